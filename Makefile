@@ -1,0 +1,52 @@
+# Two commands are all a fresh clone needs: make demo, make test.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test e2e bench lint format lock docs clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(READY): requirements-dev.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## the main job on this machine, without a cluster (ARGS="--seconds 30")
+	$(BIN)/gpu-metrics-adapter demo $(ARGS)
+
+test: $(READY) ## unit, property, contract and real-Prometheus tests (ARGS="-k name")
+	$(BIN)/python -m pytest tests --ignore=tests/e2e $(ARGS)
+
+e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS="-k name")
+	$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+bench: $(READY) ## every benchmark; the table goes to load/results (ARGS="parse memory")
+	$(BIN)/python -m load $(ARGS)
+
+lint: $(READY) ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## rewrite the sources as ruff would
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(READY) ## write docs/settings.md and docs/metrics.md from the code
+	$(BIN)/python -m tests.documentation
+
+lock: ## resolve the dependencies anew into requirements-dev.lock (needs uv)
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command "make lock" --group dev -o requirements-dev.lock pyproject.toml
+
+clean: ## remove the environment and everything built or cached
+	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,3 @@
+"""GPU metrics for Kubernetes autoscaling: the GPU half, and the command line."""
+
+__version__ = "0.1.0"

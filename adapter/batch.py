@@ -1,0 +1,49 @@
+"""What a source hands over: rows of one exporter, with the time each was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+
+class Row(NamedTuple):
+    """One sample of one series."""
+
+    name: str
+    """The series' name as the exporter writes it."""
+    labels: Mapping[str, str]
+    """Interned: the same object for the same label text of the same exporter."""
+    value: float
+    """Unfiltered: may be NaN, infinite or a sentinel."""
+    time: float
+    """Epoch seconds at which the value was scraped or, where the page says so, measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """All rows of one exporter at one time, or all its samples since the last query."""
+
+    origin: str
+    """The exporter: a scrape URL, or Prometheus' ``instance``. Rows of one origin replace
+    that origin's earlier rows: a series missing from a batch has disappeared."""
+    node: str | None
+    """The node the exporter runs on, where the source knows it for certain."""
+    rows: Sequence[Row]
+    received: float
+    """Epoch seconds."""
+    rejects: Mapping[str, int] = field(default_factory=dict)
+    """Lines or series that could not be read, by reason."""
+    pod: tuple[str, str] | None = None
+    """(namespace, name) of the exporter's own pod, where known: rows that name it are
+    the exporter's self-attribution."""
+
+
+class Sink(Protocol):
+    """Where a source puts what it read."""
+
+    def ingest(self, batch: Batch) -> None:
+        """Take a batch. Never raises for bad rows: they are counted."""
+
+    def forget(self, origin: str) -> None:
+        """The origin is no longer a target; its rows stand until the age limit."""

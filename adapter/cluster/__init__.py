@@ -1,0 +1,1 @@
+"""What the cluster says: pods, services and nodes, watched or read from a file."""

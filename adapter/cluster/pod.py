@@ -1,0 +1,67 @@
+"""One pod, reduced to what attribution and selection need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class PodRef(NamedTuple):
+    """A pod's identity within its lifetime's names."""
+
+    namespace: str
+    name: str
+
+
+class Owner(NamedTuple):
+    """A controlling owner reference."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
+class ContainerPort(NamedTuple):
+    """A declared container port; ``name`` is empty when the spec gives none."""
+
+    name: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod as of one resourceVersion. Replaced on every change, never edited."""
+
+    ref: PodRef
+    uid: str
+    node: str
+    """Empty until the pod is bound."""
+    ip: str
+    """Empty until the pod has an address."""
+    phase: str
+    """``status.phase``: Pending, Running, Succeeded, Failed or Unknown."""
+    ready: bool
+    """The Ready condition is True."""
+    deleting: bool
+    """A deletionTimestamp is set."""
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    """Only the annotations that this project reads."""
+    owner: Owner | None
+    containers: tuple[str, ...]
+    gpus: Mapping[str, int]
+    """Extended GPU resources summed over the containers, such as ``nvidia.com/gpu: 2``."""
+    claims: bool
+    """The pod has DRA resource claims: it may hold a GPU without any limit."""
+    ports: tuple[ContainerPort, ...]
+
+    @property
+    def holds_gpu(self) -> bool:
+        """By its spec (gpu-telemetry: the only proof that an exporter's row can be its own)."""
+        return bool(self.gpus) or self.claims
+
+    @property
+    def finished(self) -> bool:
+        """No process of this pod runs any more."""
+        return self.phase in ("Succeeded", "Failed")

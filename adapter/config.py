@@ -1,0 +1,193 @@
+"""Reads the configuration: flags over environment over file over defaults."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
+
+from adapter.settings import Settings
+
+PREFIX = "GMA_"
+# Kubernetes adds these for every Service of the namespace, whatever its name.
+_SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_\w+)?)$")
+
+_SECRET = frozenset({"password", "headers"})
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used. ``problems`` has a line per mistake: place, key, mend."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class _Environment(BaseSettings, Settings):
+    """The settings' shape for the environment reader; never instantiated."""
+
+
+def load(
+    file: Path | None = None,
+    flags: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Settings from all sources.
+
+    Args:
+        file: YAML file, or None.
+        flags: dotted key -> value, as given on the command line; None values are absent.
+        environ: the process' environment unless given.
+
+    Raises:
+        ConfigError: naming every unknown key and refused value at once.
+    """
+    environ = os.environ if environ is None else environ
+    from_file = _read(file) if file else {}
+    from_environ = _environment(environ)
+    from_flags = _nest(flags or {})
+    problems = [
+        f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)
+    ] + [f"environment: {problem}" for problem in _unknown_variables(environ)]
+    if problems:
+        raise ConfigError(problems)
+    merged = _merge(_merge(from_file, from_environ), from_flags)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        origins = ((from_flags, "flag"), (from_environ, "environment"), (from_file, str(file)))
+        raise ConfigError(list(_explain(error, origins))) from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        mend = "mend the path given with --config or GMA_CONFIG"
+        raise ConfigError([f"{file}: cannot be read ({error.strerror}); {mend}"]) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        text = re.sub(r"\s+", " ", str(error))
+        raise ConfigError([f"{file}: is not YAML: {text}"]) from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError([f"{file}: must be a mapping of sections, such as 'source:'"])
+    return content
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Each variable is read alone, so that a mistake can be laid at its door."""
+    merged: dict[str, Any] = {}
+    for name, value in sorted(environ.items()):
+        if not name.startswith(PREFIX):
+            continue
+        source = EnvSettingsSource(_Environment, env_prefix=PREFIX, env_nested_delimiter="__")
+        source.env_vars = {name.lower(): value}
+        try:
+            merged = _merge(merged, source())
+        except SettingsError:
+            mend = 'lists and mappings are written as JSON, e.g. ["a", "b"]'
+            raise ConfigError([f"environment: {name}: cannot be parsed; {mend}"]) from None
+    return merged
+
+
+def _nest(flags: Mapping[str, object]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for key, value in flags.items():
+        if value is None:
+            continue
+        *sections, leaf = key.split(".")
+        place = nested
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[leaf] = value
+    return nested
+
+
+def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``over`` laid on ``under``, section by section; a ``None`` section counts as empty."""
+    merged = {key: ({} if value is None else value) for key, value in under.items()}
+    for key, value in over.items():
+        below = merged.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merge(below, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def _sections(model: type[BaseModel], key: str) -> type[BaseModel] | None:
+    annotation = model.model_fields[key].annotation
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation if is_model else None
+
+
+def _unknown_keys(
+    model: type[BaseModel], content: Mapping[Any, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    for key, value in content.items():
+        here = (*path, str(key))
+        if key not in model.model_fields:
+            yield here
+        elif (section := _sections(model, key)) and isinstance(value, Mapping):
+            yield from _unknown_keys(section, value, here)
+
+
+def _names(path: tuple[str, ...]) -> list[str]:
+    """The keys of the deepest section that ``path`` reaches."""
+    model: type[BaseModel] = Settings
+    for key in path:
+        section = _sections(model, key) if key in model.model_fields else None
+        if section is None:
+            return []
+        model = section
+    return list(model.model_fields)
+
+
+def _unknown(path: tuple[str, ...]) -> str:
+    known = _names(path[:-1])
+    close = difflib.get_close_matches(path[-1], known, n=1)
+    mend = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
+    return f"{'.'.join(path)}: no such key; {mend}"
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(environ):
+        if not name.startswith(PREFIX) or name == "GMA_CONFIG" or _SERVICE_LINK.search(name):
+            continue
+        path = tuple(name[len(PREFIX) :].lower().split("__"))
+        for depth, key in enumerate(path):
+            known = _names(path[:depth])
+            if known and key not in known:
+                yield f"{name}: {_unknown(path[: depth + 1])}"
+                break
+
+
+def _explain(
+    error: ValidationError, origins: tuple[tuple[Mapping[str, Any], str], ...]
+) -> Iterator[str]:
+    for problem in error.errors(include_url=False):
+        path = problem["loc"]
+        origin = next((name for content, name in origins if _holds(content, path)), "settings")
+        message = problem["msg"].removeprefix("Value error, ")
+        given = problem["input"]
+        secret = _SECRET.intersection(map(str, path)) or isinstance(given, Mapping | BaseModel)
+        shown = "" if secret else f" (got {given!r})"
+        key = ".".join(str(part) for part in path) or "the file"
+        yield f"{origin}: {key}: {message}{shown}"
+
+
+def _holds(content: Any, path: tuple[int | str, ...]) -> bool:  # noqa: ANN401 - parsed YAML
+    for key in path:
+        if isinstance(content, Mapping) and key in content:
+            content = content[key]
+        elif isinstance(content, list) and isinstance(key, int) and key < len(content):
+            content = content[key]
+        else:
+            return not isinstance(content, Mapping)
+    return True

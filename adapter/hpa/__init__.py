@@ -1,0 +1,61 @@
+"""The HorizontalPodAutoscaler's algorithm, autoscaling/v2, as a pure function.
+
+What kube-controller-manager 1.36 decides, given what it sees
+(``pkg/controller/podautoscaler/horizontal.go`` and ``replica_calculator.go`` of
+k8s.io/kubernetes v1.36.3). No clock, no I/O: the caller looks, :func:`decide` says how
+many replicas, the caller scales.
+
+    spec = from_manifest(yaml.safe_load(text))
+    state = State()
+    decision, state = decide(spec, state, Observation(replicas, pods, (values,)), now)
+
+Pods, Object and External metrics are covered. Resource and ContainerResource are not:
+they read another API (``metrics.k8s.io``) and have nothing to do with a GPU.
+"""
+
+from adapter.hpa.behavior import Recommendation, ScaleEvent
+from adapter.hpa.decision import Condition, Decision, State, decide
+from adapter.hpa.manifest import ManifestError, from_manifest
+from adapter.hpa.replicas import Missing, Observation, PodState, Proposal, Values
+from adapter.hpa.spec import (
+    Behavior,
+    Controller,
+    DescribedObject,
+    HpaSpec,
+    Metric,
+    MetricKind,
+    Policy,
+    PolicyKind,
+    Rules,
+    Select,
+    Target,
+    TargetKind,
+)
+
+__all__ = [
+    "Behavior",
+    "Condition",
+    "Controller",
+    "Decision",
+    "DescribedObject",
+    "HpaSpec",
+    "ManifestError",
+    "Metric",
+    "MetricKind",
+    "Missing",
+    "Observation",
+    "PodState",
+    "Policy",
+    "PolicyKind",
+    "Proposal",
+    "Recommendation",
+    "Rules",
+    "ScaleEvent",
+    "Select",
+    "State",
+    "Target",
+    "TargetKind",
+    "Values",
+    "decide",
+    "from_manifest",
+]

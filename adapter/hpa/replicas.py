@@ -1,0 +1,259 @@
+"""One metric in, one proposed number of replicas out: ``replica_calculator.go``.
+
+Go's integer division truncates and its int64 sums wrap; where that shows (negative
+values, overflow) this module says what it does instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from adapter.hpa.spec import Metric, MetricKind, TargetKind
+
+MAX_INT32 = 2**31 - 1
+MAX_INT64 = 2**63 - 1
+
+
+class Tolerances(NamedTuple):
+    """How far the ratio of value to target may be off before anything happens."""
+
+    down: float
+    up: float
+
+    def within(self, ratio: float) -> bool:
+        """Whether a change would be too small to be worth it."""
+        return (1.0 - self.down) <= ratio <= (1.0 + self.up)
+
+
+class PodState(NamedTuple):
+    """A pod that the scale target's selector matches, finished and deleted ones included."""
+
+    name: str
+    phase: str = "Running"
+    """``status.phase``."""
+    ready: bool = True
+    """The Ready condition is True. It matters to Object and External values only: Pods
+    metrics count a running pod whether it is ready or not."""
+    deleting: bool = False
+    """A deletionTimestamp is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The metrics API answered with an error, or not at all."""
+
+    message: str
+
+
+Values = Mapping[str, int] | Sequence[int] | int | Missing
+"""What the metrics API said, in thousandths. Pods: pod name -> value. External: one value
+per series, which are summed. Object: the one value. An empty mapping or sequence is an
+error to the controller, as :class:`Missing` is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the controller sees at one sync."""
+
+    replicas: int
+    """``spec.replicas`` of the scale target."""
+    pods: Sequence[PodState]
+    values: Sequence[Values]
+    """One entry for each of ``HpaSpec.metrics``, in that order."""
+    status_replicas: int | None = None
+    """``status.replicas`` of the scale target; None where it equals ``replicas``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What one metric asks for."""
+
+    metric: str
+    """As the controller names it in events: ``pods metric gpu_utilization``."""
+    replicas: int | None
+    """None where the metric is invalid."""
+    usage: int | None
+    """The current value in thousandths as ``status.currentMetrics`` shows it (an average
+    for AverageValue targets); None where the metric is invalid, or the average is over
+    no replicas."""
+    error: str = ""
+    """Why the metric is invalid."""
+
+
+class InvalidMetricError(Exception):
+    """The metric cannot be used at this sync; the text says why."""
+
+
+def propose(
+    metric: Metric, values: Values, seen: Observation, namespace: str, tolerances: Tolerances
+) -> tuple[int, int | None]:
+    """Return the replicas that a metric asks for, and its current usage in thousandths.
+
+    Raises:
+        InvalidMetricError: no value, or no pods to relate it to.
+    """
+    if metric.kind is MetricKind.PODS:
+        return _pods(metric, values, seen, tolerances)
+    if metric.kind is MetricKind.OBJECT:
+        usage = _object_value(metric, values, namespace)
+    else:
+        usage = _external_sum(metric, values, namespace)
+    if metric.target.kind is TargetKind.VALUE:
+        ratio = float(usage) / float(metric.target.milli)
+        return _by_ready_pods(ratio, seen, tolerances), usage
+    return _by_share(usage, metric.target.milli, seen, tolerances)
+
+
+def name_of(metric: Metric) -> str:
+    """Return the name the controller gives a metric in conditions and events."""
+    if metric.kind is MetricKind.PODS:
+        return f"pods metric {metric.name}"
+    if metric.kind is MetricKind.OBJECT and metric.target.kind is TargetKind.VALUE:
+        kind = metric.described.kind if metric.described else ""
+        return f"{kind} metric {metric.name}"
+    return f"external metric {metric.name}({_selector_text(metric)})"
+
+
+def _pods(
+    metric: Metric, values: Values, seen: Observation, tolerances: Tolerances
+) -> tuple[int, int]:
+    """calcPlainMetricReplicas: values of pods that are unknown to the selector count too."""
+    if isinstance(values, Missing) or not isinstance(values, Mapping) or not values:
+        raise InvalidMetricError(f"unable to get metric {metric.name}: {_why('custom', values)}")
+    if not seen.pods:
+        raise InvalidMetricError("no pods returned by selector while calculating replica count")
+    groups = _group(seen.pods, values)
+    used = {name: v for name, v in values.items() if name not in groups.left_out}
+    if not used:
+        raise InvalidMetricError(
+            "did not receive metrics for targeted pods (pods might be unready)"
+        )
+    target = metric.target.milli
+    ratio, usage = _ratio(used, target)
+    fill_unready = bool(groups.unready) and ratio > 1.0
+    if not fill_unready and not groups.missing:
+        if tolerances.within(ratio):
+            return seen.replicas, usage
+        return _ceil32(ratio * float(groups.counted)), usage
+
+    if ratio < 1.0:
+        used |= dict.fromkeys(groups.missing, target)
+    elif ratio > 1.0:
+        used |= dict.fromkeys(groups.missing, 0)
+    if fill_unready:
+        used |= dict.fromkeys(groups.unready, 0)
+    cautious, _ = _ratio(used, target)
+    turned = (ratio < 1.0 < cautious) or (cautious < 1.0 < ratio)
+    if tolerances.within(cautious) or turned:
+        return seen.replicas, usage
+    proposed = _ceil32(cautious * float(len(used)))
+    wrong_way = (cautious < 1.0 and proposed > seen.replicas) or (
+        cautious > 1.0 and proposed < seen.replicas
+    )
+    return (seen.replicas if wrong_way else proposed), usage
+
+
+class _Groups(NamedTuple):
+    counted: int
+    unready: frozenset[str]
+    missing: frozenset[str]
+    left_out: frozenset[str]
+
+
+def _group(pods: Sequence[PodState], values: Mapping[str, int]) -> _Groups:
+    """groupPods, for metrics other than CPU: Pending is unready, Succeeded is not special."""
+    alive = [pod for pod in pods if not pod.deleting and pod.phase != "Failed"]
+    unready = frozenset(pod.name for pod in alive if pod.phase == "Pending")
+    running = [pod.name for pod in alive if pod.name not in unready]
+    missing = frozenset(name for name in running if name not in values)
+    ignored = frozenset(pod.name for pod in pods if pod.deleting or pod.phase == "Failed")
+    return _Groups(len(running) - len(missing), unready, missing, ignored | unready)
+
+
+def _ratio(values: Mapping[str, int], target: int) -> tuple[float, int]:
+    """GetMetricUsageRatio: the mean loses its fraction of a thousandth before it is compared."""
+    total = sum(values.values())
+    usage = abs(total) // len(values) * (1 if total >= 0 else -1)
+    return float(usage) / float(target), usage
+
+
+def _by_ready_pods(ratio: float, seen: Observation, tolerances: Tolerances) -> int:
+    """getUsageRatioReplicaCount: pods being deleted count while they are ready."""
+    if seen.replicas == 0:
+        return _ceil32(ratio)
+    if tolerances.within(ratio):
+        return seen.replicas
+    if not seen.pods:
+        raise InvalidMetricError(
+            "unable to calculate ready pods: "
+            "no pods returned by selector while calculating replica count"
+        )
+    ready = sum(pod.phase == "Running" and pod.ready for pod in seen.pods)
+    return _ceil32(ratio * float(ready))
+
+
+def _by_share(
+    usage: int, target: int, seen: Observation, tolerances: Tolerances
+) -> tuple[int, int | None]:
+    """Get{Object,External}PerPodMetricReplicas: pods do not matter, ``status.replicas`` does."""
+    replicas = seen.replicas if seen.status_replicas is None else seen.status_replicas
+    if replicas == 0:
+        # Go divides by zero here: the ratio is NaN or infinite, never within tolerance.
+        return _ceil32(float(usage) / float(target)), None
+    average = math.ceil(float(usage) / float(replicas)) if usage < MAX_INT64 else MAX_INT64
+    if tolerances.within(float(usage) / (float(target) * float(replicas))):
+        return replicas, average
+    return _ceil32(float(usage) / float(target)), average
+
+
+def _object_value(metric: Metric, values: Values, namespace: str) -> int:
+    if isinstance(values, int):
+        return values
+    described = metric.described
+    about = f" on {described.kind} {namespace}/{described.name}" if described else ""
+    raise InvalidMetricError(f"unable to get metric {metric.name}: {_why('custom', values)}{about}")
+
+
+def _external_sum(metric: Metric, values: Values, namespace: str) -> int:
+    if isinstance(values, (Missing, Mapping, int)) or not values:
+        selector = _selector_text(metric)
+        raise InvalidMetricError(
+            f"unable to get external metric {namespace}/{metric.name}/{selector}: "
+            f"{_why('external', values)}"
+        )
+    total = min(sum(values), MAX_INT64)
+    if total < 0 and metric.target.kind is TargetKind.AVERAGE_VALUE:
+        # The controller takes a negative sum for an overflow, whatever it really is.
+        return MAX_INT64
+    return total
+
+
+def _why(api: str, values: Values) -> str:
+    if isinstance(values, Missing):
+        return f"unable to fetch metrics from {api} metrics API: {values.message}"
+    return f"no metrics returned from {api} metrics API"
+
+
+def _ceil32(replicas: float) -> int:
+    """Round up and saturate; Go's own conversion is undefined beyond 32 bits."""
+    return max(-MAX_INT32, min(math.ceil(replicas), MAX_INT32))
+
+
+def _selector_text(metric: Metric) -> str:
+    """Write a LabelSelector as Go's ``%+v`` does: it is part of the metric's name in events."""
+    if metric.selector is None:
+        return "nil"
+    labels = metric.selector.get("matchLabels") or {}
+    pairs = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
+    rows = "".join(
+        f"LabelSelectorRequirement{{Key:{row['key']},Operator:{row['operator']},"
+        f"Values:[{' '.join(row.get('values') or ())}],}},"
+        for row in metric.selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{rows}}},}}"
+    )

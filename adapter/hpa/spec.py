@@ -1,0 +1,139 @@
+"""An HPA's spec with its defaults filled in, and the controller's own settings.
+
+Defaults: ``pkg/apis/autoscaling/v2/defaults.go`` and
+``pkg/controller/podautoscaler/config/v1alpha1/defaults.go`` of k8s.io/kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class MetricKind(StrEnum):
+    """``spec.metrics[].type``, as far as it is read through the custom or external API."""
+
+    PODS = "Pods"
+    OBJECT = "Object"
+    EXTERNAL = "External"
+
+
+class TargetKind(StrEnum):
+    """``target.type``: what the target's quantity is compared with."""
+
+    VALUE = "Value"
+    AVERAGE_VALUE = "AverageValue"
+
+
+class PolicyKind(StrEnum):
+    """``behavior.scale*.policies[].type``."""
+
+    PODS = "Pods"
+    PERCENT = "Percent"
+
+
+class Select(StrEnum):
+    """``behavior.scale*.selectPolicy``: which of several policies wins."""
+
+    MAX = "Max"
+    MIN = "Min"
+    DISABLED = "Disabled"
+
+
+class Target(NamedTuple):
+    """What a metric's value ought to be."""
+
+    kind: TargetKind
+    milli: int
+    """Thousandths of the metric's unit, above 0; rounded up as ``Quantity.MilliValue`` does."""
+
+
+class DescribedObject(NamedTuple):
+    """``object.describedObject``."""
+
+    kind: str
+    name: str
+    api_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One entry of ``spec.metrics``."""
+
+    kind: MetricKind
+    name: str
+    target: Target
+    selector: Mapping[str, Any] | None = None
+    """``metric.selector`` as the manifest has it: a LabelSelector, or None."""
+    described: DescribedObject | None = None
+    """Set for Object metrics only."""
+
+
+class Policy(NamedTuple):
+    """How much may change within a period."""
+
+    kind: PolicyKind
+    value: int
+    """Pods, or percent of the replicas at the period's start; above 0."""
+    period: float
+    """Seconds, 1 to 1800."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """``behavior.scaleUp`` or ``behavior.scaleDown``."""
+
+    policies: tuple[Policy, ...]
+    select: Select = Select.MAX
+    window: float | None = None
+    """Stabilization window in seconds, 0 to 3600. None, possible for scaling down only,
+    takes the controller's own setting."""
+    tolerance: float | None = None
+    """Share of the target; None takes the controller's own setting."""
+
+
+DEFAULT_SCALE_UP = Rules(
+    policies=(Policy(PolicyKind.PODS, 4, 15), Policy(PolicyKind.PERCENT, 100, 15)), window=0
+)
+DEFAULT_SCALE_DOWN = Rules(policies=(Policy(PolicyKind.PERCENT, 100, 15),))
+
+
+@dataclass(frozen=True, slots=True)
+class Behavior:
+    """``spec.behavior``; what a manifest leaves out has the API server's defaults."""
+
+    scale_up: Rules = DEFAULT_SCALE_UP
+    scale_down: Rules = DEFAULT_SCALE_DOWN
+
+
+@dataclass(frozen=True, slots=True)
+class HpaSpec:
+    """``spec`` of a HorizontalPodAutoscaler."""
+
+    max_replicas: int
+    metrics: tuple[Metric, ...]
+    min_replicas: int = 1
+    """0 takes effect only with ``Controller.scale_to_zero``."""
+    behavior: Behavior | None = None
+    """None where the manifest has none at all. That is not the same as an empty one: the
+    controller then remembers no scale events and caps a step at max(2 x current, 4)."""
+    target: DescribedObject | None = None
+    """``scaleTargetRef``; not used for deciding."""
+    name: str = ""
+    namespace: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """kube-controller-manager's own settings, with its defaults."""
+
+    tolerance: float = 0.1
+    """--horizontal-pod-autoscaler-tolerance, a share of the target."""
+    downscale_stabilization: float = 300.0
+    """--horizontal-pod-autoscaler-downscale-stabilization, seconds."""
+    scale_to_zero: bool = False
+    """Feature gate HPAScaleToZero: alpha, and off, in 1.36."""
+    sync_period: float = 15.0
+    """--horizontal-pod-autoscaler-sync-period, seconds: how often to call ``decide``."""

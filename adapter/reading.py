@@ -1,0 +1,56 @@
+"""A value about a pod or a node, with everything needed to stand behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Attribution(StrEnum):
+    """How a device's value became a pod's."""
+
+    EXACT = "exact"
+    COPIED = "copied"
+    SPLIT = "split"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReading:
+    """One device's part in a reading; also what ``metric.selector`` selects by."""
+
+    device: str
+    """The device's identity: UUID, UUID/GPU_I_ID, or node/index."""
+    value: float
+    """In the metric's unit."""
+    time: float
+    """Epoch seconds of the newest valid sample behind ``value``."""
+    labels: Mapping[str, str]
+    """``model``, ``mig_profile``, ``sharing``, ``attribution``, ``container``, ``device``."""
+    basis: str
+    """The exporter's series that the value came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A metric's value for one pod or node."""
+
+    value: float
+    """Finite, in the metric's unit and inside its range."""
+    time: float
+    """Epoch seconds: the *oldest* of the devices' times, so that age is never understated."""
+    window: int | None
+    """Whole seconds the value is a mean over; None for a last value."""
+    expires: float
+    """Epoch seconds at which the age limit is reached."""
+    devices: tuple[DeviceReading, ...]
+    partial: bool
+    """Some devices had no valid reading (at least half had)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """No value, and why: one of the reasons counted in the adapter's own metrics."""
+
+    reason: str
+    detail: str = ""
