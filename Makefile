@@ -42,7 +42,7 @@ format: $(READY) ## rewrite the sources as ruff would
 	$(BIN)/ruff format .
 
 docs: $(READY) ## write docs/settings.md and docs/metrics.md from the code
-	$(BIN)/python -m tests.documentation
+	$(BIN)/python -m docs.generate
 
 lock: ## resolve the dependencies anew into requirements-dev.lock (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links \

@@ -7,10 +7,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, create_model
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
 
 from adapter.settings import Settings
@@ -30,8 +30,10 @@ class ConfigError(Exception):
         self.problems = problems
 
 
-class _Environment(BaseSettings, Settings):
-    """The settings' shape for the environment reader; never instantiated."""
+# The settings' shape for the environment reader; never instantiated.
+_Environment: type[BaseSettings] = cast(
+    "type[BaseSettings]", create_model("_Environment", __base__=(BaseSettings, Settings))
+)
 
 
 def load(
@@ -53,9 +55,9 @@ def load(
     from_file = _read(file) if file else {}
     from_environ = _environment(environ)
     from_flags = _nest(flags or {})
-    problems = [
-        f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)
-    ] + [f"environment: {problem}" for problem in _unknown_variables(environ)]
+    problems = [f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)] + [
+        f"environment: {problem}" for problem in _unknown_variables(environ)
+    ]
     if problems:
         raise ConfigError(problems)
     merged = _merge(_merge(from_file, from_environ), from_flags)
@@ -122,9 +124,10 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sections(model: type[BaseModel], key: str) -> type[BaseModel] | None:
-    annotation = model.model_fields[key].annotation
-    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
-    return annotation if is_model else None
+    annotation: Any = model.model_fields[key].annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
 
 
 def _unknown_keys(
@@ -182,12 +185,11 @@ def _explain(
         yield f"{origin}: {key}: {message}{shown}"
 
 
-def _holds(content: Any, path: tuple[int | str, ...]) -> bool:  # noqa: ANN401 - parsed YAML
+def _holds(content: Any, path: tuple[int | str, ...]) -> bool:
+    """Whether the value at ``path`` was given by ``content``."""
     for key in path:
-        if isinstance(content, Mapping) and key in content:
+        try:
             content = content[key]
-        elif isinstance(content, list) and isinstance(key, int) and key < len(content):
-            content = content[key]
-        else:
+        except (KeyError, IndexError, TypeError):
             return not isinstance(content, Mapping)
     return True

@@ -45,9 +45,7 @@ def _file(path: Path) -> Path:
 
 
 Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, allow_inf_nan=False)]
-Interval = Annotated[
-    float, BeforeValidator(_duration), Field(gt=0, le=86400, allow_inf_nan=False)
-]
+Interval = Annotated[float, BeforeValidator(_duration), Field(gt=0, le=86400, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 ReadableFile = Annotated[Path, AfterValidator(_file)]
 
@@ -70,7 +68,7 @@ class ServerSettings(_Section):
     cert_dir: Path = Path("/tmp/gpu-metrics-adapter/certs")  # noqa: S108 - an emptyDir in the chart
     """Where the self-signed certificate is kept; ``ca.crt`` in it is the APIService's caBundle."""
     cert_names: tuple[str, ...] = ("gpu-metrics-adapter.gpu-metrics.svc", "localhost", "127.0.0.1")
-    """Names and addresses of the self-signed certificate: the Service's ``<svc>.<ns>.svc`` first."""
+    """Names and addresses in the self-signed certificate; the Service's own name first."""
     keep_alive: Annotated[Interval, Field(ge=91)] = 130
     """Idle seconds before a connection is closed; above 90, which is how long Go pools one."""
     header_timeout: Interval = 10

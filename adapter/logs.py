@@ -1,0 +1,46 @@
+"""Structured logs on standard error: readable on a terminal, JSON lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+from adapter.settings import LogSettings
+
+
+def configure(settings: LogSettings) -> None:
+    """Send our logs and the libraries' through one renderer. May be called again on reload."""
+    console = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        if console
+        else structlog.processors.JSONRenderer()
+    )
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if not console:
+        shared.append(structlog.processors.format_exc_info)
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.level.upper())
+    for chatty in ("httpx", "httpcore", "uvicorn.access", "asyncio"):
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))

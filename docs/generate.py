@@ -1,0 +1,105 @@
+"""Writes the pages that come from the code: ``make docs``; a test compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from adapter.config import PREFIX
+from adapter.settings import Settings
+
+FOLDER = Path(__file__).parent
+
+
+def settings_page() -> str:
+    """Every key with its default, its variable and its documentation, section by section."""
+    lines = [
+        "# Settings",
+        "",
+        "<!-- written by `make docs` from adapter/settings.py -->",
+        "",
+        "From strongest to weakest: command-line flag, environment variable, the YAML file given",
+        "with `--config`, the default. Durations are seconds or Go-style text (`5s`, `1m30s`).",
+        "In the environment, lists and mappings are written as JSON.",
+        "",
+    ]
+    lines += _section(Settings, ())
+    return "\n".join(lines) + "\n"
+
+
+def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+    plain = {name: field for name, field in model.model_fields.items() if not _model(field)}
+    if path:
+        yield f"## `{'.'.join(path)}`"
+        yield ""
+        yield (model.__doc__ or "").strip()
+        yield ""
+    if plain:
+        yield "| Key | Default | Variable | Meaning |"
+        yield "|---|---|---|---|"
+    for name, field in plain.items():
+        variable = PREFIX + "__".join((*path, name)).upper()
+        yield f"| `{name}` | {_default(field)} | `{variable}` | {_text(field)} |"
+    yield ""
+    for rows in (_rows(field) for field in plain.values()):
+        if rows is not None:
+            key = ".".join((*path, _name(model, rows)))
+            yield f"A row of `{key}`: {(rows.__doc__ or '').strip()}"
+            yield ""
+            yield "| Key | Default | Meaning |"
+            yield "|---|---|---|"
+            for name, field in rows.model_fields.items():
+                yield f"| `{name}` | {_default(field)} | {_text(field)} |"
+            yield ""
+    for name, field in model.model_fields.items():
+        section = _model(field)
+        if section:
+            yield from _section(section, (*path, name))
+
+
+def _model(field: FieldInfo) -> type[BaseModel] | None:
+    annotation: Any = field.annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def _rows(field: FieldInfo) -> type[BaseModel] | None:
+    first: Any = next(iter(get_args(field.annotation)), None)
+    return first if isinstance(first, type) and issubclass(first, BaseModel) else None
+
+
+def _name(model: type[BaseModel], rows: type[BaseModel]) -> str:
+    return next(name for name, field in model.model_fields.items() if _rows(field) is rows)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "none"
+    shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"`{shown}`" if shown and value != {} else "empty"
+
+
+def _text(field: FieldInfo) -> str:
+    text = " ".join((field.description or "").split()).replace("``", "`")
+    return text.replace("|", "\\|")
+
+
+PAGES = {"settings.md": settings_page}
+
+
+def main() -> None:
+    """Write every page."""
+    for name, page in PAGES.items():
+        (FOLDER / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""What the configuration accepts, and what it says about what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adapter.config import ConfigError, load
+from adapter.settings import Settings
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "config.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_nothing_need_be_set() -> None:
+    assert load(environ={}) == Settings()
+
+
+def test_an_empty_file_and_empty_sections_are_the_defaults(tmp_path: Path) -> None:
+    assert load(write(tmp_path, "# nothing yet\nsource:\n"), environ={}) == Settings()
+
+
+def test_flags_beat_environment_beats_file_beats_defaults(tmp_path: Path) -> None:
+    file = write(tmp_path, "server: {port: 1, drain: 1s}\nvalues: {window: 1m}\n")
+    environ = {"GMA_SERVER__PORT": "2", "GMA_SERVER__DRAIN": "2s"}
+    settings = load(file, {"server.port": 3, "server.drain": None}, environ)
+    assert (settings.server.port, settings.server.drain) == (3, 2.0)
+    assert (settings.values.window, settings.values.collect_interval) == (60.0, 30.0)
+
+
+def test_lists_and_mappings_in_the_environment_are_json() -> None:
+    environ = {
+        "GMA_SERVER__CERT_NAMES": '["a.b.svc"]',
+        "GMA_SOURCE__PROMETHEUS__HEADERS": '{"X-Scope-OrgID": "gpu"}',
+    }
+    settings = load(environ=environ)
+    assert settings.server.cert_names == ("a.b.svc",)
+    assert settings.source.prometheus.headers == {"X-Scope-OrgID": "gpu"}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5", 5.0), ("5s", 5.0), ("1m30s", 90.0), ("250ms", 0.25), ("2h", 7200.0)]
+)
+def test_a_duration_is_seconds_or_go_style(text: str, seconds: float) -> None:
+    settings = load(environ={"GMA_SOURCE__SCRAPE__INTERVAL": text})
+    assert settings.source.scrape.interval == seconds
+
+
+REFUSED = {
+    "unknown section": ("souce: {}", "{file}: souce: no such key; did you mean source?"),
+    "unknown key": (
+        "source: {scrape: {intervall: 5s}}",
+        "{file}: source.scrape.intervall: no such key; did you mean interval?",
+    ),
+    "key unlike any": ("server: {zzz: 1}", "{file}: server.zzz: no such key; known here: host, "),
+    "out of range": ("server: {port: 99999}", "{file}: server.port: Input should be less than"),
+    "no duration": (
+        "values: {window: soon}",
+        "values.window: 'soon' is no duration; write",
+    ),
+    "zero interval": ("values: {window: 0}", "values.window: Input should be greater than 0"),
+    "endless interval": ("values: {window: .inf}", "values.window: Input should be"),
+    "no URL": (
+        "source: {scrape: {targets: [{url: nope}]}}",
+        "{file}: source.scrape.targets.0.url: Input should be a valid URL",
+    ),
+    "prometheus without URL": (
+        "source: {kind: prometheus}",
+        "{file}: source: kind prometheus needs prometheus.url, e.g. http://",
+    ),
+    "half a key pair": ("server: {cert_file: /a}", "server: cert_file and key_file go together"),
+    "two credentials": (
+        "source: {prometheus: {username: a, bearer_token_file: /b}}",
+        "source.prometheus: username and bearer_token_file exclude each other",
+    ),
+    "short keep-alive": ("server: {keep_alive: 60}", "server.keep_alive: Input should be greater"),
+    "no mapping": ("- a", "{file}: must be a mapping of sections"),
+    "no YAML": ("a: [", "{file}: is not YAML: while parsing"),
+    "two at once": ("server: {port: x}\nlog: {level: loud}", "log.level: Input should be 'debug'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_names_the_place_the_key_and_the_mend(name: str, tmp_path: Path) -> None:
+    text, expected = REFUSED[name]
+    file = write(tmp_path, text)
+    with pytest.raises(ConfigError) as refusal:
+        load(file, environ={})
+    assert expected.format(file=file) in str(refusal.value)
+
+
+def test_every_mistake_is_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load(write(tmp_path, "server: {port: x}\nlog: {level: loud}"), environ={})
+    assert len(refusal.value.problems) == 2
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"/no/such\.yaml: cannot be read .* --config"):
+        load(Path("/no/such.yaml"), environ={})
+
+
+ENVIRONMENT_REFUSED = {
+    "GMA_SORCE__KIND": ("x", "sorce: no such key; did you mean source?"),
+    "GMA_SOURCE__KIND": ("graphite", "source.kind: Input should be 'scrape' or 'prometheus'"),
+    "GMA_SERVER__CERT_NAMES": ("a,b", 'written as JSON, e.g. ["a", "b"]'),
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT_REFUSED)
+def test_a_refused_variable_is_laid_at_the_environments_door(name: str) -> None:
+    value, expected = ENVIRONMENT_REFUSED[name]
+    with pytest.raises(ConfigError) as refusal:
+        load(environ={name: value})
+    assert str(refusal.value).startswith("environment: ")
+    assert expected in str(refusal.value)
+
+
+def test_the_variables_kubernetes_adds_for_services_are_not_ours() -> None:
+    assert load(environ={"GMA_SERVICE_HOST": "10.0.0.1", "GMA_PORT_443_TCP": "x"}) == Settings()
+
+
+def test_a_refused_secret_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load(write(tmp_path, "source: {prometheus: {password: [hunter2]}}"), environ={})
+    assert "source.prometheus.password" in str(refusal.value)
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_the_age_limit_follows_the_intervals_unless_set() -> None:
+    assert load(environ={}).age_limit == 65
+    prometheus = {"source.kind": "prometheus", "source.prometheus.url": "http://p:9090"}
+    assert load(flags=prometheus, environ={}).age_limit == 75
+    assert load(flags={"values.age_limit": "10s"}, environ={}).age_limit == 10
