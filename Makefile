@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Written without any index's address.
+LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test e2e bench lint format lock docs clean
@@ -44,9 +46,9 @@ format: $(READY) ## rewrite the sources as ruff would
 docs: $(READY) ## write docs/settings.md and docs/metrics.md from the code
 	$(BIN)/python -m docs.generate
 
-lock: ## resolve the dependencies anew into requirements-dev.lock (needs uv)
-	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --custom-compile-command "make lock" --group dev -o requirements-dev.lock pyproject.toml
+lock: ## resolve the dependencies anew into both locks (needs uv)
+	uv pip compile $(LOCK) -o requirements.lock pyproject.toml
+	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
 
 clean: ## remove the environment and everything built or cached
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -54,7 +54,7 @@ class MetricValue:
     described: ObjectReference
     metric: str
     milli: int
-    """The value in thousandths, rounded to nearest; ``|milli| < 9.2e15``."""
+    """The value in thousandths, rounded to nearest; ``|milli| < 9.2e18`` (an int64)."""
     timestamp: int
     """Seconds since the epoch at which the value was *measured*, not served."""
     window: int | None

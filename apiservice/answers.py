@@ -1,0 +1,72 @@
+"""Answers prepared once per snapshot, kept as the two ASGI messages that send them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+Message = dict[str, Any]
+
+
+class Prepared(NamedTuple):
+    """A whole answer. The messages are shared between requests: nobody edits them."""
+
+    start: Message
+    body: Message
+    expires: float
+    """Epoch seconds."""
+
+
+def json_messages(code: int, body: bytes) -> tuple[Message, Message]:
+    """The ASGI messages of a JSON answer."""
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"cache-control", b"no-cache, private"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    return (
+        {"type": "http.response.start", "status": code, "headers": headers},
+        {"type": "http.response.body", "body": body},
+    )
+
+
+class PreparedAnswers:
+    """Answers of one provider by request; all of them end when its version changes.
+
+    Bounded in bytes: the oldest make room, and an answer larger than the bound is not kept.
+    """
+
+    def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self._version: int | None = None
+        self._answers: dict[Hashable, Prepared] = {}
+
+    def get(self, key: Hashable, version: int, now: float) -> Prepared | None:
+        """The answer, where it was prepared from this version and has not expired."""
+        if version != self._version:
+            return None
+        found = self._answers.get(key)
+        if found is None or found.expires <= now:
+            return None
+        return found
+
+    def put(self, key: Hashable, version: int, expires: float, body: bytes) -> Prepared:
+        """Prepare an answer from this version, and keep it where it fits."""
+        if version != self._version:
+            self._answers.clear()
+            self._bytes = 0
+            self._version = version
+        prepared = Prepared(*json_messages(200, body), expires)
+        if len(body) > self._limit:
+            return prepared
+        self._drop(key)
+        while self._bytes + len(body) > self._limit:
+            self._drop(next(iter(self._answers)))
+        self._answers[key] = prepared
+        self._bytes += len(body)
+        return prepared
+
+    def _drop(self, key: Hashable) -> None:
+        if (dropped := self._answers.pop(key, None)) is not None:
+            self._bytes -= len(dropped.body["body"])

@@ -1,0 +1,232 @@
+"""The API server as one ASGI application.
+
+Every request goes the same way: authenticate, authorize, negotiate, check the method,
+answer. Nothing about a metric is looked up before the request was authorized, so that a
+refusal says nothing about what exists. Metric routes are answered here, from prepared
+bytes; everything else by :mod:`apiservice.pages`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from apiservice.answers import json_messages
+from apiservice.discovery import Discovery
+from apiservice.errors import (
+    ApiError,
+    Forbidden,
+    Internal,
+    MethodNotAllowed,
+    NotAcceptable,
+    RouteNotFound,
+)
+from apiservice.health import ENDPOINTS, HealthRegistry
+from apiservice.identity import Attributes, Authenticator, Authorizer
+from apiservice.metricroutes import (
+    Endpoint,
+    Key,
+    Route,
+    RouteCache,
+    custom_endpoint,
+    external_endpoint,
+)
+from apiservice.negotiation import accept_header, accepts_json
+from apiservice.pages import create_pages
+from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
+from apiservice.requeststats import RequestStats
+from apiservice.routes import Location, attributes, locate, query_parameters
+from apiservice.values import CUSTOM_GROUP, CUSTOM_VERSIONS, EXTERNAL_GROUP, EXTERNAL_VERSIONS
+
+log = structlog.get_logger(__name__)
+
+_PUBLIC = frozenset(f"/{endpoint}" for endpoint in ENDPOINTS)
+"""``alwaysAllowPaths`` of k8s.io/apiserver: exactly these, not the checks below them."""
+_JSON_PAGES = ("/apis", "/openapi", "/version")
+_PAGE_LABELS = {
+    "": "index",
+    "apis": "discovery",
+    "openapi": "openapi",
+    "version": "version",
+    "metrics": "metrics",
+} | dict.fromkeys(ENDPOINTS, "health")
+
+
+def create_app(
+    *,
+    custom: CustomMetricsProvider | None,
+    external: ExternalMetricsProvider | None,
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+    health: HealthRegistry,
+    registry: CollectorRegistry,
+    release: str,
+    clock: Callable[[], float] = time.time,
+) -> ASGIApp:
+    """The application that serves the groups that have a provider.
+
+    ``release`` is this server's version (``0.1.0``); ``registry`` is what ``/metrics``
+    shows, and takes the request counts.
+    """
+    endpoints: dict[tuple[str, str], Endpoint] = {}
+    if custom is not None:
+        endpoint = custom_endpoint(custom)
+        endpoints |= {(CUSTOM_GROUP, version): endpoint for version in CUSTOM_VERSIONS}
+    if external is not None:
+        endpoint = external_endpoint(external)
+        endpoints |= {(EXTERNAL_GROUP, version): endpoint for version in EXTERNAL_VERSIONS}
+    pages = create_pages(Discovery(custom, external), health, registry, release, clock)
+    return ApiServer(
+        endpoints=endpoints,
+        pages=pages,
+        authenticator=authenticator,
+        authorizer=authorizer,
+        stats=RequestStats(registry),
+        clock=clock,
+    )
+
+
+class ApiServer:
+    """Admits requests, answers the metric routes and passes on the rest."""
+
+    def __init__(
+        self,
+        *,
+        endpoints: dict[tuple[str, str], Endpoint],
+        pages: ASGIApp,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        stats: RequestStats,
+        clock: Callable[[], float],
+    ) -> None:
+        self._endpoints = endpoints
+        self._pages = pages
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._stats = stats
+        self._clock = clock
+        self._routes = RouteCache()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection scope, as ASGI has it."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._pages(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = perf_counter()
+        key: Key = (scope["path"], scope["query_string"])
+        route = self._routes.get(key)
+        if route is None or scope["method"] != "GET":
+            await self._first(scope, receive, send, key, started)
+            return
+        try:
+            await self._admit(scope, route.attributes)
+            if not accepts_json(accept_header(scope["headers"])):
+                raise NotAcceptable
+            prepared = route.answer(self._clock())
+        except Exception as error:
+            await self._fail(scope, send, error, started)
+            return
+        await send(prepared.start)
+        await send(prepared.body)
+        route.answered.observe(perf_counter() - started)
+
+    async def _admit(self, scope: Scope, wanted: Attributes) -> None:
+        user = await self._authenticator.authenticate(scope)
+        decision = self._authorizer.cached(user, wanted)
+        if decision is None:
+            decision = await self._authorizer.authorize(user, wanted)
+        if not decision.allowed:
+            raise Forbidden(user, wanted, decision.reason)
+
+    async def _first(
+        self, scope: Scope, receive: Receive, send: Send, key: Key, started: float
+    ) -> None:
+        """A request line that was not yet admitted and parsed."""
+        where = locate(key[0])
+        watch = _Watch(send)
+        try:
+            if where is None:
+                await self._page(scope, receive, watch)
+            else:
+                await self._metric(scope, where, watch, key)
+        except Exception as error:
+            if watch.code == 0:
+                await self._fail(scope, send, error, started)
+                return
+            # The pages answer an error before they raise it.
+            _log_failure(scope, error)
+        label, version = self._labels(key[0], where)
+        self._stats.series(label, version, watch.code).observe(perf_counter() - started)
+
+    async def _metric(self, scope: Scope, where: Location, send: Send, key: Key) -> None:
+        parameters = query_parameters(key[1])
+        wanted = attributes(scope["method"], key[0], parameters)
+        await self._admit(scope, wanted)
+        endpoint = self._endpoints.get((where.group, where.version))
+        if endpoint is None:
+            raise RouteNotFound
+        if not accepts_json(accept_header(scope["headers"])):
+            raise NotAcceptable
+        if scope["method"] != "GET":
+            raise MethodNotAllowed
+        answer = endpoint.route(key, where, parameters)
+        prepared = answer(self._clock())
+        answered = self._stats.series(endpoint.label, where.version, 200)
+        self._routes.add(key, Route(wanted, answer, answered))
+        await send(prepared.start)
+        await send(prepared.body)
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path not in _PUBLIC or scope["method"] not in ("GET", "HEAD"):
+            await self._admit(scope, Attributes(verb=scope["method"].lower(), path=path))
+        if path.startswith(_JSON_PAGES) and not accepts_json(accept_header(scope["headers"])):
+            raise NotAcceptable
+        await self._pages(scope, receive, send)
+
+    async def _fail(self, scope: Scope, send: Send, error: Exception, started: float) -> None:
+        if not isinstance(error, ApiError):
+            _log_failure(scope, error)
+            error = Internal(error)
+        start, body = json_messages(error.code, error.body())
+        if isinstance(error, MethodNotAllowed):
+            start["headers"].append((b"allow", b"GET"))
+        await send(start)
+        await send(body)
+        label, version = self._labels(scope["path"], locate(scope["path"]))
+        self._stats.series(label, version, error.code).observe(perf_counter() - started)
+
+    def _labels(self, path: str, where: Location | None) -> tuple[str, str]:
+        """Route and API version to count a request as: from a fixed set, whatever was sent."""
+        if where is None:
+            return _PAGE_LABELS.get(path.strip("/").partition("/")[0], "other"), ""
+        endpoint = self._endpoints.get((where.group, where.version))
+        return ("other", "") if endpoint is None else (endpoint.label, where.version)
+
+
+class _Watch:
+    """Passes messages on and remembers the status code; 0 until one was sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.code = 0
+
+    async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.code = message["status"]
+        await self._send(message)
+
+
+def _log_failure(scope: Scope, error: Exception) -> None:
+    log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)

@@ -1,0 +1,249 @@
+"""Every error an API client can be shown, and its one mapping to ``metav1.Status``.
+
+::
+
+    ApiError
+    ├── BadRequest            400  what was sent does not parse
+    │   └── BadQuery          400  it parses, and cannot be answered
+    ├── Unauthorized          401  credentials were sent and are not valid
+    ├── Forbidden             403
+    ├── NotFound              404
+    │   ├── MetricNotFound
+    │   └── RouteNotFound
+    ├── MethodNotAllowed      405
+    │   └── WatchNotSupported
+    ├── NotAcceptable         406
+    ├── PayloadTooLarge       413
+    ├── UriTooLong            414
+    ├── HeadersTooLarge       431
+    ├── Internal              500
+    └── Unavailable           503
+
+Texts and details are those of ``k8s.io/apimachinery/pkg/api/errors/errors.go``,
+``k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`` and
+``custom-metrics-apiserver/pkg/provider/errors.go``. No answer carries ``Retry-After``:
+client-go would sleep that long inside an HPA worker.
+"""
+
+# ruff: noqa: N818 - the names are those of the Kubernetes reasons.
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+import msgspec
+
+from apiservice.identity import Attributes, User
+
+_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def quoted(text: str) -> str:
+    """``text`` in double quotes with its control characters escaped, as Go's ``%q``."""
+    return msgspec.json.encode(_clean(text)).decode()
+
+
+def _clean(text: str) -> str:
+    """``text`` without lone surrogates, which UTF-8 cannot carry."""
+    return text.encode("utf-8", "replace").decode()
+
+
+class ApiError(Exception):
+    """An answer other than 200. Subclasses state the code and the reason."""
+
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
+
+    def __init__(self, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    def status(self) -> dict[str, Any]:
+        """The ``metav1.Status`` object; ``details`` is left out where there are none."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": _clean(self.message),
+            "reason": self.reason,
+        }
+        if self.details is not None:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+    def body(self) -> bytes:
+        """The Status as JSON, whatever media type was asked for."""
+        return msgspec.json.encode(self.status())
+
+
+class BadRequest(ApiError):
+    """The request does not parse; the message is the parse error."""
+
+    code = HTTPStatus.BAD_REQUEST.value
+    reason = "BadRequest"
+
+
+class BadQuery(BadRequest):
+    """The request parses but asks for what this server cannot answer."""
+
+
+class Unauthorized(ApiError):
+    """Credentials were sent and are not valid. The text tells an attacker nothing."""
+
+    code = HTTPStatus.UNAUTHORIZED.value
+    reason = "Unauthorized"
+
+    def __init__(self, message: str = "Unauthorized") -> None:
+        super().__init__(message)
+
+
+class Forbidden(ApiError):
+    """The user has not the right."""
+
+    code = HTTPStatus.FORBIDDEN.value
+    reason = "Forbidden"
+
+    def __init__(self, user: User, attributes: Attributes, why: str = "") -> None:
+        refusal = _refusal(user, attributes).translate(_HTML)
+        if why:
+            refusal = f"{refusal}: {why}"
+        if not attributes.resource:
+            super().__init__(f"forbidden: {refusal}", {})
+            return
+        resource = f"{attributes.resource}.{attributes.group}"
+        details = {
+            "name": _clean(attributes.name),
+            "group": attributes.group,
+            "kind": _clean(attributes.resource),
+        }
+        message = f"{resource} {quoted(attributes.name)} is forbidden: {refusal}"
+        super().__init__(message, {key: text for key, text in details.items() if text})
+
+
+def _refusal(user: User, attributes: Attributes) -> str:
+    name, verb = quoted(user.name), attributes.verb
+    if not attributes.resource:
+        return f"User {name} cannot {verb} path {quoted(attributes.path)}"
+    resource = attributes.resource
+    if attributes.subresource:
+        resource = f"{resource}/{attributes.subresource}"
+    where = (
+        f"in the namespace {quoted(attributes.namespace)}"
+        if attributes.namespace
+        else "at the cluster scope"
+    )
+    group = quoted(attributes.group)
+    return f"User {name} cannot {verb} resource {quoted(resource)} in API group {group} {where}"
+
+
+class NotFound(ApiError):
+    """Nothing is there."""
+
+    code = HTTPStatus.NOT_FOUND.value
+    reason = "NotFound"
+
+
+class MetricNotFound(NotFound):
+    """No such metric, or no value about the object that was named.
+
+    ``resource`` is a ``GroupResource`` or its text; ``name`` the one object asked about.
+    """
+
+    def __init__(self, metric: str, resource: object = "", name: str | None = None) -> None:
+        message = f"the server could not find the metric {metric}"
+        if text := str(resource):
+            message = f"{message} for {text}"
+        if name is not None:
+            message = f"{message} {name}"
+        super().__init__(message)
+
+
+class RouteNotFound(NotFound):
+    """The path is none of this API server's."""
+
+    def __init__(self) -> None:
+        super().__init__("the server could not find the requested resource", {})
+
+
+class MethodNotAllowed(ApiError):
+    """Every route is GET only."""
+
+    code = HTTPStatus.METHOD_NOT_ALLOWED.value
+    reason = "MethodNotAllowed"
+
+    def __init__(
+        self,
+        message: str = "the server does not allow this method on the requested resource",
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, {} if details is None else details)
+
+
+class WatchNotSupported(MethodNotAllowed):
+    """``watch=true`` where only lists are served."""
+
+    def __init__(self, group: str) -> None:
+        message = f'watch is not supported on resources of kind "*.{group}"'
+        super().__init__(message, {"group": group, "kind": "*"})
+
+
+class NotAcceptable(ApiError):
+    """The Accept header leaves no room for JSON."""
+
+    code = HTTPStatus.NOT_ACCEPTABLE.value
+    reason = "NotAcceptable"
+
+    def __init__(self, accepted: str = "application/json") -> None:
+        super().__init__(f"only the following media types are accepted: {accepted}")
+
+
+class PayloadTooLarge(ApiError):
+    """A body larger than the server reads; no route of it wants one."""
+
+    code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.value
+    reason = "RequestEntityTooLarge"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the request body is larger than {limit} bytes", {})
+
+
+class UriTooLong(ApiError):
+    """The request target is longer than the server reads."""
+
+    code = HTTPStatus.REQUEST_URI_TOO_LONG.value
+    reason = "RequestURITooLong"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the request URI is longer than {limit} bytes", {})
+
+
+class HeadersTooLarge(ApiError):
+    """The request's headers are larger than the server reads."""
+
+    code = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE.value
+    reason = "RequestHeaderFieldsTooLarge"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the request headers are larger than {limit} bytes", {})
+
+
+class Internal(ApiError):
+    """This server failed; the cause is named without its trace."""
+
+    code = HTTPStatus.INTERNAL_SERVER_ERROR.value
+    reason = "InternalError"
+
+    def __init__(self, cause: object) -> None:
+        text = _clean(str(cause))
+        super().__init__(f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+
+
+class Unavailable(ApiError):
+    """The data needed has never been read, or is not to be trusted; the message says which."""
+
+    code = HTTPStatus.SERVICE_UNAVAILABLE.value
+    reason = "ServiceUnavailable"

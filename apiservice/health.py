@@ -1,0 +1,107 @@
+"""Health with named checks: ``/healthz``, ``/livez`` and ``/readyz``.
+
+Texts are those of ``k8s.io/apiserver/pkg/server/healthz/healthz.go``. The three paths are
+public, so they name a failing check but withhold its reason; ``/readyz/NAME``, which has
+to be authorized, tells it, and so does the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+ENDPOINTS = ("healthz", "livez", "readyz")
+
+
+class Check(NamedTuple):
+    """One thing that has to be well."""
+
+    name: str
+    probe: Callable[[], str | None]
+    """None when it is, else the reason; answers from memory, at once."""
+
+
+class Report(NamedTuple):
+    """An answer: 200 or 500, and its text."""
+
+    code: int
+    text: str
+
+
+class HealthRegistry:
+    """The checks of a process. ``live`` ones say that it works, ``ready`` ones that it
+    has what it needs to answer; readiness includes both."""
+
+    def __init__(self, *, live: Iterable[Check] = (), ready: Iterable[Check] = ()) -> None:
+        self._live = [Check("ping", lambda: None), *live]
+        self._ready = list(ready)
+        self._failing: dict[str, str] = {}
+
+    def add_live(self, check: Check) -> None:
+        """A failure means that a restart would help."""
+        self._live.append(check)
+
+    def add_ready(self, check: Check) -> None:
+        """A failure means that others should be asked instead."""
+        self._ready.append(check)
+
+    def names(self, endpoint: str) -> list[str]:
+        """The checks behind ``healthz``, ``livez`` or ``readyz``."""
+        return [check.name for check in self._checks(endpoint)]
+
+    def report(self, endpoint: str, *, verbose: bool, exclude: Iterable[str] = ()) -> Report:
+        """All checks of an endpoint but the excluded ones; always verbose on failure."""
+        excluded = set(exclude)
+        lines: list[str] = []
+        failed = False
+        for check in self._checks(endpoint):
+            if check.name in excluded:
+                lines.append(f"[+]{check.name} excluded: ok\n")
+            elif self._run(check) is None:
+                lines.append(f"[+]{check.name} ok\n")
+            else:
+                failed = True
+                lines.append(f"[-]{check.name} failed: reason withheld\n")
+        if unknown := sorted(excluded.difference(self.names(endpoint))):
+            quoted = ",".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}\n")
+        if failed:
+            return Report(500, f"{''.join(lines)}{endpoint} check failed\n")
+        if verbose:
+            return Report(200, f"{''.join(lines)}{endpoint} check passed\n")
+        return Report(200, "ok")
+
+    def single(self, endpoint: str, name: str) -> Report | None:
+        """One check, with its reason; None where the endpoint has no such check."""
+        for check in self._checks(endpoint):
+            if check.name == name:
+                reason = self._run(check)
+                if reason is None:
+                    return Report(200, "ok")
+                return Report(500, f"internal server error: {reason}\n")
+        return None
+
+    def _checks(self, endpoint: str) -> list[Check]:
+        return [*self._live, *self._ready] if endpoint == "readyz" else self._live
+
+    def _run(self, check: Check) -> str | None:
+        try:
+            reason = check.probe()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+        self._note(check.name, reason)
+        return reason
+
+    def _note(self, name: str, reason: str | None) -> None:
+        """Log when a check turns, not every time it is asked."""
+        if reason is None:
+            if self._failing.pop(name, None) is not None:
+                log.info("health check passes again", check=name)
+            return
+        if name not in self._failing:
+            log.warning("health check fails", check=name, reason=reason)
+        self._failing[name] = reason

@@ -1,0 +1,85 @@
+"""Who asks, for what, and the two ports that decide whether they may.
+
+The generic server calls :class:`Authenticator` and then :class:`Authorizer` for every
+request, before anything is looked up: a request without the right cannot tell a metric
+that exists from one that does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+Scope = MutableMapping[str, Any]
+"""An ASGI connection scope."""
+
+ANONYMOUS = "system:anonymous"
+AUTHENTICATED_GROUP = "system:authenticated"
+UNAUTHENTICATED_GROUP = "system:unauthenticated"
+PRIVILEGED_GROUP = "system:masters"
+
+_NO_EXTRA: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """An authenticated (or anonymous) user, as ``k8s.io/apiserver`` ``user.Info`` has it."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NO_EXTRA, hash=False)
+    """Lower-case keys. Compared but not hashed, so that a user can key a cache."""
+
+
+class Attributes(NamedTuple):
+    """What a request wants, as a SubjectAccessReview asks it.
+
+    Either ``path`` is set (a non-resource request) or the resource fields are.
+    """
+
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    namespace: str = ""
+    """Empty for cluster-scoped requests."""
+    path: str = ""
+    """The decoded URL path of a non-resource request, else empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer of an authorizer; ``reason`` is shown to a user who is refused."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Authenticator(Protocol):
+    """Finds out who sent a request."""
+
+    async def authenticate(self, scope: Scope) -> User:
+        """The user behind an ASGI scope; anonymous where no credentials were sent.
+
+        Raises:
+            Unauthorized: credentials were sent and are not valid.
+        """
+
+
+class Authorizer(Protocol):
+    """Decides whether a user may do what they ask. An error is never an allow."""
+
+    def cached(self, user: User, attributes: Attributes) -> Decision | None:
+        """The decision where it needs no waiting, else None."""
+
+    async def authorize(self, user: User, attributes: Attributes) -> Decision:
+        """The decision, asked for where it is not cached.
+
+        Raises:
+            Internal: nobody could be asked.
+        """

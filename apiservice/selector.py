@@ -1,0 +1,193 @@
+"""Label selectors: the whole grammar of ``k8s.io/apimachinery/pkg/labels``, compiled once.
+
+::
+
+    selector    = [ requirement { "," requirement } ]
+    requirement = [ "!" ] KEY | KEY ( "=" | "==" | "!=" | ">" | "<" ) [ VALUE ]
+                | KEY ( "in" | "notin" ) "(" [ VALUE ] { "," [ VALUE ] } ")"
+
+``!=`` and ``notin`` match objects without the key; an empty value is a value; ``>`` and
+``<`` compare 64-bit integers and never match anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from apiservice.labelsyntax import check_key, check_value
+from apiservice.requirement import (
+    ABSENT,
+    EXISTS,
+    Predicate,
+    Requirement,
+    conjunction,
+    integer,
+    predicate,
+)
+
+_BINARY = ("in", "notin", "=", "==", "!=", ">", "<")
+_LABEL_SELECTOR_OPERATORS = {
+    "in": "In",
+    "notin": "NotIn",
+    "!=": "NotIn",
+    EXISTS: "Exists",
+    ABSENT: "DoesNotExist",
+}
+_CACHED_TEXT = 1024
+_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+|\Z)")
+
+
+class SelectorError(ValueError):
+    """The text is no selector; the message names the token and where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """All of its requirements must hold; without any, everything matches."""
+
+    requirements: tuple[Requirement, ...]
+    """Sorted by key."""
+    matches: Predicate = field(compare=False, repr=False)
+    """Whether an object with these labels is selected."""
+
+    @property
+    def empty(self) -> bool:
+        """Everything matches."""
+        return not self.requirements
+
+    def match_labels(self) -> dict[str, Any] | None:
+        """The same as a ``metav1.LabelSelector``; None where there is none.
+
+        There is none for the empty selector (the API writes ``null``) and for ``>`` and
+        ``<``, which a LabelSelector cannot say.
+        """
+        labels: dict[str, str] = {}
+        expressions: list[dict[str, Any]] = []
+        for key, op, values in self.requirements:
+            if op in (">", "<"):
+                return None
+            if op in ("=", "==") and key not in labels:
+                labels[key] = values[0]
+                continue
+            operator = _LABEL_SELECTOR_OPERATORS.get(op, "In")
+            expression: dict[str, Any] = {"key": key, "operator": operator}
+            if values:
+                expression["values"] = list(values)
+            expressions.append(expression)
+        form: dict[str, Any] = {"matchLabels": labels} if labels else {}
+        if expressions:
+            form["matchExpressions"] = expressions
+        return form or None
+
+    def __str__(self) -> str:
+        """The canonical text: parses to an equal selector."""
+        return ",".join(map(str, self.requirements))
+
+
+def parse(text: str) -> Selector:
+    """Compile a selector. Equal texts of moderate length give the same object.
+
+    Raises:
+        SelectorError: the text does not follow the grammar, or a key or value of it is
+            not a valid label key or value.
+    """
+    return _cached(text) if len(text) <= _CACHED_TEXT else _compile(text)
+
+
+def _compile(text: str) -> Selector:
+    requirements = _Parser(text).requirements()
+    requirements.sort(key=lambda requirement: requirement.key)
+    return Selector(tuple(requirements), conjunction([predicate(r) for r in requirements]))
+
+
+_cached = lru_cache(maxsize=4096)(_compile)
+
+
+class _Parser:
+    """Recursive descent over (token, offset) pairs; the last pair is the empty token."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = [(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
+        self._next = 0
+
+    def requirements(self) -> list[Requirement]:
+        found: list[Requirement] = []
+        while self._peek() != "":
+            found.append(self._requirement())
+            if self._peek() == "":
+                return found
+            self._expect((",",), "',' or 'end of string'")
+            if not _identifier(self._peek()) and self._peek() != "!":
+                raise self._unexpected("identifier after ','")
+        return found
+
+    def _requirement(self) -> Requirement:
+        absent = self._peek() == "!"
+        if absent:
+            self._take()
+        if not _identifier(self._peek()):
+            raise self._unexpected("identifier" if absent else "!, identifier, or 'end of string'")
+        key = self._checked(check_key)
+        if absent:
+            return Requirement(key, ABSENT, ())
+        if self._peek() in ("", ","):
+            return Requirement(key, EXISTS, ())
+        op = self._expect(_BINARY, ", ".join(_BINARY))
+        if op in ("in", "notin"):
+            return Requirement(key, op, tuple(sorted(set(self._values()))))
+        value = "" if self._peek() in ("", ",") else self._value()
+        if op in (">", "<") and integer(value) is None:
+            where = self._tokens[self._next - 1][1]
+            message = f"'{value}' at character {where}: the value of '>' and '<' must be an integer"
+            raise SelectorError(message)
+        return Requirement(key, op, (value,))
+
+    def _values(self) -> Iterator[str]:
+        self._expect(("(",), "'('")
+        while True:
+            yield "" if self._peek() in (",", ")") else self._value()
+            if self._expect((",", ")"), "',' or ')'") == ")":
+                return
+
+    def _value(self) -> str:
+        if not _identifier(self._peek()):
+            raise self._unexpected("identifier")
+        return self._checked(check_value)
+
+    def _peek(self) -> str:
+        return self._tokens[self._next][0]
+
+    def _take(self) -> str:
+        self._next += 1
+        return self._tokens[self._next - 1][0]
+
+    def _expect(self, tokens: tuple[str, ...], words: str) -> str:
+        if self._peek() not in tokens:
+            raise self._unexpected(words)
+        return self._take()
+
+    def _checked(self, check: Callable[[str], str | None]) -> str:
+        token, offset = self._tokens[self._next]
+        if (fault := check(token)) is not None:
+            message = f"{_shown(token)} at character {offset}: {fault}"
+            raise SelectorError(message)
+        return self._take()
+
+    def _unexpected(self, expected: str) -> SelectorError:
+        token, offset = self._tokens[self._next]
+        return SelectorError(f"found {_shown(token)} at character {offset}, expected: {expected}")
+
+
+def _identifier(token: str) -> bool:
+    return token != "" and token[0] not in "=!(),<>"
+
+
+def _shown(token: str) -> str:
+    return f"'{token}'" if len(token) <= 80 else f"'{token[:80]}…'"
+
+
+EVERYTHING = parse("")
