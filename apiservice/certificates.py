@@ -1,0 +1,156 @@
+"""The server's own certificate and key: read, and judged before they are used.
+
+Errors name the file and the mend: a wrong pair is the usual reason why a server behind
+the aggregation layer does not come up.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+_PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+class CertificatePairError(Exception):
+    """A certificate and its key cannot be served; the message names file and mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """Where a serving certificate lies."""
+
+    certificate: Path
+    """PEM: the leaf first, then any intermediates."""
+    key: Path
+    """PEM, not encrypted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCertificate:
+    """A pair that was read and fits together."""
+
+    names: frozenset[str]
+    """DNS names and addresses of the subject alternative name."""
+    not_before: float
+    """Epoch seconds."""
+    not_after: float
+    """Epoch seconds."""
+
+    def covers(self, names: Sequence[str]) -> bool:
+        """Every one of these names is in the certificate."""
+        return self.names.issuperset(canonical_name(name) for name in names)
+
+    def aged(self, now: float) -> bool:
+        """Less than a third of its life is left."""
+        return self.not_after - now < (self.not_after - self.not_before) / 3
+
+
+def read_pair(files: CertificateFiles, now: float) -> ServingCertificate:
+    """Read and judge a pair at ``now``, epoch seconds.
+
+    Raises:
+        CertificatePairError: a file is missing or unreadable, the two do not belong
+            together, or the certificate is outside its dates.
+    """
+    leaf = _leaf(files.certificate)
+    public = _public_key(files.key)
+    if leaf.public_key().public_bytes(*_PUBLIC) != public:
+        raise CertificatePairError(
+            f"{files.certificate} and {files.key} do not belong together: give the key that "
+            f"the certificate was issued for, and the server's certificate first in its file"
+        )
+    starts, ends = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
+    if now >= ends:
+        raise CertificatePairError(
+            f"{files.certificate} expired on {_day(ends)}: renew it, or remove it to have "
+            f"another made where it is self-signed"
+        )
+    if now < starts:
+        raise CertificatePairError(
+            f"{files.certificate} is not valid before {_day(starts)}: check this machine's clock"
+        )
+    return ServingCertificate(_names(leaf), starts, ends)
+
+
+def load_into(context: ssl.SSLContext, files: CertificateFiles) -> None:
+    """Have a TLS context serve this pair.
+
+    Raises:
+        CertificatePairError: OpenSSL does not accept it.
+    """
+    try:
+        context.load_cert_chain(files.certificate, files.key, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise CertificatePairError(
+            f"{files.certificate} and {files.key} cannot be served: {error}"
+        ) from error
+
+
+def canonical_name(name: str) -> str:
+    """A DNS name in lower case, or an address in its one spelling."""
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name.lower().rstrip(".")
+
+
+def _leaf(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificates(_content(path))[0]
+    except ValueError as error:
+        raise CertificatePairError(
+            f"{path} holds no certificate in PEM: {error}; give a file that begins with "
+            f"-----BEGIN CERTIFICATE-----"
+        ) from error
+
+
+def _public_key(path: Path) -> bytes:
+    try:
+        key = serialization.load_pem_private_key(_content(path), password=None)
+    except TypeError as error:
+        raise CertificatePairError(
+            f"{path} is encrypted: decrypt it with `openssl pkey`, a server cannot ask"
+        ) from error
+    except ValueError as error:
+        raise CertificatePairError(
+            f"{path} holds no private key in PEM: {error}; give a file that begins with "
+            f"-----BEGIN PRIVATE KEY-----"
+        ) from error
+    return key.public_key().public_bytes(*_PUBLIC)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CertificatePairError(
+            f"{path}: {error.strerror}; name a file that this process may read, or give no "
+            f"certificate to have one made"
+        ) from error
+
+
+def _names(leaf: x509.Certificate) -> frozenset[str]:
+    try:
+        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return frozenset()
+    names = found.get_values_for_type(x509.DNSName)
+    addresses = found.get_values_for_type(x509.IPAddress)
+    return frozenset((*map(str.lower, names), *map(str, addresses)))
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _no_password() -> str:
+    """OpenSSL would otherwise ask on the terminal."""
+    raise ValueError("the key is encrypted")

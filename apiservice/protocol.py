@@ -1,0 +1,251 @@
+"""HTTP/1.1 on one connection: uvicorn's httptools protocol with limits and the peer.
+
+uvicorn leaves to a reverse proxy what an aggregated API server must do itself, because
+kube-apiserver passes connections of anybody in the cluster on to it: bounds on the head
+and the body, time-outs for slow senders and slow readers, a cap on connections.
+
+Time is kept without timers: each connection says until when it may go on as it is, and
+one sweep per second over all of them cuts off those that are late. A request on a
+keep-alive connection thus sets and clears two attributes instead of arming timers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from enum import Enum
+from math import inf
+from typing import Any
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from apiservice.errors import (
+    ApiError,
+    BadRequest,
+    HeadersTooLarge,
+    PayloadTooLarge,
+    UriTooLong,
+)
+from apiservice.peer import SCOPE_KEY, Peer, of_tls
+from apiservice.serving import ServingOptions, ServingStats
+
+_CLOSING_GRACE = 5.0
+"""Seconds that a closed connection may take to flush and say goodbye."""
+_VERSIONS = frozenset(("1.1", "1.0"))
+
+
+class Connection(HttpToolsProtocol):
+    """One client. ``late`` is asked by the server's sweep."""
+
+    options: ServingOptions
+    stats: ServingStats
+    last_gone: Callable[[], None]
+    """Called when no connection is left. These are set on a server's own subclass."""
+    draining = False
+    """Every answer closes its connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.peer: Peer | None = None
+        self._waiting_for = _Wait.NOTHING
+        self._deadline = inf
+        self._write_deadline = inf
+        self._reading_head = False
+        self._in_message = False
+        self._received = 0
+        self._earlier = 0
+        self._body_received = 0
+        self._refusal: ApiError | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The handshake is done."""
+        super().connection_made(transport)
+        self.stats.opened += 1
+        if len(self.connections) > self.options.max_connections:
+            self.stats.refused["connections"] += 1
+            transport.close()
+            return
+        connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        self.peer = of_tls(connection)
+        self._expect(_Wait.HEAD, self.options.header_timeout)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone, whoever ended it."""
+        super().connection_lost(exc)
+        if not self.connections:
+            self.last_gone()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived; what breaks a rule is answered and ends the connection."""
+        if self._waiting_for is _Wait.LINGER or self.transport.is_closing():
+            return
+        self._received += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Nothing is spoken here but HTTP/1.1: the answer is on its way and is the last.
+            self.cycle.keep_alive = False
+        except httptools.HttpParserError as error:
+            self._refuse(self._refusal or BadRequest(f"malformed HTTP request: {error}"))
+            return
+        if not self._reading_head:
+            self._received = 0
+        elif self._received > self.options.max_headers + self._earlier:
+            self._refuse(self._endless())
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._reading_head = self._in_message = True
+        self._body_received = 0
+        self._expect(_Wait.HEAD, self.options.header_timeout)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header line."""
+        name = name.lower()
+        if name == b"content-length" and int(value) > self.options.max_body:
+            self._reject(PayloadTooLarge(self.options.max_body))
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: answer it."""
+        if self._received > self.options.max_target:
+            self._check_sizes()
+        if self.parser.get_http_version() not in _VERSIONS:
+            self._reject(BadRequest("only HTTP/1.1 and HTTP/1.0 are spoken here"))
+        if len(self.pipeline) >= self.options.max_pipelined:
+            self._reject(BadRequest("too many pipelined requests"))
+        self._reading_head = False
+        self._waiting_for, self._deadline = _Wait.NOTHING, inf
+        self.scope[SCOPE_KEY] = self.peer  # type: ignore[literal-required]
+        super().on_headers_complete()
+        if self.draining:
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        """No route reads a body: it is counted and dropped."""
+        self._body_received += len(body)
+        if self._body_received > self.options.max_body:
+            self._reject(PayloadTooLarge(self.options.max_body))
+
+    def on_message_complete(self) -> None:
+        """The body, if any, is whole."""
+        self._in_message = False
+        # What follows in the same read belongs to the next request's head, whose exact
+        # share of it is not known here.
+        self._earlier = self._received
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._expect(_Wait.REQUEST, self.options.keep_alive)
+
+    def on_response_complete(self) -> None:
+        """Called by the cycle when the answer is written."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+        elif self._in_message:
+            # Either the next head, or the rest of this body: it may not dawdle.
+            self._expect(_Wait.HEAD, self.options.header_timeout)
+        else:
+            self._expect(_Wait.REQUEST, self.options.keep_alive)
+
+    def pause_writing(self) -> None:
+        """The client does not take what it asked for."""
+        super().pause_writing()
+        self._write_deadline = self.loop.time() + self.options.write_timeout
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        super().resume_writing()
+        self._write_deadline = inf
+
+    def sweep(self, now: float) -> None:
+        """Cut the connection off where it is past a deadline; ``now`` is the loop's time."""
+        if now >= self._write_deadline:
+            self._cut("slow-reader")
+        elif self.transport.is_closing() and self._waiting_for is not _Wait.GOODBYE:
+            self._expect(_Wait.GOODBYE, _CLOSING_GRACE)
+        elif now < self._deadline:
+            return
+        elif self._waiting_for is _Wait.HEAD:
+            self._cut("slow-request")
+        elif self._waiting_for is _Wait.GOODBYE:
+            self._cut("slow-goodbye")
+        else:
+            self.transport.close()
+
+    def _expect(self, what: _Wait, seconds: float) -> None:
+        self._waiting_for = what
+        self._deadline = self.loop.time() + seconds
+
+    def _cut(self, why: str) -> None:
+        self.stats.refused[why] += 1
+        self.transport.abort()
+
+    def _check_sizes(self) -> None:
+        """Only called where more was read than the smallest limit: usually never."""
+        if len(self.url) > self.options.max_target:
+            self._reject(UriTooLong(self.options.max_target))
+        head = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if head > self.options.max_headers:
+            self._reject(HeadersTooLarge(self.options.max_headers))
+
+    def _endless(self) -> ApiError:
+        """What to call a head that does not end."""
+        if len(self.url) > self.options.max_target:
+            return UriTooLong(self.options.max_target)
+        return HeadersTooLarge(self.options.max_headers)
+
+    def _reject(self, error: ApiError) -> None:
+        """Stop the parser from inside one of its callbacks."""
+        self._refusal = error
+        raise _RejectedError
+
+    def _refuse(self, error: ApiError) -> None:
+        """Answer with a Status, and end the connection."""
+        self.stats.refused[type(error).__name__] += 1
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if self.pipeline or cycle.response_started:
+                # Another answer is being written, or owed: a refusal in its midst would be
+                # read as part of it.
+                self.transport.abort()
+                return
+            cycle.disconnected = True  # its own answer is not wanted any more
+        body = error.body()
+        head = (
+            b"content-type: application/json\r\nconnection: close\r\n"
+            b"content-length: %d\r\n\r\n" % len(body)
+        )
+        self.transport.write(STATUS_LINE[error.code] + head + body)
+        self._expect(_Wait.LINGER, self.options.linger)
+
+
+class _Wait(Enum):
+    """What a connection's deadline is about."""
+
+    NOTHING = "nothing"
+    HEAD = "head"
+    REQUEST = "request"
+    LINGER = "linger"
+    GOODBYE = "goodbye"
+
+
+class _RejectedError(Exception):
+    """Raised in a parser callback; httptools passes it on as a parser error."""

@@ -1,0 +1,115 @@
+"""The identity that a front proxy states in headers, and the settings for reading it.
+
+Semantics of ``k8s.io/apiserver/pkg/authentication/request/headerrequest``: names are
+matched whatever their case, the first user header with a value wins, every group line is
+one group (never split at commas), extra keys are lower-cased and percent-decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import unquote
+
+from apiservice.identity import User
+
+Header = tuple[bytes, bytes]
+"""An ASGI header: the name in lower case, the value without surrounding blanks."""
+
+
+@dataclass(frozen=True)
+class HeaderNames:
+    """Which headers state what; any of them may be empty, and then states nothing.
+
+    The defaults are those of ``k8s.io/apiserver/pkg/server/options/authentication.go``:
+    no UID header unless the cluster names one, because a kube-apiserver that does not
+    know it would let a client's own through.
+    """
+
+    users: tuple[str, ...] = ("x-remote-user",)
+    uids: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ("x-remote-group",)
+    extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
+
+    def relevant(self, headers: Iterable[Header]) -> tuple[Header, ...]:
+        """The headers that state an identity, as they came: a key for a cache of users."""
+        names, prefixes = self._exact, self._prefixes
+        return tuple([h for h in headers if h[0] in names or h[0].startswith(prefixes)])
+
+    def user(self, headers: Sequence[Header]) -> User | None:
+        """The user that relevant headers state, or None where no name is stated."""
+        name = _first(headers, self._users)
+        if not name:
+            return None
+        groups = [
+            _text(value)
+            for wanted in self._groups
+            for key, value in headers
+            if key == wanted and value
+        ]
+        extra: dict[str, list[str]] = {}
+        for prefix in self._prefixes:
+            for key, value in headers:
+                if key.startswith(prefix):
+                    extra.setdefault(_extra_key(key[len(prefix) :]), []).append(_text(value))
+        return User(
+            name=name,
+            uid=_first(headers, self._uids),
+            groups=tuple(groups),
+            extra={key: tuple(values) for key, values in extra.items()},
+        )
+
+    @cached_property
+    def _users(self) -> tuple[bytes, ...]:
+        return _folded(self.users)
+
+    @cached_property
+    def _uids(self) -> tuple[bytes, ...]:
+        return _folded(self.uids)
+
+    @cached_property
+    def _groups(self) -> tuple[bytes, ...]:
+        return _folded(self.groups)
+
+    @cached_property
+    def _prefixes(self) -> tuple[bytes, ...]:
+        return _folded(self.extra_prefixes)
+
+    @cached_property
+    def _exact(self) -> frozenset[bytes]:
+        return frozenset((*self._users, *self._uids, *self._groups))
+
+
+def _folded(names: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple(name.strip().lower().encode() for name in names if name.strip())
+
+
+def _first(headers: Sequence[Header], names: Sequence[bytes]) -> str:
+    """The first name's first line counts, and only where it has a value: ``Header.Get``."""
+    for wanted in names:
+        value = next((value for key, value in headers if key == wanted), b"")
+        if value:
+            return _text(value)
+    return ""
+
+
+def _text(value: bytes) -> str:
+    """Go keeps header bytes as they are; what is not UTF-8 becomes U+FFFD on its way to
+    JSON there, and here."""
+    return value.decode("utf-8", "replace")
+
+
+def _extra_key(raw: bytes) -> str:
+    """A malformed escape keeps the key as it was sent, as ``unescapeExtraKey`` does."""
+    text = _text(raw)
+    if _malformed(text):
+        return text
+    return unquote(text, errors="replace")
+
+
+def _malformed(text: str) -> bool:
+    hexadecimal = set("0123456789abcdefABCDEF")
+    return any(
+        len(piece) < 2 or not hexadecimal.issuperset(piece[:2]) for piece in text.split("%")[1:]
+    )

@@ -1,0 +1,54 @@
+"""The limits within which the server talks to anybody at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """Addresses and limits of the HTTPS listener. Sizes in bytes, times in seconds."""
+
+    host: str = ""
+    """Address to bind; empty means every address, IPv6 and IPv4."""
+    port: int = 6443
+    """0 lets the system choose."""
+    keep_alive: float = 150.0
+    """An idle connection is closed after this. Go's clients pool connections for 90 s
+    (``net/http`` DefaultTransport): anything shorter makes them fail on a stale one."""
+    handshake_timeout: float = 10.0
+    """For the TLS handshake, as in Go's ``http.Transport``."""
+    header_timeout: float = 15.0
+    """From the first byte of a request, or from the handshake, to the end of its headers."""
+    write_timeout: float = 30.0
+    """A client that takes nothing for so long, while more waits to be sent, is cut off."""
+    max_target: int = 16 << 10
+    """Path and query; a label selector of an HPA has at most a few hundred bytes."""
+    max_headers: int = 64 << 10
+    """The whole head of a request. A proxied user's groups come one header line each."""
+    max_body: int = 64 << 10
+    """No route reads a body; a small one is thrown away, a larger one refused."""
+    max_connections: int = 2048
+    """More are closed when they arrive."""
+    max_pipelined: int = 32
+    """Requests that a connection may have waiting behind the one being answered."""
+    drain_seconds: float = 5.0
+    """How long a server that was told to stop goes on accepting, so that endpoints and
+    proxies have heard that it is no longer ready."""
+    shutdown_seconds: float = 20.0
+    """After that: how long requests in flight may take to finish."""
+    linger: float = 1.0
+    """How long a refused client is still listened to, unread: closing at once would reset
+    the connection, and could take the refusal with it."""
+    backlog: int = 1024
+
+
+@dataclass(slots=True)
+class ServingStats:
+    """What the limits did; for metrics."""
+
+    refused: Counter[str] = field(default_factory=Counter)
+    """Connections or requests cut off, by the limit that did it."""
+    opened: int = 0
+    """Connections whose handshake succeeded."""

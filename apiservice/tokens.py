@@ -1,0 +1,98 @@
+"""Bearer tokens, judged by a TokenReview and remembered for ten seconds either way.
+
+Time and bounds are those of ``k8s.io/apiserver/pkg/authentication/token/cache`` as the
+delegating options set it up; an error is not remembered there, nor here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from cachetools import TTLCache
+
+from apiservice.flight import SingleFlight
+from apiservice.identity import User
+
+log = structlog.get_logger(__name__)
+
+_MAX_TOKEN = 16 << 10
+"""Bytes; a service account's token has about 1,000."""
+
+
+class ReviewError(Exception):
+    """Nobody could be asked; the message says who did not answer, and why."""
+
+
+class TokenReviewer(Protocol):
+    """Knows which tokens are good."""
+
+    async def review_token(self, token: str) -> User | None:
+        """The token's user, or None where it is not valid. Bounded in time.
+
+        Raises:
+            ReviewError: there is no answer; nothing may be concluded from it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TokenOptions:
+    """How long and how many answers are remembered."""
+
+    ttl: float = 10.0
+    """Seconds, for valid and invalid tokens alike."""
+    size: int = 4096
+
+
+class Tokens:
+    """A reviewer's answers, remembered; concurrent questions about a token share one review.
+
+    Tokens are kept as keyed hashes only: a dump of this process shows none.
+    """
+
+    def __init__(
+        self,
+        reviewer: TokenReviewer,
+        options: TokenOptions | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        options = options or TokenOptions()
+        self._reviewer = reviewer
+        self._answers: TTLCache[bytes, User | None] = TTLCache(options.size, options.ttl, clock)
+        self._flights: SingleFlight[bytes, User | None] = SingleFlight()
+        self._pepper = secrets.token_bytes(32)
+        self._failing = False
+
+    async def user(self, token: str) -> User | None:
+        """The token's user, or None where it is not valid.
+
+        Raises:
+            ReviewError: nobody could be asked.
+        """
+        raw = token.encode("utf-8", "surrogateescape")
+        if len(raw) > _MAX_TOKEN:
+            return None
+        key = hashlib.blake2b(raw, key=self._pepper, digest_size=32).digest()
+        try:
+            return self._answers[key]
+        except KeyError:
+            return await self._flights.ask(key, lambda: self._review(key, token))
+
+    async def _review(self, key: bytes, token: str) -> User | None:
+        try:
+            user = await self._reviewer.review_token(token)
+        except ReviewError as error:
+            if not self._failing:
+                log.warning("tokens cannot be reviewed: bearers get 401", error=str(error))
+            self._failing = True
+            raise
+        if self._failing:
+            log.info("tokens are reviewed again")
+        self._failing = False
+        self._answers[key] = user
+        return user

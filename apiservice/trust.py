@@ -1,0 +1,128 @@
+"""Which client certificates a bundle of CAs vouches for.
+
+The rules are those of Go's ``x509.Certificate.Verify`` with ``KeyUsages: clientAuth``
+(``k8s.io/apiserver/pkg/authentication/request/x509``): client certificates need no
+subject alternative name, and front-proxy certificates have none, so the web's profile
+that most verifiers apply would refuse them. One rule is stricter than Go's: a leaf
+without any extended key usage is refused, because what it proves lets it speak for
+anybody. Ed25519 CAs are not supported by the verifier underneath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from cryptography import x509
+from cryptography.x509 import verification
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_CLIENT_USAGES = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
+_MAX_PRESENTED = 8
+"""Certificates a client may present; real chains have at most three."""
+
+
+class TrustError(Exception):
+    """A CA bundle cannot be used; the message says what is wrong with it."""
+
+
+class CertificateError(Exception):
+    """A client certificate is not vouched for; the message says by which rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A client certificate that a bundle vouches for."""
+
+    common_name: str
+    """The subject's CN, the last one where there are several, as Go reads it."""
+    organizations: tuple[str, ...]
+    """The subject's O attributes: a client certificate's groups."""
+    fingerprint: str
+    """SHA-256 of the DER, in lower-case hex."""
+    valid_until: float
+    """Epoch seconds: the first expiry in the chain up to and with the CA."""
+
+
+class ClientTrust:
+    """A compiled CA bundle.
+
+    Raises:
+        TrustError: the PEM holds no certificate or does not parse.
+    """
+
+    def __init__(self, pem: bytes) -> None:
+        try:
+            roots = x509.load_pem_x509_certificates(pem)
+        except ValueError as error:
+            raise TrustError(f"not a PEM bundle of certificates: {error}") from error
+        self._store = verification.Store(roots)
+
+    def verify(self, chain: Sequence[bytes], now: float) -> Verified:
+        """Judge a chain of DER certificates, the leaf first, at ``now`` (epoch seconds).
+
+        Raises:
+            CertificateError: it does not chain to the bundle, is outside its dates, or
+                may not be used by a client.
+        """
+        if len(chain) > _MAX_PRESENTED:
+            raise CertificateError(f"{len(chain)} certificates presented")
+        verifier = (
+            verification.PolicyBuilder()
+            .store(self._store)
+            .time(datetime.fromtimestamp(now, UTC))
+            .extension_policies(ca_policy=_CA_POLICY, ee_policy=_LEAF_POLICY)
+            .build_client_verifier()
+        )
+        try:
+            leaf, *intermediates = (x509.load_der_x509_certificate(der) for der in chain)
+            links = verifier.verify(leaf, intermediates).chain
+            names = _subject(leaf, NameOID.COMMON_NAME)
+            organizations = _subject(leaf, NameOID.ORGANIZATION_NAME)
+        except verification.VerificationError as error:
+            raise CertificateError(str(error)) from error
+        except (ValueError, x509.InvalidVersion, x509.DuplicateExtension) as error:
+            raise CertificateError(f"unreadable certificate: {error}") from error
+        return Verified(
+            common_name=names[-1] if names else "",
+            organizations=organizations,
+            fingerprint=sha256(chain[0]).hexdigest(),
+            valid_until=min(link.not_valid_after_utc for link in links).timestamp(),
+        )
+
+
+def _subject(leaf: x509.Certificate, oid: x509.ObjectIdentifier) -> tuple[str, ...]:
+    return tuple(str(name.value) for name in leaf.subject.get_attributes_for_oid(oid))
+
+
+def _must_be_ca(
+    _: verification.Policy, __: x509.Certificate, constraints: x509.BasicConstraints
+) -> None:
+    if not constraints.ca:
+        raise ValueError("basicConstraints says that this is not a CA")
+
+
+def _may_sign(_: verification.Policy, __: x509.Certificate, usage: x509.KeyUsage | None) -> None:
+    if usage is not None and not usage.key_cert_sign:
+        raise ValueError("keyUsage does not allow it to sign certificates")
+
+
+def _may_vouch_for_clients(
+    _: verification.Policy, __: x509.Certificate, usage: x509.ExtendedKeyUsage | None
+) -> None:
+    if usage is not None and _CLIENT_USAGES.isdisjoint(usage):
+        raise ValueError("extendedKeyUsage has no clientAuth")
+
+
+_ANY_CRITICALITY = verification.Criticality.AGNOSTIC
+_CA_POLICY = (
+    verification.ExtensionPolicy.permit_all()
+    .require_present(x509.BasicConstraints, _ANY_CRITICALITY, _must_be_ca)
+    .may_be_present(x509.KeyUsage, _ANY_CRITICALITY, _may_sign)
+    .may_be_present(x509.ExtendedKeyUsage, _ANY_CRITICALITY, _may_vouch_for_clients)
+)
+_LEAF_POLICY = verification.ExtensionPolicy.permit_all().require_present(
+    x509.ExtendedKeyUsage, _ANY_CRITICALITY, _may_vouch_for_clients
+)
