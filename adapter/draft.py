@@ -1,0 +1,125 @@
+"""A batch's tracks while they are being put together, and what they say of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from adapter.catalog import FREE, RESERVED, USED, UTIL
+from adapter.cluster.pod import PodRef
+from adapter.exporter import Identity, TrackKey
+from adapter.history import Frame
+from adapter.metric import Spelling
+from adapter.rejects import Rejects
+
+BLIND: Final = "per_process_blind"
+ACCOUNTED: Final = frozenset((UTIL, USED))
+"""Fields that exporter 4.8.2 on accounts per process under ``--kubernetes-virtual-gpus``."""
+_BUSY: Final = 5.0
+"""Percent of device utilisation above which "no process does anything" is not believed."""
+
+Holders = Mapping[str, set[PodRef]]
+"""Device -> the pods that claim it in this batch."""
+
+
+class Draft:
+    """A track in the making."""
+
+    __slots__ = ("frames", "identity", "mig", "replica")
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self.mig = identity.device is not None and identity.device.mig
+        self.replica = identity.replica
+        self.frames: dict[float, Frame] = {}
+
+    def peak(self, field: str) -> float | None:
+        """The largest value of a field; None if there is none."""
+        found = [
+            value
+            for frame in self.frames.values()
+            for spelling, value in frame.items()
+            if spelling.field.name == field
+        ]
+        return max(found, default=None)
+
+    def put(self, spelling: Spelling, value: float, time: float) -> bool:
+        """Add a sample; False if another value was there.
+
+        Two replicas of one GPU in one pod see the same processes, so of two values the
+        larger stays, never the sum (dcgm-exporter#725).
+        """
+        frame = self.frames.get(time)
+        if frame is None:
+            frame = self.frames[time] = {}
+        earlier = frame.setdefault(spelling, value)
+        if earlier == value:
+            return True
+        frame[spelling] = max(earlier, value)
+        return False
+
+    def take(self, other: Draft) -> None:
+        """Add what another draft of the same track has."""
+        for time, frame in other.frames.items():
+            for spelling, value in frame.items():
+                self.put(spelling, value, time)
+        self.replica = self.replica or other.replica
+
+    def drop(self, fields: frozenset[str]) -> None:
+        """Forget every value of these fields."""
+        for time, frame in self.frames.items():
+            self.frames[time] = {s: v for s, v in frame.items() if s.field.name not in fields}
+
+
+def folded(drafts: Mapping[TrackKey, Draft]) -> dict[TrackKey, Draft]:
+    """Drafts, with rows that leave the pod's uid open put to those that tell it.
+
+    Only some rows of a page carry a uid. Where two pods of one name are told apart by it,
+    the open rows could be either's and stay on their own.
+    """
+    told: dict[TrackKey, list[TrackKey]] = {}
+    for key in drafts:
+        if key.uid:
+            told.setdefault(key._replace(uid=""), []).append(key)
+    kept = dict(drafts)
+    for bare, keys in told.items():
+        if len(keys) == 1 and bare in kept:
+            kept[keys[0]].take(kept.pop(bare))
+    return kept
+
+
+def holders(drafts: Mapping[TrackKey, Draft]) -> Holders:
+    """Who claims which device."""
+    held: dict[str, set[PodRef]] = {}
+    for key in drafts:
+        if key.pod is not None:
+            held.setdefault(key.device, set()).add(key.pod)
+    return held
+
+
+def per_process(drafts: Mapping[TrackKey, Draft], rejects: Rejects) -> frozenset[str]:
+    """Devices whose pods' rows are accounted per process: the device has a row of its own.
+
+    Where every pod of a busy device reads 0, the exporter cannot see processes (hostPID or
+    pod UIDs are off): those zeros are missing values. And a replica's free memory is the
+    device's while its used memory is the pod's, so they do not add up to anything.
+    """
+    replicas: dict[str, list[Draft]] = {}
+    for key, draft in drafts.items():
+        if key.pod is not None and draft.replica:
+            replicas.setdefault(key.device, []).append(draft)
+    found = {device: own for device, own in replicas.items() if _bare(device) in drafts}
+    for device, pods in found.items():
+        busy = drafts[_bare(device)].peak(UTIL)
+        peaks = [draft.peak(UTIL) for draft in pods]
+        if busy is not None and busy > _BUSY and not any(peaks):
+            rejects.count(BLIND, len(pods))
+            for draft in pods:
+                draft.drop(ACCOUNTED)
+        for draft in pods:
+            draft.drop(frozenset((FREE, RESERVED)))
+    return frozenset(found)
+
+
+def _bare(device: str) -> TrackKey:
+    return TrackKey(device, None, "", "")

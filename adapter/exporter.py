@@ -1,0 +1,112 @@
+"""What one exporter said lately: devices, whom they work for, and their samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from adapter.claim import Claim
+from adapter.cluster.pod import PodRef
+from adapter.device import Device
+from adapter.history import History
+from adapter.metric import Kind, Sample
+from adapter.validity import RatioScale
+
+
+class TrackKey(NamedTuple):
+    """A device on behalf of a container: what duplicates are told by."""
+
+    device: str
+    pod: PodRef | None
+    container: str
+    uid: str
+    """Of the pod, where rows say it: a successor of the same name is another pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Everything an exporter says about one device on behalf of one container."""
+
+    device: Device
+    claim: Claim | None
+    """None for an unassigned device."""
+    origin: str
+    node: str | None
+    """Where the device is, if that is certain."""
+    host: str
+    """Where the row says it is."""
+    received: float
+    """Epoch seconds of the last batch that had a row of it."""
+    history: History
+    reported: frozenset[str]
+    """Fields that the exporter writes rows of, good or bad."""
+    window: float
+    shared: bool = False
+    """Several pods claim the device, or the exporter calls it a replica."""
+    per_process: bool = False
+    """The exporter accounts utilisation and used memory per process of this device."""
+
+    @property
+    def mig(self) -> bool:
+        """The device is a MIG instance."""
+        return self.device.mig
+
+    def sample(self, field: str, kind: Kind) -> Sample | None:
+        """The field's mean over the window, or its newest value."""
+        return self.history.sample(field, kind, self.window)
+
+    def reports(self, field: str) -> bool:
+        """The exporter writes rows of this field."""
+        return field in self.reported
+
+    def disagrees(self, other: Track) -> bool:
+        """Another exporter's track of this device has another pod, or another value."""
+        mine, his = self.claim and self.claim.pod, other.claim and other.claim.pod
+        if mine != his:
+            return mine is not None and his is not None
+        ours, theirs = self.history.latest(), other.history.latest()
+        return any(ours[field] != theirs[field] for field in ours.keys() & theirs.keys())
+
+
+class Identity(NamedTuple):
+    """What a label set says apart from numbers. Worked out once per label set."""
+
+    labels: Mapping[str, str]
+    """Kept so that its address stays its own."""
+    device: Device | None
+    claim: Claim | None
+    target: PodRef | None
+    host: str
+    replica: bool
+    """The row carries a ``vgpu`` label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """One origin's state after a batch. Replaced, never edited."""
+
+    origin: str
+    received: float
+    pod: PodRef | None
+    """The exporter's own pod, where it is known."""
+    tracks: Mapping[TrackKey, Track]
+    reported: Mapping[str, float]
+    """Field -> epoch seconds at which a row of a whole device was last seen."""
+    scale: RatioScale
+    identities: Mapping[int, Identity]
+    """Address of a label set of the last batch -> what it says."""
+    pods: Mapping[PodRef, tuple[Track, ...]] = field(init=False)
+    devices: Mapping[str, tuple[Track, ...]] = field(init=False)
+    answers: dict[object, object] = field(init=False, default_factory=dict)
+    """What readers worked out from these tracks; ends with them."""
+
+    def __post_init__(self) -> None:
+        pods: dict[PodRef, tuple[Track, ...]] = {}
+        devices: dict[str, tuple[Track, ...]] = {}
+        for key, track in self.tracks.items():
+            devices[key.device] = (*devices.get(key.device, ()), track)
+            if key.pod is not None:
+                pods[key.pod] = (*pods.get(key.pod, ()), track)
+        object.__setattr__(self, "pods", pods)
+        object.__setattr__(self, "devices", devices)

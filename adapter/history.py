@@ -1,0 +1,163 @@
+"""One device's recent samples, all fields side by side.
+
+Ten thousand devices with twenty-five fields each have to fit into little memory and a mean
+over thirty seconds has to be cheap, so the samples of one scrape are one row of floats and
+NaN is where a field has no sample. A history is never edited: :meth:`History.extended`
+makes the next one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping
+from functools import lru_cache
+from math import isnan, nan
+from typing import Final
+
+from adapter.metric import Kind, Sample, Spelling
+
+_MAX_FRAMES: Final = 128
+"""A source that samples faster than four times a second loses its oldest samples."""
+
+Frame = dict[Spelling, float]
+"""The values of one time, in the fields' units."""
+
+
+class Layout:
+    """Which column holds what; shared by every device whose exporter writes the same."""
+
+    __slots__ = ("columns", "index", "of_field", "width")
+
+    def __init__(self, columns: tuple[Spelling, ...]) -> None:
+        self.columns = columns
+        self.width = len(columns)
+        self.index = {column: i for i, column in enumerate(columns)}
+        self.of_field: dict[str, tuple[int, ...]] = {}
+        for i, column in enumerate(columns):
+            self.of_field[column.field.name] = (*self.of_field.get(column.field.name, ()), i)
+
+
+@lru_cache(maxsize=512)
+def layout(columns: tuple[Spelling, ...]) -> Layout:
+    """The layout of these columns, one object for all who have them."""
+    return Layout(columns)
+
+
+class History:
+    """Samples in order of time. Treated as immutable."""
+
+    __slots__ = ("layout", "times", "values")
+
+    def __init__(self, columns: Layout, times: array[float], values: array[float]) -> None:
+        self.layout = columns
+        self.times = times
+        """Epoch seconds, ascending, each once."""
+        self.values = values
+        """Row after row, ``layout.width`` wide."""
+
+    @property
+    def newest(self) -> float:
+        """Epoch seconds of the newest sample; minus infinity if there is none."""
+        return self.times[-1] if self.times else float("-inf")
+
+    def sample(self, field: str, kind: Kind, window: float) -> Sample | None:
+        """A field's newest value, or its mean over the ``window`` seconds up to its newest."""
+        best: Sample | None = None
+        for column in self.layout.of_field.get(field, ()):
+            found = self._column(column, kind, window)
+            if found is not None and (best is None or found.time > best.time):
+                best = found
+        return best
+
+    def _column(self, column: int, kind: Kind, window: float) -> Sample | None:
+        values = self.values[column :: self.layout.width]
+        row = len(values) - 1
+        while row >= 0 and isnan(values[row]):
+            row -= 1
+        if row < 0:
+            return None
+        time, spelling = self.times[row], self.layout.columns[column]
+        if kind is Kind.LAST:
+            return Sample(values[row], time, spelling.name, spelling.field.name)
+        since = time - window
+        total, count = 0.0, 0
+        while row >= 0 and self.times[row] > since:
+            value = values[row]
+            if not isnan(value):
+                total += value
+                count += 1
+            row -= 1
+        return Sample(total / count, time, spelling.name, spelling.field.name)
+
+    def latest(self) -> dict[str, float]:
+        """Field -> its value in the newest row, where that has one."""
+        row = len(self.times) - 1
+        return {c.field.name: v for c, v in self._frame(row).items()} if row >= 0 else {}
+
+    def extended(self, frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
+        """This history and more samples, without those that no reading can use any more.
+
+        A time that is already here is filled up, not repeated: a range query returns
+        samples that were seen before, and one scrape may arrive in several parts.
+        """
+        if len(frames) == 1:
+            ((time, frame),) = frames.items()
+            if time > self.newest:
+                longer = self._appended(time, frame, window, age_limit)
+                if longer is not None:
+                    return longer
+        merged = {time: self._frame(row) for row, time in enumerate(self.times)}
+        for time, frame in frames.items():
+            merged[time] = merged.get(time, {}) | frame
+        return history(merged, window, age_limit)
+
+    def _appended(
+        self, time: float, frame: Frame, window: float, age_limit: float
+    ) -> History | None:
+        """With one newer frame, the common case; None if its fields are not all known yet."""
+        width = self.layout.width
+        missing = width - len(frame)
+        row = [frame.get(column, nan) for column in self.layout.columns]
+        if sum(map(isnan, row)) != missing:
+            return None
+        complete = not missing
+        cut = bisect_right(self.times, time - (window if complete else age_limit))
+        cut = max(cut, len(self.times) + 1 - _MAX_FRAMES)
+        times, values = self.times[cut:], self.values[cut * width :]
+        times.append(time)
+        values.extend(row)
+        longer = History(self.layout, times, values)
+        return longer if complete else longer._without_empty()
+
+    def _without_empty(self) -> History:
+        """Without the columns that hold no sample any more: they keep old rows alive."""
+        width = self.layout.width
+        if not any(all(map(isnan, self.values[i::width])) for i in range(width)):
+            return self
+        return _packed({time: self._frame(row) for row, time in enumerate(self.times)})
+
+    def _frame(self, row: int) -> Frame:
+        width = self.layout.width
+        values = self.values[row * width : (row + 1) * width]
+        return {c: v for c, v in zip(self.layout.columns, values, strict=True) if not isnan(v)}
+
+
+def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
+    """The history that holds these samples, as far as a reading can still use them."""
+    columns = {column for frame in frames.values() for column in frame}
+    newest = max(frames, default=0.0)
+    horizon = window if len(frames.get(newest, ())) == len(columns) else age_limit
+    kept = sorted(time for time in frames if time > newest - horizon)[-_MAX_FRAMES:]
+    return _packed({time: frames[time] for time in kept})
+
+
+def _packed(frames: Mapping[float, Frame]) -> History:
+    """Frames in order of time, as arrays."""
+    columns = layout(
+        tuple(sorted({c for frame in frames.values() for c in frame}, key=lambda c: c.name))
+    )
+    values = array("d")
+    for frame in frames.values():
+        values.extend(frame.get(column, nan) for column in columns.columns)
+    return History(columns, array("d", frames), values)

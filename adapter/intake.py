@@ -1,0 +1,247 @@
+"""From an exporter's rows to its tracks: names, units, ranges, labels, duplicates.
+
+Pure but for the counting of rejects: the same batches in any order of rows make the same
+exporter. Its cost is proportional to the batch, whatever else the store holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from adapter.batch import Batch, Row
+from adapter.catalog import Catalog
+from adapter.claim import claim, target
+from adapter.cluster.pod import PodRef
+from adapter.device import device, host
+from adapter.draft import Draft, Holders, folded, holders, per_process
+from adapter.exporter import Exporter, Identity, Track, TrackKey
+from adapter.history import history
+from adapter.metric import Mig, Spelling
+from adapter.rejects import Reject, Rejects
+from adapter.telemetryoptions import TelemetryOptions
+from adapter.validity import SENTINELS, Invalid, RatioScale, complaint, percent_of, scale_shown
+
+NO_DEVICE = "no_device"
+FUTURE = "future_timestamp"
+STALE = "stale_sample"
+DUPLICATE = "duplicate_series"
+INVALID_ON_MIG = "invalid_on_mig"
+
+
+def absorb(
+    before: Exporter | None,
+    batch: Batch,
+    catalog: Catalog,
+    options: TelemetryOptions,
+    rejects: Rejects,
+) -> Exporter:
+    """An exporter's state after a batch.
+
+    A track that the batch lacks stands until the age limit (labels come and go:
+    dcgm-exporter#428), unless the batch gives its device to another pod.
+    """
+    reading = _Reading(before, batch, catalog, options, rejects)
+    reading.read(batch.rows)
+    reading.settle_ratios()
+    return reading.exporter()
+
+
+class _Reading:
+    """The work on one batch."""
+
+    def __init__(
+        self,
+        before: Exporter | None,
+        batch: Batch,
+        catalog: Catalog,
+        options: TelemetryOptions,
+        rejects: Rejects,
+    ) -> None:
+        self._before = before
+        self._batch = batch
+        self._catalog = catalog
+        self._options = options
+        self._rejects = rejects
+        self._scale = before.scale if before else RatioScale.AUTO
+        self._drafts: dict[int, Draft | None] = {}
+        self._identities: dict[int, Identity] = {}
+        self._by_key: dict[TrackKey, Draft] = {}
+        self._reported: set[str] = set()
+        self._ratios: list[tuple[Draft, Spelling, float, float]] = []
+        self._exporter_pod = PodRef(*batch.pod) if batch.pod else before.pod if before else None
+
+    def read(self, rows: Iterable[Row]) -> None:
+        """Take every row of the catalogue. This loop is the cost of a scrape."""
+        spellings, drafts, reported = self._catalog.spellings, self._drafts, self._reported
+        received = self._batch.received
+        stale = received - self._options.oldest
+        for name, labels, value, time in rows:
+            spelling = spellings.get(name)
+            if spelling is None:
+                continue
+            address = id(labels)
+            if address in drafts:
+                draft = drafts[address]
+            else:
+                draft = drafts[address] = self._draft(labels)
+            if draft is None:
+                self._rejects.count(NO_DEVICE)
+                continue
+            if draft.mig:
+                if spelling.field.mig is Mig.INVALID:
+                    self._rejects.count(INVALID_ON_MIG)
+                    continue
+            else:
+                reported.add(spelling.field.name)
+            measured = time if stale < time <= received else self._odd_time(time)
+            if spelling.traps:
+                self._ratios.append((draft, spelling, value, measured))
+            elif spelling.low <= value <= spelling.high and value not in SENTINELS:
+                if not draft.put(spelling, value * spelling.factor, measured):
+                    self._rejects.count(DUPLICATE)
+            else:
+                reason = complaint(value, spelling.low, spelling.high)
+                self._reject(draft, spelling, reason or Invalid.OUT_OF_RANGE, value)
+
+    def settle_ratios(self) -> None:
+        """Read the ``_RATIO`` rows, whose scale only the whole page can tell."""
+        sound = []
+        for draft, spelling, value, time in self._ratios:
+            wrong = complaint(value, 0.0, 100.0)
+            if wrong is not None:
+                self._reject(draft, spelling, wrong, value)
+            else:
+                sound.append((draft, spelling, value, time))
+        if self._options.ratio_scale is RatioScale.AUTO:
+            self._scale = scale_shown((value for _, _, value, _ in sound), self._scale)
+        else:
+            self._scale = self._options.ratio_scale
+        for draft, spelling, value, time in sound:
+            percent = percent_of(value, self._scale)
+            if isinstance(percent, Invalid):
+                self._reject(draft, spelling, percent, value)
+            elif not draft.put(spelling, percent, time):
+                self._rejects.count(DUPLICATE)
+
+    def exporter(self) -> Exporter:
+        """The state after the batch."""
+        self._learn_target()
+        self._by_key = folded(self._by_key)
+        batch, before, oldest = self._batch, self._before, self._options.oldest
+        reported = {
+            name: time
+            for name, time in (before.reported if before else {}).items()
+            if time > batch.received - oldest
+        } | dict.fromkeys(self._reported, batch.received)
+        names, held = frozenset(reported), holders(self._by_key)
+        split = per_process(self._by_key, self._rejects)
+        tracks = {
+            key: self._track(key, draft, names, held, per_process=key.device in split)
+            for key, draft in self._by_key.items()
+        }
+        tracks = self._standing(tracks, held) | tracks
+        return Exporter(
+            origin=batch.origin,
+            received=batch.received,
+            pod=self._exporter_pod,
+            tracks=tracks,
+            reported=reported,
+            scale=self._scale,
+            identities=self._identities,
+        )
+
+    def _draft(self, labels: Mapping[str, str]) -> Draft | None:
+        identity = self._identity(labels)
+        self._identities[id(labels)] = identity
+        if identity.device is None:
+            return None
+        key = _key(identity)
+        draft = self._by_key.get(key)
+        if draft is None:
+            draft = self._by_key[key] = Draft(identity)
+        draft.replica = draft.replica or identity.replica
+        return draft
+
+    def _identity(self, labels: Mapping[str, str]) -> Identity:
+        known = self._before.identities.get(id(labels)) if self._before else None
+        if known is not None and known.labels is labels:
+            return known
+        return Identity(
+            labels,
+            device(labels, self._batch.node or self._batch.origin),
+            claim(labels, self._exporter_pod),
+            target(labels),
+            host(labels),
+            bool(labels.get("vgpu")),
+        )
+
+    def _odd_time(self, time: float) -> float:
+        if time > self._batch.received:
+            self._rejects.count(FUTURE)
+            return self._batch.received
+        self._rejects.count(STALE)
+        return time
+
+    def _reject(self, draft: Draft, spelling: Spelling, reason: Invalid, value: float) -> None:
+        at = draft.identity.device
+        reject = Reject(reason, spelling.name, at.id if at else "")
+        self._rejects.add(reject, self._batch.received, value)
+
+    def _learn_target(self) -> None:
+        """The exporter's own pod, from a row that names it beside a workload."""
+        if self._exporter_pod is None:
+            found = {i.target for i in self._identities.values() if i.target is not None}
+            self._exporter_pod = found.pop() if len(found) == 1 else None
+
+    def _track(
+        self,
+        key: TrackKey,
+        draft: Draft,
+        reported: frozenset[str],
+        held: Holders,
+        *,
+        per_process: bool,
+    ) -> Track:
+        window, oldest = self._options.window, self._options.oldest
+        earlier = self._before.tracks.get(key) if self._before else None
+        if earlier is not None and draft.frames:
+            samples = earlier.history.extended(draft.frames, window, oldest)
+        else:
+            samples = earlier.history if earlier else history(draft.frames, window, oldest)
+        at, claimed = draft.identity.device, draft.identity.claim
+        assert at is not None  # noqa: S101 - a draft without a device is never made
+        if claimed is not None and claimed.pod == self._exporter_pod:
+            claimed = claimed._replace(suspect=True)
+        return Track(
+            device=at,
+            claim=claimed,
+            origin=self._batch.origin,
+            node=self._batch.node,
+            host=draft.identity.host,
+            received=self._batch.received,
+            history=samples,
+            reported=reported,
+            window=window,
+            shared=key.pod is not None and (draft.replica or len(held[key.device]) > 1),
+            per_process=per_process and key.pod is not None,
+        )
+
+    def _standing(self, fresh: Mapping[TrackKey, Track], held: Holders) -> dict[TrackKey, Track]:
+        """Earlier tracks that the batch lacks and does not contradict."""
+        if self._before is None:
+            return {}
+        too_old = self._batch.received - self._options.oldest - self._options.window
+        return {
+            key: track
+            for key, track in self._before.tracks.items()
+            if key not in fresh
+            and track.received > too_old
+            and (key.pod is None or key.pod in held.get(key.device, {key.pod}))
+        }
+
+
+def _key(identity: Identity) -> TrackKey:
+    at = identity.device.id if identity.device else ""
+    if identity.claim is None:
+        return TrackKey(at, None, "", "")
+    return TrackKey(at, identity.claim.pod, identity.claim.container, identity.claim.uid)

@@ -1,0 +1,174 @@
+"""What a field of an exporter is, and how an API metric is made of fields.
+
+Two nouns: a :class:`Field` is one thing that exporters measure, however they spell it; a
+:class:`Metric` is one name of the API, made of fields by a :class:`Basis`. Both are data:
+:mod:`adapter.catalog` holds the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class Unit(StrEnum):
+    """The unit that a value is served in."""
+
+    PERCENT = "percent"
+    RATIO = "ratio"
+    BYTES = "bytes"
+    MEBIBYTES = "MiB"
+    BYTES_PER_SECOND = "bytes per second"
+    WATTS = "W"
+    CELSIUS = "°C"
+    MEGAHERTZ = "MHz"
+    DEVICES = "devices"
+    CODE = "code"
+
+
+class Kind(StrEnum):
+    """What becomes of a device's samples."""
+
+    MEAN = "mean"
+    """The mean over the window."""
+    LAST = "last"
+    """The newest."""
+
+
+class Combine(StrEnum):
+    """How the values of several devices, or pods, become one."""
+
+    MEAN = "mean"
+    MAX = "max"
+    MIN = "min"
+    SUM = "sum"
+
+    def of(self, values: Sequence[float]) -> float:
+        """Combine values, of which there is at least one."""
+        if len(values) == 1:
+            return values[0]
+        if self is Combine.MAX:
+            return max(values)
+        if self is Combine.MIN:
+            return min(values)
+        total = sum(values)
+        return total if self is Combine.SUM else total / len(values)
+
+
+class Mig(StrEnum):
+    """What a field's rows on MIG instances mean."""
+
+    INSTANCE = "instance"
+    """The instance's own value."""
+    BOARD = "board"
+    """The board's value, repeated per instance: one per board, never summed."""
+    INVALID = "invalid"
+    """Absent, 0 or garbage (gpu-telemetry, section 2): never used."""
+
+
+class Spelling:
+    """One name of a field on exporters' pages. Compared by identity: the catalogue's own."""
+
+    __slots__ = ("factor", "field", "high", "low", "name", "traps")
+
+    def __init__(self, name: str, factor: float, field: Field) -> None:
+        self.name = name
+        self.factor = factor
+        """A page's number times this is in the field's unit."""
+        self.field = field
+        self.low = field.low / factor
+        """The smallest number that a page may hold."""
+        self.high = field.high / factor
+        self.traps = factor == 100.0 and name.lower().endswith("_ratio")
+        """DCGM 4.6 gives the integer percent the name that 4.7 gives the ratio."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing that exporters measure, in one unit, whatever the page calls it.
+
+    Args:
+        name: the classic name; also the API metric of the same name.
+        unit: of the value under ``name``.
+        high: the largest believable value, in ``unit``. Beyond it a row is rejected.
+        low: the smallest.
+        kind: mean over the window, or last.
+        mig: what its rows on MIG instances mean.
+        renamed: other names on pages, with the factor that turns their number into ``unit``;
+            each is an API metric too, in its own unit.
+        legacy: old names in ``unit``: read from pages, served as well.
+        group: fields that one Prometheus query fetches together.
+    """
+
+    name: str
+    unit: Unit
+    high: float
+    low: float = 0.0
+    kind: Kind = Kind.LAST
+    mig: Mig = Mig.INSTANCE
+    over_devices: Combine = Combine.MEAN
+    over_pods: Combine = Combine.MEAN
+    renamed: tuple[tuple[str, float, Unit], ...] = ()
+    legacy: tuple[str, ...] = ()
+    group: str = "board"
+
+
+class Sample(NamedTuple):
+    """A device's value of one field."""
+
+    value: float
+    time: float
+    """Epoch seconds of the newest sample in it."""
+    series: str
+    """The exporter's name of the series."""
+    field: str
+    """The field's name; several joined by ``+``."""
+
+
+class Evidence(Protocol):
+    """What is known about one device."""
+
+    @property
+    def mig(self) -> bool:
+        """The device is a MIG instance."""
+
+    def sample(self, field: str, kind: Kind) -> Sample | None:
+        """The field's mean over the window or newest value; None if there is none."""
+
+    def reports(self, field: str) -> bool:
+        """The device's exporter writes rows of this field, valid or not."""
+
+
+class Basis(Protocol):
+    """One way to a metric's value of one device."""
+
+    def read(self, device: Evidence, kind: Kind) -> Sample | None:
+        """The value, or None where this way is not open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One name of the API.
+
+    Args:
+        bases: ways to a device's value; the first that is open is taken.
+        per_board: devices are told apart by board, not by MIG instance.
+    """
+
+    name: str
+    unit: Unit
+    kind: Kind
+    bases: tuple[Basis, ...]
+    over_devices: Combine = Combine.MEAN
+    over_pods: Combine = Combine.MEAN
+    per_board: bool = False
+
+    def read(self, device: Evidence) -> Sample | None:
+        """The device's value of this metric."""
+        for basis in self.bases:
+            sample = basis.read(device, self.kind)
+            if sample is not None:
+                return sample
+        return None

@@ -1,0 +1,52 @@
+"""Which exporters speak of what; handed to readers without copying it for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class OriginIndex(Generic[K]):
+    """Key -> origins. It changes only where the set of keys of an origin does."""
+
+    __slots__ = ("_contested", "_lent", "_origins")
+
+    def __init__(self) -> None:
+        self._origins: dict[K, tuple[str, ...]] = {}
+        self._contested: dict[K, tuple[str, ...]] = {}
+        self._lent = False
+
+    def of(self, key: K) -> tuple[str, ...]:
+        """The origins that speak of ``key``."""
+        return self._origins.get(key, ())
+
+    def move(self, origin: str, before: Collection[K], after: Collection[K]) -> None:
+        """``origin`` speaks of the keys in ``after``, no longer of those in ``before``."""
+        gone = [key for key in before if key not in after]
+        new = [key for key in after if key not in before]
+        if not gone and not new:
+            return
+        if self._lent:
+            self._origins, self._contested = dict(self._origins), dict(self._contested)
+            self._lent = False
+        for key in gone:
+            self._set(key, tuple(other for other in self.of(key) if other != origin))
+        for key in new:
+            self._set(key, (*self.of(key), origin))
+
+    def lend(self) -> tuple[Mapping[K, tuple[str, ...]], Mapping[K, tuple[str, ...]]]:
+        """The whole index, and its part with more than one origin; neither ever changes."""
+        self._lent = True
+        return self._origins, self._contested
+
+    def _set(self, key: K, origins: tuple[str, ...]) -> None:
+        if origins:
+            self._origins[key] = origins
+        else:
+            self._origins.pop(key, None)
+        if len(origins) > 1:
+            self._contested[key] = origins
+        else:
+            self._contested.pop(key, None)

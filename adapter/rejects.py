@@ -1,0 +1,67 @@
+"""What was left out, by reason, with a bounded memory of which device it came from."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+_MAX_RECENT: Final = 1024
+
+
+class Reject(NamedTuple):
+    """Something that was left out."""
+
+    reason: str
+    series: str
+    """The exporter's series; empty where a whole device was left out."""
+    device: str
+    """Empty where the row names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How often a reject was met, and its last value."""
+
+    count: int
+    value: float
+    """As the page had it; NaN where the value was not the trouble."""
+    time: float
+    """Epoch seconds."""
+    detail: str = ""
+
+
+class Rejects:
+    """Counts since the start, and the rejects met last."""
+
+    __slots__ = ("_recent", "_totals")
+
+    def __init__(self) -> None:
+        self._totals: Counter[str] = Counter()
+        self._recent: OrderedDict[Reject, Seen] = OrderedDict()
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """Reason -> count since the start; never falls."""
+        return self._totals
+
+    @property
+    def recent(self) -> Mapping[Reject, Seen]:
+        """The last rejects with their device, oldest first; at most 1,024."""
+        return self._recent
+
+    def count(self, reason: str, times: int = 1) -> None:
+        """Count what has no device."""
+        self._totals[reason] += times
+
+    def add(
+        self, reject: Reject, time: float, value: float = float("nan"), detail: str = ""
+    ) -> None:
+        """Count a reject and remember where it came from."""
+        self._totals[reject.reason] += 1
+        before = self._recent.pop(reject, None)
+        count = before.count + 1 if before else 1
+        self._recent[reject] = Seen(count, value, time, detail)
+        if len(self._recent) > _MAX_RECENT:
+            self._recent.popitem(last=False)

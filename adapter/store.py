@@ -1,0 +1,146 @@
+"""What is known now: sources put batches in, readers take snapshots out.
+
+An :class:`~adapter.exporter.Exporter` is replaced whole by each of its batches, so a batch
+costs what its own rows cost and a reader never sees half of one. A snapshot is taken when
+somebody reads, not when something is written.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from adapter.attribution import CONFLICT
+from adapter.batch import Batch
+from adapter.catalog import Catalog
+from adapter.claim import refusal
+from adapter.cluster.pod import PodRef
+from adapter.exporter import Exporter
+from adapter.intake import absorb
+from adapter.originindex import OriginIndex
+from adapter.rejects import Reject, Rejects
+from adapter.snapshot import Pods, Snapshot
+from adapter.telemetryoptions import TelemetryOptions
+
+log = structlog.get_logger(__name__)
+
+_RETENTION: Final = 600.0
+"""Seconds that a silent exporter's last rows are kept, too old to be served, so that
+``stale`` can be told from ``no_rows``."""
+
+
+class Store:
+    """Implements :class:`adapter.batch.Sink`. Belongs to one thread."""
+
+    def __init__(self, catalog: Catalog, options: TelemetryOptions, pods: Pods) -> None:
+        self.rejects = Rejects()
+        self._catalog = catalog
+        self._options = options
+        self._pods = pods
+        self._exporters: OrderedDict[str, Exporter] = OrderedDict()
+        """In order of the last batch, the longest silent first."""
+        self._holders: OriginIndex[PodRef] = OriginIndex()
+        self._devices: OriginIndex[str] = OriginIndex()
+        self._forgotten: set[str] = set()
+        self._version = 0
+        self._snapshot: Snapshot | None = None
+
+    def ingest(self, batch: Batch) -> None:
+        """Take a batch. Never raises for bad rows: they are counted."""
+        before = self._exporters.get(batch.origin)
+        for reason, times in batch.rejects.items():
+            self.rejects.count(reason, times)
+        batch = self._placed(batch, before)
+        after = absorb(before, batch, self._catalog, self._options, self.rejects)
+        self._count_refusals(after)
+        self._count_conflicts(after)
+        self._forgotten.discard(batch.origin)
+        self._put(before, after)
+        self._evict(batch.received)
+        self._changed()
+
+    def forget(self, origin: str) -> None:
+        """The origin is no longer a target; its rows stand until the age limit."""
+        if origin in self._exporters:
+            self._forgotten.add(origin)
+
+    @property
+    def version(self) -> int:
+        """Changes with every batch."""
+        return self._version
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Everything known now. The same object until a batch arrives."""
+        if self._snapshot is None:
+            holders, _ = self._holders.lend()
+            _, contested = self._devices.lend()
+            self._snapshot = Snapshot(
+                version=self._version,
+                catalog=self._catalog,
+                options=self._options,
+                pods=self._pods,
+                exporters=dict(self._exporters),
+                holders=holders,
+                contested=contested,
+            )
+        return self._snapshot
+
+    def _changed(self) -> None:
+        self._version += 1
+        self._snapshot = None
+
+    def _placed(self, batch: Batch, before: Exporter | None) -> Batch:
+        """With the node of the exporter's own pod, where the source did not know it."""
+        if batch.node or before is None or before.pod is None:
+            return batch
+        pod = self._pods.get(*before.pod)
+        return replace(batch, node=pod.node) if pod and pod.node else batch
+
+    def _put(self, before: Exporter | None, after: Exporter) -> None:
+        origin = after.origin
+        self._holders.move(origin, before.pods if before else (), after.pods)
+        self._devices.move(origin, before.devices if before else (), after.devices)
+        self._exporters[origin] = after
+        self._exporters.move_to_end(origin)
+
+    def _evict(self, now: float) -> None:
+        keep = max(_RETENTION, 2 * self._options.oldest)
+        while self._exporters:
+            origin, exporter = next(iter(self._exporters.items()))
+            limit = self._options.oldest if origin in self._forgotten else keep
+            if exporter.received > now - limit:
+                return
+            del self._exporters[origin]
+            self._forgotten.discard(origin)
+            self._holders.move(origin, exporter.pods, ())
+            self._devices.move(origin, exporter.devices, ())
+            log.info("exporter forgotten", origin=origin, silent_seconds=now - exporter.received)
+
+    def _count_refusals(self, exporter: Exporter) -> None:
+        for ref, tracks in exporter.pods.items():
+            pod = self._pods.get(*ref)
+            for track in tracks:
+                if track.claim is None or track.received != exporter.received:
+                    continue
+                reason = refusal(track.claim, pod, track.node)
+                if reason is not None:
+                    reject = Reject(reason, "", track.device.id)
+                    self.rejects.add(
+                        reject, exporter.received, detail=f"{ref.namespace}/{ref.name}"
+                    )
+
+    def _count_conflicts(self, after: Exporter) -> None:
+        """Two live exporters that disagree on whom a device works for, or on its value."""
+        for device, tracks in after.devices.items():
+            for origin in self._devices.of(device):
+                other = self._exporters[origin]
+                live = other.received > after.received - 2 * self._options.scrape_interval
+                if origin == after.origin or not live or origin in self._forgotten:
+                    continue
+                if any(mine.disagrees(his) for mine in tracks for his in other.devices[device]):
+                    reject = Reject(CONFLICT, "", device)
+                    self.rejects.add(reject, after.received, detail=f"{after.origin} and {origin}")

@@ -1,0 +1,34 @@
+"""How old a number may be, and over how long it is averaged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adapter.validity import RatioScale
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryOptions:
+    """Seconds, unless said otherwise."""
+
+    window: float = 30.0
+    """Utilisation is the mean over this long."""
+    collect_interval: float = 30.0
+    """How often the exporter asks the device: dcgm-exporter's default."""
+    scrape_interval: float = 5.0
+    """How often the exporter, or the store behind it, is asked."""
+    age_limit: float | None = None
+    """No value is older; None means 2 x collect interval + scrape interval."""
+    unready: bool = False
+    """Serve pods that are not Ready too."""
+    ratio_scale: RatioScale = RatioScale.AUTO
+    """What ``…_RATIO`` rows mean, where the exporter leaves it in doubt."""
+    at_least: float = 0.5
+    """The share of a pod's devices that must have a valid reading."""
+
+    @property
+    def oldest(self) -> float:
+        """The age limit in force."""
+        if self.age_limit is not None:
+            return self.age_limit
+        return 2 * self.collect_interval + self.scrape_interval

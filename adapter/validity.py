@@ -1,0 +1,82 @@
+"""Whether a number on a page can be what the field says it is.
+
+What fails is missing, never clamped: a false number scales a workload (gpu-telemetry,
+sections 2 and 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, StrEnum
+from math import isfinite
+from typing import Final
+
+SENTINELS: Final = frozenset(
+    (
+        *map(float, range(2147483632, 2147483636)),
+        *map(float, range(9223372036854775792, 9223372036854775796)),
+        *(140737488355328.0 + i for i in range(4)),
+    )
+)
+"""DCGM's blank values: int32, int64 and double (``dcgm_structs.h``)."""
+
+
+class Invalid(StrEnum):
+    """Why a row's number is not used."""
+
+    NOT_FINITE = "not_finite"
+    SENTINEL = "sentinel"
+    OUT_OF_RANGE = "out_of_range"
+    AMBIGUOUS_SCALE = "ambiguous_scale"
+
+
+class RatioScale(Enum):
+    """What an exporter means by a row whose name ends in ``_RATIO``."""
+
+    AUTO = "auto"
+    RATIO = "ratio"
+    PERCENT = "percent"
+
+
+def complaint(value: float, low: float, high: float) -> Invalid | None:
+    """What is wrong with a page's number; None if nothing is."""
+    if not isfinite(value):
+        return Invalid.NOT_FINITE
+    if value in SENTINELS:
+        return Invalid.SENTINEL
+    if not low <= value <= high:
+        return Invalid.OUT_OF_RANGE
+    return None
+
+
+def scale_shown(values: Iterable[float], before: RatioScale) -> RatioScale:
+    """What an exporter's ``_RATIO`` rows show about their scale.
+
+    DCGM 4.6 calls the integer percent ``…_RATIO``, 4.7 the 0-1 double. Only 1 can be
+    either; a fraction shows a ratio and a number above 1 a percent. Where one page shows
+    both, each row has to speak for itself.
+    """
+    shown = {
+        RatioScale.PERCENT if value > 1 else RatioScale.RATIO
+        for value in values
+        if 0 < value <= 100 and value != 1
+    }
+    if not shown:
+        return before
+    return shown.pop() if len(shown) == 1 else RatioScale.AUTO
+
+
+def percent_of(value: float, scale: RatioScale) -> float | Invalid:
+    """A ``_RATIO`` row's number in percent, or why it is not used.
+
+    Args:
+        value: as the page has it, finite and no sentinel.
+        scale: what the exporter means, as far as it is known.
+    """
+    if not 0 <= value <= 100:
+        return Invalid.OUT_OF_RANGE
+    if value > 1:
+        return value if scale is not RatioScale.RATIO else Invalid.OUT_OF_RANGE
+    if value == 1 and scale is RatioScale.AUTO:
+        return Invalid.AMBIGUOUS_SCALE
+    return value if value == 1 and scale is RatioScale.PERCENT else value * 100

@@ -1,0 +1,1 @@
+"""Benchmarks: scenarios as a table, one command (``python -m load``), published results."""

@@ -1,0 +1,130 @@
+"""A store, the pods it looks at and pages put into it as text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from adapter.batch import Batch
+from adapter.catalog import Catalog
+from adapter.cluster.pod import Pod, PodRef
+from adapter.exposition import parse
+from adapter.reading import Absence, Reading
+from adapter.store import Store
+from adapter.telemetryoptions import TelemetryOptions
+from apiservice import selector
+
+CATALOG = Catalog()
+DEFAULT = Path(__file__).parents[2] / "../shared/data"
+ONE_GPU: Mapping[str, int] = {"nvidia.com/gpu": 1}
+
+
+def make_pod(
+    name: str,
+    *,
+    namespace: str = "ml",
+    gpus: Mapping[str, int] = ONE_GPU,
+    node: str = "",
+    uid: str = "uid",
+    phase: str = "Running",
+    ready: bool = True,
+    claims: bool = False,
+) -> Pod:
+    return Pod(
+        ref=PodRef(namespace, name),
+        uid=uid,
+        node=node,
+        ip="",
+        phase=phase,
+        ready=ready,
+        deleting=False,
+        labels={},
+        annotations={},
+        owner=None,
+        containers=("server",),
+        gpus=dict(gpus),
+        claims=claims,
+        ports=(),
+    )
+
+
+class World:
+    """Pods, and a store that pages are put into."""
+
+    def __init__(self, *pods: Pod, options: TelemetryOptions | None = None) -> None:
+        self.pods = {pod.ref: pod for pod in pods}
+        self.options = options or TelemetryOptions()
+        self.store = Store(CATALOG, self.options, self)
+
+    def get(self, namespace: str, name: str) -> Pod | None:
+        return self.pods.get(PodRef(namespace, name))
+
+    def put(self, *pods: Pod) -> None:
+        self.pods |= {pod.ref: pod for pod in pods}
+
+    def scrape(
+        self,
+        page: str,
+        time: float,
+        *,
+        origin: str = "http://exporter",
+        node: str | None = None,
+        pod: tuple[str, str] | None = None,
+    ) -> None:
+        read = parse(page.encode(), time=time, wanted=CATALOG.series)
+        self.store.ingest(Batch(origin, node, read.rows, time, read.rejects, pod))
+
+    def read(
+        self, name: str, metric: str, time: float, where: str = "", namespace: str = "ml"
+    ) -> Reading | Absence:
+        pod = self.pods[PodRef(namespace, name)]
+        return self.store.snapshot.pod(pod, metric, selector.parse(where), time)
+
+    def node(self, name: str, metric: str, time: float, where: str = "") -> Reading | Absence:
+        return self.store.snapshot.node(name, metric, selector.parse(where), time)
+
+    def value(self, name: str, metric: str, time: float, where: str = "") -> float | str:
+        """The value, or the reason why there is none."""
+        return said(self.read(name, metric, time, where))
+
+    def count(self, reason: str) -> int:
+        return self.store.rejects.totals.get(reason, 0)
+
+
+def said(answer: Reading | Absence) -> float | str:
+    """A reading's value to six decimals; an absence's reason."""
+    return round(answer.value, 6) if isinstance(answer, Reading) else str(answer.reason)
+
+
+def reading(answer: Reading | Absence) -> Reading:
+    assert isinstance(answer, Reading), answer
+    return answer
+
+
+def row(
+    series: str,
+    value: object,
+    pod: str = "",
+    *,
+    uuid: str = "GPU-0",
+    container: str = "server",
+    more: str = "",
+) -> str:
+    """A line of dcgm-exporter's."""
+    labels = f'gpu="0",UUID="{uuid}",device="nvidia0",modelName="NVIDIA H100"'
+    if more:
+        labels += f",{more}"
+    if pod:
+        labels += f',container="{container}",namespace="ml",pod="{pod}"'
+    return f"{series}{{{labels}}} {value}\n"
+
+
+def shared_page(name: str) -> str:
+    """A captured page, read where it lies."""
+    path = Path(os.environ.get("GMA_SHARED_DATA", DEFAULT)) / "exposition" / name
+    if not path.exists():
+        pytest.skip(f"no captured pages at {path.parent}: set GMA_SHARED_DATA to their folder")
+    return path.read_text()

@@ -1,0 +1,99 @@
+"""Whom a row says a device works for, and whether that is believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter.claim import Claim, Refusal, claim, refusal, target, unfit
+from adapter.cluster.pod import PodRef
+from tests.adapter.telemetryworld import make_pod
+
+EXPORTER = {"pod": "dcgm-exporter-x", "namespace": "monitoring", "container": "exporter"}
+WORK = {"pod": "llm-0", "namespace": "ml", "container": "server"}
+EXPORTED = {f"exported_{key}": value for key, value in WORK.items()}
+LEGACY = {"pod_name": "llm-0", "pod_namespace": "ml", "container_name": "server"}
+SCRAPED = {"instance": "10.0.0.7:9400", "job": "dcgm-exporter", "service": "dcgm-exporter"}
+LLM = Claim(PodRef("ml", "llm-0"), "server", "", suspect=False)
+
+CASES: dict[str, tuple[dict[str, str], Claim | None]] = {
+    "the exporter's page": (WORK, LLM),
+    "honorLabels false": (EXPORTER | EXPORTED | SCRAPED, LLM),
+    "honorLabels true": (WORK | SCRAPED, LLM),
+    "old namespace": (LEGACY, LLM),
+    "old namespace after a scrape": (EXPORTER | LEGACY | SCRAPED, LLM),
+    "only the pod was renamed": (
+        {"pod": "e", "exported_pod": "llm-0", "namespace": "ml", "container": "server"},
+        LLM,
+    ),
+    "unassigned, empty labels": ({"pod": "", "namespace": "", "container": ""}, None),
+    "unassigned, no labels": ({}, None),
+    "unassigned, old namespace, empty": (
+        EXPORTER | {"pod_name": "", "pod_namespace": "", "container_name": ""},
+        None,
+    ),
+    "unassigned, after a scrape": (
+        EXPORTER | SCRAPED,
+        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+    ),
+    "a pod without its namespace": ({"pod": "llm-0"}, None),
+    "with a uid": (WORK | {"pod_uid": "u"}, LLM._replace(uid="u")),
+}
+
+
+@pytest.mark.parametrize(("labels", "expected"), CASES.values(), ids=CASES)
+def test_the_workload_is_found_under_every_spelling(
+    labels: dict[str, str], expected: Claim | None
+) -> None:
+    assert claim(labels, None) == expected
+
+
+def test_the_exporters_own_pod_is_suspect_where_it_is_known() -> None:
+    found = claim(EXPORTER, ("monitoring", "dcgm-exporter-x"))
+    assert found is not None
+    assert found.suspect
+
+
+def test_the_exporters_pod_shows_beside_a_workload() -> None:
+    assert target(EXPORTER | EXPORTED) == PodRef("monitoring", "dcgm-exporter-x")
+    assert target(EXPORTER) is None
+
+
+@pytest.mark.parametrize(
+    ("claimed", "pod", "node", "reason"),
+    [
+        (LLM, make_pod("llm-0", node="n"), "n", None),
+        (LLM, make_pod("llm-0", node="n"), None, None),
+        (LLM, make_pod("llm-0"), "n", None),
+        (LLM, None, "n", Refusal.UNKNOWN_POD),
+        (LLM._replace(suspect=True), None, "n", Refusal.SELF_ATTRIBUTION),
+        (LLM, make_pod("llm-0", gpus={}), "n", Refusal.NO_GPU),
+        (LLM._replace(suspect=True), make_pod("llm-0", gpus={}), "n", Refusal.SELF_ATTRIBUTION),
+        (LLM._replace(suspect=True), make_pod("llm-0"), "n", None),
+        (LLM, make_pod("llm-0", gpus={}, claims=True), "n", None),
+        (LLM, make_pod("llm-0", node="m"), "n", Refusal.WRONG_NODE),
+        (LLM, make_pod("llm-0", phase="Succeeded"), "n", Refusal.FINISHED),
+        (LLM, make_pod("llm-0", phase="Failed"), "n", Refusal.FINISHED),
+        (LLM._replace(uid="other"), make_pod("llm-0"), "n", Refusal.POD_UID),
+        (LLM._replace(uid="uid"), make_pod("llm-0"), "n", None),
+    ],
+)
+def test_a_claim_is_believed_only_of_a_pod_that_can_hold_the_device(
+    claimed: Claim, pod: object, node: str | None, reason: Refusal | None
+) -> None:
+    assert refusal(claimed, pod, node) is reason  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("phase", "ready", "unready", "reason"),
+    [
+        ("Running", True, False, None),
+        ("Running", False, False, Refusal.NOT_READY),
+        ("Running", False, True, None),
+        ("Pending", False, True, Refusal.NOT_RUNNING),
+        ("Succeeded", False, True, Refusal.FINISHED),
+    ],
+)
+def test_only_running_ready_pods_have_values(
+    phase: str, *, ready: bool, unready: bool, reason: Refusal | None
+) -> None:
+    assert unfit(make_pod("p", phase=phase, ready=ready), unready=unready) is reason

@@ -1,0 +1,271 @@
+"""The store over time: what stands, what falls, what is counted, what costs nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from adapter.batch import Batch, Row, Sink
+from adapter.exposition import LabelMemo, parse
+from adapter.rejects import Reject, Rejects
+from adapter.store import Store
+from adapter.telemetryoptions import TelemetryOptions
+from apiservice.selector import EVERYTHING
+from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row
+
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+TARGET = 'instance="10.0.0.7:9400",job="dcgm-exporter",service="dcgm-exporter"'
+
+
+def test_the_store_is_a_sink() -> None:
+    sink: Sink = World().store
+    sink.forget("never seen")
+
+
+def test_the_default_age_limit_is_two_collections_and_a_scrape() -> None:
+    assert TelemetryOptions().oldest == 65.0
+    assert TelemetryOptions(age_limit=10.0).oldest == 10.0
+
+
+def test_between_scrapes_and_after_the_last_one_a_reading_stands_until_the_age_limit() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 50, "p"), 100.0)
+    assert world.value("p", UTIL, 164.9) == 50.0
+    assert world.value("p", UTIL, 165.0) == "stale"
+
+
+def test_a_forgotten_exporters_rows_stand_until_the_age_limit() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 50, "p"), 100.0)
+    world.store.forget("http://exporter")
+    world.scrape(row(UTIL, 50, uuid="GPU-9"), 150.0, origin="http://other")
+    assert world.value("p", UTIL, 150.0) == 50.0
+    world.scrape(row(UTIL, 50, uuid="GPU-9"), 166.0, origin="http://other")
+    assert world.value("p", UTIL, 166.0) == "no_rows"
+
+
+def test_a_silent_exporter_is_forgotten_in_the_end() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 50, "p"), 100.0)
+    world.scrape(row(UTIL, 50, uuid="GPU-9"), 600.0, origin="http://other")
+    assert world.value("p", UTIL, 600.0) == "stale"
+    world.scrape(row(UTIL, 50, uuid="GPU-9"), 701.0, origin="http://other")
+    assert world.value("p", UTIL, 701.0) == "no_rows"
+    assert list(world.store.snapshot.ages(701.0)) == ["http://other"]
+
+
+def test_labels_that_come_and_go_take_no_value_away() -> None:
+    """dcgm-exporter#428."""
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 50, "p"), 100.0)
+    world.scrape(row(UTIL, 50), 105.0)
+    assert world.value("p", UTIL, 105.0) == 50.0
+    assert world.value("p", UTIL, 165.0) == "stale"
+
+
+def test_a_device_that_is_given_to_another_pod_leaves_the_first() -> None:
+    world = World(make_pod("p"), make_pod("q"))
+    world.scrape(row(UTIL, 50, "p"), 100.0)
+    world.scrape(row(UTIL, 70, "q"), 105.0)
+    assert world.value("p", UTIL, 105.0) == "no_rows"
+    assert world.value("q", UTIL, 105.0) == 70.0
+
+
+def test_a_row_that_is_missing_once_leaves_the_last_value() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 50, "p") + row(ENGINE, 0.4, "p"), 100.0)
+    world.scrape(row(ENGINE, 0.4, "p"), 105.0)
+    assert world.value("p", "gpu_utilization", 105.0) == 50.0
+
+
+def test_groups_of_one_exporter_may_arrive_in_separate_batches() -> None:
+    world = World(make_pod("p"))
+    for time in (100.0, 115.0):
+        world.scrape(row(UTIL, 50, "p"), time)
+        world.scrape(row("DCGM_FI_DEV_FB_USED", 7, "p"), time)
+    assert world.value("p", UTIL, 115.0) == 50.0
+    assert world.value("p", "DCGM_FI_DEV_FB_USED", 115.0) == 7.0
+
+
+def test_several_samples_of_a_series_in_one_batch_are_a_history() -> None:
+    world = World(make_pod("p"))
+    (one,) = parse(row(UTIL, 0, "p").encode(), time=0).rows
+    rows = [one._replace(value=float(v), time=t) for v, t in ((10, 85.0), (30, 100.0))]
+    world.store.ingest(Batch("prometheus", None, rows, 101.0))
+    world.store.ingest(Batch("prometheus", None, rows, 106.0))
+    found = reading(world.read("p", UTIL, 106.0))
+    assert (found.value, found.time) == (20.0, 100.0)
+
+
+def test_an_exporters_own_old_timestamp_makes_a_row_stale() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, "50 30000", "p"), 100.0)
+    assert world.value("p", UTIL, 100.0) == "stale"
+    assert world.count("stale_sample") == 1
+
+
+def test_a_timestamp_of_the_future_is_taken_as_now_and_counted() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, "50 900000", "p"), 100.0)
+    assert reading(world.read("p", UTIL, 100.0)).time == 100.0
+    assert world.count("future_timestamp") == 1
+
+
+REJECTS = {
+    "sentinel": row(UTIL, 2147483632, "p"),
+    "out_of_range": row(UTIL, 808334905, "p"),
+    "not_finite": row(UTIL, "NaN", "p"),
+    "ambiguous_scale": row(f"{UTIL}_RATIO", 1, "p"),
+}
+
+
+@pytest.mark.parametrize(("reason", "page"), REJECTS.items())
+def test_every_rejected_number_is_counted_with_its_device(reason: str, page: str) -> None:
+    world = World(make_pod("p"))
+    world.scrape(page, 100.0)
+    world.scrape(page, 105.0)
+    assert world.count(reason) == 2
+    ((reject, seen),) = world.store.rejects.recent.items()
+    assert (reject.reason, reject.device, seen.count, seen.time) == (reason, "GPU-0", 2, 105.0)
+
+
+REFUSALS = {
+    "unknown_pod": row(UTIL, 5, "ghost"),
+    "no_gpu_in_spec": row(UTIL, 5, "cpu"),
+    "finished_pod": row(UTIL, 5, "done"),
+    "wrong_node": row(UTIL, 5, "far"),
+    "pod_uid_mismatch": row(UTIL, 5, "p", more='pod_uid="other"'),
+    "self_attribution": row(UTIL, 5, "dcgm-exporter-x", more=TARGET),
+    "duplicate_series": row(UTIL, 5, "p") + row(UTIL, 6, "p"),
+    "invalid_on_mig": row(UTIL, 5, "p", more='GPU_I_ID="7"'),
+    "no_device": f'{UTIL}{{pod="p",namespace="ml"}} 5\n',
+    "bad_value": row(UTIL, "x", "p"),
+    "cut_line": row(UTIL, 5, "p").rstrip(),
+}
+
+
+@pytest.mark.parametrize(("reason", "page"), REFUSALS.items())
+def test_every_refused_row_is_counted_by_its_reason(reason: str, page: str) -> None:
+    world = World(
+        make_pod("p", node="n"),
+        make_pod("cpu", gpus={}),
+        make_pod("done", phase="Succeeded"),
+        make_pod("far", node="m"),
+    )
+    world.scrape(page, 100.0, node="n")
+    assert world.count(reason) == 1
+
+
+def test_the_memory_of_rejects_is_bounded_and_its_counts_are_not() -> None:
+    rejects = Rejects()
+    for i in range(3000):
+        rejects.add(Reject("sentinel", UTIL, f"GPU-{i}"), float(i), math.nan)
+    assert rejects.totals == {"sentinel": 3000}
+    assert len(rejects.recent) == 1024
+    assert next(iter(rejects.recent)).device == "GPU-1976"
+
+
+def test_an_unassigned_device_behind_prometheus_is_not_its_exporters() -> None:
+    """With ``honorLabels: true`` one cluster had 15 of 16 GPUs carry the exporter's pod."""
+    world = World(make_pod("dcgm-exporter-x", gpus={}), make_pod("llm"))
+    page = row(UTIL, 1, "dcgm-exporter-x", more=TARGET)
+    page += row(UTIL, 80, "llm", uuid="GPU-1", more=TARGET)
+    world.scrape(page, 100.0)
+    assert world.count("self_attribution") == 1
+    assert world.value("llm", UTIL, 100.0) == 80.0
+    assert world.value("dcgm-exporter-x", UTIL, 100.0) == "self_attribution"
+
+
+def test_the_node_of_an_exporter_behind_prometheus_is_learnt_from_its_pod() -> None:
+    exporter = make_pod("dcgm-exporter-x", namespace="monitoring", gpus={}, node="n")
+    world = World(exporter, make_pod("llm", node="m"))
+    labels = 'gpu="0",UUID="GPU-0",pod="dcgm-exporter-x",namespace="monitoring"'
+    page = f'{UTIL}{{{labels},exported_pod="llm",exported_namespace="ml"}} 80\n'
+    world.scrape(page, 100.0)
+    world.scrape(page, 105.0)
+    assert world.value("llm", UTIL, 105.0) == "wrong_node"
+    world.put(make_pod("llm", node="n"))
+    assert world.value("llm", UTIL, 105.0) == 80.0
+    assert reading(world.node("n", UTIL, 105.0)).value == 80.0
+
+
+def test_of_two_exporters_the_newest_scrape_wins_and_the_disagreement_is_counted() -> None:
+    world = World(make_pod("p"), make_pod("q"))
+    world.scrape(row(UTIL, 10, "p"), 100.0, origin="a")
+    world.scrape(row(UTIL, 90, "p"), 103.0, origin="b")
+    assert world.value("p", UTIL, 103.0) == 90.0
+    world.scrape(row(UTIL, 20, "p"), 105.0, origin="a")
+    assert world.value("p", UTIL, 105.0) == 15.0
+    assert world.count("conflict") == 2
+    world.scrape(row(UTIL, 70, "q"), 108.0, origin="b")
+    assert world.value("p", UTIL, 108.0) == "conflict"
+    assert world.value("q", UTIL, 108.0) == 70.0
+
+
+def test_an_exporter_that_moved_to_another_address_is_no_conflict() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 10, "p"), 100.0, origin="a")
+    world.store.forget("a")
+    world.scrape(row(UTIL, 90, "p"), 103.0, origin="b")
+    assert world.value("p", UTIL, 103.0) == 90.0
+    assert world.count("conflict") == 0
+
+
+def test_a_reading_is_the_same_object_until_something_ends_it() -> None:
+    world = World(make_pod("p"), make_pod("q"))
+    world.scrape(row(UTIL, 50, "p"), 100.0, origin="a")
+    first = world.read("p", UTIL, 100.0)
+    world.scrape(row(UTIL, 60, "q", uuid="GPU-1"), 101.0, origin="b")
+    assert world.read("p", UTIL, 102.0) is first
+    world.put(make_pod("p", ready=False))
+    assert world.value("p", UTIL, 102.0) == "pod_not_ready"
+    world.put(make_pod("p"))
+    world.scrape(row(UTIL, 50, "p"), 105.0, origin="a")
+    assert world.read("p", UTIL, 105.0) is not first
+
+
+def test_a_snapshot_does_not_change_under_its_reader() -> None:
+    world = World(make_pod("p"), make_pod("q"))
+    world.scrape(row(UTIL, 50, "p"), 100.0)
+    before = world.store.snapshot
+    world.scrape(row(UTIL, 90, "q"), 105.0)
+    world.scrape(row(UTIL, 90, "p", uuid="GPU-1"), 105.0, origin="other")
+    pod = make_pod("p")
+    assert reading(before.pod(pod, UTIL, EVERYTHING, 105.0)).value == 50.0
+    assert before.version < world.store.snapshot.version
+    assert world.store.snapshot is world.store.snapshot
+
+
+def test_a_label_set_is_worked_out_once_however_often_it_is_scraped() -> None:
+    world, memo = World(make_pod("p")), LabelMemo()
+    for time in (100.0, 105.0):
+        page = parse(row(UTIL, 50, "p").encode(), time=time, memo=memo)
+        world.store.ingest(Batch("a", None, page.rows, time))
+    labels = page.rows[0].labels
+    world.store.ingest(Batch("a", None, [Row(UTIL, dict(labels), 90.0, 110.0)], 110.0))
+    assert reading(world.read("p", UTIL, 110.0)).value == pytest.approx((50 + 50 + 90) / 3)
+
+
+def test_lingering_rows_of_a_pods_predecessor_are_not_its_own() -> None:
+    """dcgm-exporter#140; a StatefulSet's next pod has the same name."""
+    world = World(make_pod("p", uid="new"))
+    page = row(UTIL, 10, "p", more='pod_uid="old"') + row(UTIL, 80, "p", more='pod_uid="new"')
+    world.scrape(page, 100.0)
+    assert world.value("p", UTIL, 100.0) == 80.0
+    assert world.count("pod_uid_mismatch") == 1
+
+
+def test_rows_with_and_without_a_uid_are_about_one_device() -> None:
+    world = World(make_pod("p"))
+    page = row("DCGM_FI_DEV_FB_USED", 1, "p", more='pod_uid="uid"')
+    world.scrape(page + row("DCGM_FI_DEV_FB_FREE", 3, "p"), 100.0)
+    assert world.value("p", "gpu_memory_utilization", 100.0) == 25.0
+
+
+def test_an_empty_store_says_so() -> None:
+    store = Store(CATALOG, TelemetryOptions(), World())
+    assert store.snapshot.nodes() == []
+    assert store.snapshot.ages(1.0) == {}
+    assert store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0).reason == "no_rows"  # type: ignore[union-attr]
