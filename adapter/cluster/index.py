@@ -1,0 +1,239 @@
+"""All pods of the cluster, found by name, labels, workload or node.
+
+Fed by a reflector or a file through ``replace`` and ``apply``; read from the same event
+loop, so a reader never sees half a change. Per namespace there is one posting (a set of
+names) for each label pair and each workload: a selector is answered from its smallest
+posting, and the answer is remembered until a pod of that namespace changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from adapter.cluster.feed import Feed
+from adapter.cluster.pod import Pod, PodRef
+from adapter.cluster.workload import Workload, workloads
+from apiservice.provider import GroupResource
+from apiservice.reflector import EventType
+from apiservice.selector import Selector
+
+K = TypeVar("K")
+N = TypeVar("N")
+
+Listener = Callable[[Pod | None, Pod | None], None]
+"""Told (before, after) once the index has changed; None for a pod that is not there."""
+
+_UNIQUE_LABELS = frozenset(
+    {
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+    }
+)
+"""Set by controllers to tell pods of one workload apart: a posting each would cost more
+than the pod."""
+
+_MEMO = 1024
+"""Remembered selections per namespace; 1,500 HPAs of one namespace fit in two turns."""
+
+
+class _Namespace:
+    """The pods of one namespace and their postings."""
+
+    __slots__ = ("labels", "memo", "owners", "pods")
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.labels: dict[tuple[str, str], set[str]] = {}
+        self.owners: dict[Workload, set[str]] = {}
+        self.memo: dict[Selector | Workload, tuple[Pod, ...]] = {}
+
+    def put(self, pod: Pod, old: Pod | None) -> None:
+        name = pod.ref.name
+        moved = old is None or old.labels != pod.labels or old.owner != pod.owner
+        if old and moved:
+            self._unpost(old)
+        self.pods[name] = pod
+        if moved:
+            for key in _label_keys(pod):
+                self.labels.setdefault(key, set()).add(name)
+            for workload in workloads(pod):
+                self.owners.setdefault(workload, set()).add(name)
+        self.memo.clear()
+
+    def remove(self, pod: Pod) -> None:
+        del self.pods[pod.ref.name]
+        self._unpost(pod)
+        self.memo.clear()
+
+    def _unpost(self, pod: Pod) -> None:
+        for key in _label_keys(pod):
+            _discard(self.labels, key, pod.ref.name)
+        for workload in workloads(pod):
+            _discard(self.owners, workload, pod.ref.name)
+
+    def select(self, selector: Selector) -> tuple[Pod, ...]:
+        found = self.memo.get(selector)
+        if found is None:
+            pods = map(self.pods.__getitem__, sorted(self._candidates(selector)))
+            found = self._remember(selector, [p for p in pods if selector.matches(p.labels)])
+        return found
+
+    def owned(self, workload: Workload) -> tuple[Pod, ...]:
+        found = self.memo.get(workload)
+        if found is None:
+            names = sorted(self.owners.get(workload, ()))
+            found = self._remember(workload, [self.pods[name] for name in names])
+        return found
+
+    def _candidates(self, selector: Selector) -> Iterable[str]:
+        """Names among which every match is."""
+        best: Iterable[str] = self.pods
+        size = len(self.pods)
+        for key, op, values in selector.requirements:
+            if op not in ("=", "==", "in") or key in _UNIQUE_LABELS:
+                continue
+            postings = [self.labels.get((key, value), set()) for value in values]
+            count = sum(map(len, postings))
+            if count < size:
+                size = count
+                best = postings[0] if len(postings) == 1 else set().union(*postings)
+        return best
+
+    def _remember(self, key: Selector | Workload, pods: list[Pod]) -> tuple[Pod, ...]:
+        if len(self.memo) >= _MEMO:
+            self.memo.clear()
+        self.memo[key] = tuple(pods)
+        return self.memo[key]
+
+
+class PodIndex:
+    """The pods, by every way they are asked for. Answers are ordered by name."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, _Namespace] = {}
+        self._nodes: dict[str, set[PodRef]] = {}
+        self._listeners: list[Listener] = []
+        self._feed: Feed | None = None
+        self.version = 0
+        """Grows with every change of a pod."""
+        self.synced = False
+        """All pods have been read at least once."""
+
+    def __len__(self) -> int:
+        return sum(len(space.pods) for space in self._namespaces.values())
+
+    def get(self, namespace: str, name: str) -> Pod | None:
+        """The pod of that name."""
+        space = self._namespaces.get(namespace)
+        return space.pods.get(name) if space else None
+
+    def select(self, namespace: str | None, selector: Selector) -> Sequence[Pod]:
+        """The pods that the selector matches; None searches every namespace."""
+        if namespace is not None:
+            space = self._namespaces.get(namespace)
+            return space.select(selector) if space else ()
+        return [p for name in self.namespaces() for p in self._namespaces[name].select(selector)]
+
+    def owned_by(self, namespace: str, resource: GroupResource, name: str) -> Sequence[Pod]:
+        """The pods of a workload such as ``deployments.apps``; see :mod:`.workload`."""
+        space = self._namespaces.get(namespace)
+        return space.owned(Workload(resource, name)) if space else ()
+
+    def on_node(self, node: str) -> Sequence[Pod]:
+        """The pods bound to a node, finished ones included."""
+        refs = sorted(self._nodes.get(node, ()))
+        return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
+
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have pods."""
+        return sorted(self._namespaces)
+
+    def fed_by(self, feed: Feed) -> None:
+        """Name the feed whose age and errors are this index's."""
+        self._feed = feed
+
+    def age(self, now: float) -> float:
+        """Seconds since the pods' origin was last heard from; ``inf`` when never."""
+        return self._feed.age(now) if self._feed else float("inf")
+
+    @property
+    def last_error(self) -> str:
+        """Why the pods may be out of date; empty while all is well."""
+        return self._feed.last_error if self._feed else ""
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell ``listener`` of every change from now on; call the result to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def replace(self, items: Sequence[Pod]) -> None:
+        """These are all pods that exist."""
+        kept = {pod.ref for pod in items}
+        gone = [
+            pod
+            for space in self._namespaces.values()
+            for pod in space.pods.values()
+            if pod.ref not in kept
+        ]
+        for pod in gone:
+            self._remove(pod.ref)
+        for pod in items:
+            self._put(pod)
+        self.synced = True
+
+    def apply(self, event: EventType, item: Pod) -> None:
+        """One pod was added, modified or deleted."""
+        if event is EventType.DELETED:
+            self._remove(item.ref)
+        else:
+            self._put(item)
+
+    def _put(self, pod: Pod) -> None:
+        space = self._namespaces.get(pod.ref.namespace)
+        if space is None:
+            space = self._namespaces[pod.ref.namespace] = _Namespace()
+        old = space.pods.get(pod.ref.name)
+        if old == pod:
+            return
+        if old and old.uid == pod.uid:
+            # The texts of the first sight stay, which the postings hold anyway.
+            pod = replace(pod, ref=old.ref, uid=old.uid)
+        space.put(pod, old)
+        if old is None or old.node != pod.node:
+            if old:
+                _discard(self._nodes, old.node, old.ref)
+            if pod.node:
+                self._nodes.setdefault(pod.node, set()).add(pod.ref)
+        self._changed(old, pod)
+
+    def _remove(self, ref: PodRef) -> None:
+        space = self._namespaces.get(ref.namespace)
+        pod = space.pods.get(ref.name) if space else None
+        if space is None or pod is None:
+            return
+        space.remove(pod)
+        if not space.pods:
+            del self._namespaces[ref.namespace]
+        _discard(self._nodes, pod.node, pod.ref)
+        self._changed(pod, None)
+
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        self.version += 1
+        for listener in tuple(self._listeners):
+            listener(old, new)
+
+
+def _label_keys(pod: Pod) -> Iterable[tuple[str, str]]:
+    return (item for item in pod.labels.items() if item[0] not in _UNIQUE_LABELS)
+
+
+def _discard(postings: dict[K, set[N]], key: K, name: N) -> None:
+    posting = postings.get(key)
+    if posting is None:
+        return
+    posting.discard(name)
+    if not posting:
+        del postings[key]

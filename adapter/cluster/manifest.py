@@ -1,0 +1,246 @@
+"""A pod's manifest as the API sends it, reduced to a :class:`Pod`.
+
+Only the fields below are ever built: a pod is 5 to 20 KB of JSON, of which a few hundred
+bytes are kept. Texts and mappings that many pods share (labels of one ReplicaSet, node
+and namespace names, owners) are kept once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from fnmatch import translate
+from typing import Any, TypeVar
+
+import msgspec
+
+from adapter.cluster.pod import ContainerPort, Owner, Pod, PodRef
+
+GPU_RESOURCES: tuple[str, ...] = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.*",
+    "nvidia.com/mig-*",
+    "nvidia.com/gpumem*",
+    "amd.com/gpu*",
+    "gpu.intel.com/*",
+    "habana.ai/gaudi",
+    "volcano.sh/vgpu-*",
+)
+"""Extended resources whose holders hold a GPU (gpu-telemetry section 6). Shell patterns."""
+
+_SHARED = 1 << 12
+"""Entries in the table of shared values. A full table is emptied: what is common comes back
+with one more copy, what is unique to a pod (a StatefulSet's labels) must not pile up."""
+
+V = TypeVar("V")
+
+
+class OwnerManifest(msgspec.Struct):
+    """One of ``metadata.ownerReferences``."""
+
+    kind: str
+    name: str
+    apiVersion: str = "v1"  # noqa: N815 - the wire's name
+    controller: bool = False
+
+
+class MetaManifest(msgspec.Struct):
+    """``metadata``."""
+
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    ownerReferences: list[OwnerManifest] | None = None  # noqa: N815
+    deletionTimestamp: Any = None  # noqa: N815 - a text; YAML makes a datetime of it
+
+
+class _Resources(msgspec.Struct):
+    limits: dict[str, str | int | float] | None = None
+    requests: dict[str, str | int | float] | None = None
+
+
+class _Port(msgspec.Struct):
+    containerPort: int  # noqa: N815
+    name: str = ""
+    protocol: str = "TCP"
+
+
+class _Container(msgspec.Struct):
+    name: str
+    resources: _Resources | None = None
+    ports: list[_Port] | None = None
+    restartPolicy: str = ""  # noqa: N815
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct):
+    nodeName: str = ""  # noqa: N815
+    containers: list[_Container] = []
+    initContainers: list[_Container] | None = None  # noqa: N815
+    resourceClaims: list[_Named] | None = None  # noqa: N815
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+    podIP: str = ""  # noqa: N815
+    conditions: list[_Condition] | None = None
+
+
+class PodManifest(msgspec.Struct):
+    """The fields of a ``v1.Pod`` that this project reads."""
+
+    metadata: MetaManifest
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status | None = None
+
+
+_manifest = msgspec.json.Decoder(PodManifest)
+
+
+class PodDecoder:
+    """Reads pods; one instance per collection, for what its pods share.
+
+    ``annotations`` are the keys to keep; a key that ends in ``/`` keeps all under it.
+    """
+
+    def __init__(
+        self,
+        gpu_resources: Sequence[str] = GPU_RESOURCES,
+        annotations: Sequence[str] = ("prometheus.io/",),
+    ) -> None:
+        self._is_gpu = re.compile("|".join(map(translate, gpu_resources)) or r"(?!)").match
+        self._annotations = tuple(annotations)
+        self._shared: dict[Hashable, Any] = {}
+
+    def decode(self, raw: msgspec.Raw | bytes) -> Pod:
+        """A pod from its JSON.
+
+        Raises:
+            msgspec.DecodeError: it is no JSON.
+            msgspec.ValidationError: it is no pod; the message has the path of the field.
+        """
+        return self.reduce(_manifest.decode(raw))
+
+    def reduce(self, manifest: PodManifest) -> Pod:
+        """What is kept of a manifest."""
+        meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
+        sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
+        running = [*spec.containers, *sidecars]
+        return Pod(
+            ref=PodRef(self._text(meta.namespace), meta.name),
+            uid=meta.uid,
+            node=self._text(spec.nodeName),
+            ip=status.podIP,
+            phase=self._text(status.phase),
+            ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
+            deleting=meta.deletionTimestamp is not None,
+            labels=self._mapping(meta.labels or {}),
+            annotations=self._mapping(self._kept(meta.annotations or {})),
+            owner=self._owner(meta.ownerReferences or ()),
+            containers=self._once(tuple(self._text(c.name) for c in running)),
+            gpus=self._mapping(self._gpus(spec)),
+            claims=bool(spec.resourceClaims),
+            ports=self._once(tuple(self._ports(running))),
+        )
+
+    def _kept(self, annotations: Mapping[str, str]) -> dict[str, str]:
+        return {
+            key: value
+            for key, value in annotations.items()
+            if any(key == k or (k.endswith("/") and key.startswith(k)) for k in self._annotations)
+        }
+
+    def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
+        for owner in references:
+            if owner.controller:
+                return self._once(Owner(owner.apiVersion, owner.kind, owner.name))
+        return None
+
+    def _ports(self, containers: Iterable[_Container]) -> Iterable[ContainerPort]:
+        for container in containers:
+            for port in container.ports or ():
+                if port.protocol == "TCP":
+                    yield ContainerPort(self._text(port.name), port.containerPort)
+
+    def _gpus(self, spec: _Spec) -> dict[str, int]:
+        """What the scheduler counts: containers and sidecars together, or the largest
+        ordinary init container if that is more (Kubernetes, "Resource sharing within
+        containers")."""
+        held: dict[str, int] = {}
+        for container in spec.containers:
+            _add(held, self._demand(container))
+        largest: dict[str, int] = {}
+        sidecars: dict[str, int] = {}
+        for container in spec.initContainers or ():
+            demand = self._demand(container)
+            if container.restartPolicy == "Always":
+                _add(held, demand)
+                _add(sidecars, demand)
+                continue
+            for resource, count in demand.items():
+                most = count + sidecars.get(resource, 0)
+                largest[resource] = max(largest.get(resource, 0), most)
+        for resource, count in largest.items():
+            held[resource] = max(held.get(resource, 0), count)
+        return held
+
+    def _demand(self, container: _Container) -> dict[str, int]:
+        resources = container.resources
+        if resources is None:
+            return {}
+        demand: dict[str, int] = {}
+        for amounts in (resources.requests, resources.limits):
+            for resource, amount in (amounts or {}).items():
+                if self._is_gpu(resource) and (count := _count(amount)):
+                    demand[self._text(resource)] = count
+        return demand
+
+    def _once(self, value: V) -> V:
+        """The first value equal to this one and of its type."""
+        return self._shared_as((type(value), value), value)
+
+    def _text(self, text: str) -> str:
+        return self._shared_as(text, text)
+
+    def _mapping(self, mapping: dict[str, str] | dict[str, int]) -> Mapping[str, Any]:
+        key = tuple(sorted(mapping.items()))
+        known: Mapping[str, Any] | None = self._shared.get((dict, key))
+        if known is not None:
+            return known
+        texts = {
+            self._text(k): self._text(v) if isinstance(v, str) else v for k, v in mapping.items()
+        }
+        return self._shared_as((dict, key), texts)
+
+    def _shared_as(self, key: Hashable, value: V) -> V:
+        if len(self._shared) >= _SHARED:
+            self._shared.clear()
+        known: V = self._shared.setdefault(key, value)
+        return known
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for key, count in more.items():
+        total[key] = total.get(key, 0) + count
+
+
+_SUFFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+_COUNT = re.compile(r"([0-9]+)(k|M|G|Ki|Mi|Gi|)")
+
+
+def _count(amount: str | float) -> int:
+    """A whole number of devices; extended resources have no fractions. 0: no count."""
+    if not isinstance(amount, str):
+        return int(amount)
+    match = _COUNT.fullmatch(amount)
+    return int(match[1]) * _SUFFIX[match[2]] if match else 0

@@ -1,0 +1,197 @@
+"""Pods (and Services and Nodes) from a file of manifests, in place of a cluster.
+
+The file is YAML or JSON: one or many documents, each a Pod, Service, Node, or a list of
+them (``v1.List``, ``PodList``), as ``kubectl get pods -o yaml`` writes it. Other kinds
+are passed over. A pod without a ``status`` is taken to be Running and Ready, so that
+plain manifests will do. The file is read anew when it changes; a bad new file leaves the
+objects as they are and is said once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+import yaml
+
+from adapter.cluster import nodes, services
+from adapter.cluster.index import PodIndex
+from adapter.cluster.manifest import PodDecoder, PodManifest
+from adapter.cluster.nodes import Node, NodeManifest, Nodes
+from adapter.cluster.pod import Pod
+from adapter.cluster.services import Service, ServiceManifest, Services
+from apiservice.filestamp import Stamp, stamp
+
+log = structlog.get_logger(__name__)
+
+_RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class PodsFileError(Exception):
+    """The file cannot be used; the text names it and the mend."""
+
+
+@dataclass(slots=True)
+class Objects:
+    """What one file holds."""
+
+    pods: list[Pod] = field(default_factory=list)
+    services: list[Service] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+
+
+def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> Objects:
+    """The objects of a file's content.
+
+    Raises:
+        PodsFileError: it is neither YAML nor JSON, or an object of it is not what its
+            kind says.
+    """
+    try:
+        documents = _documents(data)
+    except (yaml.YAMLError, ValueError) as error:
+        raise PodsFileError(f"{name} is neither YAML nor JSON: {_one_line(error)}") from error
+    found = Objects()
+    for number, manifest in enumerate(_flat(documents), 1):
+        try:
+            _add(found, manifest, decoder)
+        except (msgspec.ValidationError, ValueError) as error:
+            what = _label(manifest, number)
+            raise PodsFileError(f"{name}: {what}: {_one_line(error)}; mend that object") from error
+    return found
+
+
+def _documents(data: bytes) -> list[Any]:
+    if data.lstrip()[:1] in (b"{", b"["):
+        try:
+            return [msgspec.json.decode(data)]
+        except msgspec.DecodeError:
+            pass  # several JSON documents, or YAML in flow style
+    return list(yaml.load_all(data.decode("utf-8"), _Loader))
+
+
+def _flat(documents: list[Any]) -> Iterator[Any]:
+    for document in documents:
+        if isinstance(document, list):
+            yield from _flat(document)
+        elif isinstance(document, dict) and isinstance(document.get("items"), list):
+            kind = str(document.get("kind", "List")).removesuffix("List")
+            for item in document["items"]:
+                # The items of a PodList carry no kind of their own.
+                yield {"kind": kind, **item} if isinstance(item, dict) else item
+        elif document is not None:
+            yield document
+
+
+def _add(found: Objects, manifest: Any, decoder: PodDecoder) -> None:
+    if not isinstance(manifest, dict):
+        raise ValueError(f"a manifest is a mapping, not {type(manifest).__name__}")
+    kind = manifest.get("kind")
+    if kind == "Pod":
+        if not manifest.get("status"):
+            manifest = {**manifest, "status": _RUNNING}
+        found.pods.append(decoder.reduce(msgspec.convert(manifest, PodManifest)))
+    elif kind == "Service":
+        found.services.append(services.reduce(msgspec.convert(manifest, ServiceManifest)))
+    elif kind == "Node":
+        found.nodes.append(nodes.reduce(msgspec.convert(manifest, NodeManifest)))
+    elif not kind:
+        raise ValueError("it has no kind; write kind: Pod")
+
+
+def _label(manifest: Any, number: int) -> str:
+    if not isinstance(manifest, dict):
+        return f"object {number}"
+    meta = manifest.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    return f"object {number} ({manifest.get('kind')} {name})"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+class PodsFile:
+    """Keeps the collections equal to a file."""
+
+    def __init__(
+        self,
+        path: Path,
+        pods: PodIndex,
+        decoder: PodDecoder,
+        *,
+        services: Services | None = None,
+        nodes: Nodes | None = None,
+        poll: float = 0.5,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._decoder = decoder
+        self._pods, self._services, self._nodes = pods, services, nodes
+        self._poll = poll
+        self._clock = clock
+        self._seen: Stamp | None = None
+        self._checked = 0.0
+        self.last_error = ""
+        """Why the file is not in force, with the mend; empty while it is."""
+        pods.fed_by(self)
+        for table in (services, nodes):
+            if table is not None:
+                table.fed_by(self)
+
+    def age(self, now: float) -> float:
+        """Seconds since the file was last found to be in force."""
+        return max(0.0, now - self._checked) if self._checked else float("inf")
+
+    async def load(self) -> None:
+        """Read the file if it has changed.
+
+        Raises:
+            PodsFileError: it is missing, unreadable, or not what it should be; the
+                objects read before stay.
+        """
+        found = stamp([self._path])
+        if found != self._seen:
+            # A bad file is not read again until it changes.
+            self._seen = found
+            try:
+                self._put(await asyncio.to_thread(self._read))
+            except PodsFileError as error:
+                self.last_error = str(error)
+                raise
+            self.last_error = ""
+        if not self.last_error:
+            self._checked = self._clock()
+
+    async def run(self) -> None:
+        """Follow the file until cancelled; no failure ends it."""
+        while True:
+            try:
+                await self.load()
+            except PodsFileError as error:
+                log.error("pods file not in force, the one before stays", error=str(error))
+            await asyncio.sleep(self._poll)
+
+    def _read(self) -> Objects:
+        try:
+            data = self._path.read_bytes()
+        except OSError as error:
+            raise PodsFileError(
+                f"{self._path}: {error.strerror}; mend cluster.pods_file or write the file"
+            ) from error
+        return parse(data, self._decoder, str(self._path))
+
+    def _put(self, found: Objects) -> None:
+        self._pods.replace(found.pods)
+        if self._services is not None:
+            self._services.replace(found.services)
+        if self._nodes is not None:
+            self._nodes.replace(found.nodes)
+        log.info("pods file read", path=str(self._path), pods=len(found.pods))

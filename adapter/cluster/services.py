@@ -1,0 +1,65 @@
+"""Services and the pods they select, for Object metrics that name a Service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from adapter.cluster.table import Table
+from apiservice.selector import Selector, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A Service, reduced to whom it selects."""
+
+    namespace: str
+    name: str
+    selector: Selector | None
+    """None where the Service has none: its endpoints are somebody else's work."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(namespace, name)."""
+        return (self.namespace, self.name)
+
+
+class Services(Table[tuple[str, str], Service]):
+    """The cluster's Services."""
+
+    def get(self, namespace: str, name: str) -> Service | None:
+        """The Service of that name."""
+        return self.find((namespace, name))
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    namespace: str = "default"
+
+
+class _Spec(msgspec.Struct):
+    selector: dict[str, str] | None = None
+
+
+class ServiceManifest(msgspec.Struct):
+    """The fields of a ``v1.Service`` that this project reads."""
+
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_manifest = msgspec.json.Decoder(ServiceManifest)
+
+
+def decode(raw: msgspec.Raw | bytes) -> Service:
+    """A Service from its JSON; raises msgspec.DecodeError, or ValueError for its selector."""
+    return reduce(_manifest.decode(raw))
+
+
+def reduce(manifest: ServiceManifest) -> Service:
+    """What is kept of a manifest."""
+    labels = manifest.spec.selector
+    text = ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
+    meta = manifest.metadata
+    return Service(meta.namespace, meta.name, parse(text) if text else None)

@@ -1,0 +1,43 @@
+"""The watches of one cluster, each with the collection it keeps in step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapter.cluster import nodes, services
+from adapter.cluster.index import PodIndex
+from adapter.cluster.manifest import PodDecoder
+from adapter.cluster.nodes import Node, Nodes
+from adapter.cluster.pod import Pod
+from adapter.cluster.services import Service, Services
+from apiservice.reflector import Reflector, ReflectorOptions
+
+
+def watch_pods(
+    client: Any,
+    index: PodIndex,
+    decoder: PodDecoder,
+    options: ReflectorOptions | None = None,
+) -> Reflector[Pod]:
+    """A reflector of all pods into ``index``; the caller runs it. Needs list and watch on pods."""
+    reflector = Reflector(client, "/api/v1/pods", decoder.decode, index, options=options)
+    index.fed_by(reflector)
+    return reflector
+
+
+def watch_services(
+    client: Any, table: Services, options: ReflectorOptions | None = None
+) -> Reflector[Service]:
+    """A reflector of all Services; without the right to it only Object metrics on them fail."""
+    reflector = Reflector(client, "/api/v1/services", services.decode, table, options=options)
+    table.fed_by(reflector)
+    return reflector
+
+
+def watch_nodes(
+    client: Any, table: Nodes, options: ReflectorOptions | None = None
+) -> Reflector[Node]:
+    """A reflector of all nodes; without the right to it only node selectors fail."""
+    reflector = Reflector(client, "/api/v1/nodes", nodes.decode, table, options=options)
+    table.fed_by(reflector)
+    return reflector

@@ -1,0 +1,69 @@
+"""Which workloads a pod belongs to, told from the pod alone.
+
+A Deployment's pods name only their ReplicaSet, a CronJob's only their Job. Watching
+those kinds would need more rights and memory; their names follow from the pod's:
+
+- ReplicaSet ``NAME-HASH`` with the pod label ``pod-template-hash: HASH`` is Deployment
+  ``NAME``'s (kube-controller-manager ``deployment/sync.go``); Argo Rollouts do the same
+  with ``rollouts-pod-template-hash``;
+- Job ``NAME-MINUTES`` is CronJob ``NAME``'s (``cronjob/utils.go``: minutes since the
+  epoch, at least eight digits). A Job that somebody named so by hand is taken for one.
+
+Kinds become resources as apimachinery's ``meta.UnsafeGuessKindToResource`` does it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from adapter.cluster.pod import Pod
+from apiservice.provider import GroupResource
+
+DEPLOYMENTS = GroupResource("deployments", "apps")
+REPLICASETS = GroupResource("replicasets", "apps")
+ROLLOUTS = GroupResource("rollouts", "argoproj.io")
+JOBS = GroupResource("jobs", "batch")
+CRONJOBS = GroupResource("cronjobs", "batch")
+
+_HASHES = (("pod-template-hash", DEPLOYMENTS), ("rollouts-pod-template-hash", ROLLOUTS))
+_CRON_JOB = re.compile(r"(.+)-\d{8,}")
+
+
+class Workload(NamedTuple):
+    """An object that pods belong to, in the pods' namespace."""
+
+    resource: GroupResource
+    name: str
+
+
+def workloads(pod: Pod) -> tuple[Workload, ...]:
+    """The pod's controller and, where it can be told, the controller's controller."""
+    owner = pod.owner
+    if owner is None:
+        return ()
+    group, _, _ = owner.api_version.rpartition("/")
+    direct = Workload(GroupResource(plural(owner.kind), group), owner.name)
+    above = _above(pod, direct)
+    return (direct, above) if above else (direct,)
+
+
+def plural(kind: str) -> str:
+    """The resource of a kind, guessed as the API machinery does."""
+    lower = kind.lower()
+    if lower.endswith("s"):
+        return lower + "es"
+    if lower.endswith("y"):
+        return lower[:-1] + "ies"
+    return lower + "s"
+
+
+def _above(pod: Pod, direct: Workload) -> Workload | None:
+    if direct.resource == REPLICASETS:
+        for label, resource in _HASHES:
+            suffix = "-" + pod.labels.get(label, "")
+            if len(suffix) > 1 and direct.name.endswith(suffix):
+                return Workload(resource, direct.name.removesuffix(suffix))
+    if direct.resource == JOBS and (match := _CRON_JOB.fullmatch(direct.name)):
+        return Workload(CRONJOBS, match[1])
+    return None

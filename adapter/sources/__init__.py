@@ -1,0 +1,1 @@
+"""Where samples come from: exporters scraped directly, or a Prometheus query API."""

@@ -1,0 +1,84 @@
+"""Reading an HTTP answer whose sender is not trusted to be brief or honest.
+
+Reading stops at the limit, before and after decompression, so that neither a 50 MB page
+nor a gzip bomb is ever held whole.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Protocol
+
+import aiohttp
+
+from adapter.sources.errors import SourceError
+
+_CHUNK = 1 << 18
+
+
+class _Decoder(Protocol):
+    def feed(self, data: bytes, room: int) -> bytes:
+        """Decoded bytes, at most one more than ``room``."""
+
+    def finish(self) -> None:
+        """Raise SourceError if the body is not complete."""
+
+
+class _Identity:
+    def feed(self, data: bytes, room: int) -> bytes:
+        return data
+
+    def finish(self) -> None:
+        return
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(31)
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        try:
+            out = self._inflate.decompress(data, room + 1)
+        except zlib.error as error:
+            raise SourceError("encoding", f"the gzip body is corrupt: {error}") from error
+        if self._inflate.unused_data:
+            raise SourceError("encoding", "there is more after the end of the gzip body")
+        return out
+
+    def finish(self) -> None:
+        if not self._inflate.eof:
+            raise SourceError("truncated", "the gzip body ends too soon")
+
+
+async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The body, decompressed, of a session made with ``auto_decompress=False``.
+
+    Raises:
+        SourceError: ``too_large`` above ``limit`` bytes, ``encoding`` for a body that is
+            neither plain nor gzip, ``truncated`` for one that ends too soon.
+        aiohttp.ClientError: the connection failed.
+    """
+    if (response.content_length or 0) > limit:
+        raise SourceError("too_large", f"the answer is above {limit} bytes")
+    decoder = _decoder(response.headers.get("Content-Encoding", "identity"))
+    parts: list[bytes] = []
+    room = limit
+    try:
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            part = decoder.feed(chunk, room)
+            room -= len(part)
+            if room < 0:
+                raise SourceError("too_large", f"the answer is above {limit} bytes")
+            parts.append(part)
+    except aiohttp.ClientPayloadError as error:
+        raise SourceError("truncated", "the answer ends too soon") from error
+    decoder.finish()
+    return b"".join(parts)
+
+
+def _decoder(encoding: str) -> _Decoder:
+    if encoding in ("", "identity"):
+        return _Identity()
+    if encoding in ("gzip", "x-gzip"):
+        return _Gzip()
+    raise SourceError("encoding", f"Content-Encoding {encoding[:40]!r} was not asked for")

@@ -1,0 +1,130 @@
+"""Which pods are exporters, and where on them the page is: a table of the usual charts.
+
+A pod that carries these labels is believed about its own node. Where tenants may create
+pods freely, pin a rule to the exporter's namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from adapter.cluster.pod import Pod
+from adapter.sources.target import Target
+from apiservice.selector import EVERYTHING, Selector, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Pods that match are exporters."""
+
+    name: str
+    """In logs and metrics."""
+    selector: Selector = EVERYTHING
+    """Over the pod's labels."""
+    port: int | str = "metrics"
+    """Container port, by number or by name."""
+    fallback: int | None = None
+    """Port where the pod declares none of that name."""
+    path: str = "/metrics"
+    scheme: str = "http"
+    namespace: str | None = None
+    """Only pods of this namespace; None means any."""
+    container: str | None = None
+    """Only pods with a container of this name; for charts whose labels name the release."""
+
+    def matches(self, pod: Pod) -> bool:
+        """Whether the pod is such an exporter, reachable or not."""
+        if self.namespace is not None and pod.ref.namespace != self.namespace:
+            return False
+        if self.container is not None and self.container not in pod.containers:
+            return False
+        return self.selector.matches(pod.labels)
+
+
+RULES: tuple[Rule, ...] = (
+    # NVIDIA/dcgm-exporter deployment/templates
+    Rule("dcgm-exporter", parse("app.kubernetes.io/name=dcgm-exporter"), "metrics", 9400),
+    # NVIDIA/gpu-operator assets/state-dcgm-exporter
+    Rule("gpu-operator", parse("app=nvidia-dcgm-exporter"), "metrics", 9400),
+    # Google Kubernetes Engine's managed DCGM
+    Rule("gke-dcgm", parse("app.kubernetes.io/name=gke-managed-dcgm-exporter"), "metrics", 9400),
+    # ROCm/gpu-operator internal/metricsexporter
+    Rule(
+        "amd-gpu-operator",
+        parse("app.kubernetes.io/name=metrics-exporter,daemonset-name"),
+        "exporter-port",
+        5000,
+    ),
+    # ROCm/device-metrics-exporter helm-charts: the label names the release, the port has no name
+    Rule("amd-exporter", port="", fallback=5000, container="amdgpu-metrics-exporter-container"),
+    # intel/xpumanager deployment/kubernetes/daemonset
+    Rule("intel-xpumanager", parse("app=intel-xpumanager"), "metrics", 29999),
+    # intel/xpumanager charts/xpumd, charts/xpu-exporter
+    Rule("intel-xpumd", parse("app.kubernetes.io/name in (xpumd,xpu-exporter)"), "http", 8080),
+    # Project-HAMi/HAMi charts/hami: the vgpu-monitor container
+    Rule("hami", parse("app.kubernetes.io/component=hami-device-plugin"), "metrics", 9394),
+)
+"""Tried in order; the first that matches a pod has it. Users' rules come before these."""
+
+
+def discover(pod: Pod, rules: Iterable[Rule]) -> Target | None:
+    """The pod as a target; None if it is no exporter or cannot be asked now."""
+    if pod.phase != "Running" or pod.deleting or not pod.ip:
+        return None
+    rule = next((rule for rule in rules if rule.matches(pod)), None)
+    port = _port(pod, rule) if rule else None
+    if rule is None or port is None:
+        return None
+    host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
+    url = f"{rule.scheme}://{host}:{port}{rule.path}"
+    return Target(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
+
+
+def _port(pod: Pod, rule: Rule) -> int | None:
+    if isinstance(rule.port, int):
+        return rule.port
+    named = (port.port for port in pod.ports if port.name == rule.port)
+    return next(named, rule.fallback)
+
+
+class Targets:
+    """The targets of the moment, from fixed ones and from pods as they come and go."""
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        added: Callable[[Target], None],
+        removed: Callable[[Target], None],
+    ) -> None:
+        self._rules = rules
+        self._added, self._removed = added, removed
+        self._targets: dict[str, Target] = {}
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    def add(self, target: Target) -> None:
+        """A target exists; one that was at its address before is gone."""
+        known = self._targets.get(target.url)
+        if known == target:
+            return
+        if known:
+            self._removed(known)
+        self._targets[target.url] = target
+        self._added(target)
+
+    def remove(self, target: Target) -> None:
+        """The target is gone, unless its address has passed to another."""
+        if self._targets.get(target.url) == target:
+            del self._targets[target.url]
+            self._removed(target)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Follow one change of the pod index."""
+        before = discover(old, self._rules) if old else None
+        after = discover(new, self._rules) if new else None
+        if before and before != after:
+            self.remove(before)
+        if after:
+            self.add(after)

@@ -1,0 +1,40 @@
+"""Why one request of a source failed.
+
+SourceError        ``reason`` is one of a few words, for counting
+└── CredentialError  ``credential``: a file with a secret, certificate or CA is unusable
+"""
+
+from __future__ import annotations
+
+import aiohttp
+
+
+class SourceError(Exception):
+    """One request was in vain; the text says why, the reason says it in a word."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class CredentialError(SourceError):
+    """A credential cannot be used; the text names the file and the mend."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("credential", message)
+
+
+def describe(error: Exception) -> SourceError:
+    """Any failure of a request as a SourceError."""
+    match error:
+        case SourceError():
+            return error
+        case TimeoutError():
+            return SourceError("timeout", "no answer in time")
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
+            return SourceError("tls", f"{error}; check the CA file and the name in the URL")
+        case aiohttp.ClientConnectorError() | aiohttp.ServerDisconnectedError():
+            return SourceError("connect", str(error))
+        case aiohttp.ClientError() | OSError():
+            return SourceError("protocol", f"{type(error).__name__}: {error}")
+    return SourceError("internal", f"{type(error).__name__}: {error}")

@@ -1,0 +1,234 @@
+"""What the Prometheus query API is asked, and what its answers say.
+
+Queries are range selectors at the instant of now, because only a matrix of raw samples
+carries the time each value was *scraped*: an instant vector is stamped with the time of
+the query, and shows a series for five minutes after its last sample (Prometheus,
+"Querying basics", Staleness). A ``query`` override may answer a vector all the same; its
+values count as measured when asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import msgspec
+
+from adapter.batch import Row
+from adapter.sources.errors import SourceError
+
+_ORIGIN_LABELS = ("instance", "Hostname", "hostname", "node")
+"""What tells exporters apart, best first. ``instance`` is the scrape target's address."""
+_NO_ORIGIN = "prometheus"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGroup:
+    """Series that are asked for together."""
+
+    name: str
+    series: tuple[str, ...]
+    """Series names; a query override that drops the name is taken for the only one here."""
+    query: str | None = None
+    """PromQL in place of the selector made from ``series``."""
+
+    def promql(self, lookback: float, matchers: str = "") -> str:
+        """The expression to ask; ``lookback`` in seconds, ``matchers`` without braces."""
+        if self.query is not None:
+            return self.query
+        names = "|".join(self.series)
+        more = f",{matchers}" if matchers else ""
+        return f'{{__name__=~"{names}"{more}}}[{max(1, round(lookback * 1000))}ms]'
+
+
+@dataclass(slots=True)
+class Answer:
+    """One decoded answer."""
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    """Origin -> the newest sample of every series, and those before it that the last round
+    did not have; oldest first within a series."""
+    newest: dict[str, list[Row]] = field(default_factory=dict)
+    """Origin -> the newest sample of each series."""
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Series and samples that could not be read, by reason."""
+    warnings: tuple[str, ...] = ()
+    """What the engine has to say about the answer, such as a store that was not reached."""
+    partial: bool = False
+    """Series may be missing that exist."""
+
+
+@dataclass(slots=True)
+class _Series:
+    name: str
+    labels: Mapping[str, str]
+    origin: str
+    key: bytes
+    seen: float = -math.inf
+    """Epoch seconds of the newest sample handed over."""
+
+
+class SeriesMemo:
+    """Label sets of the last round, so that the same text is read once and kept once."""
+
+    def __init__(self) -> None:
+        self._old: dict[bytes, _Series] = {}
+        self._new: dict[bytes, _Series] = {}
+        self._sets: dict[bytes, Mapping[str, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._old.keys() | self._new.keys())
+
+    def turn(self) -> None:
+        """A round is over: what it did not meet is forgotten."""
+        self._old, self._new = self._new, {}
+        self._sets = {series.key: series.labels for series in self._old.values()}
+
+    def series(self, raw: bytes) -> _Series:
+        """The series of a ``metric`` object; raises msgspec.DecodeError."""
+        digest = blake2b(raw, digest_size=16).digest()
+        known = self._new.get(digest) or self._old.get(digest)
+        if known is None:
+            labels = _labels.decode(raw)
+            name = labels.pop("__name__", "")
+            rest = msgspec.json.encode(labels, order="sorted")
+            key = blake2b(rest, digest_size=16).digest()
+            shared = self._sets.setdefault(key, labels)
+            known = _Series(name, shared, _origin(shared), key)
+        self._new[digest] = known
+        return known
+
+
+class _Data(msgspec.Struct):
+    resultType: str  # noqa: N815 - the wire's name
+    result: msgspec.Raw
+
+
+class _Answer(msgspec.Struct):
+    status: str
+    data: _Data | None = None
+    errorType: str = ""  # noqa: N815
+    error: str = ""
+    warnings: list[str] | None = None
+    infos: list[str] | None = None
+    isPartial: bool = False  # noqa: N815 - VictoriaMetrics' word
+
+
+class _Result(msgspec.Struct):
+    metric: msgspec.Raw
+    values: list[tuple[float, str]] | None = None
+    value: tuple[float, str] | None = None
+
+    def samples(self) -> Sequence[tuple[float, str]]:
+        """(Epoch seconds, number as text), oldest first; none for a native histogram."""
+        return self.values or ([self.value] if self.value else [])
+
+
+_answer = msgspec.json.Decoder(_Answer)
+_labels = msgspec.json.Decoder(dict[str, str])
+_results = msgspec.json.Decoder(list[_Result])
+_raw_results = msgspec.json.Decoder(list[msgspec.Raw])
+_result = msgspec.json.Decoder(_Result)
+
+
+def decode(body: bytes, memo: SeriesMemo, group: QueryGroup) -> Answer:
+    """Read an answer of ``/api/v1/query``. One bad series costs that series.
+
+    Raises:
+        SourceError: ``not_json``, ``query`` for an error of the engine, or
+            ``result_type`` for a scalar or string.
+    """
+    answer = _decode_answer(body)
+    if answer.status != "success" or answer.data is None:
+        raise SourceError("query", f"{answer.errorType or answer.status}: {answer.error}"[:500])
+    if answer.data.resultType not in ("matrix", "vector"):
+        raise SourceError(
+            "result_type",
+            f"the query answers a {answer.data.resultType[:20]}; it must give a vector or matrix",
+        )
+    found = Answer(
+        warnings=(*(answer.warnings or ()), *(answer.infos or ())),
+        partial=answer.isPartial or bool(answer.warnings),
+    )
+    name = group.series[0] if len(group.series) == 1 else ""
+    for result in _decode_results(answer.data.result, found.rejects):
+        _add(found, result, memo, name)
+    found.rejects = +found.rejects
+    return found
+
+
+def error_text(body: bytes) -> str:
+    """What the engine says in the body of an error status; empty if it says nothing."""
+    try:
+        answer = _answer.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    return f"{answer.errorType}: {answer.error}"[:500] if answer.error else ""
+
+
+def _decode_answer(body: bytes) -> _Answer:
+    try:
+        return _answer.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        start = body[:60].decode("utf-8", "replace").strip()
+        raise SourceError(
+            "not_json",
+            f"the answer is not the query API's ({error}; it begins {start!r}); "
+            "check the URL and its path prefix",
+        ) from error
+
+
+def _decode_results(raw: msgspec.Raw, rejects: Counter[str]) -> Sequence[_Result]:
+    try:
+        return _results.decode(raw)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        pass  # somewhere in it is a bad series: find it
+    results: list[_Result] = []
+    try:
+        parts = _raw_results.decode(raw)
+    except msgspec.ValidationError as error:
+        raise SourceError("not_json", f"the result is no list: {error}") from error
+    for part in parts:
+        try:
+            results.append(_result.decode(part))
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            rejects["bad_series"] += 1
+    return results
+
+
+def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str) -> None:
+    try:
+        series = memo.series(bytes(result.metric))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found.rejects["bad_series"] += 1
+        return
+    name = series.name or only_name
+    if not name:
+        found.rejects["unnamed_series"] += 1
+        return
+    rows = [
+        Row(name, series.labels, value, time)
+        for time, text in result.samples()
+        if (value := _number(text)) is not None and math.isfinite(time)
+    ]
+    found.rejects["bad_value"] += len(result.samples()) - len(rows)
+    if not rows:
+        return
+    fresh = [row for row in rows if row.time > series.seen]
+    series.seen = rows[-1].time
+    found.rows.setdefault(series.origin, []).extend(fresh or rows[-1:])
+    found.newest.setdefault(series.origin, []).append(rows[-1])
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text) if "_" not in text else None
+    except ValueError:
+        return None
+
+
+def _origin(labels: Mapping[str, str]) -> str:
+    return next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), _NO_ORIGIN)

@@ -1,0 +1,246 @@
+"""Scrapes every exporter at its own turn of the interval.
+
+One task per target: a slow, broken or hostile exporter costs its own rows only. The
+pages are fetched with aiohttp rather than httpx: 0.23 against 2.9 ms of CPU for a page of
+36 KB over a kept connection (one core, uvloop), which at 1,250 exporters every 5 s is 6 %
+of a core against 72 %.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import structlog
+
+from adapter import exposition
+from adapter.batch import Batch, Sink
+from adapter.cluster.index import PodIndex
+from adapter.exposition import LabelMemo, Page
+from adapter.sources import schedule
+from adapter.sources.body import read_body
+from adapter.sources.credentials import SecretFile, TlsClient, TlsFiles
+from adapter.sources.discovery import RULES, Rule, Targets
+from adapter.sources.errors import SourceError, describe
+from adapter.sources.target import Target, TargetState
+from apiservice.selector import EVERYTHING
+
+log = structlog.get_logger(__name__)
+
+_BIG_PAGE = 1 << 20
+"""Pages above this many bytes are parsed beside the event loop: 1 MB takes some 10 ms."""
+
+_HEADERS = {
+    "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4",
+    "Accept-Encoding": "gzip",
+    "User-Agent": "gpu-metrics-adapter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapeOptions:
+    """How to scrape; durations in seconds."""
+
+    interval: float = 5.0
+    timeout: float = 3.0
+    """For one scrape as a whole."""
+    rules: tuple[Rule, ...] = RULES
+    """Discovery rules, the first match counts; empty discovers nothing."""
+    targets: tuple[Target, ...] = ()
+    """Exporters at fixed addresses."""
+    concurrency: int = 64
+    """Scrapes under way at once; times ``max_bytes`` it bounds the memory in use."""
+    max_bytes: int = 16 << 20
+    """Largest page, after decompression."""
+    max_backoff: float = 60.0
+    """Longest wait between tries of a failing exporter."""
+    ca_file: Path | None = None
+    """CA of HTTPS exporters; None trusts the system's."""
+    verify: bool = True
+    """Check HTTPS exporters' certificates."""
+    bearer_token_file: Path | None = None
+    """Sent to every target: set it only where discovered pods may see it."""
+
+
+class ScrapeSource:
+    """Feeds the sink with one batch per exporter and interval.
+
+    Raises:
+        CredentialError: at construction, if the CA file cannot be used.
+    """
+
+    def __init__(
+        self,
+        options: ScrapeOptions,
+        sink: Sink,
+        pods: PodIndex | None = None,
+        *,
+        wanted: Container[str] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._options = options
+        self._sink = sink
+        self._pods = pods
+        self._wanted = wanted
+        self._clock = clock
+        self._tls = TlsClient(TlsFiles(options.ca_file, verify=options.verify))
+        self._token = SecretFile(options.bearer_token_file) if options.bearer_token_file else None
+        self._session: aiohttp.ClientSession | None = None
+        self._slots = asyncio.Semaphore(options.concurrency)
+        self._targets = Targets(options.rules, self._start, self._stop)
+        self._tasks: dict[Target, asyncio.Task[None]] = {}
+        self._states: dict[Target, TargetState] = {}
+        self.scrapes = 0
+        """Scrapes made, good and bad."""
+        self.failures: Counter[str] = Counter()
+        """Failed scrapes by reason."""
+        self.last_success = 0.0
+        """Epoch seconds of the last good page of any exporter; 0 before the first."""
+
+    @property
+    def states(self) -> Mapping[Target, TargetState]:
+        """Every target of the moment and how it fares."""
+        return self._states
+
+    def problem(self, now: float) -> str | None:
+        """Why there is no fresh data although there should be; None when all is well.
+
+        A cluster without any exporter is no problem of ours: its GPU nodes may be scaled
+        to zero.
+        """
+        patience = 3 * self._options.interval + self._options.timeout
+        if not self._states or now - self.last_success <= max(patience, 30.0):
+            return None
+        failing = [state for state in self._states.values() if state.last_error]
+        if not failing:
+            return f"none of {len(self._states)} exporters has answered yet"
+        worst = failing[0]
+        return (
+            f"{len(failing)} of {len(self._states)} exporters fail, "
+            f"e.g. {worst.target.url}: {worst.last_error}"
+        )
+
+    async def run(self) -> None:
+        """Scrape until cancelled; then every connection is closed."""
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=3 * self._options.interval)
+        async with aiohttp.ClientSession(
+            connector=connector, auto_decompress=False, headers=_HEADERS
+        ) as session:
+            self._session = session
+            pods = self._pods
+            unlisten = None if pods is None else pods.listen(self._targets.pod_changed)
+            try:
+                self._begin()
+                await asyncio.Event().wait()
+            finally:
+                if unlisten:
+                    unlisten()
+                tasks = list(self._tasks.values())
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self) -> None:
+        for target in self._options.targets:
+            self._targets.add(target)
+        if self._pods is not None:
+            for pod in self._pods.select(None, EVERYTHING):
+                self._targets.pod_changed(None, pod)
+
+    def _start(self, target: Target) -> None:
+        state = self._states[target] = TargetState(target)
+        self._tasks[target] = asyncio.create_task(self._follow(target, state))
+        log.info("exporter found", url=target.url, node=target.node, rule=target.rule)
+
+    def _stop(self, target: Target) -> None:
+        del self._states[target]
+        self._tasks.pop(target).cancel()
+        self._sink.forget(target.url)
+        log.info("exporter gone", url=target.url, node=target.node)
+
+    async def _follow(self, target: Target, state: TargetState) -> None:
+        options = self._options
+        phase = schedule.phase(target.url, options.interval)
+        memo = LabelMemo()
+        while True:
+            async with self._slots:
+                await self._scrape(state, memo)
+            now = self._clock()
+            due = schedule.due(now, phase, options.interval, state.failures, options.max_backoff)
+            await asyncio.sleep(due - now)
+
+    async def _scrape(self, state: TargetState, memo: LabelMemo) -> None:
+        started = self._clock()
+        state.last_attempt = started
+        state.scrapes += 1
+        self.scrapes += 1
+        try:
+            body = await self._fetch(state.target)
+            state.size = len(body)
+            page = await self._parse(body, started, memo)
+            state.rejects = page.rejects
+            if not page.rows:
+                raise SourceError("empty", "the page has no series that the catalogue knows")
+        except Exception as error:  # whatever one exporter does, the others go on
+            self._failed(state, describe(error))
+        else:
+            self._succeeded(state, page)
+        state.duration = max(0.0, self._clock() - started)
+
+    async def _fetch(self, target: Target) -> bytes:
+        if self._session is None:
+            raise RuntimeError("the source is not running: await run()")
+        headers = {"Authorization": f"Bearer {self._token.read()}"} if self._token else None
+        async with self._session.get(
+            target.url,
+            headers=headers,
+            ssl=self._tls.current(),
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=self._options.timeout),
+        ) as response:
+            if 300 <= response.status < 400:
+                raise SourceError("redirect", f"{response.status}: redirects are not followed")
+            if response.status != 200:
+                raise SourceError("status", f"HTTP status {response.status}")
+            try:
+                return await read_body(response, self._options.max_bytes)
+            except SourceError:
+                response.close()
+                raise
+
+    async def _parse(self, body: bytes, started: float, memo: LabelMemo) -> Page:
+        if len(body) < _BIG_PAGE:
+            return exposition.parse(body, time=started, memo=memo, wanted=self._wanted)
+        return await asyncio.to_thread(
+            exposition.parse, body, time=started, memo=memo, wanted=self._wanted
+        )
+
+    def _succeeded(self, state: TargetState, page: Page) -> None:
+        target, now = state.target, self._clock()
+        if state.last_error:
+            log.info("exporter answers again", url=target.url, after=state.failures)
+        state.failures, state.last_error, state.reason = 0, "", ""
+        state.last_success = self.last_success = now
+        state.rows = len(page.rows)
+        self._sink.ingest(
+            Batch(
+                origin=target.url,
+                node=target.node,
+                rows=page.rows,
+                received=now,
+                rejects=page.rejects,
+                pod=target.pod,
+            )
+        )
+
+    def _failed(self, state: TargetState, error: SourceError) -> None:
+        self.failures[error.reason] += 1
+        if state.reason != error.reason:
+            log.warning("scrape failed", url=state.target.url, error=str(error))
+        state.failures += 1
+        state.reason, state.last_error = error.reason, str(error)

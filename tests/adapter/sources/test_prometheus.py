@@ -1,0 +1,314 @@
+"""The Prometheus source against a server that plays the query API, well and badly."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import json
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+import trustme
+
+from adapter.sources.errors import CredentialError
+from adapter.sources.prometheus import GroupState, PrometheusOptions, PrometheusSource
+from tests.adapter.sources.conftest import (
+    Recorder,
+    Reply,
+    Request,
+    Web,
+    answer,
+    drip,
+    hang,
+    running,
+    settled,
+)
+
+PATH = "/prefix/api/v1/query"
+GROUPS = {"usage": ("UTIL",), "memory": ("USED", "FREE")}
+
+
+def matrix(*series: dict[str, Any], **more: Any) -> bytes:
+    data = {"resultType": "matrix", "result": list(series)}
+    return json.dumps({"status": "success", "data": data, **more}).encode()
+
+
+def now_series(name: str, value: str = "1", instance: str = "gpu-1:9400") -> dict[str, Any]:
+    labels = {"__name__": name, "instance": instance, "gpu": "0"}
+    return {"metric": labels, "values": [[time.time(), value]]}
+
+
+def by_query(replies: Mapping[str, Reply]) -> Reply:
+    """Chooses by a word in the query."""
+
+    async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
+        query = asked(request)
+        await next(chosen for word, chosen in replies.items() if word in query)(request, writer)
+
+    return reply
+
+
+def asked(request: Request) -> str:
+    return parse_qs(request.body.decode())["query"][0]
+
+
+def live(name: str, *, more: Mapping[str, Any] | None = None) -> Reply:
+    """A series with a new sample each time."""
+
+    async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
+        await answer(matrix(now_series(name), **(more or {})))(request, writer)
+
+    return reply
+
+
+def options(web: Web, **more: Any) -> PrometheusOptions:
+    made = PrometheusOptions(
+        web.url("/prefix/"), interval=0.02, timeout=5.0, retries=0, lookback=60.0
+    )
+    return replace(made, **more)
+
+
+def state(source: PrometheusSource, name: str) -> GroupState:
+    return next(found for found in source.groups if found.group.name == name)
+
+
+async def test_a_round_is_one_post_per_group_and_one_batch_per_exporter(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies[PATH] = by_query(
+        {
+            "UTIL": answer(matrix(now_series("UTIL", "40"), now_series("UTIL", "7", "gpu-2:9400"))),
+            "USED": answer(matrix(now_series("USED", "100"))),
+        }
+    )
+    source = PrometheusSource(options(web, interval=600.0), sink, GROUPS)
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) == 2)
+        assert source.problem(time.time()) is None
+        assert state(source, "usage").rows == 2
+    assert [request.line for request in web.requests] == [f"POST {PATH} HTTP/1.1"] * 2
+    assert sorted(map(asked, web.requests)) == [
+        '{__name__=~"USED|FREE"}[60000ms]',
+        '{__name__=~"UTIL"}[60000ms]',
+    ]
+    found = {batch.origin: batch for batch in sink.batches}
+    assert sorted((row.name, row.value) for row in found["gpu-1:9400"].rows) == [
+        ("USED", 100.0),
+        ("UTIL", 40.0),
+    ]
+    assert (found["gpu-2:9400"].node, len(found["gpu-2:9400"].rows)) == (None, 1)
+
+
+async def test_a_query_of_the_user_replaces_a_groups_and_may_add_one(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies[PATH] = live("UTIL")
+    query = {"usage": "my_util", "extra": 'label_replace(q,"__name__","QUEUE","","")'}
+    source = PrometheusSource(options(web, query=query, interval=600.0), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert sorted(map(asked, web.requests)) == [query["extra"], query["usage"]]
+
+
+_GZIP = "Content-Encoding: gzip\r\n"
+_SMALL = 1_000_000
+_ERROR = b'{"status":"error","errorType":"bad_data","error":"unknown function"}'
+BAD = [
+    pytest.param(answer(b"<html><body>Sign in</body></html>"), "not_json", "Sign in", id="html"),
+    pytest.param(answer(_ERROR, "400 Bad Request"), "query", "unknown function", id="400"),
+    pytest.param(answer(_ERROR), "query", "unknown function", id="status error"),
+    pytest.param(answer(_ERROR, "422 What"), "query", "unknown function", id="422"),
+    pytest.param(answer(b"", "404 Not Found"), "status", "path prefix", id="404"),
+    pytest.param(answer(b"no", "401 Unauthorized"), "denied", "token", id="401"),
+    pytest.param(answer(b"no", "403 Forbidden"), "denied", "tenant", id="403"),
+    pytest.param(answer(b"", "502 Bad Gateway"), "unavailable", "502", id="502"),
+    pytest.param(answer(b"", "429 Slow down"), "unavailable", "429", id="429"),
+    pytest.param(
+        answer(b"", "301 Moved", headers="Location: /x\r\n"), "redirect", "URL", id="redirect"
+    ),
+    pytest.param(answer(b""), "not_json", "path prefix", id="empty"),
+    pytest.param(answer(b" " * 50_000_000), "too_large", "1000000", id="50 MB"),
+    pytest.param(
+        answer(gzip.compress(b" " * 50_000_000), headers=_GZIP), "too_large", "1000000", id="bomb"
+    ),
+    pytest.param(answer(b"{}", length=500), "truncated", "too soon", id="connection cut"),
+    pytest.param(answer(b"\x00\xff", headers=_GZIP), "encoding", "gzip", id="not gzip"),
+]
+
+
+@pytest.mark.parametrize(("reply", "reason", "said"), BAD)
+async def test_one_failed_group_does_not_lose_the_others(
+    web: Web, sink: Recorder, reply: Reply, reason: str, said: str
+) -> None:
+    web.replies[PATH] = by_query({"UTIL": reply, "USED": live("USED")})
+    source = PrometheusSource(options(web, max_bytes=_SMALL), sink, GROUPS)
+    async with running(source.run):
+        await settled(lambda: state(source, "usage").failures >= 2)
+        seen = len(sink.batches)
+        await sink.until(lambda: len(sink.batches) > seen)
+        failed = state(source, "usage")
+        assert (failed.reason, failed.last_success) == (reason, 0.0)
+        assert said in failed.last_error
+        assert source.failures[reason] >= 2
+        assert source.problem(time.time()) is None
+    assert {row.name for batch in sink.batches for row in batch.rows} == {"USED"}
+
+
+@pytest.mark.parametrize("reply", [hang, drip])
+async def test_a_server_that_hangs_is_given_up(web: Web, sink: Recorder, reply: Reply) -> None:
+    web.replies[PATH] = by_query({"UTIL": reply, "USED": live("USED")})
+    source = PrometheusSource(options(web, timeout=0.05, interval=0.2), sink, GROUPS)
+    async with running(source.run):
+        await settled(lambda: state(source, "usage").failures >= 1)
+        await sink.until(lambda: len(sink.batches) > 0)
+        assert state(source, "usage").reason == "timeout"
+
+
+async def test_strings_and_nan_cost_themselves_only(web: Web, sink: Recorder) -> None:
+    good, odd = now_series("UTIL", "40"), now_series("UTIL", "NaN", "nan")
+    word = now_series("UTIL", "many", "word")
+    web.replies[PATH] = answer(matrix(good, odd, word))
+    source = PrometheusSource(options(web, interval=600.0), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) == 2)
+    assert [batch.origin for batch in sink.batches] == ["gpu-1:9400", "nan"]
+    assert [dict(batch.rejects) for batch in sink.batches] == [{"bad_value": 1}, {}]
+
+
+async def test_a_passing_failure_is_tried_again_within_the_round(web: Web, sink: Recorder) -> None:
+    async def once(request: Request, writer: asyncio.StreamWriter) -> None:
+        await answer(b"", "503 Service Unavailable")(request, writer)
+        web.replies[PATH] = live("UTIL")
+
+    web.replies[PATH] = once
+    source = PrometheusSource(options(web, retries=1, interval=60.0), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        found = state(source, "usage")
+        assert (found.queries, found.failures, found.last_error) == (2, 0, "")
+    assert source.failures == {"unavailable": 1}
+
+
+async def test_a_wrong_query_is_not_tried_again_within_the_round(web: Web, sink: Recorder) -> None:
+    web.replies[PATH] = answer(_ERROR, "400 Bad Request")
+    source = PrometheusSource(options(web, retries=5, interval=60.0), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await settled(lambda: state(source, "usage").failures == 1)
+    assert len(web.requests) == 1
+
+
+async def test_the_rows_of_a_failed_group_stand_with_the_times_they_had(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies[PATH] = by_query({"UTIL": live("UTIL"), "USED": live("USED")})
+    source = PrometheusSource(options(web), sink, GROUPS)
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        web.replies[PATH] = by_query({"UTIL": answer(b"", "500 No"), "USED": live("USED")})
+        await settled(lambda: state(source, "usage").failures >= 2)
+        seen = len(sink.batches)
+        await sink.until(lambda: len(sink.batches) > seen + 1)
+    rows = {row.name: row.time for row in sink.batches[-1].rows}
+    before = {row.name: row.time for row in sink.batches[-2].rows}
+    assert rows["UTIL"] == before["UTIL"]
+    assert rows["USED"] > before["USED"]
+    assert sink.forgotten == []
+
+
+async def test_an_exporter_that_left_prometheus_is_forgotten(web: Web, sink: Recorder) -> None:
+    web.replies[PATH] = live("UTIL")
+    async with running(PrometheusSource(options(web), sink, {"usage": ("UTIL",)}).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        web.replies[PATH] = answer(matrix())
+        await sink.until(lambda: sink.forgotten == ["gpu-1:9400"])
+
+
+async def test_a_partial_answer_is_counted_and_forgets_nobody(web: Web, sink: Recorder) -> None:
+    web.replies[PATH] = live("UTIL")
+    source = PrometheusSource(options(web), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        web.replies[PATH] = answer(matrix(warnings=["store eu-1 is away"]))
+        await settled(lambda: source.warnings >= 2)
+        assert state(source, "usage").warnings == ("store eu-1 is away",)
+    assert sink.forgotten == []
+    assert sink.batches[-1].origin == "gpu-1:9400"
+
+
+async def test_a_server_that_is_away_is_a_problem_with_its_address(sink: Recorder) -> None:
+    made = PrometheusOptions("http://127.0.0.1:1", interval=0.01, retries=0)
+    source = PrometheusSource(made, sink, GROUPS)
+    async with running(source.run):
+        await settled(lambda: source.failures["connect"] >= 2)
+    assert "http://127.0.0.1:1/api/v1/query" in (source.problem(time.time()) or "")
+
+
+async def test_credentials_and_headers_go_with_every_query(
+    web: Web, sink: Recorder, tmp_path: Path
+) -> None:
+    web.replies[PATH] = live("UTIL")
+    password = tmp_path / "password"
+    password.write_text("one\n")
+    made = options(web, username="u", password_file=password, headers={"X-Scope-OrgID": "team-a"})
+
+    def basic(secret: str) -> str:
+        return "Basic " + base64.b64encode(f"u:{secret}".encode()).decode()
+
+    async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        password.write_text("second\n")
+        await settled(lambda: web.requests[-1].headers["authorization"] == basic("second"))
+    assert web.requests[0].headers["authorization"] == basic("one")
+    assert web.requests[0].headers["x-scope-orgid"] == "team-a"
+
+
+async def test_a_bearer_token_is_read_anew_and_missed_when_gone(
+    web: Web, sink: Recorder, tmp_path: Path
+) -> None:
+    web.replies[PATH] = live("UTIL")
+    token = tmp_path / "token"
+    token.write_text("abc")
+    source = PrometheusSource(options(web, bearer_token_file=token), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        token.unlink()
+        await settled(lambda: source.failures["credential"] > 0)
+        assert str(token) in state(source, "usage").last_error
+    assert web.requests[0].headers["authorization"] == "Bearer abc"
+
+
+async def test_a_client_certificate_is_shown_and_the_ca_checked(
+    web: Web, sink: Recorder, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    web.replies[PATH] = live("UTIL")
+    server = await asyncio.start_server(web.serve, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/prefix"
+    ca, cert = tmp_path / "ca.crt", tmp_path / "client.pem"
+    authority.cert_pem.write_to_path(str(ca))
+    authority.issue_cert("client").private_key_and_cert_chain_pem.write_to_path(str(cert))
+
+    bare = PrometheusSource(options(web, url=url, ca_file=ca), sink, {"usage": ("UTIL",)})
+    async with running(bare.run):
+        await settled(lambda: state(bare, "usage").failures > 0)
+    assert web.requests == []
+    made = options(web, url=url, ca_file=ca, cert_file=cert)
+    async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    server.close()
+
+
+def test_an_unusable_client_certificate_is_named(web: Web, sink: Recorder, tmp_path: Path) -> None:
+    with pytest.raises(CredentialError, match=r"client\.pem"):
+        PrometheusSource(options(web, cert_file=tmp_path / "client.pem"), sink, GROUPS)
