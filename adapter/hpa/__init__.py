@@ -14,9 +14,10 @@ they read another API (``metrics.k8s.io``) and have nothing to do with a GPU.
 """
 
 from adapter.hpa.behavior import Recommendation, ScaleEvent
-from adapter.hpa.decision import Condition, Decision, State, decide
+from adapter.hpa.conditions import Condition
+from adapter.hpa.decision import Decision, State, decide
 from adapter.hpa.manifest import ManifestError, from_manifest
-from adapter.hpa.replicas import Missing, Observation, PodState, Proposal, Values
+from adapter.hpa.observation import Missing, Observation, PodState, Proposal, Values
 from adapter.hpa.spec import (
     Behavior,
     Controller,

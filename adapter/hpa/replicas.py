@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from adapter.hpa.conditions import selector_text
+from adapter.hpa.observation import Missing, Observation, PodState, Values
 from adapter.hpa.spec import Metric, MetricKind, TargetKind
 
 MAX_INT32 = 2**31 - 1
@@ -26,61 +27,6 @@ class Tolerances(NamedTuple):
     def within(self, ratio: float) -> bool:
         """Whether a change would be too small to be worth it."""
         return (1.0 - self.down) <= ratio <= (1.0 + self.up)
-
-
-class PodState(NamedTuple):
-    """A pod that the scale target's selector matches, finished and deleted ones included."""
-
-    name: str
-    phase: str = "Running"
-    """``status.phase``."""
-    ready: bool = True
-    """The Ready condition is True. It matters to Object and External values only: Pods
-    metrics count a running pod whether it is ready or not."""
-    deleting: bool = False
-    """A deletionTimestamp is set."""
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """The metrics API answered with an error, or not at all."""
-
-    message: str
-
-
-Values = Mapping[str, int] | Sequence[int] | int | Missing
-"""What the metrics API said, in thousandths. Pods: pod name -> value. External: one value
-per series, which are summed. Object: the one value. An empty mapping or sequence is an
-error to the controller, as :class:`Missing` is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What the controller sees at one sync."""
-
-    replicas: int
-    """``spec.replicas`` of the scale target."""
-    pods: Sequence[PodState]
-    values: Sequence[Values]
-    """One entry for each of ``HpaSpec.metrics``, in that order."""
-    status_replicas: int | None = None
-    """``status.replicas`` of the scale target; None where it equals ``replicas``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """What one metric asks for."""
-
-    metric: str
-    """As the controller names it in events: ``pods metric gpu_utilization``."""
-    replicas: int | None
-    """None where the metric is invalid."""
-    usage: int | None
-    """The current value in thousandths as ``status.currentMetrics`` shows it (an average
-    for AverageValue targets); None where the metric is invalid, or the average is over
-    no replicas."""
-    error: str = ""
-    """Why the metric is invalid."""
 
 
 class InvalidMetricError(Exception):
@@ -105,16 +51,6 @@ def propose(
         ratio = float(usage) / float(metric.target.milli)
         return _by_ready_pods(ratio, seen, tolerances), usage
     return _by_share(usage, metric.target.milli, seen, tolerances)
-
-
-def name_of(metric: Metric) -> str:
-    """Return the name the controller gives a metric in conditions and events."""
-    if metric.kind is MetricKind.PODS:
-        return f"pods metric {metric.name}"
-    if metric.kind is MetricKind.OBJECT and metric.target.kind is TargetKind.VALUE:
-        kind = metric.described.kind if metric.described else ""
-        return f"{kind} metric {metric.name}"
-    return f"external metric {metric.name}({_selector_text(metric)})"
 
 
 def _pods(
@@ -213,13 +149,14 @@ def _object_value(metric: Metric, values: Values, namespace: str) -> int:
     if isinstance(values, int):
         return values
     described = metric.described
-    about = f" on {described.kind} {namespace}/{described.name}" if described else ""
-    raise InvalidMetricError(f"unable to get metric {metric.name}: {_why('custom', values)}{about}")
+    # The controller passes the parts to its format string in the wrong order; so do we.
+    about = f"{described.kind} on {namespace} {described.name}/" if described else ""
+    raise InvalidMetricError(f"unable to get metric {metric.name}: {about}{_why('custom', values)}")
 
 
 def _external_sum(metric: Metric, values: Values, namespace: str) -> int:
     if isinstance(values, (Missing, Mapping, int)) or not values:
-        selector = _selector_text(metric)
+        selector = selector_text(metric)
         raise InvalidMetricError(
             f"unable to get external metric {namespace}/{metric.name}/{selector}: "
             f"{_why('external', values)}"
@@ -240,20 +177,3 @@ def _why(api: str, values: Values) -> str:
 def _ceil32(replicas: float) -> int:
     """Round up and saturate; Go's own conversion is undefined beyond 32 bits."""
     return max(-MAX_INT32, min(math.ceil(replicas), MAX_INT32))
-
-
-def _selector_text(metric: Metric) -> str:
-    """Write a LabelSelector as Go's ``%+v`` does: it is part of the metric's name in events."""
-    if metric.selector is None:
-        return "nil"
-    labels = metric.selector.get("matchLabels") or {}
-    pairs = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
-    rows = "".join(
-        f"LabelSelectorRequirement{{Key:{row['key']},Operator:{row['operator']},"
-        f"Values:[{' '.join(row.get('values') or ())}],}},"
-        for row in metric.selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{rows}}},}}"
-    )

@@ -1,0 +1,210 @@
+"""From the wanted number of replicas to the allowed one: stabilization and rate limits.
+
+``normalizeDesiredReplicas`` and ``normalizeDesiredReplicasWithBehaviors`` of
+``horizontal.go``. The controller overwrites outdated entries of its lists in place; here
+they are dropped, which decides the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from adapter.hpa.replicas import MAX_INT32
+from adapter.hpa.spec import Behavior, Policy, PolicyKind, Rules, Select
+
+
+class Recommendation(NamedTuple):
+    """What the metrics asked for at one sync, before any limit."""
+
+    replicas: int
+    time: float
+    """Epoch seconds."""
+
+
+class ScaleEvent(NamedTuple):
+    """A change of the replicas that was carried out."""
+
+    change: int
+    """Pods added or removed; never negative."""
+    time: float
+    """Epoch seconds."""
+
+
+class History(NamedTuple):
+    """What earlier syncs left behind."""
+
+    recommendations: tuple[Recommendation, ...]
+    ups: tuple[ScaleEvent, ...]
+    downs: tuple[ScaleEvent, ...]
+
+
+class Limited(NamedTuple):
+    """A number of replicas, and what held it back."""
+
+    replicas: int
+    reason: str
+    message: str
+
+
+class Bounds(NamedTuple):
+    """A lowest and a highest number of replicas."""
+
+    low: int
+    high: int
+
+
+READY = ("ReadyForNewScale", "recommended size matches current size")
+_LOWER = "recent recommendations were lower than current one, applying the lowest recent"
+_HIGHER = "recent recommendations were higher than current one, applying the highest recent"
+SCALE_UP_STABILIZED = ("ScaleUpStabilized", f"{_LOWER} recommendation")
+SCALE_DOWN_STABILIZED = ("ScaleDownStabilized", f"{_HIGHER} recommendation")
+
+_WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")
+_UP_LIMIT = (
+    "ScaleUpLimit",
+    "the desired replica count is increasing faster than the maximum scale rate",
+)
+_DOWN_LIMIT = (
+    "ScaleDownLimit",
+    "the desired replica count is decreasing faster than the maximum scale rate",
+)
+_TOO_MANY = (
+    "TooManyReplicas",
+    "the desired replica count is more than the maximum replica count",
+)
+_TOO_FEW = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
+
+
+def stabilize_plain(
+    past: tuple[Recommendation, ...], wanted: int, window: float, now: float
+) -> tuple[Limited, tuple[Recommendation, ...]]:
+    """Take the highest recommendation of the window, for an HPA without ``behavior``."""
+    kept = tuple(each for each in past if each.time >= now - window)
+    highest = max((each.replicas for each in kept), default=wanted)
+    stable = max(highest, wanted)
+    told = READY if stable == wanted else SCALE_DOWN_STABILIZED
+    return Limited(stable, *told), (*kept, Recommendation(wanted, now))
+
+
+def limit_plain(current: int, wanted: int, bounds: Bounds) -> Limited:
+    """Keep within the bounds, and grow to at most twice the size, or 4, in one step."""
+    rate = max(2 * current, 4)
+    highest, told = (rate, _UP_LIMIT) if bounds.high > rate else (bounds.high, _TOO_MANY)
+    if wanted < bounds.low:
+        return Limited(bounds.low, *_TOO_FEW)
+    if wanted > highest:
+        return Limited(highest, *told)
+    return Limited(wanted, *_WITHIN)
+
+
+def stabilize(
+    past: tuple[Recommendation, ...],
+    current: int,
+    wanted: int,
+    windows: tuple[float, float],
+    now: float,
+) -> tuple[Limited, tuple[Recommendation, ...]]:
+    """Move no higher than the lowest, no lower than the highest recommendation of a window.
+
+    Args:
+        windows: seconds to look back when scaling up, and when scaling down.
+    """
+    up, down = windows
+    lowest = min((each.replicas for each in past if each.time > now - up), default=wanted)
+    highest = max((each.replicas for each in past if each.time > now - down), default=wanted)
+    stable = min(max(current, min(lowest, wanted)), max(highest, wanted))
+    kept = tuple(each for each in past if each.time >= now - max(windows))
+    told = READY
+    if stable != wanted:
+        told = SCALE_UP_STABILIZED if wanted >= current else SCALE_DOWN_STABILIZED
+    return Limited(stable, *told), (*kept, Recommendation(wanted, now))
+
+
+def fastest(history: History, behavior: Behavior, current: int, now: float) -> Bounds:
+    """Return the lowest and the highest number of replicas that the policies allow now."""
+    return Bounds(
+        min(_down_limit(history, behavior.scale_down, current, now), current),
+        max(_up_limit(history, behavior.scale_up, current, now), current),
+    )
+
+
+def limit(current: int, wanted: int, rate: Bounds, bounds: Bounds) -> Limited:
+    """Keep to the policies' rate and to the bound in the direction of the change."""
+    if wanted > current:
+        highest, told = bounds.high, _TOO_MANY
+        if rate.high < bounds.high:
+            highest, told = rate.high, _UP_LIMIT
+        if wanted > highest:
+            return Limited(highest, *told)
+    elif wanted < current:
+        lowest, told = bounds.low, _TOO_FEW
+        if rate.low > bounds.low:
+            lowest, told = rate.low, _DOWN_LIMIT
+        if wanted < lowest:
+            return Limited(lowest, *told)
+    return Limited(wanted, *_WITHIN)
+
+
+def record(
+    history: History, behavior: Behavior | None, before: int, after: int, now: float
+) -> History:
+    """Remember a change that was carried out; without ``behavior`` nothing is remembered."""
+    if behavior is None or before == after:
+        return history
+    event = ScaleEvent(abs(after - before), now)
+    if after > before:
+        return history._replace(ups=(*_recent(history.ups, behavior.scale_up, now), event))
+    return history._replace(downs=(*_recent(history.downs, behavior.scale_down, now), event))
+
+
+def _recent(events: tuple[ScaleEvent, ...], rules: Rules, now: float) -> tuple[ScaleEvent, ...]:
+    longest = max((policy.period for policy in rules.policies), default=0.0)
+    return tuple(event for event in events if event.time >= now - longest)
+
+
+def _up_limit(history: History, rules: Rules, current: int, now: float) -> int:
+    if rules.select is Select.DISABLED:
+        return current
+    choose: Callable[[list[int]], int] = min if rules.select is Select.MIN else max
+    return choose(
+        [
+            start + policy.value
+            if policy.kind is PolicyKind.PODS
+            # Rounded up, or a small workload could never grow.
+            else min(math.ceil(float(start) * (1 + float(policy.value) / 100)), MAX_INT32)
+            for policy, start in _starts(history, rules, current, now)
+        ]
+    )
+
+
+def _down_limit(history: History, rules: Rules, current: int, now: float) -> int:
+    if rules.select is Select.DISABLED:
+        return current
+    choose: Callable[[list[int]], int] = max if rules.select is Select.MIN else min
+    return choose(
+        [
+            start - policy.value
+            if policy.kind is PolicyKind.PODS
+            else int(float(start) * (1 - float(policy.value) / 100))
+            for policy, start in _starts(history, rules, current, now)
+        ]
+    )
+
+
+def _starts(history: History, rules: Rules, current: int, now: float) -> list[tuple[Policy, int]]:
+    """Pair each policy with the replicas that there were when its period began."""
+    return [
+        (
+            policy,
+            current
+            - _changed(history.ups, policy.period, now)
+            + _changed(history.downs, policy.period, now),
+        )
+        for policy in rules.policies
+    ]
+
+
+def _changed(events: tuple[ScaleEvent, ...], period: float, now: float) -> int:
+    return sum(event.change for event in events if event.time > now - period)

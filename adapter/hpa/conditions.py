@@ -1,0 +1,73 @@
+"""``status.conditions`` of an HPA, and how metrics are named in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from adapter.hpa.spec import Metric, MetricKind, TargetKind
+
+
+class Condition(NamedTuple):
+    """An entry of ``status.conditions``; reasons and messages are the controller's own."""
+
+    type: str
+    """AbleToScale, ScalingActive, ScalingLimited; ScaledToZero with its feature gate."""
+    status: bool
+    reason: str
+    message: str
+    since: float
+    """Epoch seconds of the last change of ``status`` (lastTransitionTime)."""
+
+
+class Conditions:
+    """The list of conditions while a sync works on it."""
+
+    def __init__(self, past: Sequence[Condition], now: float) -> None:
+        self._rows = {row.type: row for row in past}
+        self._now = now
+
+    def set(self, kind: str, status: bool, reason: str, message: str) -> None:
+        """Replace the condition of a type; ``since`` moves only when the status turns."""
+        past = self._rows.get(kind)
+        since = past.since if past is not None and past.status == status else self._now
+        self._rows[kind] = Condition(kind, status, reason, message, since)
+
+    def remove(self, kind: str) -> None:
+        """Drop the condition of a type, if there."""
+        self._rows.pop(kind, None)
+
+    def holds(self, kind: str) -> bool:
+        """Whether the condition of a type is there and True."""
+        return kind in self._rows and self._rows[kind].status
+
+    def rows(self) -> tuple[Condition, ...]:
+        """Everything, in the order in which the types first came up."""
+        return tuple(self._rows.values())
+
+
+def selector_text(metric: Metric) -> str:
+    """Write a LabelSelector as Go's ``%+v`` does: it is part of the metric's name in events."""
+    if metric.selector is None:
+        return "nil"
+    labels = metric.selector.get("matchLabels") or {}
+    pairs = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
+    rows = "".join(
+        f"LabelSelectorRequirement{{Key:{row['key']},Operator:{row['operator']},"
+        f"Values:[{' '.join(row.get('values') or ())}],}},"
+        for row in metric.selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{rows}}},}}"
+    )
+
+
+def name_of(metric: Metric) -> str:
+    """Return the name the controller gives a metric in conditions and events."""
+    if metric.kind is MetricKind.PODS:
+        return f"pods metric {metric.name}"
+    if metric.kind is MetricKind.OBJECT and metric.target.kind is TargetKind.VALUE:
+        kind = metric.described.kind if metric.described else ""
+        return f"{kind} metric {metric.name}"
+    return f"external metric {metric.name}({selector_text(metric)})"

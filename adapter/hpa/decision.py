@@ -1,0 +1,252 @@
+"""One sync of one HPA: ``reconcileAutoscaler`` of ``horizontal.go``, less the I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adapter.hpa import behavior as rules
+from adapter.hpa.behavior import Bounds, History, Recommendation, ScaleEvent
+from adapter.hpa.conditions import Condition, Conditions, name_of
+from adapter.hpa.observation import Observation, Proposal
+from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
+from adapter.hpa.spec import Controller, HpaSpec, Metric, MetricKind, TargetKind
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the controller remembers of an HPA between syncs. ``State()`` is a new HPA."""
+
+    recommendations: tuple[Recommendation, ...] = ()
+    ups: tuple[ScaleEvent, ...] = ()
+    downs: tuple[ScaleEvent, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of the scale target. The new state assumes that it is carried out."""
+
+    current: int
+    """``spec.replicas`` of the scale target before."""
+    desired: int
+    """and after."""
+    reason: str
+    """Why it changes, as the event SuccessfulRescale says it; may be set without a change
+    where a limit or a window held it back."""
+    conditions: tuple[Condition, ...]
+    proposals: tuple[Proposal, ...]
+    """One for each metric; empty where the metrics were not looked at."""
+    error: str = ""
+    """The event FailedComputeMetricsReplicas: nothing could be decided, or some metrics
+    are invalid and the others decided."""
+
+    @property
+    def rescale(self) -> bool:
+        """Whether the scale target has to be written."""
+        return self.desired != self.current
+
+
+class _InvalidError(Exception):
+    """The metrics do not allow a decision."""
+
+
+_DISABLED = "scaling is disabled since the replica count of the target is zero"
+_FAILED = {
+    MetricKind.PODS: "FailedGetPodsMetric",
+    MetricKind.OBJECT: "FailedGetObjectMetric",
+    MetricKind.EXTERNAL: "FailedGetExternalMetric",
+}
+
+
+def decide(
+    spec: HpaSpec,
+    state: State,
+    seen: Observation,
+    now: float,
+    controller: Controller | None = None,
+) -> tuple[Decision, State]:
+    """Decide once, as kube-controller-manager does every 15 seconds.
+
+    Args:
+        state: what the last call returned, or ``State()``.
+        seen: the scale target, its pods and the metrics' values; as many values as
+            ``spec.metrics``.
+        now: epoch seconds; never less than at the last call.
+        controller: kube-controller-manager's flags; None for its defaults.
+
+    Returns:
+        The decision, and the state to pass next time.
+
+    Raises:
+        ValueError: the number of values is not that of ``spec.metrics``.
+    """
+    if len(seen.values) != len(spec.metrics):
+        raise ValueError(
+            f"{len(seen.values)} values for {len(spec.metrics)} metrics: "
+            "give one entry for each of spec.metrics, Missing where there is none"
+        )
+    return _Sync(spec, state, seen, now, controller or Controller()).run()
+
+
+class _Sync:
+    """One run of the controller's reconcile function."""
+
+    def __init__(
+        self, spec: HpaSpec, state: State, seen: Observation, now: float, controller: Controller
+    ) -> None:
+        self.spec = spec
+        self.seen = seen
+        self.now = now
+        self.controller = controller
+        self.conditions = Conditions(state.conditions, now)
+        past = state.recommendations or (Recommendation(seen.replicas, now),)
+        self.history = History(past, state.ups, state.downs)
+        self.proposals: tuple[Proposal, ...] = ()
+        self.from_zero = controller.scale_to_zero and self.conditions.holds("ScaledToZero")
+        self.beyond_pods = any(m.kind is not MetricKind.PODS for m in spec.metrics)
+
+    def run(self) -> tuple[Decision, State]:
+        self.conditions.set(
+            "AbleToScale",
+            True,
+            "SucceededGetScale",
+            "the HPA controller was able to get the target's current scale",
+        )
+        current, low, high = self.seen.replicas, self.spec.min_replicas, self.spec.max_replicas
+        if current == 0 and not (self.from_zero and (low != 0 or self.beyond_pods)):
+            self.conditions.set("ScalingActive", False, "ScalingDisabled", _DISABLED)
+            if not self.controller.scale_to_zero:
+                self.conditions.remove("ScaledToZero")
+            return self._outcome(0, "")
+        if current > high:
+            return self._outcome(high, "Current number of replicas above Spec.MaxReplicas")
+        if 0 < current < low:
+            return self._outcome(low, "Current number of replicas below Spec.MinReplicas")
+        try:
+            return self._by_metrics()
+        except _InvalidError as error:
+            return self._outcome(current, "", str(error))
+
+    def _by_metrics(self) -> tuple[Decision, State]:
+        current = self.seen.replicas
+        asked, metric, error = self._ask_metrics()
+        wanted = max(asked, 0)
+        reason = ""
+        if wanted > current:
+            reason = f"{metric} above target"
+        elif wanted < current:
+            reason = "All metrics below target"
+        desired = self._normalize(wanted)
+        if current == 0 and self.from_zero and desired < self.spec.min_replicas:
+            desired = self.spec.min_replicas
+            reason = reason or "Current number of replicas below Spec.MinReplicas"
+        return self._outcome(desired, reason, error)
+
+    def _ask_metrics(self) -> tuple[int, str, str]:
+        """computeReplicasForMetrics: the highest proposal, its metric, and what went wrong."""
+        current = self.seen.replicas
+        tolerances = self._tolerances()
+        asked, metric, failure = 0, "", ("", "", "")
+        proposals: list[Proposal] = []
+        for each, values in zip(self.spec.metrics, self.seen.values, strict=True):
+            name = name_of(each)
+            try:
+                replicas, usage = propose(each, values, self.seen, self.spec.namespace, tolerances)
+            except InvalidMetricError as error:
+                proposals.append(Proposal(name, None, None, str(error)))
+                if not failure[0]:
+                    failure = (_FAILED[each.kind], _failure_text(each, str(error)), str(error))
+                continue
+            proposals.append(Proposal(name, replicas, usage))
+            if asked == 0 or replicas > asked:
+                asked, metric = replicas, name
+        self.proposals = tuple(proposals)
+        invalid = sum(proposal.replicas is None for proposal in proposals)
+        code, full, text = failure
+        message = (
+            f"invalid metrics ({invalid} invalid out of {len(proposals)}), first error is: {full}"
+            if invalid
+            else ""
+        )
+        if invalid >= len(proposals) or (invalid and asked < current):
+            unable = f"the HPA was unable to compute the replica count: {text}"
+            self.conditions.set("ScalingActive", False, code, unable)
+            raise _InvalidError(message)
+        self.conditions.set(
+            "ScalingActive",
+            True,
+            "ValidMetricFound",
+            f"the HPA was able to successfully calculate a replica count from {metric}",
+        )
+        return asked, metric, message
+
+    def _normalize(self, wanted: int) -> int:
+        current, now = self.seen.replicas, self.now
+        bounds = Bounds(self.spec.min_replicas, self.spec.max_replicas)
+        behavior = self.spec.behavior
+        past = self.history.recommendations
+        default_window = self.controller.downscale_stabilization
+        if behavior is None:
+            stable, kept = rules.stabilize_plain(past, wanted, default_window, now)
+            limited = rules.limit_plain(current, stable.replicas, bounds)
+        else:
+            down = behavior.scale_down.window
+            windows = (behavior.scale_up.window or 0.0, default_window if down is None else down)
+            stable, kept = rules.stabilize(past, current, wanted, windows, now)
+            rate = rules.fastest(self.history, behavior, current, now)
+            limited = rules.limit(current, stable.replicas, rate, bounds)
+        self.history = self.history._replace(recommendations=kept)
+        self.conditions.set("AbleToScale", True, stable.reason, stable.message)
+        held = limited.replicas != stable.replicas
+        self.conditions.set("ScalingLimited", held, limited.reason, limited.message)
+        return limited.replicas
+
+    def _tolerances(self) -> Tolerances:
+        """Per-behavior tolerance: gate HPAConfigurableTolerance, on since 1.35."""
+        down = up = self.controller.tolerance
+        if (behavior := self.spec.behavior) is not None:
+            if behavior.scale_down.tolerance is not None:
+                down = behavior.scale_down.tolerance
+            if behavior.scale_up.tolerance is not None:
+                up = behavior.scale_up.tolerance
+        return Tolerances(down, up)
+
+    def _outcome(self, desired: int, reason: str, error: str = "") -> tuple[Decision, State]:
+        current = self.seen.replicas
+        if desired != current:
+            self._rescaled(desired)
+        history = rules.record(self.history, self.spec.behavior, current, desired, self.now)
+        conditions = self.conditions.rows()
+        state = State(history.recommendations, history.ups, history.downs, conditions)
+        return Decision(current, desired, reason, conditions, self.proposals, error), state
+
+    def _rescaled(self, desired: int) -> None:
+        self.conditions.set(
+            "AbleToScale",
+            True,
+            "SucceededRescale",
+            f"the HPA controller was able to update the target scale to {desired}",
+        )
+        if not self.controller.scale_to_zero:
+            self.conditions.remove("ScaledToZero")
+            return
+        to_zero = desired == 0 and self.spec.min_replicas == 0 and self.beyond_pods
+        self.conditions.set(
+            "ScaledToZero",
+            to_zero,
+            "ScaledToZero" if to_zero else "NotScaledToZero",
+            "the HPA controller scaled the workload to zero"
+            if to_zero
+            else "the HPA controller did not scale the workload to zero",
+        )
+
+
+def _failure_text(metric: Metric, text: str) -> str:
+    average = metric.target.kind is TargetKind.AVERAGE_VALUE
+    if metric.kind is MetricKind.PODS:
+        return f"failed to get pods metric value: {text}"
+    if metric.kind is MetricKind.OBJECT:
+        inner = f"failed to get {metric.name} object metric: " if average else ""
+        return f"failed to get object metric value: {inner}{text}"
+    inner = f"{metric.name} external metric" if average else f"external metric {metric.name}"
+    return f"failed to get {metric.name} external metric value: failed to get {inner}: {text}"
