@@ -291,14 +291,3 @@ class Settings(_Section):
     source: SourceSettings = SourceSettings()
     values: ValueSettings = ValueSettings()
     log: LogSettings = LogSettings()
-
-    @property
-    def age_limit(self) -> float:
-        """Seconds; gpu-telemetry section 4: 2 x collect interval + scrape interval."""
-        if self.values.age_limit is not None:
-            return self.values.age_limit
-        if self.source.kind == "prometheus":
-            scrape = self.source.prometheus.scrape_interval
-        else:
-            scrape = self.source.scrape.interval
-        return 2 * self.values.collect_interval + scrape

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from adapter.catalog import Catalog
 from adapter.config import PREFIX
+from adapter.metric import Metric
 from adapter.settings import Settings
 
 FOLDER = Path(__file__).parent
@@ -92,7 +94,57 @@ def _text(field: FieldInfo) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES = {"settings.md": settings_page}
+def metrics_page() -> str:
+    """Every metric that is served: unit, whether a mean, and how devices and pods combine."""
+    catalog = Catalog()
+    named = [m for m in catalog.metrics.values() if m.name not in catalog.spellings]
+    verbatim = [catalog.metrics[field.name] for field in catalog.fields.values()]
+    lines = [
+        "# Metrics",
+        "",
+        "<!-- written by `make docs` from adapter/catalog.py -->",
+        "",
+        "A *mean* is taken over `values.window` (30 s unless set), which the answer states; a",
+        "*last* value is the newest. A pod with several devices combines them; an object with",
+        "several pods (a namespace, a Service, a Deployment, …) combines its pods.",
+        "",
+        "## Vendor-neutral names",
+        "",
+        *_metric_rows(named),
+        "",
+        "## Exporter names",
+        "",
+        "Served verbatim, in the unit of the exporter's documentation, whichever of the names",
+        "below the page uses. Each is also served in lower case.",
+        "",
+        *_metric_rows(verbatim),
+        "",
+        "Other spellings of the same fields, read from pages and served too:",
+        "",
+        *_spelling_rows(catalog),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
+    yield "| Name | Unit | Value | Over a pod's devices | Over an object's pods |"
+    yield "|---|---|---|---|---|"
+    for metric in metrics:
+        yield (
+            f"| `{metric.name}` | {metric.unit} | {metric.kind} | {metric.over_devices} "
+            f"| {metric.over_pods} |"
+        )
+
+
+def _spelling_rows(catalog: Catalog) -> Iterator[str]:
+    yield "| Name | Unit | Same as |"
+    yield "|---|---|---|"
+    for field in catalog.fields.values():
+        for name in (*(name for name, _, _ in field.renamed), *field.legacy):
+            yield f"| `{name}` | {catalog.metrics[name].unit} | `{field.name}` |"
+
+
+PAGES = {"settings.md": settings_page, "metrics.md": metrics_page}
 
 
 def main() -> None:

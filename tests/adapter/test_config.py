@@ -129,10 +129,3 @@ def test_a_refused_secret_is_not_repeated(tmp_path: Path) -> None:
         load(write(tmp_path, "source: {prometheus: {password: [hunter2]}}"), environ={})
     assert "source.prometheus.password" in str(refusal.value)
     assert "hunter2" not in str(refusal.value)
-
-
-def test_the_age_limit_follows_the_intervals_unless_set() -> None:
-    assert load(environ={}).age_limit == 65
-    prometheus = {"source.kind": "prometheus", "source.prometheus.url": "http://p:9090"}
-    assert load(flags=prometheus, environ={}).age_limit == 75
-    assert load(flags={"values.age_limit": "10s"}, environ={}).age_limit == 10

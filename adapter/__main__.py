@@ -1,0 +1,156 @@
+"""The command line: ``gpu-metrics-adapter``.
+
+Exit codes: 0, 1 for a failed job, 2 for bad usage or configuration.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from adapter import __version__
+from adapter.config import ConfigError, load
+
+_CONFIG = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    envvar="GMA_CONFIG",
+    metavar="FILE",
+    help="YAML file with settings (docs/settings.md lists them); also GMA_CONFIG.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="gpu-metrics-adapter")
+def main() -> None:
+    """Scale Kubernetes workloads on what their GPUs are really doing.
+
+    Every setting can be given, from strongest to weakest, as a flag, as an environment
+    variable (GMA_ and the key's path joined by __, such as GMA_SOURCE__KIND), or in the
+    file that --config names.
+    """
+
+
+@main.command()
+@_CONFIG
+@click.option("--host", metavar="ADDRESS", help="Address to listen on; empty is every one.")
+@click.option("--port", type=int, metavar="PORT", help="HTTPS port [6443]; 0 takes a free one.")
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, when not running in a cluster.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
+@click.option("--pods-file", metavar="FILE", help="Pods from a file of manifests; no cluster.")
+@click.option(
+    "--source",
+    type=click.Choice(["scrape", "prometheus"]),
+    help="Where GPU values come from [scrape].",
+)
+@click.option("--prometheus-url", metavar="URL", help="Query API, with --source prometheus.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Least severity logged [info].",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "console", "json"]),
+    help="Form of the log [auto: console on a terminal, else JSON].",
+)
+@click.option("--check", is_flag=True, help="Check the settings, and end.")
+def serve(
+    config: Path | None,
+    host: str | None,
+    port: int | None,
+    kubeconfig: str | None,
+    context: str | None,
+    pods_file: str | None,
+    source: str | None,
+    prometheus_url: str | None,
+    log_level: str | None,
+    log_format: str | None,
+    check: bool,
+) -> None:
+    """Serve custom.metrics.k8s.io from the cluster's GPU exporters.
+
+    Without any setting it runs in a cluster: it watches pods, finds exporters by the labels
+    the usual charts set, scrapes them every 5 s and answers on port 6443. The file given
+    with --config is watched; a change that is not valid is reported and the old one kept.
+
+    \b
+    Outside a cluster:
+      gpu-metrics-adapter serve --kubeconfig ~/.kube/config --port 6443
+      gpu-metrics-adapter serve --source prometheus --prometheus-url http://localhost:9090
+    """
+    flags: dict[str, object] = {
+        "server.host": host,
+        "server.port": port,
+        "cluster.kubeconfig": kubeconfig,
+        "cluster.context": context,
+        "cluster.pods_file": pods_file,
+        "source.kind": source,
+        "source.prometheus.url": prometheus_url,
+        "log.level": log_level,
+        "log.format": log_format,
+    }
+    try:
+        settings = load(config, flags)
+    except ConfigError as error:
+        _refuse(error)
+    if check:
+        click.echo("settings are valid")
+        return
+    # Imported late: --help and --check need none of it.
+    from adapter.logs import configure  # noqa: PLC0415
+    from adapter.serve import StartError, run  # noqa: PLC0415
+
+    configure(settings.log)
+    try:
+        run(settings, config, lambda: load(config, flags))
+    except StartError as error:
+        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        sys.exit(1)
+
+
+@main.command()
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="Time to run for.")
+@click.option(
+    "--speed",
+    type=float,
+    metavar="TIMES",
+    help="Simulated seconds in a real one, 1 to 60 [the whole story in --seconds].",
+)
+@click.option(
+    "--seed", type=int, default=7, show_default=True, help="The same seed, the same load."
+)
+@click.option("--plain", is_flag=True, help="Lines of text even on a terminal.")
+@click.option("--port", type=int, default=0, metavar="PORT", help="Port of `serve` [a free one].")
+@click.option("--keep", is_flag=True, help="Leave certificates, configuration and log behind.")
+def demo(
+    seconds: float, speed: float | None, seed: int, plain: bool, port: int, keep: bool
+) -> None:
+    """The main job on this machine: no cluster and no GPU needed.
+
+    Simulated GPU nodes whose exporters speak dcgm-exporter's text, a bursty inference load on
+    them, the real `serve` over HTTPS with front-proxy authentication, and the HPA's algorithm
+    reading it and scaling. It prints the curl command with which to look at the API itself,
+    and ends with a summary.
+    """
+    from adapter.demo.options import DemoOptions  # noqa: PLC0415
+    from adapter.demo.run import run as play  # noqa: PLC0415
+
+    try:
+        options = DemoOptions(seconds, speed, seed, plain, port, keep)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    sys.exit(play(options))
+
+
+def _refuse(error: ConfigError) -> NoReturn:
+    for problem in error.problems:
+        click.echo(f"gpu-metrics-adapter: {problem}", err=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Answers API queries from the snapshot: which objects, which values, how long they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from adapter.attribution import NOT_SELECTED
+from adapter.catalog import Catalog
+from adapter.claim import Refusal
+from adapter.cluster.pod import PodRef
+from adapter.metric import Combine, Metric
+from adapter.objects import LISTED, NAMESPACES, NODES, PODS, Group, Objects
+from adapter.reading import Absence, Reading
+from adapter.snapshot import Snapshot
+from apiservice.errors import MetricNotFound, Unavailable
+from apiservice.provider import (
+    Answer,
+    MetricResource,
+    MetricValue,
+    ObjectQuery,
+    ObjectReference,
+)
+from apiservice.quantity import to_milli
+
+_REMEMBERED: Final = 65536
+
+
+class _Served(NamedTuple):
+    """A reading and the API object made of it, handed out again while the reading stands."""
+
+    reading: Reading
+    value: MetricValue
+
+
+class Values(Protocol):
+    """The values known now."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """They, as of one moment."""
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of them."""
+
+
+class GpuMetricsProvider:
+    """Implements :class:`apiservice.provider.CustomMetricsProvider`."""
+
+    def __init__(self, catalog: Catalog, known: Values, objects: Objects) -> None:
+        self._catalog = catalog
+        self._known = known
+        self._objects = objects
+        self._resources = tuple(_resources(catalog))
+        self._served: dict[tuple[PodRef | ObjectReference, str], _Served] = {}
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of a value or of the cluster."""
+        return self._known.version + self._objects.version
+
+    def resources(self) -> Sequence[MetricResource]:
+        """The catalogue under every resource that discovery names."""
+        return self._resources
+
+    def values(self, query: ObjectQuery, now: float) -> Answer[MetricValue]:
+        """See :meth:`apiservice.provider.CustomMetricsProvider.values`."""
+        metric = self._catalog.metrics.get(query.metric)
+        if metric is None:
+            raise MetricNotFound(query.metric, query.resource)
+        if not self._objects.pod_index.synced:
+            raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
+        found = list(self._find(query, metric, self._known.snapshot, now))
+        if query.name is not None and not found:
+            raise MetricNotFound(query.metric, query.resource, query.name)
+        expires = min((served.reading.expires for served in found), default=float("inf"))
+        return Answer([served.value for served in found], expires)
+
+    def _find(
+        self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
+    ) -> Iterator[_Served]:
+        if query.resource == PODS:
+            return self._pods(query, metric, snapshot, now)
+        if query.resource == NODES:
+            return self._nodes(query, metric, snapshot, now)
+        groups = self._objects.groups(query)
+        return self._groups(groups, query, metric, snapshot, now)
+
+    def _pods(
+        self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
+    ) -> Iterator[_Served]:
+        for pod in self._objects.pods(query):
+            reading = snapshot.pod(pod, metric.name, query.metric_selector, now)
+            if isinstance(reading, Reading):
+                yield self._serve(pod.ref, metric.name, reading)
+
+    def _nodes(
+        self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
+    ) -> Iterator[_Served]:
+        for name in self._objects.node_names(query, tuple(snapshot.nodes())):
+            reading = snapshot.node(name, metric.name, query.metric_selector, now)
+            if isinstance(reading, Reading):
+                yield self._serve(ObjectReference("Node", name), metric.name, reading)
+
+    def _groups(
+        self,
+        groups: Iterable[Group],
+        query: ObjectQuery,
+        metric: Metric,
+        snapshot: Snapshot,
+        now: float,
+    ) -> Iterator[_Served]:
+        for reference, pods in groups:
+            found = [
+                snapshot.pod(pod, metric.name, query.metric_selector, now)
+                for pod in pods
+                if pod.holds_gpu
+            ]
+            readings = [reading for reading in found if isinstance(reading, Reading)]
+            whole = sum(1 for reading in found if _expected(reading, query))
+            if readings and _enough(metric.over_pods, len(readings), whole):
+                combined = combine(metric.over_pods, readings, partial=len(readings) < whole)
+                yield self._serve(reference, metric.name, combined)
+
+    def _serve(self, thing: PodRef | ObjectReference, metric: str, reading: Reading) -> _Served:
+        key = (thing, metric)
+        served = self._served.get(key)
+        if served is not None and served.reading is reading:
+            return served
+        reference = (
+            ObjectReference("Pod", thing.name, thing.namespace)
+            if isinstance(thing, PodRef)
+            else thing
+        )
+        value = MetricValue(
+            reference, metric, to_milli(reading.value), int(reading.time), reading.window
+        )
+        if len(self._served) >= _REMEMBERED:
+            self._served.clear()
+        served = self._served[key] = _Served(reading, value)
+        return served
+
+
+def _expected(reading: Reading | Absence, query: ObjectQuery) -> bool:
+    """Whether an object's value should speak for this pod too."""
+    if isinstance(reading, Reading):
+        return True
+    if reading.reason in (Refusal.FINISHED, Refusal.NOT_RUNNING, Refusal.NOT_READY):
+        return False
+    return query.metric_selector.empty or reading.reason != NOT_SELECTED
+
+
+def _enough(how: Combine, have: int, expected: int) -> bool:
+    """Whether readings of ``have`` pods speak for all ``expected``.
+
+    A sum that lacks a pod is too low, which would scale in; a mean may speak for pods that
+    are like the others (the same bound as for the devices of one pod, gpu-telemetry 6).
+    """
+    if how is Combine.SUM:
+        return have == expected
+    return 2 * have >= expected
+
+
+def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:
+    """One reading about an object from those of its pods, of which there is at least one."""
+    return Reading(
+        value=how.of([reading.value for reading in readings]),
+        time=min(reading.time for reading in readings),
+        window=readings[0].window,
+        expires=min(reading.expires for reading in readings),
+        devices=tuple(device for reading in readings for device in reading.devices),
+        partial=partial or any(reading.partial for reading in readings),
+    )
+
+
+def _resources(catalog: Catalog) -> Iterator[MetricResource]:
+    """Pods list every spelling of a metric; elsewhere one is enough, the others work as well."""
+    for name in catalog.metrics:
+        yield MetricResource(PODS, name, namespaced=True)
+    principal = [n for n in catalog.metrics if n in catalog.fields or n not in catalog.spellings]
+    for resource in (*LISTED, NAMESPACES, NODES):
+        for name in principal:
+            yield MetricResource(resource, name, namespaced=resource in LISTED)

@@ -1,0 +1,69 @@
+"""Follows the configuration file: what can change in a running process, does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from adapter import logs
+from adapter.config import ConfigError
+from adapter.settings import Settings
+from apiservice.filestamp import stamp
+
+log = structlog.get_logger(__name__)
+
+RESTART = ("server", "authentication", "authorization", "cluster")
+"""Sections that are read at the start only."""
+
+
+class ConfigWatch:
+    """Loads the settings anew when their file changes; a bad file keeps the old ones."""
+
+    def __init__(
+        self,
+        file: Path | None,
+        settings: Settings,
+        load: Callable[[], Settings],
+        use: Callable[[Settings], None],
+    ) -> None:
+        self._files = [file] if file else []
+        self._load = load
+        self._use = use
+        self._started = settings
+        self._settings = settings
+        self._stamp = stamp(self._files)
+        self.problem = ""
+        """Why the file as it is now is not in force; empty when it is."""
+        self.reloads = 0
+        """Changes that were taken up."""
+
+    def check(self) -> None:
+        """Take up a change, if there is one; called every few seconds."""
+        seen = stamp(self._files)
+        if seen == self._stamp:
+            return
+        self._stamp = seen
+        try:
+            settings = self._load()
+            self._use(settings)
+        except ConfigError as error:
+            self.problem = "; ".join(error.problems)
+            log.error("configuration refused, the one before stays", problems=error.problems)
+            return
+        self.problem = ""
+        self.reloads += 1
+        if settings.log != self._settings.log:
+            logs.configure(settings.log)
+        self._settings = settings
+        log.info("configuration read anew", needs_restart=self.needs_restart)
+
+    @property
+    def needs_restart(self) -> list[str]:
+        """Sections that differ from those in force."""
+        return [
+            name
+            for name in RESTART
+            if getattr(self._settings, name) != getattr(self._started, name)
+        ]

@@ -1,0 +1,122 @@
+"""Builds, from settings, who may connect and what they may do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from adapter.feeds import Loop
+from adapter.settings import Settings
+from apiservice import authconfigmap
+from apiservice.authconfigmap import ConfigMapTrust
+from apiservice.authentication import Authentication
+from apiservice.authfiles import FileTrust, RequestHeaderOptions
+from apiservice.authorization import AccessReviewer, Authorization, AuthorizationOptions
+from apiservice.certificates import CertificateFiles
+from apiservice.clientauth import ClientAuth
+from apiservice.health import Check
+from apiservice.identity import PRIVILEGED_GROUP
+from apiservice.selfsigned import SelfSigned
+from apiservice.tls import ServingTLS
+from apiservice.tokens import TokenOptions, TokenReviewer, Tokens
+
+
+class Reviews(TokenReviewer, AccessReviewer, Protocol):
+    """The cluster's verdicts, counted."""
+
+    asked: Counter[tuple[str, str]]
+    """Questions by kind and outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What the server needs to trust and to be trusted."""
+
+    tls: ServingTLS
+    files: FileTrust
+    authentication: Authentication
+    authorization: Authorization
+    reviews: Reviews | None
+    """None without a cluster."""
+    loops: Sequence[Loop]
+    checks: Sequence[Check]
+
+    def check_files(self, now: float) -> None:
+        """Take up certificates and CAs that changed on disk; called every few seconds."""
+        self.files.check()
+        self.tls.check(now)
+
+
+def build_security(settings: Settings, client: Any, now: float) -> Security:
+    """TLS, authentication and authorization; ``client`` is None without a cluster.
+
+    Raises:
+        CertificatePairError, TrustFileError: a file cannot be used.
+    """
+    chosen = settings.authentication
+    trust = ClientAuth()
+    files = FileTrust(
+        trust,
+        RequestHeaderOptions(
+            proxy_ca_file=chosen.requestheader_ca_file,
+            allowed_names=chosen.requestheader_allowed_names,
+            client_ca_file=chosen.client_ca_file,
+        ),
+    )
+    tls = ServingTLS(_certificate(settings), trust, now)
+    checks = [
+        Check("serving-certificate", lambda: tls.problem or None),
+        Check("authentication-files", lambda: files.problem or None),
+    ]
+    loops: list[Loop] = []
+    reviews = _reviews(settings, client)
+    if client is not None and chosen.configmap:
+        published = ConfigMapTrust(
+            trust,
+            proxy=chosen.requestheader_ca_file is None,
+            clients=chosen.client_ca_file is None,
+        )
+        loops.append(_watch_configmap(client, published))
+        checks.append(Check("authentication-configmap", lambda: published.problem or None))
+    tokens = Tokens(reviews, TokenOptions(ttl=chosen.cache)) if reviews is not None else None
+    allowed = settings.authorization
+    authorization = Authorization(
+        reviews if allowed.subject_access_review else None,
+        AuthorizationOptions(
+            allow_groups=(PRIVILEGED_GROUP, *allowed.allow_groups),
+            allow_users=allowed.allow_users,
+            allow_ttl=allowed.cache,
+            deny_ttl=allowed.cache,
+        ),
+    )
+    authentication = Authentication(trust, tokens if chosen.token_review else None)
+    return Security(tls, files, authentication, authorization, reviews, loops, checks)
+
+
+def _certificate(settings: Settings) -> CertificateFiles | SelfSigned:
+    server = settings.server
+    if server.cert_file is not None and server.key_file is not None:
+        return CertificateFiles(server.cert_file, server.key_file)
+    return SelfSigned(server.cert_dir, server.cert_names)
+
+
+def _reviews(settings: Settings, client: Any) -> Reviews | None:
+    if client is None:
+        return None
+    from apiservice.reviews import KubernetesReviews  # noqa: PLC0415 - see kubeclient on memory
+
+    return KubernetesReviews(client, settings.authentication.token_audiences)
+
+
+def _watch_configmap(client: Any, into: ConfigMapTrust) -> Loop:
+    from apiservice.reflector import Reflector  # noqa: PLC0415 - see kubeclient on memory
+
+    return Reflector(
+        client,
+        authconfigmap.PATH,
+        authconfigmap.decode,
+        into,
+        field_selector=authconfigmap.FIELD_SELECTOR,
+    ).run

@@ -1,0 +1,193 @@
+"""Wires ``serve``: one event loop, one store, one HTTPS listener.
+
+Readiness means that data is here: the pods have been listed and the source has read
+something once, or has had a whole age limit's time to. It never fails again for what an
+exporter or Prometheus does: that makes values absent, and an APIService without endpoints
+would block the deletion of every namespace of the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from adapter import __version__
+from adapter.catalog import Catalog
+from adapter.cluster.index import PodIndex
+from adapter.cluster.nodes import Nodes
+from adapter.cluster.services import Services
+from adapter.config import ConfigError
+from adapter.feeds import Loop, cluster_loops
+from adapter.objects import Objects
+from adapter.provider import GpuMetricsProvider
+from adapter.reload import ConfigWatch
+from adapter.security import build_security
+from adapter.selfmetrics import Parts, register
+from adapter.settings import Settings
+from adapter.telemetry import Telemetry
+from apiservice.app import create_app
+from apiservice.authfiles import TrustFileError
+from apiservice.certificates import CertificatePairError
+from apiservice.health import Check, HealthRegistry
+from apiservice.server import ListenError, Server
+from apiservice.serving import ServingOptions
+
+log = structlog.get_logger(__name__)
+
+_FILE_CHECK = 2.0
+"""Seconds between looks at certificates, CAs and the configuration."""
+
+
+class StartError(Exception):
+    """`serve` cannot start; the message names the thing and the mend."""
+
+
+def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        settings: as loaded.
+        file: the configuration file to watch, or None.
+        reload: loads the settings anew; raises ConfigError.
+
+    Raises:
+        StartError: a certificate, a file, the cluster or the port cannot be used.
+    """
+    uvloop.run(_serve(settings, file, reload))
+
+
+async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stopping.set)
+    async with AsyncExitStack() as stack:
+        client = await _connect(settings, stack)
+        objects = Objects(PodIndex(), Services(), Nodes())
+        catalog = Catalog()
+        telemetry = Telemetry(catalog, objects)
+        try:
+            security = build_security(settings, client, time.time())
+            telemetry.use(settings)
+        except (CertificatePairError, TrustFileError, ConfigError) as error:
+            raise StartError(str(error)) from None
+        provider = GpuMetricsProvider(catalog, telemetry, objects)
+        registry = CollectorRegistry()
+        health = _health(settings, objects, telemetry, security.checks, stopping)
+        app = create_app(
+            custom=provider,
+            external=None,
+            authenticator=security.authentication,
+            authorizer=security.authorization,
+            health=health,
+            registry=registry,
+            release=__version__,
+        )
+        server = Server(app, _serving(settings), security.tls.context)
+        watch = ConfigWatch(file, settings, reload, telemetry.use)
+        register(registry, Parts(telemetry, objects, server, security, watch))
+        try:
+            await server.start()
+        except ListenError as error:
+            raise StartError(str(error)) from None
+        loops = [
+            *cluster_loops(settings.cluster, client, objects),
+            *security.loops,
+            telemetry.run,
+            _every(_FILE_CHECK, lambda: security.check_files(time.time())),
+            _every(_FILE_CHECK, watch.check),
+        ]
+        await _until(stopping, loops, server)
+
+
+async def _until(stopping: asyncio.Event, loops: Iterable[Loop], server: Server) -> None:
+    """Run the loops until told to stop, then drain; a loop that fails ends the process."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_run(loop)) for loop in loops]
+        await stopping.wait()
+        await server.drain()
+        for task in tasks:
+            task.cancel()
+
+
+async def _run(loop: Loop) -> None:
+    await loop()
+
+
+def _every(seconds: float, act: Callable[[], None]) -> Loop:
+    async def loop() -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            act()
+
+    return loop
+
+
+async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
+    """A client of the cluster, closed with the stack; None where pods come from a file."""
+    if settings.cluster.pods_file is not None:
+        return None
+    from apiservice.kubeclient import ClusterError, connect  # noqa: PLC0415 - 35 MB
+
+    try:
+        client = await connect(
+            settings.cluster.kubeconfig,
+            settings.cluster.context,
+            user_agent=f"gpu-metrics-adapter/{__version__}",
+        )
+    except ClusterError as error:
+        raise StartError(str(error)) from None
+    stack.push_async_callback(client.close)
+    return client
+
+
+def _health(
+    settings: Settings,
+    objects: Objects,
+    telemetry: Telemetry,
+    checks: Iterable[Check],
+    stopping: asyncio.Event,
+) -> HealthRegistry:
+    started = time.time()
+
+    def pods() -> str | None:
+        index = objects.pod_index
+        if not index.synced:
+            return index.last_error or "the pods have not been listed yet"
+        age = index.age(time.time())
+        if age > settings.cluster.stale_after:
+            return f"nothing heard of the pods for {age:.0f} s: {index.last_error}"
+        return None
+
+    return HealthRegistry(
+        ready=[
+            Check("shutdown", lambda: "the server is draining" if stopping.is_set() else None),
+            Check("pods", pods),
+            Check("source", lambda: telemetry.problem(time.time(), started)),
+            *checks,
+        ]
+    )
+
+
+def _serving(settings: Settings) -> ServingOptions:
+    server = settings.server
+    return ServingOptions(
+        host=server.host,
+        port=server.port,
+        keep_alive=server.keep_alive,
+        header_timeout=server.header_timeout,
+        write_timeout=server.write_timeout,
+        max_headers=server.max_header_bytes,
+        max_connections=server.max_connections,
+        drain_seconds=server.drain,
+        shutdown_seconds=server.grace,
+    )

@@ -1,0 +1,134 @@
+"""The store in use and the source that fills it; both are exchanged when settings change.
+
+A new pair first fills beside the old one, so that a change of settings never leaves a
+moment without values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+import structlog
+
+from adapter.catalog import Catalog
+from adapter.config import ConfigError
+from adapter.feeds import Source, build_source, telemetry_options
+from adapter.objects import Objects
+from adapter.settings import Settings
+from adapter.snapshot import Snapshot
+from adapter.sources.errors import CredentialError
+from adapter.store import Store
+
+log = structlog.get_logger(__name__)
+
+_LOOK = 0.1
+"""Seconds between looks at whether a new source has filled its store."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipeline:
+    """A source, and the store that it fills."""
+
+    settings: Settings
+    store: Store
+    source: Source
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which waiting for data is over: no other replica's is younger."""
+        return telemetry_options(self.settings).oldest
+
+
+class Telemetry:
+    """Values as of now, wherever they come from at the moment."""
+
+    def __init__(self, catalog: Catalog, objects: Objects) -> None:
+        self.catalog = catalog
+        self._objects = objects
+        self._current: Pipeline | None = None
+        self._next: Pipeline | None = None
+        self._given = asyncio.Event()
+        self._versions_before = 0
+        self._filled = False
+
+    @property
+    def current(self) -> Pipeline:
+        """The pipeline in use."""
+        if self._current is None:
+            raise RuntimeError("no settings are in use yet")
+        return self._current
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The values that are served."""
+        return self.current.store.snapshot
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of a value, across exchanges of the store too."""
+        return self._versions_before + self.snapshot.version
+
+    def use(self, settings: Settings) -> None:
+        """Take values as these settings say, from as soon as they are there.
+
+        Raises:
+            ConfigError: a file that the source needs cannot be used; nothing changes.
+        """
+        old = self._next or self._current
+        if old is not None and _same(old.settings, settings):
+            return
+        store = Store(self.catalog, telemetry_options(settings), self._objects.pod_index)
+        try:
+            source = build_source(settings, self.catalog, store, self._objects)
+        except CredentialError as error:
+            raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
+        self._next = Pipeline(settings, store, source)
+        if self._current is None:
+            self._current = self._next
+        self._given.set()
+
+    async def run(self) -> None:
+        """Run the source, and its successors, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            running: asyncio.Task[None] | None = None
+            while True:
+                await self._given.wait()
+                self._given.clear()
+                pipeline, self._next = self._next, None
+                if pipeline is None:
+                    continue
+                started = group.create_task(pipeline.source.run())
+                if running is not None:
+                    await self._fill(pipeline)
+                    self._exchange(pipeline)
+                    running.cancel()
+                running = started
+
+    def problem(self, now: float, started: float) -> str | None:
+        """Why no data is here yet. Once there was some this stays None; see :mod:`.serve`."""
+        if self._filled:
+            return None
+        problem = self.current.source.problem(now)
+        if problem is None or now - started > self.current.patience:
+            self._filled = True
+            return None
+        return problem
+
+    async def _fill(self, pipeline: Pipeline) -> None:
+        started = time.time()
+        while (now := time.time()) - started < pipeline.patience:
+            if pipeline.store.snapshot.version and pipeline.source.problem(now) is None:
+                return
+            await asyncio.sleep(_LOOK)
+        log.warning("new source has no data, used nevertheless", after=pipeline.patience)
+
+    def _exchange(self, pipeline: Pipeline) -> None:
+        self._versions_before = self.version + 1
+        self._current = pipeline
+        log.info("source exchanged", kind=pipeline.settings.source.kind)
+
+
+def _same(old: Settings, new: Settings) -> bool:
+    return (old.source, old.values) == (new.source, new.values)

@@ -1,0 +1,212 @@
+"""`serve` as a user runs it: a process, its exit codes, its messages, its answers."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from tests.adapter.serving import PAGE, POD, Exporter, Lab, run
+
+PODS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/%2A/DCGM_FI_DEV_GPU_UTIL"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    exporter = Exporter()
+    yield Lab(tmp_path, exporter)
+    exporter.close()
+
+
+def eventually(probe: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait until the probe holds; other processes decide when."""
+    deadline = time.monotonic() + seconds
+    while not probe():
+        assert time.monotonic() < deadline, f"never: {probe}"
+        time.sleep(0.05)
+
+
+def values(client: httpx.Client) -> list[str]:
+    return [item["value"] for item in client.get(PODS).raise_for_status().json()["items"]]
+
+
+def ready(client: httpx.Client) -> bool:
+    return client.get("/readyz").status_code == 200
+
+
+def test_an_exporters_page_becomes_a_pods_value(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: ready(client))
+        assert values(client) == ["80"]
+
+
+def test_a_failing_exporter_is_an_absent_value_and_never_zero(lab: Lab) -> None:
+    lab.config["values"] = {"age_limit": "1s"}
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ["80"])
+        lab.exporter.status = 500
+        seen = set()
+
+        def gone() -> bool:
+            found = values(client)
+            seen.update(found)
+            return found == []
+
+        eventually(gone)
+        assert seen <= {"80"}
+        assert ready(client), "readiness is about us, not about exporters"
+        lab.exporter.status = 200
+        eventually(lambda: values(client) == ["80"])
+
+
+BROKEN_PAGES = {
+    "empty": b"",
+    "HTML": b"<html><body>login</body></html>\n",
+    "binary": bytes(range(256)) * 64,
+    "no number": b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",pod="p0",namespace="ns"} N/A\n',
+    "cut": PAGE.format(value=5).encode()[:-3],
+    "sentinel": PAGE.format(value=2147483632).encode(),
+    "NaN": PAGE.format(value="NaN").encode(),
+    "above its range": PAGE.format(value=808334905).encode(),
+}
+
+
+def left_out(client: httpx.Client) -> float:
+    """Everything that `serve` has counted as unusable."""
+    lines = client.get("/metrics").text.splitlines()
+    counted = ("gma_rejects_total{", "gma_scrape_failures_total{")
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(counted))
+
+
+def test_broken_pages_are_counted_and_leave_the_last_good_value(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client() as client:
+        for name, page in BROKEN_PAGES.items():
+            lab.exporter.page = PAGE.format(value=80).encode()
+            eventually(lambda: values(client) == ["80"])
+            before = left_out(client)
+            lab.exporter.page = page
+            eventually(lambda before=before: left_out(client) > before)  # type: ignore[misc]
+            assert values(client) == ["80"], name
+
+
+def test_pods_come_and_go_with_the_file(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ["80"])
+        file = lab.folder / "pods.yaml"
+        file.write_text(yaml.safe_dump({**POD, "status": {"phase": "Succeeded"}}))
+        eventually(lambda: values(client) == [])
+        file.write_text("{ this is no pod")
+        serving.wait_for("pods file not in force, the one before stays")
+        file.write_text(yaml.safe_dump(POD))
+        eventually(lambda: values(client) == ["80"])
+
+
+def test_settings_change_without_a_moment_without_values(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ["80"])
+        lab.config["values"] = {"window": "10s"}
+        lab.write()
+
+        def window() -> int:
+            (item,) = client.get(PODS).raise_for_status().json()["items"]
+            return int(item["windowSeconds"])
+
+        eventually(lambda: window() == 10)
+        lab.config["values"] = {"window": "soon"}
+        lab.write()
+        entry = serving.wait_for("configuration refused, the one before stays")
+        assert "values.window: 'soon' is no duration" in entry["problems"][0]
+        assert window() == 10
+
+
+def test_a_changed_section_that_needs_a_restart_is_named(lab: Lab) -> None:
+    with lab.serving() as serving:
+        lab.config["server"]["drain"] = 1
+        lab.write()
+        assert serving.wait_for("configuration read anew")["needs_restart"] == ["server"]
+
+
+def test_sigterm_fails_readiness_first_then_drains_and_ends_with_0(lab: Lab) -> None:
+    lab.config["server"]["drain"] = 2
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: ready(client))
+        serving.process.terminate()
+        eventually(lambda: not ready(client))
+        assert values(client) == ["80"]
+        assert serving.process.wait(20) == 0
+
+
+def test_who_is_nobody_learns_nothing(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client(None) as client:
+        known, unknown = client.get(PODS), client.get(PODS + "_NOT")
+        assert (known.status_code, unknown.status_code) == (403, 403)
+        assert known.json()["message"].replace("UTIL", "UTIL_NOT") == unknown.json()["message"]
+
+
+def test_a_wrong_configuration_exits_2_and_names_key_and_mend(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("source: {kind: graphite}")
+    ended = run("serve", "--config", str(file))
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"gpu-metrics-adapter: {file}: source.kind: Input should be 'scrape' or 'prometheus' "
+        "(got 'graphite')\n"
+    )
+
+
+def test_check_says_whether_settings_are_valid() -> None:
+    ended = run("serve", "--check")
+    assert (ended.returncode, ended.stdout) == (0, "settings are valid\n")
+
+
+REFUSALS = {
+    "no cluster": ({}, "there is no kubeconfig"),
+    "kubeconfig that is not there": (
+        {"cluster": {"kubeconfig": "/no/such/kubeconfig"}},
+        "kubeconfig /no/such/kubeconfig is not there: name one that is",
+    ),
+    "certificate that is not there": (
+        {
+            "cluster": {"pods_file": "/dev/null"},
+            "server": {"cert_file": "/no/tls.crt", "key_file": "/no/tls.key"},
+        },
+        "/no/tls.crt: No such file or directory; name a file",
+    ),
+    "CA that is none": (
+        {
+            "cluster": {"pods_file": "/dev/null"},
+            "server": {"cert_dir": "{folder}"},
+            "authentication": {"requestheader_ca_file": "/dev/null"},
+        },
+        "request-header CA file /dev/null: ",
+    ),
+    "folder that cannot be made": (
+        {"cluster": {"pods_file": "/dev/null"}, "server": {"cert_dir": "/dev/null/x"}},
+        "a self-signed certificate cannot be kept in /dev/null/x: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_cannot_start_exits_1_and_says_why(name: str, tmp_path: Path) -> None:
+    config, expected = REFUSALS[name]
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(config).replace("{folder}", str(tmp_path)))
+    ended = run("serve", "--config", str(file), HOME=str(tmp_path))
+    assert ended.returncode == 1
+    assert expected in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_port_that_is_taken_exits_1_and_is_named(lab: Lab) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run("serve", "--config", str(lab.write()), "--port", str(port))
+    assert ended.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
+    assert "Traceback" not in ended.stderr
