@@ -1,0 +1,12 @@
+"""The ``demo`` command: the whole main job on one machine, without a cluster.
+
+Simulated are the nodes, their GPUs, the pods and the load; real are the exporters' HTTP,
+``serve`` in a process of its own, its TLS and front-proxy authentication, the requests
+and the HPA algorithm. One clock drives the simulation, some times faster than real time,
+and every interval of ``serve`` is divided by the same factor.
+"""
+
+from adapter.demo.options import DemoOptions
+from adapter.demo.run import run
+
+__all__ = ["DemoOptions", "run"]

@@ -1,0 +1,101 @@
+"""One HPA of the demo: reads the metrics API, decides as the controller does, scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapter.demo.client import Answer, MetricsReader
+from adapter.demo.manifests import pod_state
+from adapter.demo.words import explain
+from adapter.demo.world import World
+from adapter.hpa import Decision, HpaSpec, Missing, Observation, State, decide, from_manifest
+
+PERIOD = 15.0
+"""Seconds, of the simulation, between two syncs (the controller's default)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """What one sync saw and did."""
+
+    at: float
+    """Seconds of the simulation."""
+    decision: Decision
+    why: str
+    """The decision in words."""
+    missing: int
+    """Running pods without a value."""
+    age: float | None
+    """Real seconds since the least recent measurement that was read."""
+    queue: int
+
+    @property
+    def value(self) -> float | None:
+        """What the HPA compares with its target; None without a valid value."""
+        usage = next((proposal.usage for proposal in self.decision.proposals), None)
+        return None if usage is None else usage / 1000
+
+    @property
+    def active(self) -> bool:
+        """The condition ScalingActive."""
+        rows = self.decision.conditions
+        return next((row.status for row in rows if row.type == "ScalingActive"), False)
+
+
+class Autoscaler:
+    """An autoscaling/v2 HPA with one Pods metric, on the service of the same name."""
+
+    def __init__(self, manifest: Mapping[str, Any]) -> None:
+        self.spec: HpaSpec = from_manifest(manifest)
+        self.syncs: list[Sync] = []
+        self._state = State()
+
+    @property
+    def service(self) -> str:
+        """The Deployment it scales."""
+        return self.spec.target.name if self.spec.target else self.spec.name
+
+    @property
+    def metric(self) -> str:
+        """The metric's name."""
+        return self.spec.metrics[0].name
+
+    @property
+    def target(self) -> float:
+        """The target's average value, in the metric's unit."""
+        return self.spec.metrics[0].target.milli / 1000
+
+    @property
+    def latest(self) -> Sync | None:
+        """The last sync."""
+        return self.syncs[-1] if self.syncs else None
+
+    async def sync(self, world: World, client: MetricsReader, wall: float) -> Sync:
+        """Read, decide, scale. ``wall`` is the time in epoch seconds."""
+        answer = await client.pods(self.spec.namespace, self.metric, f"app={self.service}")
+        sync, self._state = self._decide(world, answer, wall)
+        self.syncs.append(sync)
+        if sync.decision.rescale:
+            world.scale(self.service, sync.decision.desired)
+        return sync
+
+    def _decide(self, world: World, answer: Answer, wall: float) -> tuple[Sync, State]:
+        pods = [pod_state(pod) for pod in world.fleet.pods.values() if pod.service == self.service]
+        values = answer.values
+        seen = Observation(world.wanted(self.service), pods, (values,))
+        decision, state = decide(self.spec, self._state, seen, world.now)
+        known = {} if isinstance(values, Missing) else values
+        missing = sum(
+            pod.phase == "Running" and not pod.deleting and pod.name not in known for pod in pods
+        )
+        sync = Sync(
+            at=world.now,
+            decision=decision,
+            why=explain(self.spec, decision, missing),
+            missing=missing,
+            age=None if answer.oldest is None else max(0.0, wall - answer.oldest),
+            queue=world.queue(self.service),
+        )
+        return sync, state

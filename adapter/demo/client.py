@@ -1,0 +1,157 @@
+"""Reads the metrics API as kube-controller-manager does, by way of kube-apiserver's proxy.
+
+The request is the one that was recorded from control plane 1.36: path with ``%2A``,
+``labelSelector``, the controller's Accept header, and the front proxy's client certificate
+and ``X-Remote-*`` headers.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import ssl
+import time
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+import httpx
+import msgspec
+from kubernetes.utils.quantity import parse_quantity
+
+from adapter.demo.certificates import FrontProxy
+from adapter.hpa import Missing
+
+USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
+ACCEPT = "application/vnd.kubernetes.protobuf, */*"
+_VERSION = "/apis/custom.metrics.k8s.io/v1beta2"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one request brought."""
+
+    values: dict[str, int] | Missing
+    """Pod -> value in thousandths, or why there is none."""
+    oldest: float | None = None
+    """Epoch seconds of the least recent measurement in the answer."""
+
+
+class MetricsReader(Protocol):
+    """What an HPA asks for values."""
+
+    async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
+        """The metric of all pods that match. Never raises: an error is ``Missing``."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Requests made so far, by outcome."""
+
+    requests: int = 0
+    answered: int = 0
+    """With at least one value."""
+    seconds: list[float] = field(default_factory=list)
+    """How long each took."""
+
+
+def metric_path(namespace: str, metric: str) -> str:
+    """The path of all pods' values, as client-go writes it."""
+    return f"{_VERSION}/namespaces/{quote(namespace)}/pods/%2A/{quote(metric)}"
+
+
+class MetricsClient:
+    """One connection pool to ``serve``, as the aggregator keeps one."""
+
+    def __init__(self, base: str, proxy: FrontProxy, ca: Path) -> None:
+        """``ca`` is the serving certificate's CA; it may appear later than this object."""
+        self._base = base
+        self._proxy = proxy
+        self._ca = ca
+        self._http: httpx.AsyncClient | None = None
+        self.tally = Tally()
+
+    async def ready(self) -> str:
+        """Empty once ``/readyz`` says ok, else what it says."""
+        if not self._ca.is_file():
+            return "no serving certificate yet"
+        try:
+            answer = await self._client().get("/readyz?verbose")
+        except httpx.HTTPError as error:
+            return str(error) or type(error).__name__
+        return "" if answer.status_code == httpx.codes.OK else answer.text.strip()
+
+    async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
+        """The metric of all matching pods. Never raises: an error is ``Missing``."""
+        start = time.perf_counter()
+        self.tally.requests += 1
+        url = f"{metric_path(namespace, metric)}?labelSelector={quote(label_selector)}"
+        try:
+            answer = await self._client().get(url, headers=_headers())
+        except httpx.HTTPError as error:
+            return Answer(Missing(str(error) or type(error).__name__))
+        finally:
+            self.tally.seconds.append(time.perf_counter() - start)
+        result = decode(answer.status_code, answer.content)
+        self.tally.answered += not isinstance(result.values, Missing) and bool(result.values)
+        return result
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._http:
+            await self._http.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._http is None:
+            context = ssl.create_default_context(cafile=self._ca)
+            context.load_cert_chain(self._proxy.certificate, self._proxy.key)
+            self._http = httpx.AsyncClient(
+                base_url=self._base, verify=context, timeout=5.0, trust_env=False
+            )
+        return self._http
+
+
+def _headers() -> list[tuple[str, str]]:
+    groups = [("X-Remote-Group", group) for group in GROUPS]
+    return [("Accept", ACCEPT), ("X-Remote-User", USER), *groups]
+
+
+class _Object(msgspec.Struct):
+    name: str
+
+
+class _Item(msgspec.Struct, rename="camel"):
+    described_object: _Object
+    timestamp: datetime.datetime
+    value: str
+
+
+class _List(msgspec.Struct):
+    items: list[_Item]
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    code: int = 0
+
+
+def decode(status: int, body: bytes) -> Answer:
+    """A MetricValueList or Status as the answer it means; of several items for a pod the last."""
+    try:
+        if status != httpx.codes.OK:
+            problem = msgspec.json.decode(body, type=_Status)
+            return Answer(Missing(problem.message or f"HTTP {status}"))
+        items = msgspec.json.decode(body, type=_List).items
+        values = {item.described_object.name: _milli(item.value) for item in items}
+    except (msgspec.DecodeError, ValueError) as error:
+        return Answer(Missing(f"HTTP {status}, and the body is no metric list: {error}"))
+    oldest = min((item.timestamp.timestamp() for item in items), default=None)
+    return Answer(values, oldest)
+
+
+def _milli(quantity: str) -> int:
+    """``Quantity.MilliValue``: thousandths, rounded up."""
+    return math.ceil(Decimal(parse_quantity(quantity)) * 1000)  # type: ignore[no-untyped-call]

@@ -1,0 +1,195 @@
+"""Nodes that come and go, and pods that wait for a GPU, load their model, serve and go.
+
+Times are seconds of the simulation. A pod waits for a free device of its resource; where
+none is left, a pool that may grow boots another node, which takes as long as a cloud's
+does. Whoever wants a node earlier asks with :meth:`Fleet.boot`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from adapter.demo.hardware import Device, Node, Pool, make_node
+
+
+class Stage(StrEnum):
+    """Where a pod is in its life."""
+
+    PENDING = "pending"
+    """No device is free for it."""
+    STARTING = "starting"
+    """Bound to a device: the image is pulled, the model loaded; not ready."""
+    READY = "ready"
+    TERMINATING = "terminating"
+
+
+@dataclass(slots=True, eq=False)
+class Pod:
+    """One replica of a service."""
+
+    name: str
+    service: str
+    uid: str
+    created: float
+    resource: str
+    start_seconds: float
+    stage: Stage = Stage.PENDING
+    node: Node | None = None
+    device: Device | None = None
+    since: float = 0.0
+    """When the present stage began."""
+
+
+class Fleet:
+    """All nodes and pods. Deterministic: the same calls give the same names and places."""
+
+    def __init__(self, pools: tuple[Pool, ...], now: float, terminate_seconds: float = 5.0) -> None:
+        self._terminate_seconds = terminate_seconds
+        self._numbers: dict[str, int] = {}
+        self.pools = pools
+        self.nodes: list[Node] = []
+        self.pods: dict[str, Pod] = {}
+        self.version = 0
+        """Changes with anything that a pod's manifest shows."""
+        for pool in pools:
+            for _ in range(pool.first):
+                self._add(pool, ready_at=now)
+
+    def boot(self, pool: Pool, now: float) -> Node | None:
+        """Start one more node of ``pool``; None when it may not grow."""
+        if sum(node.pool is pool for node in self.nodes) >= pool.most:
+            return None
+        return self._add(pool, ready_at=now + pool.boot_seconds)
+
+    def create(self, service: str, resource: str, start_seconds: float, now: float) -> Pod:
+        """A new pod, waiting for a device."""
+        number = self._number(service)
+        identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{service}-{number}.pod")
+        name = f"{service}-{_suffix(identity)}"
+        pod = Pod(name, service, str(identity), now, resource, start_seconds, since=now)
+        self.pods[name] = pod
+        self.version += 1
+        return pod
+
+    def delete(self, pod: Pod, now: float) -> None:
+        """Begin to terminate ``pod``; one without a device is gone at once."""
+        self.version += 1
+        if pod.device is None:
+            del self.pods[pod.name]
+            return
+        pod.stage, pod.since = Stage.TERMINATING, now
+
+    def of(self, service: str) -> list[Pod]:
+        """The service's pods that are not terminating, oldest first."""
+        return [
+            pod
+            for pod in self.pods.values()
+            if pod.service == service and pod.stage is not Stage.TERMINATING
+        ]
+
+    def step(self, now: float) -> Iterator[tuple[str, Node | Pod]]:
+        """Advance to ``now``; yields what changed: (word, what)."""
+        yield from self._finish(now)
+        yield from self._boot(now)
+        yield from self._place(now)
+        yield from self._start(now)
+        yield from self._grow(now)
+        yield from self._shrink(now)
+
+    def _finish(self, now: float) -> Iterator[tuple[str, Pod]]:
+        for pod in list(self.pods.values()):
+            if pod.stage is Stage.TERMINATING and now - pod.since >= self._terminate_seconds:
+                del self.pods[pod.name]
+                if pod.device:
+                    pod.device.pod = None
+                self.version += 1
+                yield "gone", pod
+
+    def _boot(self, now: float) -> Iterator[tuple[str, Node]]:
+        for node in self.nodes:
+            if not node.joined and node.ready(now):
+                node.joined = True
+                self.version += 1
+                yield "booted", node
+
+    def _place(self, now: float) -> Iterator[tuple[str, Pod]]:
+        for pod in self.pods.values():
+            if pod.stage is not Stage.PENDING:
+                continue
+            free = self._free(pod.resource, now)
+            if free is None:
+                continue
+            pod.node, pod.device = free
+            pod.device.pod = pod.name
+            pod.stage, pod.since = Stage.STARTING, now
+            self.version += 1
+            yield "bound", pod
+
+    def _start(self, now: float) -> Iterator[tuple[str, Pod]]:
+        for pod in self.pods.values():
+            if pod.stage is Stage.STARTING and now - pod.since >= pod.start_seconds:
+                pod.stage, pod.since = Stage.READY, now
+                self.version += 1
+                yield "ready", pod
+
+    def _grow(self, now: float) -> Iterator[tuple[str, Node]]:
+        """As a cluster autoscaler: one node at a time for what nothing booting will take."""
+        for pool in self.pools:
+            waiting = sum(
+                pod.stage is Stage.PENDING and pod.resource == pool.resource
+                for pod in self.pods.values()
+            )
+            coming = sum(
+                len(node.devices)
+                for node in self.nodes
+                if node.pool is pool and not node.ready(now)
+            )
+            if waiting > coming and (node := self.boot(pool, now)):
+                yield "booting", node
+
+    def _shrink(self, now: float) -> Iterator[tuple[str, Node]]:
+        for node in list(self.nodes):
+            if not node.ready(now) or any(device.pod for device in node.devices):
+                node.empty_since = None
+                continue
+            if node.empty_since is None:
+                node.empty_since = now
+            surplus = sum(other.pool is node.pool for other in self.nodes) > node.pool.first
+            if surplus and now - node.empty_since >= node.pool.idle_seconds:
+                self.nodes.remove(node)
+                self.version += 1
+                yield "removed", node
+
+    def _free(self, resource: str, now: float) -> tuple[Node, Device] | None:
+        for node in self.nodes:
+            if node.pool.resource != resource or not node.ready(now):
+                continue
+            for device in node.devices:
+                if device.pod is None:
+                    return node, device
+        return None
+
+    def _add(self, pool: Pool, ready_at: float) -> Node:
+        node = make_node(f"{pool.name}-{self._number(pool.name)}", pool, ready_at)
+        self.nodes.append(node)
+        return node
+
+    def _number(self, prefix: str) -> int:
+        self._numbers[prefix] = self._numbers.get(prefix, 0) + 1
+        return self._numbers[prefix]
+
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""What Kubernetes makes generated names of: no vowels, no digits that look like letters."""
+
+
+def _suffix(identity: uuid.UUID) -> str:
+    number = identity.int
+    letters = []
+    for _ in range(5):
+        number, place = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[place])
+    return "".join(letters)

@@ -1,0 +1,40 @@
+"""Bars and little graphs out of characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Glyphs(NamedTuple):
+    """What bars and graphs are drawn with."""
+
+    levels: str
+    full: str
+    empty: str
+    none: str
+    """Stands for a value that there is not."""
+    ready: str
+    starting: str
+    pending: str
+
+    def spark(self, values: Sequence[float | None], top: float, width: int) -> str:
+        """The last ``width`` values as a graph from 0 to ``top``."""
+        steps = len(self.levels) - 1
+        return "".join(
+            self.none
+            if value is None
+            else self.levels[round(steps * min(max(value / top, 0.0), 1.0))]
+            for value in values[max(0, len(values) - width) :]
+        )
+
+    def bar(self, share: float, width: int) -> str:
+        """A share from 0 to 1 as a bar; anything above 0 shows."""
+        filled = round(width * share)
+        filled = max(1, filled) if share > 0.01 else filled
+        return self.full * filled + self.empty * (width - filled)
+
+
+UNICODE = Glyphs("▁▂▃▄▅▆▇█", "█", "░", "·", "●", "◐", "○")
+ASCII = Glyphs("_.,-=+*#", "#", ".", " ", "#", "+", "o")
+"""For terminals whose encoding knows no blocks."""

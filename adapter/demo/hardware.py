@@ -1,0 +1,90 @@
+"""Simulated machines: pools of nodes, and the GPUs or MIG instances on them.
+
+Times are seconds of the simulation.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+_FIRST_INSTANCE = 7
+"""GPU_I_ID of the first 1g instance on a fully split A100 or H100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A kind of node."""
+
+    name: str
+    resource: str
+    """The extended resource that its devices are requested as."""
+    model: str
+    gpus: int
+    """Physical GPUs on a node."""
+    memory_mib: int
+    """Framebuffer of one device (of one instance under MIG)."""
+    mig_profile: str = ""
+    instances: int = 1
+    """MIG instances on each GPU; 1 without MIG."""
+    first: int = 1
+    """Nodes at the start, and never fewer."""
+    most: int = 1
+    boot_seconds: float = 90.0
+    idle_seconds: float = 150.0
+    """An added node that is empty for so long is taken away."""
+
+
+@dataclass(slots=True, eq=False)
+class Device:
+    """A GPU, or one MIG instance of it."""
+
+    uuid: str
+    gpu: int
+    instance: int | None
+    pod: str | None = None
+    recent: list[float] = field(default_factory=list)
+    """Busy shares of the last seconds, newest last."""
+    energy: float = 0.0
+    """Joules since boot."""
+
+    @property
+    def busy(self) -> float:
+        """Busy share over the exporter's collect interval, 0 to 1."""
+        return sum(self.recent) / len(self.recent) if self.recent else 0.0
+
+    def record(self, share: float, keep: int) -> None:
+        """Add the last second's busy share and forget what is older than ``keep`` seconds."""
+        self.recent.append(share)
+        del self.recent[:-keep]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A machine with GPUs."""
+
+    name: str
+    pool: Pool
+    ready_at: float
+    devices: tuple[Device, ...]
+    joined: bool = False
+    """It has been seen ready: its exporter's pod exists."""
+    empty_since: float | None = None
+
+    def ready(self, now: float) -> bool:
+        """It has booted."""
+        return now >= self.ready_at
+
+
+def make_node(name: str, pool: Pool, ready_at: float) -> Node:
+    """A node with its devices; the same name gives the same UUIDs."""
+    devices = tuple(
+        Device(
+            uuid=f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.{gpu}')}",
+            gpu=gpu,
+            instance=_FIRST_INSTANCE + slot if pool.mig_profile else None,
+        )
+        for gpu in range(pool.gpus)
+        for slot in range(pool.instances)
+    )
+    return Node(name, pool, ready_at, devices)

@@ -1,0 +1,88 @@
+"""Requests arriving over simulated time: a profile, a mood and a seed.
+
+All times are seconds of the simulation. Work is measured in GPU-seconds: the time one
+whole device (or MIG instance) needs for the request when it does nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_MOOD_MEMORY = 0.97
+"""Share of the mood that survives a second: bursts inside a burst last half a minute."""
+_MOOD_NOISE = 0.03
+_WORK_SHAPE = 4.0
+"""Shape of the gamma distribution of work: requests differ by half of their mean."""
+
+
+class Point(NamedTuple):
+    """A corner of a load profile."""
+
+    at: float
+    """Seconds from the profile's start."""
+    rate: float
+    """Requests per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A mean arrival rate that is linear between its corners and starts again at the end."""
+
+    points: tuple[Point, ...]
+    """In order of time; the first at 0, the last at the profile's end."""
+
+    @property
+    def length(self) -> float:
+        """Seconds until the profile repeats."""
+        return self.points[-1].at
+
+    def rate(self, now: float) -> float:
+        """Mean requests per second at ``now``; before 0 the first corner's."""
+        if now <= 0:
+            return self.points[0].rate
+        at = now % self.length
+        for before, after in zip(self.points, self.points[1:], strict=False):
+            if at <= after.at:
+                share = (at - before.at) / (after.at - before.at)
+                return before.rate + share * (after.rate - before.rate)
+        return self.points[-1].rate
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One request on its way through a service."""
+
+    arrived: float
+    """When it came; it cannot be worked on earlier."""
+    left: float
+    """GPU-seconds still to be done."""
+
+
+class Arrivals:
+    """Draws the requests of one service: Poisson around a profile whose level wanders."""
+
+    def __init__(self, profile: Profile, mean_work: float, rng: random.Random) -> None:
+        self._profile = profile
+        self._mean_work = mean_work
+        self._rng = rng
+        self._mood = 0.0
+
+    def draw(self, now: float, seconds: float) -> Sequence[Request]:
+        """The requests of ``[now, now + seconds)``, in order of arrival."""
+        memory = _MOOD_MEMORY**seconds
+        noise = _MOOD_NOISE * math.sqrt(seconds)
+        self._mood = memory * self._mood + self._rng.gauss(0.0, noise)
+        rate = self._profile.rate(now) * math.exp(self._mood)
+        requests: list[Request] = []
+        if rate <= 0:
+            return requests
+        at = now + self._rng.expovariate(rate)
+        while at < now + seconds:
+            work = self._rng.gammavariate(_WORK_SHAPE, self._mean_work / _WORK_SHAPE)
+            requests.append(Request(at, work))
+            at += self._rng.expovariate(rate)
+        return requests

@@ -1,0 +1,126 @@
+"""The simulated cluster as files: the pods that ``serve`` reads, as manifests.
+
+The shapes are those of the Kubernetes API, so that ``cluster.pods_file`` is fed what
+``kubectl get pods -o json`` would print.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from adapter.demo.fleet import Pod, Stage
+from adapter.demo.hardware import Node
+from adapter.demo.world import World
+from adapter.hpa import PodState
+
+_EXPORTER_NAMESPACE = "gpu-metrics"
+# What dcgm-exporter's own chart sets, and by which ``serve`` finds it.
+_EXPORTER_LABELS = {"app.kubernetes.io/name": "dcgm-exporter"}
+_EXPORTER_PORT = "metrics"
+
+
+def pod_state(pod: Pod) -> PodState:
+    """The pod as the HPA controller sees it."""
+    pending = pod.stage is Stage.PENDING
+    return PodState(
+        name=pod.name,
+        phase="Pending" if pending else "Running",
+        ready=pod.stage is Stage.READY,
+        deleting=pod.stage is Stage.TERMINATING,
+    )
+
+
+def pod_list(world: World, namespace: str, exporter_ports: Mapping[str, int]) -> dict[str, Any]:
+    """Every pod of the cluster, the nodes' exporters included.
+
+    Args:
+        world: the simulated cluster.
+        namespace: of the services.
+        exporter_ports: node -> TCP port on loopback of its exporter.
+    """
+    pods = [_pod(pod, namespace) for pod in world.fleet.pods.values()]
+    exporters = [
+        _exporter(node, exporter_ports[node.name])
+        for node in world.fleet.nodes
+        if node.name in exporter_ports
+    ]
+    return {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": pods + exporters}
+
+
+def write(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace ``path`` whole: a reader sees the old or the new file, never a part."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(json.dumps(content), encoding="utf-8")
+    beside.replace(path)
+
+
+def _pod(pod: Pod, namespace: str) -> dict[str, Any]:
+    state = pod_state(pod)
+    metadata: dict[str, Any] = {
+        "name": pod.name,
+        "namespace": namespace,
+        "uid": pod.uid,
+        "labels": {"app": pod.service, "pod-template-hash": "6d5f8c7b9"},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": f"{pod.service}-6d5f8c7b9",
+                "uid": f"{pod.service}-6d5f8c7b9",
+                "controller": True,
+            }
+        ],
+    }
+    if state.deleting:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    devices = {pod.resource: "1"}
+    spec: dict[str, Any] = {
+        "containers": [{"name": "server", "resources": {"limits": devices, "requests": devices}}]
+    }
+    status: dict[str, Any] = {"phase": state.phase, "conditions": [_ready(state.ready)]}
+    if pod.node:
+        spec["nodeName"] = pod.node.name
+        status["podIP"] = "127.0.0.1"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _exporter(node: Node, port: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"dcgm-exporter-{node.name}",
+            "namespace": _EXPORTER_NAMESPACE,
+            "uid": f"dcgm-exporter-{node.name}",
+            "labels": _EXPORTER_LABELS,
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "DaemonSet",
+                    "name": "dcgm-exporter",
+                    "uid": "dcgm-exporter",
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {
+            "nodeName": node.name,
+            "containers": [
+                {"name": "exporter", "ports": [{"name": _EXPORTER_PORT, "containerPort": port}]}
+            ],
+        },
+        "status": {"phase": "Running", "podIP": "127.0.0.1", "conditions": [_ready(ready=True)]},
+    }
+
+
+def _ready(ready: bool) -> dict[str, str]:
+    return {"type": "Ready", "status": "True" if ready else "False"}

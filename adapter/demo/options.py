@@ -1,0 +1,48 @@
+"""What the demo can be told."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from adapter.demo import story
+
+FASTEST = 60.0
+"""Beyond this ``serve`` would have to scrape more than twelve times a second."""
+CALM_FASTEST = 30.0
+"""Highest speed chosen by itself: a shorter run shows less of the story rather than a blur."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """The command's flags."""
+
+    seconds: float = 60.0
+    """Real seconds to run for, above 0."""
+    speed: float | None = None
+    """Simulated seconds in a real one, from 1 to 60. None: the whole story in ``seconds``."""
+    seed: int = 7
+    """Of the load's randomness; the same seed gives the same requests."""
+    plain: bool = False
+    """Lines of text even on a terminal."""
+    port: int = 0
+    """TCP port of ``serve`` on loopback; 0 takes a free one."""
+    keep: bool = False
+    """Leave the temporary folder (certificates, configuration, log) when done."""
+    command: tuple[str, ...] = (sys.executable, "-P", "-m", "adapter")
+    """What runs the adapter's command line."""
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ValueError(f"--seconds {self.seconds:g}: give a number above 0")
+        if self.speed is not None and not 1 <= self.speed <= FASTEST:
+            raise ValueError(f"--speed {self.speed:g}: give a number from 1 to {FASTEST:g}")
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f"--port {self.port}: give a number from 0 to 65535")
+
+    @property
+    def effective_speed(self) -> float:
+        """``speed``, or what fits the story into ``seconds``."""
+        if self.speed is not None:
+            return self.speed
+        return min(CALM_FASTEST, max(1.0, story.LENGTH / self.seconds))

@@ -1,0 +1,28 @@
+"""The demo as lines of text, for pipes, logs and screen readers."""
+
+from __future__ import annotations
+
+from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.show import Show, clock
+from adapter.demo.world import Event
+
+STATUS_PERIOD = 60.0
+"""Seconds of the simulation between two lines about each service."""
+
+
+def event_line(event: Event) -> str:
+    """One event."""
+    return f"{clock(event.at)}  {event.about}: {event.text}"
+
+
+def status_line(show: Show, scaler: Autoscaler) -> str:
+    """One service as it is now."""
+    world, name = show.world, scaler.service
+    counts = world.counts(name)
+    latest = scaler.latest
+    value = "none" if latest is None or latest.value is None else f"{latest.value:.1f}"
+    return (
+        f"{clock(world.now)}  {name}: {world.rate(name):.1f} req/s, queue {world.queue(name)}, "
+        f"{world.wanted(name)} wanted, {counts.ready} ready, {counts.starting} loading, "
+        f"{counts.pending} without a GPU; {scaler.metric} {value}, target {scaler.target:g}"
+    )

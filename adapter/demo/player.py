@@ -1,0 +1,103 @@
+"""Plays the story: advances the world with real time and does what falls due."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from pathlib import Path
+
+from adapter.demo import manifests, story
+from adapter.demo.autoscaler import PERIOD, Autoscaler
+from adapter.demo.client import MetricsClient
+from adapter.demo.screen import Screen
+from adapter.demo.server import AGE_LIMIT
+from adapter.demo.show import OutagePlayed, Show
+
+_TICK = 0.1
+"""Real seconds between two looks at what is due."""
+
+
+class Player:
+    """The loop over the simulation, the pods file and the HPAs."""
+
+    def __init__(self, show: Show, client: MetricsClient, pods_file: Path) -> None:
+        self.show = show
+        self.client = client
+        self._pods_file = pods_file
+        self._published = -1
+        self._due = PERIOD
+
+    async def play(
+        self, seconds: float, ended: asyncio.Task[None], stop: asyncio.Event, screen: Screen
+    ) -> None:
+        """Go on for so many real seconds, or until ``stop`` is set.
+
+        Raises:
+            DemoError: ``ended``, the wait for the end of ``serve``, came to its end.
+        """
+        stopped = asyncio.create_task(stop.wait())
+        start = time.monotonic()
+        try:
+            while not stopped.done() and (elapsed := time.monotonic() - start) < seconds:
+                await self._turn(elapsed * self.show.speed)
+                screen.show()
+                left = seconds - (time.monotonic() - start)
+                await asyncio.wait(
+                    {ended, stopped},
+                    timeout=max(0.0, min(_TICK, left)),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if ended.done():
+                    ended.result()
+        finally:
+            stopped.cancel()
+
+    async def publish(self) -> None:
+        """Bring the exporters and the pods file up to the world."""
+        world, exporters = self.show.world, self.show.exporters
+        nodes = {node.name for node in world.fleet.nodes if node.ready(world.now)}
+        changed = await exporters.match(nodes)
+        if not changed and world.fleet.version == self._published:
+            return
+        self._published = world.fleet.version
+        pods = manifests.pod_list(world, story.NAMESPACE, exporters.ports)
+        manifests.write(self._pods_file, pods)
+
+    async def _turn(self, now: float) -> None:
+        world = self.show.world
+        world.advance(now)
+        self._break_exporters()
+        await self.publish()
+        if world.now >= self._due:
+            # A machine that was too slow for a sync skips it, as the controller's queue does.
+            self._due = (math.floor(world.now / PERIOD) + 1) * PERIOD
+            for scaler in self.show.autoscalers:
+                await self._sync(scaler)
+            await self.publish()
+        self.show.events.extend(world.take_events())
+
+    async def _sync(self, scaler: Autoscaler) -> None:
+        before = scaler.latest
+        world = self.show.world
+        sync = await scaler.sync(world, self.client, time.time())
+        decision = sync.decision
+        name = f"HPA {scaler.service}"
+        if decision.rescale:
+            world.tell(name, f"{decision.current} -> {decision.desired}: {sync.why}")
+        elif sync.active != (before is None or before.active):
+            world.tell(name, f"has values again; {sync.why}" if sync.active else sync.why)
+
+    def _break_exporters(self) -> None:
+        world, exporters = self.show.world, self.show.exporters
+        for outage in story.OUTAGES:
+            name = f"exporter {outage.node}"
+            if outage.covers(world.now) and outage.node not in exporters.dead:
+                exporters.kill(outage.node)
+                self.show.outages.append(OutagePlayed(outage.node, world.now))
+                text = f"dead; its last values stand for {AGE_LIMIT:g} s, then there are none"
+                world.tell(name, text)
+            elif not outage.covers(world.now) and outage.node in exporters.dead:
+                exporters.revive(outage.node)
+                self.show.outages[-1].end = world.now
+                world.tell(name, "answers again")

@@ -1,0 +1,190 @@
+"""Runs the demo: puts the parts together, keeps the time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from adapter.demo import page, story
+from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.certificates import make_front_proxy
+from adapter.demo.client import USER, MetricsClient, metric_path
+from adapter.demo.exporters import Exporters
+from adapter.demo.options import DemoOptions
+from adapter.demo.player import Player
+from adapter.demo.screen import Screen, make_screen, write_closing, write_opening
+from adapter.demo.server import HOST, DemoError, Serve, choose_port, configuration
+from adapter.demo.show import Show, curl_command, curl_options
+from adapter.demo.world import World
+
+_WARM_UP = 60.0
+"""Seconds simulated before the story starts, so that the first page shows a running fleet."""
+_START_LIMIT = 60.0
+"""Real seconds that ``serve`` may take to become ready."""
+_FAIR_TRIES = 6
+"""Requests without any value after which the demo has failed."""
+
+
+def run(options: DemoOptions, console: Console | None = None) -> int:
+    """Run the demo to its end; the exit code.
+
+    0 when it ran, also when Ctrl-C (or SIGTERM) ended it early; 1 when it could not: a
+    taken port, a ``serve`` that does not start, dies or never has a value. Ctrl-C a second
+    time does not wait for the summary; the processes are ended all the same.
+    """
+    console = console or Console()
+    try:
+        asyncio.run(_run(options, console))
+    except DemoError as error:
+        Console(stderr=True, soft_wrap=True, highlight=False).print(f"demo: {error}", markup=False)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+async def _run(options: DemoOptions, console: Console) -> None:
+    stop = asyncio.Event()
+    with _temporary_folder(keep=options.keep, console=console) as folder, _signals(stop):
+        async with contextlib.AsyncExitStack() as stack:
+            player, serve = await _prepare(options, folder, stack)
+            screen = make_screen(player.show, console, plain=options.plain)
+            write_opening(player.show, console, folder)
+            ended = asyncio.create_task(serve.ended())
+            stack.push_async_callback(_cancel, ended)
+            await _until_ready(player, serve, ended, stop, screen)
+            with screen:
+                await player.play(options.seconds, ended, stop, screen)
+            write_closing(player.show, console)
+            _check(player.show, serve)
+
+
+async def _prepare(
+    options: DemoOptions, folder: Path, stack: contextlib.AsyncExitStack
+) -> tuple[Player, Serve]:
+    speed = options.effective_speed
+    port = choose_port(options.port)
+    base = f"https://{HOST}:{port}"
+    proxy = make_front_proxy(folder, time.time())
+    world = World(story.POOLS, story.WORKLOADS, options.seed, start=-_WARM_UP)
+    world.advance(0.0)
+    world.take_events()
+
+    def render(name: str) -> bytes:
+        node = next(node for node in world.fleet.nodes if node.name == name)
+        return page.render(node, world.fleet.pods, world.workloads, story.NAMESPACE)
+
+    exporters = Exporters(render)
+    stack.push_async_callback(exporters.close)
+    pods_file = folder / "pods.json"
+    settings = configuration(
+        folder=folder, pods_file=pods_file, proxy=proxy, port=port, speed=speed, users=(USER,)
+    )
+    serve = Serve(folder, settings, options.command)
+    ca = folder / "serving" / "ca.crt"
+    client = MetricsClient(base, proxy, ca)
+    autoscalers = [Autoscaler(manifest) for manifest in story.HPAS]
+    url = base + metric_path(story.NAMESPACE, autoscalers[0].metric)
+    (folder / "curl.conf").write_text(curl_options(proxy, ca), encoding="utf-8")
+    show = Show(
+        world=world,
+        autoscalers=autoscalers,
+        exporters=exporters,
+        tally=client.tally,
+        curl=curl_command(url, proxy, ca),
+        curl_short=f"curl -K {folder}/curl.conf {url}",
+        speed=speed,
+        length=speed * options.seconds,
+        seed=options.seed,
+    )
+    player = Player(show, client, pods_file)
+    await player.publish()
+    stack.push_async_callback(serve.stop)
+    # Closed before serve is stopped, which otherwise waits for idle connections.
+    stack.push_async_callback(client.close)
+    await serve.start()
+    return player, serve
+
+
+async def _until_ready(
+    player: Player,
+    serve: Serve,
+    ended: asyncio.Task[None],
+    stop: asyncio.Event,
+    screen: Screen,
+) -> None:
+    """Wait until ``serve`` has data; come back early when stopped.
+
+    Raises:
+        DemoError: it ended, or did not become ready in time.
+    """
+    deadline = time.monotonic() + _START_LIMIT
+    with screen.waiting("starting serve"):
+        while why := await player.client.ready():
+            if stop.is_set():
+                return
+            if ended.done():
+                ended.result()
+            if time.monotonic() > deadline:
+                raise DemoError(
+                    f"serve is not ready after {_START_LIMIT:g} s:\n{why}\n"
+                    f"Its log ends with:\n{serve.tail()}"
+                )
+            await asyncio.wait({ended}, timeout=0.1)
+
+
+def _check(show: Show, serve: Serve) -> None:
+    """A demo in which no HPA ever had a value has shown nothing, however calmly it ran."""
+    if show.tally.requests >= _FAIR_TRIES and not show.tally.answered:
+        raise DemoError(
+            f"none of {show.tally.requests} requests brought a value; the log of serve ends "
+            f"with:\n{serve.tail()}"
+        )
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError, DemoError):
+        await task
+
+
+@contextlib.contextmanager
+def _temporary_folder(*, keep: bool, console: Console) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="gma-demo-"))
+    try:
+        yield folder
+    finally:
+        if keep:
+            console.print(f"kept: {folder}", highlight=False, soft_wrap=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    """The first signal ends the story, the next one is the default's."""
+    loop = asyncio.get_running_loop()
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def end() -> None:
+        stop.set()
+        restore()
+
+    def restore() -> None:
+        for number in handled:
+            loop.remove_signal_handler(number)
+
+    for number in handled:
+        loop.add_signal_handler(number, end)
+    try:
+        yield
+    finally:
+        restore()

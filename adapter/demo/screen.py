@@ -1,0 +1,131 @@
+"""Where the demo shows itself: a live picture on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+
+from adapter.demo.plain import STATUS_PERIOD, event_line, status_line
+from adapter.demo.show import Show
+from adapter.demo.summary import summary
+from adapter.demo.view import View
+
+_REFRESH = 0.2
+"""Real seconds between two pictures."""
+
+
+class Screen(Protocol):
+    """What the player shows itself on. As a context it is the picture's life."""
+
+    def __enter__(self) -> object:
+        """Begin the picture."""
+
+    def __exit__(self, *_: object) -> None:
+        """End it, whatever happened."""
+
+    def show(self) -> None:
+        """Show what has changed; cheap when nothing has."""
+
+    def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
+        """Say that something takes a moment."""
+
+
+class Terminal:
+    """The live picture, on the terminal's alternate screen."""
+
+    def __init__(self, show: Show, console: Console) -> None:
+        self._console = console
+        self._live = Live(View(show), console=console, screen=True, auto_refresh=False)
+        self._next = 0.0
+
+    def __enter__(self) -> Terminal:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def show(self) -> None:
+        """Draw, some times a second at most."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _REFRESH
+            self._live.refresh()
+
+    def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
+        """A spinner."""
+        return self._console.status(f"{what} ...")
+
+
+class Lines:
+    """Events as they come, and a line for each service every simulated minute."""
+
+    def __init__(self, show: Show, console: Console) -> None:
+        self._show = show
+        self._console = console
+        self._told = 0
+        self._next = 0.0
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def show(self) -> None:
+        """Print what is new."""
+        events = self._show.events
+        while events:
+            self._print(event_line(events.popleft()))
+        if self._show.world.now < self._next:
+            return
+        self._next = self._show.world.now + STATUS_PERIOD
+        for scaler in self._show.autoscalers:
+            self._print(status_line(self._show, scaler))
+
+    def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
+        """A line."""
+        self._print(f"{what} ...")
+        return contextlib.nullcontext()
+
+    def _print(self, line: str) -> None:
+        write_line(self._console, line)
+
+
+def make_screen(show: Show, console: Console, *, plain: bool) -> Screen:
+    """The picture where there is a terminal that can show one."""
+    if plain or not console.is_terminal or console.is_dumb_terminal:
+        return Lines(show, console)
+    return Terminal(show, console)
+
+
+def write_line(console: Console, text: str) -> None:
+    """Print as it is: one line, whatever the width, no markup."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def write_opening(show: Show, console: Console, folder: object) -> None:
+    """Say what is real, what is not, how time runs and how to look at the API."""
+    speed = f"{show.speed:g}"
+    intervals = "scrape every 5 s, window 30 s, age limit 65 s"
+    for line in (
+        "gpu-metrics-adapter demo",
+        "simulated: GPU nodes, pods, load. Real: exporters' HTTP, serve, TLS, the HPA's algorithm.",
+        f"{speed} simulated seconds pass in a real one; serve's intervals are divided by as much",
+        f"({intervals}). Its configuration, certificates and log: {folder}",
+        "Look at the API while this runs:",
+        show.curl,
+        "",
+    ):
+        write_line(console, line)
+
+
+def write_closing(show: Show, console: Console) -> None:
+    """Print the summary."""
+    console.print(summary(show), highlight=False)
+    write_line(console, "\nWhile the demo runs, this looks at the API:")
+    write_line(console, show.curl)

@@ -1,0 +1,131 @@
+"""A service behind a gateway: one queue, replicas that each take a few requests at a time.
+
+The gateway holds what no replica has room for, so a new replica shortens the queue at
+once. A replica works on one request after the other; the share of time it works is its
+GPU's utilisation, so more replicas under the same load really are less busy ones.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from adapter.demo.load import Request
+
+_DEPTH = 4
+"""Requests a replica holds at once, the one under way included."""
+_DONE = 1e-9
+"""GPU-seconds below which nothing is left to do (sums of floats do not end at 0)."""
+
+
+@dataclass(slots=True, eq=False)
+class _Replica:
+    requests: deque[Request] = field(default_factory=deque)
+
+    @property
+    def work(self) -> float:
+        return sum(request.left for request in self.requests)
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a service has seen since its start. Work is in GPU-seconds."""
+
+    arrived: int = 0
+    served: int = 0
+    work_arrived: float = 0.0
+    work_done: float = 0.0
+    peak_queue: int = 0
+
+
+class Service:
+    """The queueing model of one service."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._waiting: deque[Request] = deque()
+        self._replicas: dict[str, _Replica] = {}
+        self.totals = Totals()
+        self.latencies: deque[float] = deque(maxlen=400)
+        """Seconds from arrival to answer of the latest requests served."""
+
+    @property
+    def queue(self) -> int:
+        """Requests that no replica has room for."""
+        return len(self._waiting)
+
+    @property
+    def work_left(self) -> float:
+        """GPU-seconds of all requests that are not answered yet."""
+        held = sum(replica.work for replica in self._replicas.values())
+        return held + sum(request.left for request in self._waiting)
+
+    @property
+    def requests_left(self) -> int:
+        """Requests that are not answered yet."""
+        held = sum(len(replica.requests) for replica in self._replicas.values())
+        return held + len(self._waiting)
+
+    def join(self, replica: str) -> None:
+        """A replica became ready."""
+        self._replicas[replica] = _Replica()
+
+    def leave(self, replica: str) -> None:
+        """A replica goes: what it holds returns to the head of the queue."""
+        left = self._replicas.pop(replica, None)
+        if left:
+            self._waiting.extendleft(reversed(left.requests))
+
+    def step(self, now: float, seconds: float, arrivals: Iterable[Request]) -> Mapping[str, float]:
+        """Advance by one step; each replica's busy share of it, 0 to 1.
+
+        ``arrivals`` lie inside the step, in order.
+        """
+        for request in arrivals:
+            self._waiting.append(request)
+            self.totals.arrived += 1
+            self.totals.work_arrived += request.left
+        self._dispatch()
+        busy = {
+            name: self._work(replica, now, seconds) / seconds
+            for name, replica in self._replicas.items()
+        }
+        self.totals.peak_queue = max(self.totals.peak_queue, self.queue)
+        return busy
+
+    def _dispatch(self) -> None:
+        """Hand waiting requests to the least laden replicas with room."""
+        order = list(self._replicas.values())
+        self._rng.shuffle(order)
+        laden = [(replica.work, replica) for replica in order if len(replica.requests) < _DEPTH]
+        while self._waiting and laden:
+            place = min(range(len(laden)), key=lambda index: laden[index][0])
+            work, replica = laden[place]
+            request = self._waiting.popleft()
+            replica.requests.append(request)
+            if len(replica.requests) < _DEPTH:
+                laden[place] = (work + request.left, replica)
+            else:
+                del laden[place]
+
+    def _work(self, replica: _Replica, now: float, seconds: float) -> float:
+        """Seconds of the step that the replica is busy."""
+        clock, end, busy = now, now + seconds, 0.0
+        while replica.requests:
+            request = replica.requests[0]
+            start = max(clock, request.arrived)
+            spent = min(request.left, end - start)
+            if spent <= 0:
+                break
+            request.left -= spent
+            busy += spent
+            clock = start + spent
+            if request.left > _DONE:
+                break
+            replica.requests.popleft()
+            self.totals.served += 1
+            self.latencies.append(clock - request.arrived)
+        self.totals.work_done += busy
+        return min(busy, seconds)

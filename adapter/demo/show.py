@@ -1,0 +1,70 @@
+"""What the screen, the plain lines and the summary are made from."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.certificates import FrontProxy
+from adapter.demo.client import USER, Tally
+from adapter.demo.exporters import Exporters
+from adapter.demo.world import Event, World
+
+
+@dataclass(slots=True)
+class OutagePlayed:
+    """An exporter's outage as it happened. Seconds of the simulation."""
+
+    node: str
+    start: float
+    end: float | None = None
+    """None while it lasts."""
+
+
+@dataclass(slots=True)
+class Show:
+    """The demo's state while it runs."""
+
+    world: World
+    autoscalers: Sequence[Autoscaler]
+    exporters: Exporters
+    tally: Tally
+    curl: str
+    """The command with which to look at the API."""
+    curl_short: str
+    """The same, with its options in a file."""
+    speed: float
+    """Simulated seconds in a real one."""
+    length: float
+    """Seconds of the simulation that will be shown."""
+    seed: int
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=100))
+    outages: list[OutagePlayed] = field(default_factory=list)
+
+
+def clock(seconds: float) -> str:
+    """Simulated time as minutes and seconds."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    return f"{minutes:02d}:{rest:02d}"
+
+
+def curl_command(url: str, proxy: FrontProxy, ca: Path) -> str:
+    """A shell command that asks as kube-apiserver would for the HPA controller."""
+    lines = [
+        f"curl --cacert {ca}",
+        f"--cert {proxy.certificate}",
+        f"--key {proxy.key}",
+        f"-H 'X-Remote-User: {USER}'",
+        url,
+    ]
+    return " \\\n  ".join(lines)
+
+
+def curl_options(proxy: FrontProxy, ca: Path) -> str:
+    """The same options as a file for ``curl -K``."""
+    rows = {"cacert": ca, "cert": proxy.certificate, "key": proxy.key}
+    lines = [f'{name} = "{value}"' for name, value in rows.items()]
+    return "\n".join([*lines, f'header = "X-Remote-User: {USER}"', "silent", "show-error", ""])

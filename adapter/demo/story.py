@@ -1,0 +1,127 @@
+"""What happens in the demo: fifteen minutes in which everything that matters is seen once.
+
+A chat service on whole GPUs gets a burst that outgrows the nodes at hand, calms down and
+gets a smaller one. An embedding service on MIG slices is busy, then idle *while the
+exporter of its node is dead*: its values run out, and nothing may be scaled in on that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from adapter.demo.hardware import Pool
+from adapter.demo.load import Point, Profile
+from adapter.demo.world import Workload
+
+LENGTH = 900.0
+"""Seconds of the simulation; then the load profiles start again."""
+NAMESPACE = "inference"
+
+POOLS = (
+    Pool(
+        name="h100",
+        resource="nvidia.com/gpu",
+        model="NVIDIA H100 80GB HBM3",
+        gpus=4,
+        memory_mib=81559,
+        first=2,
+        most=3,
+    ),
+    Pool(
+        name="mig",
+        resource="nvidia.com/mig-1g.10gb",
+        model="NVIDIA A100-SXM4-80GB",
+        gpus=1,
+        memory_mib=9728,
+        mig_profile="1g.10gb",
+        instances=7,
+    ),
+)
+
+WORKLOADS = (
+    Workload(
+        name="chat",
+        resource="nvidia.com/gpu",
+        profile=Profile(
+            (
+                Point(0, 1.6),
+                Point(60, 1.6),
+                Point(180, 8.6),
+                Point(390, 8.6),
+                Point(420, 1.6),
+                Point(690, 1.6),
+                Point(710, 5.0),
+                Point(860, 5.0),
+                Point(LENGTH, 1.6),
+            )
+        ),
+        mean_work=0.8,
+        start_seconds=25,
+        memory_share=0.86,
+        replicas=2,
+    ),
+    Workload(
+        name="embed",
+        resource="nvidia.com/mig-1g.10gb",
+        profile=Profile(
+            (
+                Point(0, 4.0),
+                Point(30, 9.5),
+                Point(430, 9.5),
+                Point(450, 2.5),
+                Point(780, 2.5),
+                Point(LENGTH, 4.0),
+            )
+        ),
+        mean_work=0.3,
+        start_seconds=10,
+        memory_share=0.42,
+        replicas=2,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """An exporter that answers nothing for a while."""
+
+    node: str
+    start: float
+    """Seconds into each round of the story."""
+    end: float
+
+    def covers(self, now: float) -> bool:
+        """Whether the exporter is dead at ``now``."""
+        return self.start <= now % LENGTH < self.end
+
+
+OUTAGES = (Outage(node="mig-1", start=420, end=620),)
+
+
+def _hpa(service: str, least: int, most: int, target: str, window: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": service, "namespace": NAMESPACE},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": service},
+            "minReplicas": least,
+            "maxReplicas": most,
+            "metrics": [
+                {
+                    "type": "Pods",
+                    "pods": {
+                        "metric": {"name": "gpu_utilization"},
+                        "target": {"type": "AverageValue", "averageValue": target},
+                    },
+                }
+            ],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": window}},
+        },
+    }
+
+
+HPAS = (_hpa("chat", 2, 12, "70", 90), _hpa("embed", 1, 7, "60", 60))
+"""autoscaling/v2 manifests. The scale-down windows are shorter than the default 300 s, so
+that scaling in is seen within the story."""

@@ -1,0 +1,211 @@
+"""The simulated cluster: services, their replicas, nodes and GPUs, advanced by the second.
+
+No clock and no I/O: whoever runs it says how far to go. The same seed, story and calls of
+:meth:`World.scale` give the same world.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from adapter.demo.fleet import Fleet, Pod, Stage
+from adapter.demo.hardware import Node, Pool
+from adapter.demo.load import Arrivals, Profile
+from adapter.demo.service import Service, Totals
+
+STEP = 1.0
+"""Seconds of the simulation that one step covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A service as the story describes it."""
+
+    name: str
+    resource: str
+    """What each replica holds one of."""
+    profile: Profile
+    mean_work: float
+    """GPU-seconds of a request, on average."""
+    start_seconds: float
+    """From a pod's binding to its readiness: image, model, warm-up."""
+    memory_share: float
+    """Share of the device's framebuffer that the model takes."""
+    replicas: int
+    """At the start."""
+
+
+class Event(NamedTuple):
+    """Something worth telling."""
+
+    at: float
+    """Seconds of the simulation."""
+    about: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """A service's pods by stage."""
+
+    ready: int
+    starting: int
+    pending: int
+
+
+class World:
+    """Everything that the exporters, the pods file and the screen show."""
+
+    def __init__(
+        self,
+        pools: tuple[Pool, ...],
+        workloads: tuple[Workload, ...],
+        seed: int,
+        start: float = 0.0,
+        collect_seconds: float = 5.0,
+    ) -> None:
+        """``start`` is the first moment in seconds; ``collect_seconds`` the exporters' mean."""
+        self.start = start
+        self.now = start
+        self.workloads = {workload.name: workload for workload in workloads}
+        self.fleet = Fleet(pools, start)
+        self.gpu_seconds = dict.fromkeys(self.workloads, 0.0)
+        """Device time that each service's pods have held."""
+        self._collect = max(1, round(collect_seconds / STEP))
+        self._wanted = {workload.name: workload.replicas for workload in workloads}
+        self._services: dict[str, Service] = {}
+        self._arrivals: dict[str, Arrivals] = {}
+        self._events: list[Event] = []
+        for workload in workloads:
+            # A generator of its own for each purpose: what one draws never shifts another.
+            routing = random.Random(f"{seed}/{workload.name}/routing")  # noqa: S311
+            arrivals = random.Random(f"{seed}/{workload.name}/arrivals")  # noqa: S311
+            self._services[workload.name] = Service(routing)
+            self._arrivals[workload.name] = Arrivals(workload.profile, workload.mean_work, arrivals)
+            for _ in range(workload.replicas):
+                self._create(workload, warm=True)
+        self._settle()
+        self._events.clear()
+
+    def advance(self, until: float) -> None:
+        """Go on to ``until`` in whole steps; less than a step is left for the next call."""
+        while self.now + STEP <= until:
+            self._step()
+
+    def scale(self, name: str, replicas: int) -> None:
+        """Set a service's wanted replicas, as a write to its scale subresource does."""
+        workload = self.workloads[name]
+        self._wanted[name] = replicas
+        pods = self.fleet.of(name)
+        for _ in range(replicas - len(pods)):
+            self._create(workload)
+        for pod in sorted(pods, key=_keep, reverse=True)[: max(0, len(pods) - replicas)]:
+            self._services[name].leave(pod.name)
+            self.fleet.delete(pod, self.now)
+        self._settle()
+
+    def wanted(self, name: str) -> int:
+        """Return ``spec.replicas`` of the service's Deployment."""
+        return self._wanted[name]
+
+    def counts(self, name: str) -> Counts:
+        """Return how many of the service's pods are at which stage."""
+        stages = [pod.stage for pod in self.fleet.of(name)]
+        return Counts(
+            ready=stages.count(Stage.READY),
+            starting=stages.count(Stage.STARTING),
+            pending=stages.count(Stage.PENDING),
+        )
+
+    def queue(self, name: str) -> int:
+        """Requests waiting for a replica with room."""
+        return self._services[name].queue
+
+    def totals(self, name: str) -> Totals:
+        """What the service has seen since the start."""
+        return self._services[name].totals
+
+    def latency(self, name: str, share: float = 0.95) -> float | None:
+        """A quantile, in seconds, over the latest requests served; None before the first."""
+        latencies = sorted(self._services[name].latencies)
+        return latencies[math.ceil(share * len(latencies)) - 1] if latencies else None
+
+    def utilisation(self, name: str) -> float | None:
+        """Mean busy share, 0 to 1, of the service's ready replicas; None without any."""
+        busy = [pod.device.busy for pod in self.fleet.of(name) if pod.device and _serves(pod)]
+        return sum(busy) / len(busy) if busy else None
+
+    def rate(self, name: str) -> float:
+        """Requests per second that the story has arriving now, on average."""
+        return self.workloads[name].profile.rate(self.now)
+
+    def take_events(self) -> Sequence[Event]:
+        """The events since the last call, in order."""
+        events, self._events = self._events, []
+        return events
+
+    def tell(self, about: str, text: str) -> None:
+        """Add an event from outside the simulation."""
+        self._events.append(Event(self.now, about, text))
+
+    def _step(self) -> None:
+        self._settle()
+        busy: dict[str, float] = {}
+        for name, service in self._services.items():
+            requests = self._arrivals[name].draw(self.now, STEP)
+            busy.update(service.step(self.now, STEP, requests))
+        for node in self.fleet.nodes:
+            for device in node.devices:
+                share = busy.get(device.pod, 0.0) if device.pod else 0.0
+                device.record(share, self._collect)
+                device.energy += power(device.busy) * STEP
+        for pod in self.fleet.pods.values():
+            if pod.device:
+                self.gpu_seconds[pod.service] += STEP
+        self.now += STEP
+
+    def _settle(self) -> None:
+        for word, what in self.fleet.step(self.now):
+            if isinstance(what, Node):
+                self._tell_node(word, what)
+            elif word == "ready":
+                self._services[what.service].join(what.name)
+
+    def _tell_node(self, word: str, node: Node) -> None:
+        if word == "booting":
+            seconds = round(node.ready_at - self.now)
+            text = f"no free {node.pool.resource}: booting, ready in {seconds} s"
+            self.tell(f"node {node.name}", text)
+        elif word == "booted":
+            self.tell(f"node {node.name}", f"ready, {len(node.devices)} devices")
+        else:
+            self.tell(f"node {node.name}", "empty for long enough: taken away")
+
+    def _create(self, workload: Workload, *, warm: bool = False) -> Pod:
+        start = 0.0 if warm else workload.start_seconds
+        return self.fleet.create(workload.name, workload.resource, start, self.now)
+
+
+def power(busy: float) -> float:
+    """Watts of a board that is busy for that share of time.
+
+    Only the shape matters: an idle draw and a rise with utilisation, as real pages have.
+    """
+    return 70.0 + 560.0 * busy
+
+
+def _serves(pod: Pod) -> bool:
+    return pod.stage is Stage.READY
+
+
+def _keep(pod: Pod) -> tuple[int, float]:
+    """Order in which a ReplicaSet keeps pods: serving before starting, old before new.
+
+    pkg/controller/controller_utils.go (ActivePodsWithRanks) of k8s.io/kubernetes.
+    """
+    order = {Stage.READY: 0, Stage.STARTING: 1, Stage.PENDING: 2}
+    return order.get(pod.stage, 3), pod.created

@@ -1,0 +1,62 @@
+"""What the demo writes is what ``serve`` reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from adapter.cluster.manifest import PodDecoder
+from adapter.cluster.pod import Pod, PodRef
+from adapter.cluster.podsfile import parse
+from adapter.demo import story
+from adapter.demo.manifests import pod_list, write
+from adapter.demo.world import World
+from adapter.sources.discovery import RULES, discover
+
+
+def read(world: World, ports: dict[str, int]) -> dict[str, Pod]:
+    text = json.dumps(pod_list(world, story.NAMESPACE, ports)).encode()
+    return {pod.ref.name: pod for pod in parse(text, PodDecoder()).pods}
+
+
+def test_a_replicas_manifest_says_where_it_is_what_it_holds_and_whose_it_is(world: World) -> None:
+    pod = world.fleet.of("embed")[0]
+    seen = read(world, {})[pod.name]
+    assert seen.ref == PodRef("inference", pod.name)
+    assert (seen.node, seen.phase, seen.ready, seen.deleting) == ("mig-1", "Running", True, False)
+    assert seen.gpus == {"nvidia.com/mig-1g.10gb": 1}
+    assert seen.labels["app"] == "embed"
+    assert seen.owner is not None
+    assert (seen.owner.kind, seen.owner.name) == ("ReplicaSet", "embed-6d5f8c7b9")
+
+
+def test_stages_are_phases_and_conditions(world: World) -> None:
+    world.scale("chat", 10)
+    world.advance(world.now + 1)
+    world.scale("chat", 9)
+    world.fleet.delete(world.fleet.of("chat")[0], world.now)
+    pods = [pod for pod in read(world, {}).values() if pod.labels.get("app") == "chat"]
+    seen = [(pod.phase, pod.ready, pod.deleting, bool(pod.node)) for pod in pods]
+    assert seen.count(("Running", False, True, True)) == 1, "terminating"
+    assert seen.count(("Running", True, False, True)) == 1, "serving"
+    assert seen.count(("Running", False, False, True)) == 6, "loading"
+    assert seen.count(("Pending", False, False, False)) == 1, "without a GPU"
+
+
+def test_the_built_in_rules_find_each_nodes_exporter(world: World) -> None:
+    pods = read(world, {"h100-1": 4001, "mig-1": 4003})
+    targets = [target for pod in pods.values() if (target := discover(pod, RULES))]
+    assert [(target.url, target.node) for target in targets] == [
+        ("http://127.0.0.1:4001/metrics", "h100-1"),
+        ("http://127.0.0.1:4003/metrics", "mig-1"),
+    ]
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "pods.json"
+    write(path, {"items": [1]})
+    with path.open() as before:
+        write(path, {"items": [1, 2]})
+        assert json.load(before) == {"items": [1]}
+    assert json.loads(path.read_text()) == {"items": [1, 2]}
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,146 @@
+"""The picture fits its terminal and says what matters; the lines say the same."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from adapter.demo import story
+from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.client import Answer, Tally
+from adapter.demo.exporters import Exporters
+from adapter.demo.glyphs import ASCII, UNICODE
+from adapter.demo.plain import event_line, status_line
+from adapter.demo.show import OutagePlayed, Show, clock
+from adapter.demo.summary import summary
+from adapter.demo.view import View
+from adapter.demo.world import Event, World
+from adapter.hpa import Missing
+
+
+class Busy:
+    """Chat is busy, embed has no values."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
+        if label_selector == "app=embed":
+            return Answer(Missing("no metrics"))
+        return Answer({pod.name: 98_000 for pod in self._world.fleet.of("chat")}, 0.0)
+
+
+@pytest.fixture
+async def show(world: World) -> Show:
+    exporters = Exporters(lambda _: b"")
+    exporters.kill("mig-1")
+    show = Show(
+        world=world,
+        autoscalers=[Autoscaler(manifest) for manifest in story.HPAS],
+        exporters=exporters,
+        tally=Tally(requests=8, answered=4, seconds=[0.002] * 7 + [0.005]),
+        curl="curl --cacert CA \\\n  URL",
+        curl_short="curl -K /tmp/gma-demo-x/curl.conf https://127.0.0.1:1/" + "x" * 80,
+        speed=15,
+        length=900,
+        seed=7,
+        outages=[OutagePlayed("mig-1", 0.0)],
+    )
+    for _ in range(8):
+        world.advance(world.now + 15)
+        for scaler in show.autoscalers:
+            await scaler.sync(world, Busy(world), wall=0.0)
+    show.events.extend(world.take_events())
+    show.events.append(Event(61.0, "exporter mig-1", "dead"))
+    return show
+
+
+def drawn(show: Show, width: int, height: int, encoding: str = "utf-8") -> list[str]:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=file, width=width, height=height, force_terminal=True, color_system=None)
+    console.print(View(show))
+    file.seek(0)
+    return file.read().splitlines()
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (100, 32), (110, 38), (140, 45), (220, 60)])
+async def test_the_picture_fills_its_terminal_and_no_more(
+    show: Show, size: tuple[int, int]
+) -> None:
+    width, height = size
+    lines = drawn(show, width, height)
+    assert len(lines) == height
+    assert max(len(line) for line in lines) <= width
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 45)])
+async def test_the_picture_says_what_matters(show: Show, size: tuple[int, int]) -> None:
+    text = "\n".join(drawn(show, *size))
+    for part in (
+        "02:00 of 15:00, 15x",
+        "chat: HPA 2 to 12, gpu_utilization 70, on nvidia.com/gpu",
+        "98 is over the target of 70",
+        "no value: holds 2 (ScalingActive=False, FailedGetPodsMetric)",
+        "without a GPU",
+        "h100-3",
+        "boots,",
+        "mig-1 exporter dead",
+        "booting, ready in 90 s",
+        "curl -K /tmp/gma-demo-x/curl.conf",
+    ):
+        assert part in text
+
+
+async def test_a_terminal_that_knows_no_blocks_gets_ascii(show: Show) -> None:
+    assert "\n".join(drawn(show, 80, 24, "ascii")).isascii()
+
+
+async def test_the_summary_counts_what_happened(show: Show) -> None:
+    file = io.StringIO()
+    Console(file=file, width=120, color_system=None).print(summary(show))
+    text = " ".join(file.getvalue().split())
+    assert "02:00 simulated, 15x real time, seed 7" in text
+    assert "replicas, least to most 2 to 12 2 to 2" in text
+    assert (
+        "The exporter of mig-1 was dead from 00:00 to 02:00: embed had no value at 7 of 7 syncs "
+        "(ScalingActive=False) and was scaled in 0 times on that."
+    ) in text
+    assert "The HPAs made 8 requests over HTTPS, 4 of them brought values: median 2.0 ms, " in text
+    assert "99 % within 5.0 ms." in text
+
+
+async def test_lines_stand_for_themselves(show: Show) -> None:
+    assert event_line(Event(61.0, "node a", "ready")) == "01:01  node a: ready"
+    assert status_line(show, show.autoscalers[1]) == (
+        f"02:00  embed: 9.5 req/s, queue {show.world.queue('embed')}, 2 wanted, 2 ready, "
+        "0 loading, 0 without a GPU; gpu_utilization none, target 60"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "top", "width", "graph"),
+    [
+        ([], 1.0, 5, ""),
+        ([0, 50, 100], 100, 5, "▁▅█"),
+        ([0, 50, 100], 100, 2, "▅█"),
+        ([None, 150, -1], 100, 5, "·█▁"),
+    ],
+)
+def test_a_graph_shows_the_latest_values(
+    values: list[float | None], top: float, width: int, graph: str
+) -> None:
+    assert UNICODE.spark(values, top, width) == graph
+
+
+@pytest.mark.parametrize(
+    ("share", "bar"), [(0.0, "...."), (0.02, "#..."), (0.5, "##.."), (1.0, "####")]
+)
+def test_a_bar_shows_anything_above_nothing(share: float, bar: str) -> None:
+    assert ASCII.bar(share, 4) == bar
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(-30, "00:00"), (61.9, "01:01"), (3600, "60:00")])
+def test_the_clock_counts_minutes(seconds: float, text: str) -> None:
+    assert clock(seconds) == text

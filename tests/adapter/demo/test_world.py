@@ -1,0 +1,74 @@
+"""The world is its seed, its story and the scaling that was asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter.demo import story
+from adapter.demo.world import Counts, World
+
+
+def play(seed: int, replicas: int = 4) -> tuple[object, ...]:
+    world = World(story.POOLS, story.WORKLOADS, seed)
+    world.scale("chat", replicas)
+    world.advance(240.0)
+    names = tuple(world.fleet.pods)
+    busy = tuple(d.busy for node in world.fleet.nodes for d in node.devices)
+    return names, busy, world.totals("chat"), tuple(world.take_events())
+
+
+def test_the_same_seed_gives_the_same_world() -> None:
+    assert play(3) == play(3)
+    assert play(3) != play(4)
+
+
+def test_one_services_replicas_do_not_change_another_services_load() -> None:
+    few, many = (World(story.POOLS, story.WORKLOADS, seed=5) for _ in range(2))
+    many.scale("chat", 8)
+    for world in (few, many):
+        world.advance(120.0)
+    assert few.totals("embed") == many.totals("embed")
+
+
+def test_scaling_out_lowers_utilisation_and_the_queue() -> None:
+    few, many = (World(story.POOLS, story.WORKLOADS, seed=5) for _ in range(2))
+    many.scale("chat", 8)
+    few.advance(150.0)
+    many.advance(150.0)
+    assert (many.utilisation("chat") or 1) < (few.utilisation("chat") or 0)
+    assert many.queue("chat") < few.queue("chat")
+
+
+def test_scaling_in_keeps_the_replicas_that_serve_and_the_oldest_of_them(world: World) -> None:
+    oldest = [pod.name for pod in world.fleet.of("chat")]
+    world.scale("chat", 12)
+    world.advance(world.now + 10)
+    assert world.counts("chat") == Counts(ready=2, starting=6, pending=4)
+    world.scale("chat", 2)
+    assert [pod.name for pod in world.fleet.of("chat")] == oldest
+
+
+def test_nothing_serves_when_scaled_to_zero(world: World) -> None:
+    world.scale("chat", 0)
+    world.advance(world.now + 30)
+    assert world.counts("chat") == Counts(0, 0, 0)
+    assert world.utilisation("chat") is None
+    assert world.queue("chat") > 0
+
+
+def test_time_advances_in_whole_steps() -> None:
+    world = World(story.POOLS, story.WORKLOADS, seed=1)
+    world.advance(2.9)
+    assert world.now == 2.0
+    world.advance(3.0)
+    assert world.now == 3.0
+
+
+@pytest.mark.parametrize("outage", story.OUTAGES)
+def test_an_outage_is_longer_than_the_age_limit_so_that_values_run_out(
+    outage: story.Outage,
+) -> None:
+    assert outage.end - outage.start > 65 + 15
+    assert outage.covers(outage.start)
+    assert not outage.covers(outage.end)
+    assert outage.covers(story.LENGTH + outage.start)
