@@ -52,11 +52,12 @@ class ListWatchOptions:
     """Objects per page of a list, as client-go asks for."""
     request_timeout: float = 60.0
     """For one page of a list, and for connecting."""
-    watch_seconds: float = 300.0
-    """``timeoutSeconds`` of one watch; a tenth of it is random so that replicas drift apart."""
-    silence: float = 120.0
-    """No byte for so long means that the connection is dead: bookmarks come every minute
-    (kube-apiserver ``storage/cacher``)."""
+    watch_seconds: float = 60.0
+    """``timeoutSeconds`` of one watch: even a quiet collection is heard of that often. A tenth
+    of it is random so that replicas drift apart. Bookmarks prove no life: kube-apiserver
+    sends none until something of the collection has changed since its own start."""
+    grace: float = 30.0
+    """No byte for so long beyond ``watch_seconds`` means that the connection is dead."""
     max_event_bytes: int = 16 << 20
     """etcd refuses objects above 1.5 MB; this bounds what a stream without line ends costs."""
 
@@ -162,7 +163,7 @@ class ListWatch:
         limits = aiohttp.ClientTimeout(
             total=None,
             sock_connect=self._options.request_timeout,
-            sock_read=self._options.silence,
+            sock_read=self._options.watch_seconds + self._options.grace,
         )
         response = await self._get(query, limits)
         try:

@@ -156,7 +156,6 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup) -> Answer:
     name = group.series[0] if len(group.series) == 1 else ""
     for result in _decode_results(answer.data.result, found.rejects):
         _add(found, result, memo, name)
-    found.rejects = +found.rejects
     return found
 
 
@@ -209,17 +208,21 @@ def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str) -> No
     if not name:
         found.rejects["unnamed_series"] += 1
         return
-    rows = [
-        Row(name, series.labels, value, time)
-        for time, text in result.samples()
-        if (value := _number(text)) is not None and math.isfinite(time)
-    ]
-    found.rejects["bad_value"] += len(result.samples()) - len(rows)
+    samples = result.samples()
+    first = len(samples) - 1
+    while first > 0 and samples[first - 1][0] > series.seen:
+        first -= 1
+    rows = []
+    for time, text in samples[max(first, 0) :]:
+        value = _number(text)
+        if value is None or not math.isfinite(time):
+            found.rejects["bad_value"] += 1
+        else:
+            rows.append(Row(name, series.labels, value, time))
     if not rows:
         return
-    fresh = [row for row in rows if row.time > series.seen]
     series.seen = rows[-1].time
-    found.rows.setdefault(series.origin, []).extend(fresh or rows[-1:])
+    found.rows.setdefault(series.origin, []).extend(rows)
     found.newest.setdefault(series.origin, []).append(rows[-1])
 
 

@@ -124,7 +124,7 @@ def row(
 
 def shared_page(name: str) -> str:
     """A captured page, read where it lies."""
-    path = Path(os.environ.get("GMA_SHARED_DATA", DEFAULT)) / "exposition" / name
+    path = Path(os.environ.get("GPU_METRICS_SHARED_DATA", DEFAULT)) / "exposition" / name
     if not path.exists():
-        pytest.skip(f"no captured pages at {path.parent}: set GMA_SHARED_DATA to their folder")
+        pytest.skip(f"no captured pages at {path.parent}: set GPU_METRICS_SHARED_DATA to their folder")
     return path.read_text()
