@@ -20,17 +20,13 @@ from typing import Any
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from apiservice.errors import (
-    ApiError,
-    BadRequest,
-    HeadersTooLarge,
-    PayloadTooLarge,
-    UriTooLong,
-)
+from apiservice.errors import ApiError, BadRequest, PayloadTooLarge
+from apiservice.exchange import Exchange, refusal
 from apiservice.peer import SCOPE_KEY, Peer, of_tls
+from apiservice.requesthead import complete, endless, oversize
 from apiservice.serving import ServingOptions, ServingStats
 
 _CLOSING_GRACE = 5.0
@@ -101,7 +97,7 @@ class Connection(HttpToolsProtocol):
         if not self._reading_head:
             self._received = 0
         elif self._received > self.options.max_headers + self._earlier:
-            self._refuse(self._endless())
+            self._refuse(endless(self.url, self.options))
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
@@ -120,19 +116,43 @@ class Connection(HttpToolsProtocol):
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The head is whole: answer it."""
+        """The head is whole: answer it, or queue it behind those before it."""
+        # Less was read than the smallest limit: the usual case costs one comparison.
         if self._received > self.options.max_target:
-            self._check_sizes()
-        if self.parser.get_http_version() not in _VERSIONS:
+            error = oversize(self.url, self.headers, self.options)
+            if error is not None:
+                self._reject(error)
+        version = self.parser.get_http_version()
+        if version not in _VERSIONS:
             self._reject(BadRequest("only HTTP/1.1 and HTTP/1.0 are spoken here"))
         if len(self.pipeline) >= self.options.max_pipelined:
             self._reject(BadRequest("too many pipelined requests"))
+        scope: dict[str, Any] = self.scope  # type: ignore[assignment]
+        complete(scope, self.url, self.parser.get_method(), version)
+        scope[SCOPE_KEY] = self.peer
+        before, self.cycle = self.cycle, self._exchange(version)
         self._reading_head = False
         self._waiting_for, self._deadline = _Wait.NOTHING, inf
-        self.scope[SCOPE_KEY] = self.peer  # type: ignore[literal-required]
-        super().on_headers_complete()
-        if self.draining:
-            self.cycle.keep_alive = False
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def _exchange(self, version: str) -> Exchange:
+        return Exchange(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version == "1.1" and self.parser.should_keep_alive() and not self.draining,
+            on_response=self.on_response_complete,
+        )
 
     def on_body(self, body: bytes) -> None:
         """No route reads a body: it is counted and dropped."""
@@ -198,20 +218,6 @@ class Connection(HttpToolsProtocol):
         self.stats.refused[why] += 1
         self.transport.abort()
 
-    def _check_sizes(self) -> None:
-        """Only called where more was read than the smallest limit: usually never."""
-        if len(self.url) > self.options.max_target:
-            self._reject(UriTooLong(self.options.max_target))
-        head = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if head > self.options.max_headers:
-            self._reject(HeadersTooLarge(self.options.max_headers))
-
-    def _endless(self) -> ApiError:
-        """What to call a head that does not end."""
-        if len(self.url) > self.options.max_target:
-            return UriTooLong(self.options.max_target)
-        return HeadersTooLarge(self.options.max_headers)
-
     def _reject(self, error: ApiError) -> None:
         """Stop the parser from inside one of its callbacks."""
         self._refusal = error
@@ -228,12 +234,7 @@ class Connection(HttpToolsProtocol):
                 self.transport.abort()
                 return
             cycle.disconnected = True  # its own answer is not wanted any more
-        body = error.body()
-        head = (
-            b"content-type: application/json\r\nconnection: close\r\n"
-            b"content-length: %d\r\n\r\n" % len(body)
-        )
-        self.transport.write(STATUS_LINE[error.code] + head + body)
+        self.transport.write(refusal(error))
         self._expect(_Wait.LINGER, self.options.linger)
 
 
