@@ -71,3 +71,15 @@ def name_of(metric: Metric) -> str:
         kind = metric.described.kind if metric.described else ""
         return f"{kind} metric {metric.name}"
     return f"external metric {metric.name}({selector_text(metric)})"
+
+
+def failure_of(metric: Metric, text: str) -> str:
+    """Return why a metric is invalid as the event FailedComputeMetricsReplicas has it."""
+    average = metric.target.kind is TargetKind.AVERAGE_VALUE
+    if metric.kind is MetricKind.PODS:
+        return f"failed to get pods metric value: {text}"
+    if metric.kind is MetricKind.OBJECT:
+        inner = f"failed to get {metric.name} object metric: " if average else ""
+        return f"failed to get object metric value: {inner}{text}"
+    inner = f"{metric.name} external metric" if average else f"external metric {metric.name}"
+    return f"failed to get {metric.name} external metric value: failed to get {inner}: {text}"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from adapter.hpa import behavior as rules
 from adapter.hpa.behavior import Bounds, History, Recommendation, ScaleEvent
-from adapter.hpa.conditions import Condition, Conditions, name_of
+from adapter.hpa.conditions import Condition, Conditions, failure_of, name_of
 from adapter.hpa.observation import Observation, Proposal
 from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
-from adapter.hpa.spec import Controller, HpaSpec, Metric, MetricKind, TargetKind
+from adapter.hpa.spec import Controller, HpaSpec, MetricKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class _Sync:
             except InvalidMetricError as error:
                 proposals.append(Proposal(name, None, None, str(error)))
                 if not failure[0]:
-                    failure = (_FAILED[each.kind], _failure_text(each, str(error)), str(error))
+                    failure = (_FAILED[each.kind], failure_of(each, str(error)), str(error))
                 continue
             proposals.append(Proposal(name, replicas, usage))
             if asked == 0 or replicas > asked:
@@ -239,14 +239,3 @@ class _Sync:
             if to_zero
             else "the HPA controller did not scale the workload to zero",
         )
-
-
-def _failure_text(metric: Metric, text: str) -> str:
-    average = metric.target.kind is TargetKind.AVERAGE_VALUE
-    if metric.kind is MetricKind.PODS:
-        return f"failed to get pods metric value: {text}"
-    if metric.kind is MetricKind.OBJECT:
-        inner = f"failed to get {metric.name} object metric: " if average else ""
-        return f"failed to get object metric value: {inner}{text}"
-    inner = f"{metric.name} external metric" if average else f"external metric {metric.name}"
-    return f"failed to get {metric.name} external metric value: failed to get {inner}: {text}"

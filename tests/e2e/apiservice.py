@@ -1,0 +1,62 @@
+"""How an adapter on loopback becomes part of the API: a Service and its APIServices."""
+
+from __future__ import annotations
+
+import base64
+
+from tests.e2e.cluster import Cluster, Object, condition
+
+NAMESPACE = "gpu-metrics"
+SERVICE = "gpu-metrics-adapter"
+DNS = (f"{SERVICE}.{NAMESPACE}.svc",)
+"""The name the API server checks a serving certificate against."""
+
+CUSTOM = (("custom.metrics.k8s.io", "v1beta2", 200), ("custom.metrics.k8s.io", "v1beta1", 100))
+EXTERNAL = (("external.metrics.k8s.io", "v1beta1", 100),)
+
+
+def ensure_namespace(admin: Cluster, name: str) -> None:
+    """Create a namespace."""
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def register(
+    admin: Cluster, port: int, ca_bundle: bytes, rows: tuple[tuple[str, str, int], ...] = CUSTOM
+) -> None:
+    """Create the Service and the APIServices; the namespace exists.
+
+    Endpoints on loopback are refused by the API server; an ExternalName is not.
+    """
+    meta = {"name": SERVICE, "namespace": NAMESPACE}
+    spec: Object = {"type": "ExternalName", "externalName": "localhost"}
+    admin.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec})
+    for group, version, priority in rows:
+        admin.create(
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": f"{version}.{group}"},
+                "spec": {
+                    "group": group,
+                    "version": version,
+                    "groupPriorityMinimum": 100,
+                    "versionPriority": priority,
+                    "service": meta | {"port": port},
+                    "caBundle": base64.b64encode(ca_bundle).decode(),
+                },
+            }
+        )
+
+
+def wait_available(
+    admin: Cluster, rows: tuple[tuple[str, str, int], ...] = CUSTOM, seconds: float = 60.0
+) -> None:
+    """Wait until the API server says that it reaches every group-version."""
+    for group, version, _ in rows:
+        name = f"{version}.{group}"
+        admin.wait(
+            f"/apis/apiregistration.k8s.io/v1/apiservices/{name}",
+            lambda obj: condition(obj, "Available")[0] == "True",
+            f"APIService {name} is Available",
+            seconds,
+        )

@@ -1,0 +1,140 @@
+"""A dcgm-exporter of a simulated node: real HTTP, a page a test decides about."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.e2e.kubelet import RunningPod
+from tests.e2e.process import free_port
+
+GPUS_PER_NODE = 8
+
+
+class Health(Enum):
+    """What the exporter does when asked."""
+
+    WELL = "the page"
+    BROKEN = "500"
+    EMPTY = "an empty page"
+    GARBAGE = "text that is no page"
+    SENTINEL = "the page, with the values by which DCGM says that it has none"
+
+
+class Load:
+    """Work that the pods of a namespace share; a pod's GPU is busy with its part."""
+
+    def __init__(self) -> None:
+        self._demand: dict[str, float] = {}
+
+    def set(self, namespace: str, demand: float) -> None:
+        """Set the demand in percent of one GPU: 280 keeps four pods at 70."""
+        self._demand[namespace] = demand
+
+    def percent(self, pod: RunningPod, pods: list[RunningPod]) -> float:
+        """Return how busy the GPUs of a pod are, 0 to 100."""
+        sharing = sum(other.namespace == pod.namespace and other.gpus > 0 for other in pods)
+        return min(100.0, self._demand.get(pod.namespace, 0.0) / max(sharing, 1))
+
+
+class Exporter:
+    """Serves ``/metrics`` of one node on loopback."""
+
+    def __init__(self, node: str, load: Load, pods: Callable[[], list[RunningPod]]) -> None:
+        self.node = node
+        self.port = free_port()
+        self.health = Health.WELL
+        self._load, self._pods = load, pods
+        self._server: ThreadingHTTPServer | None = None
+        self._slots: list[str | None] = [None] * GPUS_PER_NODE
+        self._slots_lock = threading.Lock()
+
+    def start(self) -> None:
+        """Listen; may be called again after ``stop``."""
+        exporter = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                if exporter._server is None:
+                    # A dead exporter's kept connections are dead too.
+                    self.close_connection = True
+                    return
+                if exporter.health is Health.BROKEN:
+                    self.send_error(500)
+                    return
+                body = exporter.page().encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        server.daemon_threads = True
+        # The argument is the poll interval, which is how long stop() may take.
+        target, name = server.serve_forever, f"exporter {self.node}"
+        self._server = server
+        threading.Thread(target=target, args=(0.05,), name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Die: connections are refused from now on."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        server.shutdown()
+        server.server_close()
+
+    def page(self) -> str:
+        """Return the page as dcgm-exporter 3.3 writes it: free GPUs have no pod labels."""
+        if self.health is Health.EMPTY:
+            return ""
+        if self.health is Health.GARBAGE:
+            return "<html><body>proxy error</body></html>\n\x00\x01 not a metric {{{\n"
+        everybody = self._pods()
+        holders = self._holders([pod for pod in everybody if pod.node == self.node])
+        lines = []
+        for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"):
+            lines += [f"# HELP {name} simulated", f"# TYPE {name} gauge"]
+            for index in range(GPUS_PER_NODE):
+                pod = holders[index]
+                busy = self._load.percent(pod, everybody) if pod else 0.0
+                lines.append(f"{name}{{{self._labels(index, pod)}}} {self._value(name, busy)}")
+        return "\n".join(lines) + "\n"
+
+    def _holders(self, pods: list[RunningPod]) -> list[RunningPod | None]:
+        """Give every pod its GPUs, which it keeps for as long as it runs."""
+        known = {pod.uid: pod for pod in pods}
+        with self._slots_lock:
+            self._slots = [uid if uid in known else None for uid in self._slots]
+            for pod in pods:
+                for _ in range(pod.gpus - self._slots.count(pod.uid)):
+                    if None in self._slots:
+                        self._slots[self._slots.index(None)] = pod.uid
+            return [known[uid] if uid else None for uid in self._slots]
+
+    def _labels(self, index: int, pod: RunningPod | None) -> str:
+        labels = {
+            "gpu": str(index),
+            "UUID": f"GPU-{self.node}-{index}",
+            "pci_bus_id": f"00000000:0{index}:00.0",
+            "device": f"nvidia{index}",
+            "modelName": "NVIDIA A100-SXM4-80GB",
+            "Hostname": self.node,
+        }
+        if pod is not None:
+            labels |= {"container": "main", "namespace": pod.namespace, "pod": pod.name}
+        return ",".join(f'{key}="{value}"' for key, value in labels.items())
+
+    def _value(self, name: str, busy: float) -> str:
+        if self.health is Health.SENTINEL:
+            return "9223372036854775794"
+        if name == "DCGM_FI_DEV_GPU_UTIL":
+            return f"{busy:.0f}"
+        return "20480" if name == "DCGM_FI_DEV_FB_USED" else "61440"

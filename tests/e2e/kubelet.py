@@ -1,0 +1,84 @@
+"""Scheduler and kubelet in one: pods get a node, run, are ready, and end when deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import httpx
+
+from tests.e2e.cluster import PODS, Cluster, Object, RefusedError, Watch
+
+
+class RunningPod(NamedTuple):
+    """A pod that runs on a simulated node."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    gpus: int
+    labels: tuple[tuple[str, str], ...]
+
+
+class Kubelet:
+    """Follows every pod of the cluster until stopped. The nodes are made first."""
+
+    def __init__(self, admin: Cluster, nodes: Sequence[str]) -> None:
+        self._admin = admin
+        self._nodes = itertools.cycle(nodes)
+        self._lock = threading.Lock()
+        self._running: dict[str, RunningPod] = {}
+        for name in nodes:
+            meta = {"name": name, "labels": {"gpu": "true"}}
+            admin.create({"apiVersion": "v1", "kind": "Node", "metadata": meta})
+        self._watch = Watch(admin, "/api/v1/pods", self._changed)
+
+    def stop(self) -> None:
+        """Stop following."""
+        self._watch.stop()
+
+    def running(self) -> list[RunningPod]:
+        """Return the pods that run now, oldest first."""
+        with self._lock:
+            return list(self._running.values())
+
+    def _changed(self, kind: str, pod: Object) -> None:
+        meta = pod["metadata"]
+        if kind == "DELETED":
+            with self._lock:
+                self._running.pop(meta["uid"], None)
+            return
+        path = f"{PODS.format(ns=meta['namespace'])}/{meta['name']}"
+        # Whatever is refused comes round again with the next change of the pod.
+        with contextlib.suppress(RefusedError, httpx.TransportError):
+            self._step(pod, path)
+
+    def _step(self, pod: Object, path: str) -> None:
+        meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
+        if "deletionTimestamp" in meta:
+            with self._lock:
+                self._running.pop(meta["uid"], None)
+            self._admin.delete(path)
+        elif not spec.get("nodeName"):
+            target = {"kind": "Node", "name": next(self._nodes)}
+            name = {"name": meta["name"]}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": name, "target": target}
+            self._admin.request("POST", f"{path}/binding", binding)
+        elif status.get("phase") == "Pending":
+            ready = {"type": "Ready", "status": "True"}
+            running = {"phase": "Running", "podIP": "127.0.0.1", "conditions": [ready]}
+            self._admin.patch(f"{path}/status", {"status": running})
+        elif status.get("phase") == "Running":
+            with self._lock:
+                self._running[meta["uid"]] = _running(meta, spec)
+
+
+def _running(meta: Object, spec: Object) -> RunningPod:
+    limits = [row.get("resources", {}).get("limits", {}) for row in spec["containers"]]
+    gpus = sum(int(limit.get("nvidia.com/gpu", 0)) for limit in limits)
+    labels = tuple(sorted((meta.get("labels") or {}).items()))
+    return RunningPod(meta["namespace"], meta["name"], meta["uid"], spec["nodeName"], gpus, labels)

@@ -1,0 +1,155 @@
+"""The real programs that end-to-end tests and benchmarks stand on: found, else built once.
+
+Looked for in ``$KUBEBUILDER_ASSETS``, in PATH, then in this repository's ``.cache/bin``;
+what is found nowhere is built into the last with ``go build`` from a module that holds
+nothing but go.mod and go.sum. Programs that a distribution packages are never built.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache" / "bin"
+KUBERNETES_VERSION = "1.36.3"
+
+
+class ProgramMissingError(Exception):
+    """A program is neither here nor to be had; the text says how to get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A program that ``go build`` makes."""
+
+    name: str
+    package: str
+    module: Path
+    """Folder of the go.mod, relative to the repository."""
+    ldflags: str = ""
+    version: tuple[str, ...] = ()
+    """Arguments that print the version; a copy found elsewhere must be of our minor one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packaged:
+    """A program of the distribution."""
+
+    name: str
+    package: str
+
+
+def _kubernetes(name: str, *version: str) -> Built:
+    prefix = "-X k8s.io/component-base/version"
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    return Built(
+        name,
+        f"k8s.io/kubernetes/cmd/{name}",
+        Path("tests/e2e/programs/kubernetes"),
+        # Without these /version does not parse and clients refuse the server.
+        f"{prefix}.gitVersion=v{KUBERNETES_VERSION} "
+        f"{prefix}.gitMajor={major} {prefix}.gitMinor={minor}",
+        version or ("--version",),
+    )
+
+
+KUBE_APISERVER = _kubernetes("kube-apiserver")
+KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
+KUBE_SCHEDULER = _kubernetes("kube-scheduler")
+KUBECTL = _kubernetes("kubectl", "version", "--client")
+PROMETHEUS_ADAPTER = Built(
+    "prometheus-adapter",
+    "sigs.k8s.io/prometheus-adapter/cmd/adapter",
+    Path("load/programs/prometheus-adapter"),
+)
+ETCD = Packaged("etcd", "etcd-server")
+PROMETHEUS = Packaged("prometheus", "prometheus")
+PROMTOOL = Packaged("promtool", "prometheus")
+
+
+@functools.cache
+def find(program: Built | Packaged) -> Path:
+    """Return the path of a program that runs.
+
+    Raises:
+        ProgramMissingError: it is not here and cannot be built or installed.
+    """
+    for folder in (os.environ.get("KUBEBUILDER_ASSETS"), None):
+        found = shutil.which(program.name, path=folder) if folder != "" else None
+        if found and _fits(program, found):
+            return Path(found)
+    if isinstance(program, Packaged):
+        return _install(program)
+    return _build(program)
+
+
+def _fits(program: Built | Packaged, path: str) -> bool:
+    if isinstance(program, Packaged) or not program.version:
+        return True
+    try:
+        told = subprocess.run(
+            [path, *program.version], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    minor = KUBERNETES_VERSION.rpartition(".")[0]
+    return told.returncode == 0 and f"v{minor}." in told.stdout
+
+
+def _build(program: Built) -> Path:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    target = CACHE / program.name
+    with (CACHE / f".{program.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.exists():
+            return target
+        go = shutil.which("go")
+        if go is None:
+            raise ProgramMissingError(
+                f"{program.name} is not in PATH and Go is not either: install Go, or point "
+                f"KUBEBUILDER_ASSETS at a folder with {program.name} {KUBERNETES_VERSION}"
+            )
+        print(f"building {program.name} (minutes, once)", file=sys.stderr, flush=True)
+        # Built beside its name and renamed, so that a broken-off build leaves nothing to find.
+        partial = target.with_suffix(".partial")
+        command = [go, "build", "-o", str(partial)]
+        if program.ldflags:
+            command += ["-ldflags", program.ldflags]
+        done = subprocess.run(
+            [*command, program.package],
+            cwd=ROOT / program.module,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ProgramMissingError(f"go build {program.package} failed:\n{done.stderr[-4000:]}")
+        partial.rename(target)
+    return target
+
+
+def _install(program: Packaged) -> Path:
+    mend = f"apt-get install {program.package}"
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise ProgramMissingError(
+            f"{program.name} is not in PATH: run `{mend}` (or its like) as root"
+        )
+    print(f"installing {program.package}", file=sys.stderr, flush=True)
+    done = subprocess.run(
+        ["apt-get", "install", "--yes", "--no-install-recommends", program.package],
+        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = shutil.which(program.name)
+    if found is None:
+        raise ProgramMissingError(f"`{mend}` brought no {program.name}:\n{done.stderr[-2000:]}")
+    return Path(found)

@@ -1,0 +1,77 @@
+"""A real Prometheus that scrapes the simulated exporters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import httpx
+import yaml
+
+from tests.e2e import programs
+from tests.e2e.process import Process, free_port
+
+
+class Prometheus:
+    """Scrapes exporters as a ServiceMonitor of dcgm-exporter's chart would have it.
+
+    Args:
+        exporters: node name -> port.
+        honor_labels: what is done with the exporter's own pod, namespace and container.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, exporters: Mapping[str, int], *, honor_labels: bool
+    ) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        config = folder / f"{name}.yml"
+        config.write_text(yaml.safe_dump(_config(exporters, honor_labels)))
+        self.process = Process(
+            [
+                programs.find(programs.PROMETHEUS),
+                f"--config.file={config}",
+                f"--storage.tsdb.path={folder / name}",
+                f"--web.listen-address=127.0.0.1:{self.port}",
+                "--log.level=warn",
+            ],
+            folder / f"{name}.log",
+        )
+
+    def start(self) -> None:
+        """Start it and wait until it answers queries."""
+        self.process.start()
+        self.process.wait_ready(lambda: self.count("up") >= 0)
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.stop()
+
+    def count(self, query: str) -> int:
+        """Return how many series a query gives; -1 where it does not answer yet."""
+        try:
+            answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False)
+        except httpx.TransportError:
+            return -1
+        if answer.status_code != 200:
+            return -1
+        result: Sequence[object] = answer.json()["data"]["result"]
+        return len(result)
+
+
+def _config(exporters: Mapping[str, int], honor_labels: bool) -> dict[str, object]:
+    targets = [
+        {
+            "targets": [f"127.0.0.1:{port}"],
+            "labels": {
+                "namespace": "gpu-operator",
+                "pod": f"dcgm-exporter-{node}",
+                "container": "exporter",
+                "service": "dcgm-exporter",
+                "endpoint": "metrics",
+            },
+        }
+        for node, port in exporters.items()
+    ]
+    job = {"job_name": "dcgm-exporter", "honor_labels": honor_labels, "static_configs": targets}
+    return {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": [job]}
