@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,6 +43,9 @@ class Security:
     """None without a cluster."""
     loops: Sequence[Loop]
     checks: Sequence[Check]
+    """Readiness: without these nobody can be served."""
+    problems: Mapping[str, Callable[[], str]]
+    """What is not in force as it is now, while the last good one is; empty where all is well."""
 
     def check_files(self, now: float) -> None:
         """Take up certificates and CAs that changed on disk; called every few seconds."""
@@ -66,10 +70,8 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         ),
     )
     tls = ServingTLS(_certificate(settings), trust, now)
-    checks = [
-        Check("serving-certificate", lambda: tls.problem or None),
-        Check("authentication-files", lambda: files.problem or None),
-    ]
+    checks = [Check("serving-certificate", lambda: _expired(tls))]
+    problems = {"serving-certificate": lambda: tls.problem, "ca-files": lambda: files.problem}
     loops: list[Loop] = []
     reviews = _reviews(settings, client)
     if client is not None and chosen.configmap:
@@ -79,7 +81,8 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
             clients=chosen.client_ca_file is None,
         )
         loops.append(_watch_configmap(client, published))
-        checks.append(Check("authentication-configmap", lambda: published.problem or None))
+        checks.append(Check("front-proxy", lambda: _unknown_proxy(trust, published)))
+        problems["authentication-configmap"] = lambda: published.problem
     tokens = Tokens(reviews, TokenOptions(ttl=chosen.cache)) if reviews is not None else None
     allowed = settings.authorization
     authorization = Authorization(
@@ -92,7 +95,15 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         ),
     )
     authentication = Authentication(trust, tokens if chosen.token_review else None)
-    return Security(tls, files, authentication, authorization, reviews, loops, checks)
+    return Security(tls, files, authentication, authorization, reviews, loops, checks, problems)
+
+
+def _expired(tls: ServingTLS) -> str | None:
+    return None if time.time() < tls.expires else f"it has expired: {tls.problem}"
+
+
+def _unknown_proxy(trust: ClientAuth, published: ConfigMapTrust) -> str | None:
+    return None if trust.proxy is not None else published.problem
 
 
 def _certificate(settings: Settings) -> CertificateFiles | SelfSigned:

@@ -134,6 +134,12 @@ def _connections(server: Server, security: Security) -> Iterator[Metric]:
         "When the serving certificate expires.",
         security.tls.expires,
     )
+    in_force = GaugeMetricFamily(
+        "gma_security_file_ok", "0 while its newest content is refused.", labels=["file"]
+    )
+    for name, problem in security.problems.items():
+        in_force.add_metric([name], float(not problem()))
+    yield in_force
     if security.reviews is not None:
         reviews = CounterMetricFamily(
             "gma_reviews",
