@@ -28,9 +28,11 @@ test: $(READY) ## unit, property, contract and real-Prometheus tests (ARGS="-k n
 	$(BIN)/python -m pytest tests --ignore=tests/e2e $(ARGS)
 
 e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS="-k name")
+	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
 
 bench: $(READY) ## every benchmark; the table goes to load/results (ARGS="parse memory")
+	$(BIN)/python -m tests.e2e.programs peer
 	$(BIN)/python -m load $(ARGS)
 
 lint: $(READY) ## ruff, mypy, import-linter

@@ -142,14 +142,44 @@ def _install(program: Packaged) -> Path:
             f"{program.name} is not in PATH: run `{mend}` (or its like) as root"
         )
     print(f"installing {program.package}", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        ["apt-get", "install", "--yes", "--no-install-recommends", program.package],
+    install = ["install", "--yes", "--no-install-recommends", program.package]
+    done = _apt(*install)
+    if done.returncode != 0:  # a fresh machine has no package lists
+        _apt("update")
+        done = _apt(*install)
+    found = shutil.which(program.name)
+    if found is None:
+        raise ProgramMissingError(f"`{mend}` brought no {program.name}:\n{done.stderr[-2000:]}")
+    return Path(found)
+
+
+def _apt(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["apt-get", *arguments],
         env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
         capture_output=True,
         text=True,
         check=False,
     )
-    found = shutil.which(program.name)
-    if found is None:
-        raise ProgramMissingError(f"`{mend}` brought no {program.name}:\n{done.stderr[-2000:]}")
-    return Path(found)
+
+
+END_TO_END = (ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBECTL, PROMETHEUS)
+"""What the tests of this folder need."""
+PEER = (PROMETHEUS_ADAPTER,)
+"""What the benchmarks need beyond that."""
+
+
+def main(arguments: list[str]) -> int:
+    """Bring every program here; ``peer`` adds the benchmarks'. Says what it does."""
+    wanted = (*END_TO_END, *PEER) if "peer" in arguments else END_TO_END
+    try:
+        for program in wanted:
+            print(f"{program.name}: {find(program)}", file=sys.stderr, flush=True)
+    except ProgramMissingError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
