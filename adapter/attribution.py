@@ -26,6 +26,7 @@ STALE: Final = "stale"
 CONFLICT: Final = "conflict"
 TOO_FEW: Final = "too_few_devices"
 NOT_SELECTED: Final = "not_selected"
+PREDECESSOR: Final = "predecessors_row"
 
 _NEARNESS: Final = {STALE: 3, NO_VALUE: 2, CONFLICT: 1}
 """Of several reasons, the one that the least was missing for."""
@@ -88,7 +89,7 @@ def pod_outcome(
     for track in tracks:
         reason = _refused(track, pod, rivals or {})
         if reason is None:
-            kept.append(track)
+            kept.append(track.after(pod.born))
         else:
             left.append(LeftOut(track.device.id, reason, track.origin))
     if not kept:
@@ -153,6 +154,8 @@ def _refused(track: Track, pod: Pod, rivals: Mapping[str, float]) -> str | None:
         return NO_ROWS
     if rivals.get(track.device.id, float("-inf")) > track.received:
         return CONFLICT
+    if track.received <= pod.born:
+        return PREDECESSOR
     return refusal(track.claim, pod, track.node)
 
 

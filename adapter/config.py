@@ -74,7 +74,7 @@ def _read(file: Path) -> dict[str, Any]:
     except OSError as error:
         mend = "mend the path given with --config or GMA_CONFIG"
         raise ConfigError([f"{file}: cannot be read ({error.strerror}); {mend}"]) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         text = re.sub(r"\s+", " ", str(error))
         raise ConfigError([f"{file}: is not YAML: {text}"]) from None
     if content is None:
@@ -179,7 +179,11 @@ def _explain(
         origin = next((name for content, name in origins if _holds(content, path)), "settings")
         message = problem["msg"].removeprefix("Value error, ")
         given = problem["input"]
-        secret = _SECRET.intersection(map(str, path)) or isinstance(given, Mapping | BaseModel)
+        secret = (
+            _SECRET.intersection(map(str, path))
+            or isinstance(given, Mapping | BaseModel)
+            or (isinstance(given, str) and "@" in given)  # user:password@host
+        )
         shown = "" if secret else f" (got {given!r})"
         key = ".".join(str(part) for part in path) or "the file"
         yield f"{origin}: {key}: {message}{shown}"

@@ -97,6 +97,30 @@ def holders(drafts: Mapping[TrackKey, Draft]) -> Holders:
     return held
 
 
+def current(drafts: Mapping[TrackKey, Draft]) -> dict[TrackKey, Draft]:
+    """Drafts without the pods whose device another pod has had since.
+
+    A range of stored samples holds both the pod that had a device and the one that has it
+    now; that does not make them share it. Pods of one page, and pods that take turns within
+    the range, all stay.
+    """
+    taken: dict[str, float] = {}
+    contested = {device for device, pods in holders(drafts).items() if len(pods) > 1}
+    if not contested:
+        return dict(drafts)
+    for key, draft in drafts.items():
+        if key.device in contested and key.pod is not None and draft.frames:
+            first = min(draft.frames)
+            taken[key.device] = max(first, taken.get(key.device, first))
+    return {
+        key: draft
+        for key, draft in drafts.items()
+        if key.pod is None
+        or key.device not in contested
+        or max(draft.frames, default=float("inf")) >= taken.get(key.device, float("-inf"))
+    }
+
+
 def per_process(drafts: Mapping[TrackKey, Draft], rejects: Rejects) -> frozenset[str]:
     """Devices whose pods' rows are accounted per process: the device has a row of its own.
 

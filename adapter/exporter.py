@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from adapter.claim import Claim
@@ -56,6 +56,11 @@ class Track:
         """The field's mean over the window, or its newest value."""
         return self.history.sample(field, kind, self.window)
 
+    def after(self, time: float) -> Track:
+        """This track without what was measured up to ``time``."""
+        samples = self.history.after(time)
+        return self if samples is self.history else replace(self, history=samples)
+
     def reports(self, field: str) -> bool:
         """The exporter writes rows of this field."""
         return field in self.reported
@@ -80,6 +85,14 @@ class Identity(NamedTuple):
     host: str
     replica: bool
     """The row carries a ``vgpu`` label."""
+
+    @property
+    def key(self) -> TrackKey:
+        """The track that such a row belongs to."""
+        at = self.device.id if self.device else ""
+        if self.claim is None:
+            return TrackKey(at, None, "", "")
+        return TrackKey(at, self.claim.pod, self.claim.container, self.claim.uid)
 
 
 @dataclass(frozen=True, slots=True)

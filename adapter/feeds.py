@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from adapter.catalog import Catalog
 from adapter.cluster.manifest import PodDecoder
@@ -15,8 +15,11 @@ from adapter.sources.prometheus import PrometheusOptions, PrometheusSource
 from adapter.sources.scrape import ScrapeOptions, ScrapeSource
 from adapter.sources.target import Target
 from adapter.store import Store
-from adapter.telemetryoptions import TelemetryOptions
+from adapter.telemetryoptions import NODE_TRACKS, TelemetryOptions
 from apiservice.selector import parse
+
+STORED_TRACKS: Final = 1 << 16
+"""Where stored series do not say which exporter they are of, a fleet counts as one."""
 
 Loop = Callable[[], Awaitable[None]]
 """Runs until cancelled."""
@@ -31,10 +34,15 @@ class Source(Protocol):
     def problem(self, now: float) -> str | None:
         """Why there is no fresh data although there should be; None when all is well."""
 
+    @property
+    def settled(self) -> bool:
+        """Every exporter known now has been asked once, with or without success: what is
+        still absent is so for a reason of its own."""
+
 
 def cluster_loops(settings: ClusterSettings, client: Any, objects: Objects) -> Sequence[Loop]:
     """What keeps the collections in step: a file's reader, or a watch for each."""
-    decoder = PodDecoder()
+    decoder = PodDecoder(settings.gpu_resources)
     if settings.pods_file is not None:
         file = PodsFile(
             settings.pods_file,
@@ -130,4 +138,6 @@ def telemetry_options(settings: Settings) -> TelemetryOptions:
         ),
         age_limit=values.age_limit,
         unready=values.include_unready,
+        ratio_scale=values.ratio_scale,
+        max_tracks=STORED_TRACKS if prometheus else NODE_TRACKS,
     )

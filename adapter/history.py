@@ -90,6 +90,13 @@ class History:
             row -= 1
         return Sample(total / count, time, spelling.name, spelling.field.name)
 
+    def after(self, time: float) -> History:
+        """The samples that are newer than ``time``."""
+        cut = bisect_right(self.times, time)
+        if not cut:
+            return self
+        return History(self.layout, self.times[cut:], self.values[cut * self.layout.width :])
+
     def latest(self) -> dict[str, float]:
         """Field -> its value in the newest row, where that has one."""
         row = len(self.times) - 1

@@ -7,13 +7,14 @@ exporter. Its cost is proportional to the batch, whatever else the store holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from adapter.batch import Batch, Row
 from adapter.catalog import Catalog
 from adapter.claim import claim, target
 from adapter.cluster.pod import PodRef
 from adapter.device import device, host
-from adapter.draft import Draft, Holders, folded, holders, per_process
+from adapter.draft import Draft, Holders, current, folded, holders, per_process
 from adapter.exporter import Exporter, Identity, Track, TrackKey
 from adapter.history import history
 from adapter.metric import Mig, Spelling
@@ -26,6 +27,7 @@ FUTURE = "future_timestamp"
 STALE = "stale_sample"
 DUPLICATE = "duplicate_series"
 INVALID_ON_MIG = "invalid_on_mig"
+TOO_MANY = "too_many_devices"
 
 
 def absorb(
@@ -85,7 +87,7 @@ class _Reading:
             else:
                 draft = drafts[address] = self._draft(labels)
             if draft is None:
-                self._rejects.count(NO_DEVICE)
+                self._rejects.count(TOO_MANY if self._full else NO_DEVICE)
                 continue
             if draft.mig:
                 if spelling.field.mig is Mig.INVALID:
@@ -126,7 +128,7 @@ class _Reading:
     def exporter(self) -> Exporter:
         """The state after the batch."""
         self._learn_target()
-        self._by_key = folded(self._by_key)
+        self._by_key = current(folded(self._by_key))
         batch, before, oldest = self._batch, self._before, self._options.oldest
         reported = {
             name: time
@@ -150,12 +152,18 @@ class _Reading:
             identities=self._identities,
         )
 
+    @property
+    def _full(self) -> bool:
+        return len(self._by_key) >= self._options.max_tracks
+
     def _draft(self, labels: Mapping[str, str]) -> Draft | None:
+        if self._full:
+            return None
         identity = self._identity(labels)
         self._identities[id(labels)] = identity
         if identity.device is None:
             return None
-        key = _key(identity)
+        key = identity.key
         draft = self._by_key.get(key)
         if draft is None:
             draft = self._by_key[key] = Draft(identity)
@@ -208,6 +216,9 @@ class _Reading:
             samples = earlier.history.extended(draft.frames, window, oldest)
         else:
             samples = earlier.history if earlier else history(draft.frames, window, oldest)
+        if samples.newest > self._batch.received:
+            # The clock was set back: what came before would pass for new until it catches up.
+            samples = history(draft.frames, window, oldest)
         at, claimed = draft.identity.device, draft.identity.claim
         assert at is not None  # noqa: S101 - a draft without a device is never made
         if claimed is not None and claimed.pod == self._exporter_pod:
@@ -230,18 +241,13 @@ class _Reading:
         """Earlier tracks that the batch lacks and does not contradict."""
         if self._before is None:
             return {}
-        too_old = self._batch.received - self._options.oldest - self._options.window
-        return {
-            key: track
+        now = self._batch.received
+        too_old = now - self._options.oldest - self._options.window
+        standing = (
+            (key, track)
             for key, track in self._before.tracks.items()
             if key not in fresh
-            and track.received > too_old
+            and too_old < track.received <= now
             and (key.pod is None or key.pod in held.get(key.device, {key.pod}))
-        }
-
-
-def _key(identity: Identity) -> TrackKey:
-    at = identity.device.id if identity.device else ""
-    if identity.claim is None:
-        return TrackKey(at, None, "", "")
-    return TrackKey(at, identity.claim.pod, identity.claim.container, identity.claim.uid)
+        )
+        return dict(islice(standing, self._options.max_tracks - len(fresh)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -53,6 +54,9 @@ class GpuMetricsProvider:
         self._known = known
         self._objects = objects
         self._resources = tuple(_resources(catalog))
+        self.absent: Counter[str] = Counter()
+        """Pods that a query selected and no value could be given for, by reason; counted when
+        an answer is prepared, not each time it is repeated."""
         self._served: dict[tuple[PodRef | ObjectReference, str], _Served] = {}
 
     @property
@@ -94,6 +98,8 @@ class GpuMetricsProvider:
             reading = snapshot.pod(pod, metric.name, query.metric_selector, now)
             if isinstance(reading, Reading):
                 yield self._serve(pod.ref, metric.name, reading)
+            else:
+                self.absent[reading.reason] += 1
 
     def _nodes(
         self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
@@ -117,6 +123,7 @@ class GpuMetricsProvider:
                 for pod in pods
                 if pod.holds_gpu
             ]
+            self.absent.update(r.reason for r in found if isinstance(r, Absence))
             readings = [reading for reading in found if isinstance(reading, Reading)]
             whole = sum(1 for reading in found if _expected(reading, query))
             if readings and _enough(metric.over_pods, len(readings), whole):

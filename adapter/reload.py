@@ -10,7 +10,7 @@ import structlog
 from adapter import logs
 from adapter.config import ConfigError
 from adapter.settings import Settings
-from apiservice.filestamp import stamp
+from apiservice.filestamp import Stamp, stamp
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +33,8 @@ class ConfigWatch:
         self._use = use
         self._started = settings
         self._settings = settings
-        self._stamp = stamp(self._files)
+        self._stamp: Stamp | None = None
+        """None at first: the file may have changed since the settings were loaded."""
         self.problem = ""
         """Why the file as it is now is not in force; empty when it is."""
         self.reloads = 0
@@ -42,11 +43,13 @@ class ConfigWatch:
     def check(self) -> None:
         """Take up a change, if there is one; called every few seconds."""
         seen = stamp(self._files)
-        if seen == self._stamp:
+        if not self._files or seen == self._stamp:
             return
-        self._stamp = seen
+        first, self._stamp = self._stamp is None, seen
         try:
             settings = self._load()
+            if first and settings == self._settings:
+                return
             self._use(settings)
         except ConfigError as error:
             self.problem = "; ".join(error.problems)

@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from adapter.objects import Objects
+from adapter.provider import GpuMetricsProvider
 from adapter.reload import ConfigWatch
 from adapter.security import Security
 from adapter.sources.prometheus import PrometheusSource
@@ -28,6 +29,7 @@ class Parts:
     """Everything that has something to tell."""
 
     telemetry: Telemetry
+    provider: GpuMetricsProvider
     objects: Objects
     server: Server
     security: Security
@@ -54,6 +56,12 @@ class _Adapter(Collector):
     def collect(self) -> Iterator[Metric]:
         now = self._clock()
         yield from _values(self._parts.telemetry, now)
+        yield _counter(
+            "gma_absent",
+            "Pods left out of an answer when it was prepared.",
+            "reason",
+            self._parts.provider.absent,
+        )
         yield from _source(self._parts.telemetry, now)
         yield from _cluster(self._parts.objects, now)
         yield from _connections(self._parts.server, self._parts.security)

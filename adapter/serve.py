@@ -94,7 +94,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         )
         server = Server(app, _serving(settings), security.tls.context)
         watch = ConfigWatch(file, settings, reload, telemetry.use)
-        register(registry, Parts(telemetry, objects, server, security, watch))
+        register(registry, Parts(telemetry, provider, objects, server, security, watch))
         try:
             await server.start()
         except ListenError as error:

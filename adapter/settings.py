@@ -23,6 +23,10 @@ from pydantic import (
     model_validator,
 )
 
+from adapter.cluster.manifest import GPU_RESOURCES
+from adapter.validity import RatioScale
+from apiservice.selector import SelectorError, parse
+
 
 def _duration(value: object) -> object:
     """Seconds of a Go-style duration; numbers pass through."""
@@ -38,16 +42,33 @@ def _duration(value: object) -> object:
         raise ValueError(f"{value!r} is no duration; write seconds or e.g. 5s, 1m30s") from error
 
 
-def _file(path: Path) -> Path:
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file that can be read; mend the path or mount the file")
-    return path
+def _selector(text: str) -> str:
+    try:
+        parse(text)
+    except SelectorError as error:
+        raise ValueError(f"is no label selector: {error}; write e.g. app=exporter") from None
+    return text
+
+
+def _plain(url: HttpUrl) -> HttpUrl:
+    """URLs are told in logs and by readiness: nothing secret may be in one."""
+    if url.username is not None or url.password is not None:
+        raise ValueError("must hold no user or password; give them in settings of their own")
+    return url
+
+
+def _bare(url: HttpUrl) -> HttpUrl:
+    if url.query is not None or url.fragment is not None:
+        raise ValueError("must end with the path prefix: leave out what follows ? or #")
+    return _plain(url)
 
 
 Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, allow_inf_nan=False)]
 Interval = Annotated[float, BeforeValidator(_duration), Field(gt=0, le=86400, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
-ReadableFile = Annotated[Path, AfterValidator(_file)]
+LabelSelector = Annotated[str, AfterValidator(_selector)]
+PageUrl = Annotated[HttpUrl, AfterValidator(_plain)]
+BaseUrl = Annotated[HttpUrl, AfterValidator(_bare)]
 
 
 class _Section(BaseModel):
@@ -122,8 +143,6 @@ class AuthorizationSettings(_Section):
     """Groups allowed everything without asking."""
     cache: Seconds = 10
     """Seconds a verdict is kept, allowed or denied."""
-    timeout: Interval = 10
-    """Seconds to wait for a verdict; then the request fails with 500, never passes."""
 
 
 class ClusterSettings(_Section):
@@ -139,6 +158,9 @@ class ClusterSettings(_Section):
     """Watch Services, so that an Object metric may name one."""
     nodes: bool = True
     """Watch Nodes, so that node metrics can be selected by label."""
+    gpu_resources: tuple[str, ...] = GPU_RESOURCES
+    """Extended resources, as shell patterns, whose holders hold a GPU: rows of any other pod
+    are left out. Pods with DRA claims always hold one."""
     stale_after: Interval = 300
     """Seconds without word from the API server after which readiness fails."""
 
@@ -148,7 +170,7 @@ class ExporterRule(_Section):
 
     name: str
     """What the rule is called in logs and metrics."""
-    selector: str
+    selector: LabelSelector
     """Label selector over pods."""
     port: int | str
     """Container port, by number or name."""
@@ -163,7 +185,7 @@ class ExporterRule(_Section):
 class StaticTarget(_Section):
     """An exporter at a fixed address."""
 
-    url: HttpUrl
+    url: PageUrl
     """The page's URL."""
     node: str | None = None
     """The node whose GPUs it reports, if known."""
@@ -197,7 +219,7 @@ class ScrapeSettings(_Section):
 class PrometheusSettings(_Section):
     """Any engine that answers Prometheus' query API."""
 
-    url: HttpUrl | None = None
+    url: BaseUrl | None = None
     """Base URL, with the path prefix if there is one (``https://mimir/prometheus``)."""
     interval: Interval = 15
     """Seconds between two rounds of queries."""
@@ -208,7 +230,9 @@ class PrometheusSettings(_Section):
     scrape_interval: Interval = 15
     """Seconds between Prometheus' own scrapes of the exporters; part of the age limit."""
     query: dict[str, str] = Field(default_factory=dict)
-    """Metric group -> PromQL used in place of the query made from the catalogue."""
+    """Metric group (``utilization``, ``profiling``, ``memory`` or ``board``; another name adds
+    a query) -> PromQL used in place of the query made from the catalogue. Its series keep the
+    exporter's names; ``[1m]`` at its end keeps the times at which they were scraped."""
     matchers: str = ""
     """Label matchers added to every selector, such as ``cluster="a"``."""
     username: str | None = None
@@ -270,6 +294,9 @@ class ValueSettings(_Section):
     scrape interval."""
     include_unready: bool = False
     """Serve pods that are not Ready too, such as one still loading its model."""
+    ratio_scale: RatioScale = RatioScale.AUTO
+    """What exporters mean by ``DCGM_FI_DEV_*_UTIL_RATIO``: ``ratio`` is 0-1 (DCGM 4.7),
+    ``percent`` 0-100 (DCGM 4.6), ``auto`` is told from each exporter's numbers."""
 
 
 class LogSettings(_Section):

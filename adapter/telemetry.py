@@ -49,6 +49,8 @@ class Telemetry:
         self._objects = objects
         self._current: Pipeline | None = None
         self._next: Pipeline | None = None
+        self._latest: Settings | None = None
+        """The settings last taken, whether or not their pipeline is in use yet."""
         self._given = asyncio.Event()
         self._versions_before = 0
         self._filled = False
@@ -73,17 +75,19 @@ class Telemetry:
     def use(self, settings: Settings) -> None:
         """Take values as these settings say, from as soon as they are there.
 
+        Settings that come while earlier ones are still filling their store take their place.
+
         Raises:
             ConfigError: a file that the source needs cannot be used; nothing changes.
         """
-        old = self._next or self._current
-        if old is not None and _same(old.settings, settings):
+        if self._latest is not None and _same(self._latest, settings):
             return
         store = Store(self.catalog, telemetry_options(settings), self._objects.pod_index)
         try:
             source = build_source(settings, self.catalog, store, self._objects)
         except CredentialError as error:
             raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
+        self._latest = settings
         self._next = Pipeline(settings, store, source)
         if self._current is None:
             self._current = self._next
@@ -101,7 +105,10 @@ class Telemetry:
                     continue
                 started = group.create_task(pipeline.source.run())
                 if running is not None:
-                    await self._fill(pipeline)
+                    if not await self._fill(pipeline):
+                        started.cancel()
+                        log.info("source given up for newer settings")
+                        continue
                     self._exchange(pipeline)
                     running.cancel()
                 running = started
@@ -110,19 +117,30 @@ class Telemetry:
         """Why no data is here yet. Once there was some this stays None; see :mod:`.serve`."""
         if self._filled:
             return None
-        problem = self.current.source.problem(now)
+        if not self._objects.pod_index.synced:
+            return "the pods have not been listed yet"
+        source = self.current.source
+        problem = source.problem(now)
+        if problem is None and not source.settled:
+            problem = "not every exporter has been asked once yet"
         if problem is None or now - started > self.current.patience:
             self._filled = True
             return None
         return problem
 
-    async def _fill(self, pipeline: Pipeline) -> None:
+    async def _fill(self, pipeline: Pipeline) -> bool:
+        """Wait for the new store's data; False if newer settings came meanwhile."""
         started = time.time()
         while (now := time.time()) - started < pipeline.patience:
-            if pipeline.store.snapshot.version and pipeline.source.problem(now) is None:
-                return
+            if self._next is not None:
+                return False
+            source = pipeline.source
+            filled = pipeline.store.version or not self.current.store.version
+            if filled and source.settled and source.problem(now) is None:
+                return True
             await asyncio.sleep(_LOOK)
         log.warning("new source has no data, used nevertheless", after=pipeline.patience)
+        return True
 
     def _exchange(self, pipeline: Pipeline) -> None:
         self._versions_before = self.version + 1

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from adapter.validity import RatioScale
+
+NODE_TRACKS: Final = 4096
+"""Far more than a node has: 16 GPUs with 48 replicas each are 768."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,9 @@ class TelemetryOptions:
     """What ``…_RATIO`` rows mean, where the exporter leaves it in doubt."""
     at_least: float = 0.5
     """The share of a pod's devices that must have a valid reading."""
+
+    max_tracks: int = NODE_TRACKS
+    """Devices of one exporter, each once per container. More are left out."""
 
     @property
     def oldest(self) -> float:

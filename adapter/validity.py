@@ -7,7 +7,7 @@ sections 2 and 4).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum, StrEnum
+from enum import StrEnum
 from math import isfinite
 from typing import Final
 
@@ -30,7 +30,7 @@ class Invalid(StrEnum):
     AMBIGUOUS_SCALE = "ambiguous_scale"
 
 
-class RatioScale(Enum):
+class RatioScale(StrEnum):
     """What an exporter means by a row whose name ends in ``_RATIO``."""
 
     AUTO = "auto"
@@ -79,4 +79,4 @@ def percent_of(value: float, scale: RatioScale) -> float | Invalid:
         return value if scale is not RatioScale.RATIO else Invalid.OUT_OF_RANGE
     if value == 1 and scale is RatioScale.AUTO:
         return Invalid.AMBIGUOUS_SCALE
-    return value if value == 1 and scale is RatioScale.PERCENT else value * 100
+    return value if scale is RatioScale.PERCENT else value * 100

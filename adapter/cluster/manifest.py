@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from fnmatch import translate
 from typing import Any, TypeVar
 
@@ -53,7 +54,8 @@ class MetaManifest(msgspec.Struct):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     ownerReferences: list[OwnerManifest] | None = None  # noqa: N815
-    deletionTimestamp: Any = None  # noqa: N815 - a text; YAML makes a datetime of it
+    creationTimestamp: Any = None  # noqa: N815 - a text; YAML makes a datetime of it
+    deletionTimestamp: Any = None  # noqa: N815
 
 
 class _Resources(msgspec.Struct):
@@ -151,6 +153,7 @@ class PodDecoder:
             gpus=self._mapping(self._gpus(spec)),
             claims=bool(spec.resourceClaims),
             ports=self._once(tuple(self._ports(running))),
+            born=_seconds(meta.creationTimestamp),
         )
 
     def _kept(self, annotations: Mapping[str, str]) -> dict[str, str]:
@@ -227,6 +230,15 @@ class PodDecoder:
             self._shared.clear()
         known: V = self._shared.setdefault(key, value)
         return known
+
+
+def _seconds(stamp: object) -> float:
+    """A timestamp in epoch seconds; 0 for one that is missing or none."""
+    try:
+        read = stamp if isinstance(stamp, datetime) else datetime.fromisoformat(str(stamp))
+    except ValueError:
+        return 0.0
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:

@@ -55,6 +55,9 @@ class Pod:
     claims: bool
     """The pod has DRA resource claims: it may hold a GPU without any limit."""
     ports: tuple[ContainerPort, ...]
+    born: float = 0.0
+    """Epoch seconds of its creation; 0 where that is not said. What was measured before is
+    about a predecessor of the same name."""
 
     @property
     def holds_gpu(self) -> bool:

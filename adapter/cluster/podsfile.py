@@ -55,14 +55,14 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> Objects:
             kind says.
     """
     try:
-        documents = _documents(data)
-    except (yaml.YAMLError, ValueError) as error:
+        manifests = list(_flat(_documents(data)))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise PodsFileError(f"{name} is neither YAML nor JSON: {_one_line(error)}") from error
     found = Objects()
-    for number, manifest in enumerate(_flat(documents), 1):
+    for number, manifest in enumerate(manifests, 1):
         try:
             _add(found, manifest, decoder)
-        except (msgspec.ValidationError, ValueError) as error:
+        except (msgspec.ValidationError, ValueError, OverflowError) as error:
             what = _label(manifest, number)
             raise PodsFileError(f"{name}: {what}: {_one_line(error)}; mend that object") from error
     return found

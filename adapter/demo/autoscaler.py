@@ -25,11 +25,8 @@ class Sync:
     decision: Decision
     why: str
     """The decision in words."""
-    missing: int
-    """Running pods without a value."""
-    age: float | None
-    """Real seconds since the least recent measurement that was read."""
     queue: int
+    """Requests of the service that waited."""
 
     @property
     def value(self) -> float | None:
@@ -72,30 +69,26 @@ class Autoscaler:
         """The last sync."""
         return self.syncs[-1] if self.syncs else None
 
-    async def sync(self, world: World, client: MetricsReader, wall: float) -> Sync:
-        """Read, decide, scale. ``wall`` is the time in epoch seconds."""
-        answer = await client.pods(self.spec.namespace, self.metric, f"app={self.service}")
-        sync, self._state = self._decide(world, answer, wall)
+    async def sync(self, world: World, client: MetricsReader) -> Sync:
+        """Read, decide, scale."""
+        values = await client.pods(self.spec.namespace, self.metric, f"app={self.service}")
+        sync = self._decide(world, values)
         self.syncs.append(sync)
         if sync.decision.rescale:
             world.scale(self.service, sync.decision.desired)
         return sync
 
-    def _decide(self, world: World, answer: Answer, wall: float) -> tuple[Sync, State]:
+    def _decide(self, world: World, values: Answer) -> Sync:
         pods = [pod_state(pod) for pod in world.fleet.pods.values() if pod.service == self.service]
-        values = answer.values
         seen = Observation(world.wanted(self.service), pods, (values,))
-        decision, state = decide(self.spec, self._state, seen, world.now)
+        decision, self._state = decide(self.spec, self._state, seen, world.now)
         known = {} if isinstance(values, Missing) else values
         missing = sum(
             pod.phase == "Running" and not pod.deleting and pod.name not in known for pod in pods
         )
-        sync = Sync(
+        return Sync(
             at=world.now,
             decision=decision,
             why=explain(self.spec, decision, missing),
-            missing=missing,
-            age=None if answer.oldest is None else max(0.0, wall - answer.oldest),
             queue=world.queue(self.service),
         )
-        return sync, state

@@ -7,22 +7,18 @@ and ``X-Remote-*`` headers.
 
 from __future__ import annotations
 
-import datetime
-import math
 import ssl
 import time
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
 import httpx
 import msgspec
-from kubernetes.utils.quantity import parse_quantity
 
 from adapter.demo.certificates import FrontProxy
-from adapter.hpa import Missing
+from adapter.hpa import Missing, quantity
 
 USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
@@ -30,14 +26,8 @@ ACCEPT = "application/vnd.kubernetes.protobuf, */*"
 _VERSION = "/apis/custom.metrics.k8s.io/v1beta2"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one request brought."""
-
-    values: dict[str, int] | Missing
-    """Pod -> value in thousandths, or why there is none."""
-    oldest: float | None = None
-    """Epoch seconds of the least recent measurement in the answer."""
+Answer = dict[str, int] | Missing
+"""What one request brought: pod -> value in thousandths, or why there is none."""
 
 
 class MetricsReader(Protocol):
@@ -92,12 +82,12 @@ class MetricsClient:
         try:
             answer = await self._client().get(url, headers=_headers())
         except httpx.HTTPError as error:
-            return Answer(Missing(str(error) or type(error).__name__))
+            return Missing(str(error) or type(error).__name__)
         finally:
             self.tally.seconds.append(time.perf_counter() - start)
-        result = decode(answer.status_code, answer.content)
-        self.tally.answered += not isinstance(result.values, Missing) and bool(result.values)
-        return result
+        values = decode(answer.status_code, answer.content)
+        self.tally.answered += not isinstance(values, Missing) and bool(values)
+        return values
 
     async def close(self) -> None:
         """Close the connections."""
@@ -125,7 +115,6 @@ class _Object(msgspec.Struct):
 
 class _Item(msgspec.Struct, rename="camel"):
     described_object: _Object
-    timestamp: datetime.datetime
     value: str
 
 
@@ -143,15 +132,11 @@ def decode(status: int, body: bytes) -> Answer:
     try:
         if status != httpx.codes.OK:
             problem = msgspec.json.decode(body, type=_Status)
-            return Answer(Missing(problem.message or f"HTTP {status}"))
+            return Missing(problem.message or f"HTTP {status}")
         items = msgspec.json.decode(body, type=_List).items
-        values = {item.described_object.name: _milli(item.value) for item in items}
+        return {
+            item.described_object.name: quantity.to_milli(quantity.parse(item.value))
+            for item in items
+        }
     except (msgspec.DecodeError, ValueError) as error:
-        return Answer(Missing(f"HTTP {status}, and the body is no metric list: {error}"))
-    oldest = min((item.timestamp.timestamp() for item in items), default=None)
-    return Answer(values, oldest)
-
-
-def _milli(quantity: str) -> int:
-    """``Quantity.MilliValue``: thousandths, rounded up."""
-    return math.ceil(Decimal(parse_quantity(quantity)) * 1000)  # type: ignore[no-untyped-call]
+        return Missing(f"HTTP {status}, and the body is no metric list: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ class DemoOptions:
     """What runs the adapter's command line."""
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0:
+        if not 0 < self.seconds < math.inf:
             raise ValueError(f"--seconds {self.seconds:g}: give a number above 0")
         if self.speed is not None and not 1 <= self.speed <= FASTEST:
             raise ValueError(f"--speed {self.speed:g}: give a number from 1 to {FASTEST:g}")

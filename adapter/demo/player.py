@@ -80,7 +80,7 @@ class Player:
     async def _sync(self, scaler: Autoscaler) -> None:
         before = scaler.latest
         world = self.show.world
-        sync = await scaler.sync(world, self.client, time.time())
+        sync = await scaler.sync(world, self.client)
         decision = sync.decision
         name = f"HPA {scaler.service}"
         if decision.rescale:

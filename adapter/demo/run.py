@@ -93,14 +93,15 @@ async def _prepare(
     client = MetricsClient(base, proxy, ca)
     autoscalers = [Autoscaler(manifest) for manifest in story.HPAS]
     url = base + metric_path(story.NAMESPACE, autoscalers[0].metric)
-    (folder / "curl.conf").write_text(curl_options(proxy, ca), encoding="utf-8")
+    curl_file = folder / "curl.conf"
+    curl_file.write_text(curl_options(url, proxy, ca), encoding="utf-8")
     show = Show(
         world=world,
         autoscalers=autoscalers,
         exporters=exporters,
         tally=client.tally,
         curl=curl_command(url, proxy, ca),
-        curl_short=f"curl -K {folder}/curl.conf {url}",
+        curl_short=f"curl -K {curl_file}",
         speed=speed,
         length=speed * options.seconds,
         seed=options.seed,

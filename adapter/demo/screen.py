@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 from adapter.demo.plain import STATUS_PERIOD, event_line, status_line
+from adapter.demo.server import AGE_LIMIT, SCRAPE, WINDOW
 from adapter.demo.show import Show
 from adapter.demo.summary import summary
 from adapter.demo.view import View
@@ -110,13 +111,12 @@ def write_line(console: Console, text: str) -> None:
 
 def write_opening(show: Show, console: Console, folder: object) -> None:
     """Say what is real, what is not, how time runs and how to look at the API."""
-    speed = f"{show.speed:g}"
-    intervals = "scrape every 5 s, window 30 s, age limit 65 s"
     for line in (
         "gpu-metrics-adapter demo",
-        "simulated: GPU nodes, pods, load. Real: exporters' HTTP, serve, TLS, the HPA's algorithm.",
-        f"{speed} simulated seconds pass in a real one; serve's intervals are divided by as much",
-        f"({intervals}). Its configuration, certificates and log: {folder}",
+        "Simulated: GPU nodes, pods, load. Real: exporters' HTTP, serve, TLS, the HPA's algorithm.",
+        f"Time runs {show.speed:.3g} times as fast, for serve too. In simulated seconds it scrapes",
+        f"every {SCRAPE:g}, averages over {WINDOW:g} and drops values older than {AGE_LIMIT:g}.",
+        f"Its configuration, certificates and log are in {folder} until the end.",
         "Look at the API while this runs:",
         show.curl,
         "",
@@ -127,5 +127,3 @@ def write_opening(show: Show, console: Console, folder: object) -> None:
 def write_closing(show: Show, console: Console) -> None:
     """Print the summary."""
     console.print(summary(show), highlight=False)
-    write_line(console, "\nWhile the demo runs, this looks at the API:")
-    write_line(console, show.curl)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ COLLECT = 30.0
 SCRAPE = 5.0
 AGE_LIMIT = 2 * COLLECT + SCRAPE
 _GRACE = 10.0
+_PR_SET_PDEATHSIG = 1
 _TAIL = 15
 
 
@@ -103,13 +106,11 @@ class Serve:
         self._command = command
         self._process: asyncio.subprocess.Process | None = None
 
-    @property
-    def pid(self) -> int | None:
-        """The process' id once it has been started."""
-        return self._process.pid if self._process else None
-
     async def start(self) -> None:
-        """Start the process; it leads a session of its own, so Ctrl-C does not reach it."""
+        """Start the process; it leads a session of its own, so Ctrl-C does not reach it.
+
+        On Linux it ends with us even where we are killed and cannot end it.
+        """
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -121,6 +122,7 @@ class Serve:
                 stderr=log,
                 env=_environment(),
                 start_new_session=True,
+                preexec_fn=_end_with_parent(),
             )
 
     async def ended(self) -> None:
@@ -155,6 +157,21 @@ class Serve:
         except OSError:
             lines = []
         return "\n".join(f"    {line}" for line in lines[-_TAIL:]) or "    (nothing was written)"
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """What a child runs first so that the kernel ends it when its parent is gone: prctl(2)."""
+    if sys.platform != "linux":
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            # It went before the kernel was asked.
+            os._exit(1)
+
+    return ask
 
 
 def _environment() -> dict[str, str]:

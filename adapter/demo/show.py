@@ -35,7 +35,7 @@ class Show:
     curl: str
     """The command with which to look at the API."""
     curl_short: str
-    """The same, with its options in a file."""
+    """The same, with everything in a file: a line that fits any terminal."""
     speed: float
     """Simulated seconds in a real one."""
     length: float
@@ -63,8 +63,8 @@ def curl_command(url: str, proxy: FrontProxy, ca: Path) -> str:
     return " \\\n  ".join(lines)
 
 
-def curl_options(proxy: FrontProxy, ca: Path) -> str:
-    """The same options as a file for ``curl -K``."""
-    rows = {"cacert": ca, "cert": proxy.certificate, "key": proxy.key}
+def curl_options(url: str, proxy: FrontProxy, ca: Path) -> str:
+    """The same as a file for ``curl -K``."""
+    rows = {"url": url, "cacert": ca, "cert": proxy.certificate, "key": proxy.key}
     lines = [f'{name} = "{value}"' for name, value in rows.items()]
     return "\n".join([*lines, f'header = "X-Remote-User: {USER}"', "silent", "show-error", ""])

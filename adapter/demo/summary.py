@@ -17,7 +17,13 @@ from adapter.demo.show import OutagePlayed, Show, clock
 def summary(show: Show) -> RenderableType:
     """The table and the sentences below it."""
     sentences = [_outage(show, outage) for outage in show.outages]
+    world = show.world
+    heading = (
+        f"{clock(world.now)} simulated (and {clock(-world.start)} before the first picture), "
+        f"{show.speed:.3g}x real time, seed {show.seed}"
+    )
     return Group(
+        Text(heading),
         _services(show),
         *(Text(sentence) for sentence in [*sentences, _reads(show)]),
     )
@@ -26,11 +32,7 @@ def summary(show: Show) -> RenderableType:
 def _services(show: Show) -> Table:
     world = show.world
     seconds = world.now - world.start
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        title=f"{clock(world.now)} simulated, {show.speed:g}x real time, seed {show.seed}",
-        title_justify="left",
-    )
+    table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
     for scaler in show.autoscalers:
         table.add_column(scaler.service, justify="right")
@@ -42,7 +44,7 @@ def _services(show: Show) -> Table:
         "longest queue": [str(world.totals(each.service).peak_queue) for each in show.autoscalers],
         "replicas, least to most": [_replicas(show, each) for each in show.autoscalers],
         "scaled out / in": [_moves(each) for each in show.autoscalers],
-        "GPU-minutes held": [
+        "device-minutes held": [
             f"{world.gpu_seconds[each.service] / 60:.0f}" for each in show.autoscalers
         ],
         "always at the most would be": [_always(show, each, seconds) for each in show.autoscalers],
@@ -88,10 +90,9 @@ def _outage(show: Show, outage: OutagePlayed) -> str:
         syncs = [sync for sync in scaler.syncs if outage.start <= sync.at < end]
         blind = [sync for sync in syncs if not sync.active]
         inward = sum(sync.decision.desired < sync.decision.current for sync in blind)
-        text += (
-            f": {scaler.service} had no value at {len(blind)} of {len(syncs)} syncs "
-            f"(ScalingActive=False) and was scaled in {inward} times on that"
-        )
+        text += f": {scaler.service} had no value at {len(blind)} of {len(syncs)} syncs"
+        if blind:
+            text += f" (ScalingActive=False) and was scaled in {inward} times on that"
     return f"{text}."
 
 

@@ -37,7 +37,7 @@ class View:
             parts += _wide(self._show, glyphs, width)
         else:
             parts += _narrow(self._show, glyphs, width, framed=height >= _FRAMED_ROWS)
-        curl = Text(self._show.curl_short, style="dim", overflow="fold")
+        curl = Text(f"the API: {self._show.curl_short}", style="dim", overflow="fold")
         natural = options.update(height=None)
         left = height - len(console.render_lines(Group(*parts), natural))
         rows = left - len(console.render_lines(curl, natural))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.hpa import Condition, Decision, HpaSpec
+from adapter.hpa import Condition, Controller, Decision, HpaSpec
 
 
 def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
@@ -20,11 +20,12 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
     proposal = next(iter(decision.proposals), None)
     if proposal is None or proposal.usage is None or proposal.replicas is None:
         return decision.reason or "nothing to decide"
-    value, target = _number(proposal.usage), _number(spec.metrics[0].target.milli)
-    asked = proposal.replicas
-    words = _compare(proposal.usage, spec.metrics[0].target.milli, value, target)
+    goal, asked = spec.metrics[0].target.milli, proposal.replicas
+    words = _compare(proposal.usage, goal)
     if missing:
         words += f" ({missing} without a value)"
+    elif proposal.usage != goal and _tolerated(spec, proposal.usage / goal):
+        words += " within the tolerance"
     if asked == decision.current == decision.desired:
         return f"{words}: stays at {asked}"
     words += f": asks for {asked}"
@@ -33,7 +34,14 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
     return words
 
 
-def _compare(usage: int, goal: int, value: str, target: str) -> str:
+def _tolerated(spec: HpaSpec, ratio: float) -> bool:
+    rules = spec.behavior and (spec.behavior.scale_up if ratio > 1 else spec.behavior.scale_down)
+    own = rules.tolerance if rules else None
+    return abs(ratio - 1) <= (Controller().tolerance if own is None else own)
+
+
+def _compare(usage: int, goal: int) -> str:
+    value, target = _number(usage), _number(goal)
     if usage > goal:
         return f"{value} is over the target of {target}"
     if usage < goal:

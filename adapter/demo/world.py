@@ -129,15 +129,10 @@ class World:
         """What the service has seen since the start."""
         return self._services[name].totals
 
-    def latency(self, name: str, share: float = 0.95) -> float | None:
-        """A quantile, in seconds, over the latest requests served; None before the first."""
+    def latency(self, name: str) -> float | None:
+        """Seconds within which 95 % of the latest requests were served; None before the first."""
         latencies = sorted(self._services[name].latencies)
-        return latencies[math.ceil(share * len(latencies)) - 1] if latencies else None
-
-    def utilisation(self, name: str) -> float | None:
-        """Mean busy share, 0 to 1, of the service's ready replicas; None without any."""
-        busy = [pod.device.busy for pod in self.fleet.of(name) if pod.device and _serves(pod)]
-        return sum(busy) / len(busy) if busy else None
+        return latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None
 
     def rate(self, name: str) -> float:
         """Requests per second that the story has arriving now, on average."""
@@ -196,10 +191,6 @@ def power(busy: float) -> float:
     Only the shape matters: an idle draw and a rise with utilisation, as real pages have.
     """
     return 70.0 + 560.0 * busy
-
-
-def _serves(pod: Pod) -> bool:
-    return pod.stage is Stage.READY
 
 
 def _keep(pod: Pod) -> tuple[int, float]:

@@ -37,8 +37,8 @@ class Decision:
     proposals: tuple[Proposal, ...]
     """One for each metric; empty where the metrics were not looked at."""
     error: str = ""
-    """The event FailedComputeMetricsReplicas: nothing could be decided, or some metrics
-    are invalid and the others decided."""
+    """Which metrics are invalid: nothing could be decided (ScalingActive is False, and this
+    is the event FailedComputeMetricsReplicas), or the others decided (no such event)."""
 
     @property
     def rescale(self) -> bool:

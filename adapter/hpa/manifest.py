@@ -6,14 +6,12 @@ as they matter to a decision; messages name the key and the mend.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from kubernetes.utils.quantity import parse_quantity
-
+from adapter.hpa import quantity
 from adapter.hpa.spec import (
     DEFAULT_SCALE_DOWN,
     DEFAULT_SCALE_UP,
@@ -122,7 +120,7 @@ def _target(metric: MetricKind, target: Mapping[str, Any], at: str) -> Target:
     chosen = value if kind is TargetKind.VALUE else average
     if chosen is None:
         raise ManifestError(f"{at}.{key} is missing: give a quantity above 0")
-    milli = math.ceil(_quantity(chosen, f"{at}.{key}") * 1000)
+    milli = quantity.to_milli(_quantity(chosen, f"{at}.{key}"))
     if milli <= 0:
         raise ManifestError(f"{at}.{key} is {chosen}: give a quantity above 0")
     return Target(kind, milli)
@@ -223,9 +221,6 @@ def _choice(kind: type[E], value: Any, at: str) -> E:
 
 def _quantity(value: Any, at: str) -> Decimal:
     try:
-        quantity = parse_quantity(value)  # type: ignore[no-untyped-call]
-    except (ValueError, TypeError, ArithmeticError):
+        return quantity.parse(value)
+    except ValueError:
         raise ManifestError(f"{at} is {value!r}: give a quantity such as 70, 500m or 2Gi") from None
-    if not isinstance(quantity, Decimal) or not quantity.is_finite():
-        raise ManifestError(f"{at} is {value!r}: give a finite quantity such as 70")
-    return quantity

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from adapter.hpa.conditions import selector_text
@@ -161,11 +162,10 @@ def _external_sum(metric: Metric, values: Values, namespace: str) -> int:
             f"unable to get external metric {namespace}/{metric.name}/{selector}: "
             f"{_why('external', values)}"
         )
-    total = min(sum(values), MAX_INT64)
-    if total < 0 and metric.target.kind is TargetKind.AVERAGE_VALUE:
-        # The controller takes a negative sum for an overflow, whatever it really is.
+    if metric.target.kind is TargetKind.AVERAGE_VALUE and min(accumulate(values)) < 0:
+        # The controller takes a sum that is negative on the way for an overflow.
         return MAX_INT64
-    return total
+    return min(sum(values), MAX_INT64)
 
 
 def _why(api: str, values: Values) -> str:

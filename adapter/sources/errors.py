@@ -24,7 +24,7 @@ class CredentialError(SourceError):
         super().__init__("credential", message)
 
 
-def describe(error: Exception) -> SourceError:
+def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cases
     """Any failure of a request as a SourceError."""
     match error:
         case SourceError():
@@ -33,7 +33,11 @@ def describe(error: Exception) -> SourceError:
             return SourceError("timeout", "no answer in time")
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
             return SourceError("tls", f"{error}; check the CA file and the name in the URL")
-        case aiohttp.ClientConnectorError() | aiohttp.ServerDisconnectedError():
+        case aiohttp.ClientConnectorError() as failed:
+            # Its own text shows the TLS context's address in memory.
+            said = failed.os_error.strerror or failed.os_error
+            return SourceError("connect", f"cannot connect to {failed.host}:{failed.port}: {said}")
+        case aiohttp.ServerDisconnectedError():
             return SourceError("connect", str(error))
         case aiohttp.ClientError() | OSError():
             return SourceError("protocol", f"{type(error).__name__}: {error}")

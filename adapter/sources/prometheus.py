@@ -95,6 +95,8 @@ class PrometheusSource:
         """Answers that came with warnings."""
         self.last_success = 0.0
         """Epoch seconds of the last good answer to any group; 0 before the first."""
+        self.settled = False
+        """A whole round has been handed over, with or without success."""
 
     def problem(self, now: float) -> str | None:
         """Why there is no fresh data; None when at least one group was answered lately."""
@@ -142,6 +144,7 @@ class PrometheusSource:
             self._sink.ingest(Batch(origin, None, some, now, rejects))
             rejects = {}
             await asyncio.sleep(0)  # a thousand exporters must not hold up the answers
+        self.settled = True
 
     async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> Answer:
         loop = asyncio.get_running_loop()

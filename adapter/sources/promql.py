@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -129,7 +129,6 @@ class _Result(msgspec.Struct):
 
 _answer = msgspec.json.Decoder(_Answer)
 _labels = msgspec.json.Decoder(dict[str, str])
-_results = msgspec.json.Decoder(list[_Result])
 _raw_results = msgspec.json.Decoder(list[msgspec.Raw])
 _result = msgspec.json.Decoder(_Result)
 
@@ -180,22 +179,18 @@ def _decode_answer(body: bytes) -> _Answer:
         ) from error
 
 
-def _decode_results(raw: msgspec.Raw, rejects: Counter[str]) -> Sequence[_Result]:
-    try:
-        return _results.decode(raw)
-    except (msgspec.ValidationError, UnicodeDecodeError):
-        pass  # somewhere in it is a bad series: find it
-    results: list[_Result] = []
+def _decode_results(raw: msgspec.Raw, rejects: Counter[str]) -> Iterator[_Result]:
+    # One by one: a bad series costs itself, and no decoding of a whole answer in one call
+    # keeps the event loop's thread from running.
     try:
         parts = _raw_results.decode(raw)
     except msgspec.ValidationError as error:
         raise SourceError("not_json", f"the result is no list: {error}") from error
     for part in parts:
         try:
-            results.append(_result.decode(part))
+            yield _result.decode(part)
         except (msgspec.ValidationError, UnicodeDecodeError):
             rejects["bad_series"] += 1
-    return results
 
 
 def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str) -> None:

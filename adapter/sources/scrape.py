@@ -95,6 +95,7 @@ class ScrapeSource:
         self._targets = Targets(options.rules, self._start, self._stop)
         self._tasks: dict[Target, asyncio.Task[None]] = {}
         self._states: dict[Target, TargetState] = {}
+        self._begun = False
         self.scrapes = 0
         """Scrapes made, good and bad."""
         self.failures: Counter[str] = Counter()
@@ -106,6 +107,11 @@ class ScrapeSource:
     def states(self) -> Mapping[Target, TargetState]:
         """Every target of the moment and how it fares."""
         return self._states
+
+    @property
+    def settled(self) -> bool:
+        """Every exporter known now has been scraped once, with or without success."""
+        return self._begun and all(s.last_success or s.failures for s in self._states.values())
 
     def problem(self, now: float) -> str | None:
         """Why there is no fresh data although there should be; None when all is well.
@@ -129,7 +135,10 @@ class ScrapeSource:
         """Scrape until cancelled; then every connection is closed."""
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=3 * self._options.interval)
         async with aiohttp.ClientSession(
-            connector=connector, auto_decompress=False, headers=_HEADERS
+            connector=connector,
+            auto_decompress=False,
+            headers=_HEADERS,
+            cookie_jar=aiohttp.DummyCookieJar(),
         ) as session:
             self._session = session
             pods = self._pods
@@ -151,6 +160,7 @@ class ScrapeSource:
         if self._pods is not None:
             for pod in self._pods.select(None, EVERYTHING):
                 self._targets.pod_changed(None, pod)
+        self._begun = True
 
     def _start(self, target: Target) -> None:
         state = self._states[target] = TargetState(target)
@@ -186,10 +196,9 @@ class ScrapeSource:
             state.rejects = page.rejects
             if not page.rows:
                 raise SourceError("empty", "the page has no series that the catalogue knows")
+            self._succeeded(state, page)
         except Exception as error:  # whatever one exporter does, the others go on
             self._failed(state, describe(error))
-        else:
-            self._succeeded(state, page)
         state.duration = max(0.0, self._clock() - started)
 
     async def _fetch(self, target: Target) -> bytes:
@@ -222,11 +231,6 @@ class ScrapeSource:
 
     def _succeeded(self, state: TargetState, page: Page) -> None:
         target, now = state.target, self._clock()
-        if state.last_error:
-            log.info("exporter answers again", url=target.url, after=state.failures)
-        state.failures, state.last_error, state.reason = 0, "", ""
-        state.last_success = self.last_success = now
-        state.rows = len(page.rows)
         self._sink.ingest(
             Batch(
                 origin=target.url,
@@ -237,6 +241,11 @@ class ScrapeSource:
                 pod=target.pod,
             )
         )
+        if state.last_error:
+            log.info("exporter answers again", url=target.url, after=state.failures)
+        state.failures, state.last_error, state.reason = 0, "", ""
+        state.last_success = self.last_success = now
+        state.rows = len(page.rows)
 
     def _failed(self, state: TargetState, error: SourceError) -> None:
         self.failures[error.reason] += 1

@@ -659,6 +659,15 @@ EXTERNAL_CASES = (
         high=6,
     ),
     Case(
+        "so is one that is negative on the way",
+        2,
+        run(2),
+        (external("AverageValue", "100"),),
+        (([-5_000, 200_000],),),
+        (4, 6),
+        high=6,
+    ),
+    Case(
         "a negative value is not",
         3,
         run(3),

@@ -32,6 +32,7 @@ def make_pod(
     phase: str = "Running",
     ready: bool = True,
     claims: bool = False,
+    born: float = 0.0,
 ) -> Pod:
     return Pod(
         ref=PodRef(namespace, name),
@@ -48,6 +49,7 @@ def make_pod(
         gpus=dict(gpus),
         claims=claims,
         ports=(),
+        born=born,
     )
 
 
@@ -126,5 +128,7 @@ def shared_page(name: str) -> str:
     """A captured page, read where it lies."""
     path = Path(os.environ.get("GPU_METRICS_SHARED_DATA", DEFAULT)) / "exposition" / name
     if not path.exists():
-        pytest.skip(f"no captured pages at {path.parent}: set GPU_METRICS_SHARED_DATA to their folder")
+        pytest.skip(
+            f"no captured pages at {path.parent}: set GPU_METRICS_SHARED_DATA to their folder"
+        )
     return path.read_text()

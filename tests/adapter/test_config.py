@@ -51,6 +51,18 @@ def test_a_duration_is_seconds_or_go_style(text: str, seconds: float) -> None:
 
 
 REFUSED = {
+    "selector that is none": (
+        "source: {scrape: {exporters: [{name: x, selector: 'a in (', port: 1}]}}",
+        "{file}: source.scrape.exporters.0.selector: is no label selector: ",
+    ),
+    "password in a URL": (
+        "source: {prometheus: {url: 'http://u:secret@h'}}",
+        "{file}: source.prometheus.url: must hold no user or password; give them in settings",
+    ),
+    "query in a base URL": (
+        "source: {prometheus: {url: 'http://h/?tenant=a'}}",
+        "{file}: source.prometheus.url: must end with the path prefix",
+    ),
     "unknown section": ("souce: {}", "{file}: souce: no such key; did you mean source?"),
     "unknown key": (
         "source: {scrape: {intervall: 5s}}",
@@ -80,6 +92,8 @@ REFUSED = {
     "short keep-alive": ("server: {keep_alive: 60}", "server.keep_alive: Input should be greater"),
     "no mapping": ("- a", "{file}: must be a mapping of sections"),
     "no YAML": ("a: [", "{file}: is not YAML: while parsing"),
+    "no date": ("values: 2026-99-99", "{file}: is not YAML: month must be in 1..12"),
+    "too deep": ("[" * 5000, "{file}: is not YAML: maximum recursion depth"),
     "two at once": ("server: {port: x}\nlog: {level: loud}", "log.level: Input should be 'debug'"),
 }
 
@@ -122,6 +136,12 @@ def test_a_refused_variable_is_laid_at_the_environments_door(name: str) -> None:
 
 def test_the_variables_kubernetes_adds_for_services_are_not_ours() -> None:
     assert load(environ={"GMA_SERVICE_HOST": "10.0.0.1", "GMA_PORT_443_TCP": "x"}) == Settings()
+
+
+def test_a_refused_url_with_a_password_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load(write(tmp_path, "source: {prometheus: {url: 'http://u:hush@x y'}}"), environ={})
+    assert "hush" not in str(refusal.value)
 
 
 def test_a_refused_secret_is_not_repeated(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from kubernetes.utils.quantity import parse_quantity
 
 from adapter.hpa import (
     Behavior,
@@ -30,6 +31,7 @@ from adapter.hpa import (
     decide,
     from_manifest,
 )
+from adapter.hpa.quantity import parse, to_milli
 from tests.adapter.hpa_cases import CASES, Case, each, play, run
 
 GPU = Metric(MetricKind.PODS, "gpu", Target(TargetKind.AVERAGE_VALUE, 50_000))
@@ -192,6 +194,66 @@ def test_another_kind_is_refused() -> None:
     """autoscaling/v1 and other kinds are not guessed at."""
     with pytest.raises(ManifestError, match=r"give an autoscaling/v2 HorizontalPodAutoscaler"):
         from_manifest({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"})
+
+
+@pytest.mark.parametrize(
+    ("quantity", "milli"),
+    [
+        ("70", 70_000),
+        (70, 70_000),
+        ("87500m", 87_500),
+        (0.1, 100),
+        ("1.0005", 1_001),
+        ("-1.0005", -1_001),
+        ("1u", 1),
+        (".5", 500),
+        ("5.", 5_000),
+        ("+2", 2_000),
+        ("1k", 1_000_000),
+        ("2Ki", 2_048_000),
+        ("1Gi", 1_073_741_824_000),
+        ("1E", 10**21),
+        ("1e3", 1_000_000),
+        ("12E2", 1_200_000),
+    ],
+)
+def test_a_quantity_in_thousandths(quantity: object, milli: int) -> None:
+    """Text and YAML's numbers alike; thousandths are rounded away from zero."""
+    assert to_milli(parse(quantity)) == milli
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    [
+        "",
+        "x",
+        "7x",
+        "1_0",
+        "1 ",
+        "1\n",
+        "NaN",
+        "inf",
+        "1K",
+        "1ki",
+        "1e3k",
+        "1e999999",
+        "٣",
+        True,
+        None,
+    ],
+)
+def test_what_is_no_quantity_is_refused(quantity: object) -> None:
+    """Also what Decimal would take, and what would take Decimal a while."""
+    with pytest.raises(ValueError, match=r"is no quantity|an exponent and a suffix"):
+        parse(quantity)
+
+
+@given(
+    st.from_regex(r"[+-]?[0-9]{1,9}(\.[0-9]{1,9})?(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?", fullmatch=True)
+)
+def test_quantities_are_the_client_librarys(text: str) -> None:
+    """Canonical quantities mean what ``kubernetes.utils.quantity`` says."""
+    assert parse(text) == parse_quantity(text)  # type: ignore[no-untyped-call]
 
 
 def test_the_conditions_of_a_scale_out_and_after() -> None:

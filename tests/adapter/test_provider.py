@@ -117,6 +117,7 @@ def test_a_metric_selector_chooses_devices(lab: Lab) -> None:
 def test_an_unready_pod_is_left_out(lab: Lab) -> None:
     lab.objects.pod_index.replace([A, replace(B, ready=False)])
     assert lab.values("pods") == {"a": 90_000}
+    assert lab.provider.absent == {"pod_not_ready": 1}
 
 
 def test_nothing_fresh_is_an_empty_list_for_a_star_and_not_found_for_a_name(lab: Lab) -> None:

@@ -257,6 +257,54 @@ def test_lingering_rows_of_a_pods_predecessor_are_not_its_own() -> None:
     assert world.count("pod_uid_mismatch") == 1
 
 
+def test_what_was_measured_before_a_pod_was_created_is_its_predecessors() -> None:
+    world = World(make_pod("web-0", uid="old"))
+    world.scrape(row(UTIL, 90, "web-0", uuid="GPU-0"), 100)
+    world.scrape(row(UTIL, 90, "web-0", uuid="GPU-1"), 100, origin="b")
+    world.put(make_pod("web-0", uid="new", born=110))
+    assert world.value("web-0", UTIL, 110) == "predecessors_row"
+    world.scrape(row(UTIL, 10, "web-0", uuid="GPU-1"), 115, origin="b")
+    answer = reading(world.read("web-0", UTIL, 116))
+    assert (answer.value, [part.device for part in answer.devices]) == (10, ["GPU-1"])
+
+
+def test_a_range_of_samples_in_which_a_device_changed_hands_is_its_last_pods() -> None:
+    world = World(make_pod("a"), make_pod("b"))
+    labels = [{"UUID": "GPU-0", "namespace": "ml", "pod": pod} for pod in "ab"]
+    rows = [Row(UTIL, labels[0], 90, t) for t in (60.0, 75.0)]
+    rows += [Row(UTIL, labels[1], 10, t) for t in (90.0, 105.0)]
+    world.store.ingest(Batch("instance", None, rows, 110))
+    assert world.value("a", UTIL, 110) == "no_rows"
+    assert world.value("b", UTIL, 110, "sharing=exclusive") == 10
+
+
+def test_pods_that_take_turns_on_a_device_share_it() -> None:
+    world = World(make_pod("a"), make_pod("b"))
+    labels = [{"UUID": "GPU-0", "namespace": "ml", "pod": pod} for pod in "ab"]
+    rows = [Row(UTIL, labels[i % 2], 50, 60.0 + 15 * i) for i in range(4)]
+    world.store.ingest(Batch("instance", None, rows, 110))
+    assert [world.value(pod, UTIL, 110, "sharing=shared") for pod in "ab"] == [50, 50]
+
+
+def test_a_clock_that_is_set_back_does_not_keep_old_values_new() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 90, "p"), 5000)
+    world.scrape(row(UTIL, 10, "p"), 100)
+    answer = reading(world.read("p", UTIL, 101))
+    assert (answer.value, answer.time) == (10, 100)
+    world.scrape(row(UTIL, 20, "q"), 105)
+    assert world.value("p", UTIL, 106) == "no_rows"
+
+
+def test_an_exporter_that_invents_devices_is_bounded() -> None:
+    world = World(make_pod("p"), options=TelemetryOptions(max_tracks=3))
+    for time in (100.0, 105.0):
+        page = "".join(row(UTIL, 50, "p", uuid=f"GPU-{time}-{i}") for i in range(5))
+        world.scrape(page, time)
+    assert world.count("too_many_devices") == 4
+    assert len(reading(world.read("p", UTIL, 106)).devices) == 3
+
+
 def test_rows_with_and_without_a_uid_are_about_one_device() -> None:
     world = World(make_pod("p"))
     page = row("DCGM_FI_DEV_FB_USED", 1, "p", more='pod_uid="uid"')

@@ -79,6 +79,7 @@ def test_an_empty_file_has_no_pods(text: str) -> None:
     assert pods(text) == {}
 
 
+ENDLESS = "{name: c, resources: {limits: {nvidia.com/gpu: .inf}}}"
 BAD = [
     ("kind: Pod\nmetadata: {labels: {}}", "object 1 (Pod None)", "name"),
     ("kind: Pod\nmetadata: {name: x, labels: {on: true}}", "object 1 (Pod x)", "labels"),
@@ -87,6 +88,13 @@ BAD = [
     ("metadata: {name: x}", "object 1", "kind"),
     ("{unclosed", "neither YAML nor JSON", ""),
     ("a: b: c", "neither YAML nor JSON", ""),
+    ("[" * 5000, "neither YAML nor JSON", "recursion"),
+    ("&a [*a]", "neither YAML nor JSON", "recursion"),
+    (
+        "{kind: Pod, metadata: {name: x}, spec: {containers: [" + ENDLESS + "]}}",
+        "object 1 (Pod x)",
+        "infinity",
+    ),
 ]
 
 
@@ -97,6 +105,18 @@ def test_a_bad_file_is_refused_with_the_object_named(text: str, place: str, deta
     assert "pods.yaml" in str(caught.value)
     assert place in str(caught.value)
     assert detail in str(caught.value)
+
+
+@pytest.mark.parametrize("stamp", ["2026-01-02T03:04:05Z", '"2026-01-02T03:04:05Z"'])
+def test_a_pods_creation_is_read_as_text_and_as_yamls_own_time(stamp: str) -> None:
+    text = f"{{kind: Pod, metadata: {{name: x, creationTimestamp: {stamp}}}}}"
+    (pod,) = parse(text.encode(), PodDecoder()).pods
+    assert pod.born == 1767323045
+
+
+def test_a_pod_that_does_not_say_when_it_was_created_is_older_than_everything() -> None:
+    (pod,) = parse(b"{kind: Pod, metadata: {name: x, creationTimestamp: }}", PodDecoder()).pods
+    assert pod.born == 0
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:

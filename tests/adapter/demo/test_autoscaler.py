@@ -12,13 +12,13 @@ from adapter.hpa import Missing
 class Values:
     """Answers every question with what it was given."""
 
-    def __init__(self, values: dict[str, int] | Missing) -> None:
+    def __init__(self, values: Answer) -> None:
         self.values = values
         self.asked: list[tuple[str, str, str]] = []
 
     async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
         self.asked.append((namespace, metric, label_selector))
-        return Answer(self.values, None if isinstance(self.values, Missing) else 90.0)
+        return self.values
 
 
 def chat() -> Autoscaler:
@@ -27,10 +27,10 @@ def chat() -> Autoscaler:
 
 async def test_busy_pods_scale_out(world: World) -> None:
     values = Values({pod.name: 98_000 for pod in world.fleet.of("chat")})
-    sync = await chat().sync(world, values, wall=100.0)
+    sync = await chat().sync(world, values)
     assert values.asked == [("inference", "gpu_utilization", "app=chat")]
     assert (world.wanted("chat"), len(world.fleet.of("chat"))) == (3, 3)
-    assert (sync.value, sync.missing, sync.age, sync.active) == (98.0, 0, 10.0, True)
+    assert (sync.value, sync.active) == (98.0, True)
 
 
 async def test_no_value_never_scales_in(world: World) -> None:
@@ -38,7 +38,7 @@ async def test_no_value_never_scales_in(world: World) -> None:
     scaler = chat()
     for _ in range(30):
         world.advance(world.now + 15)
-        sync = await scaler.sync(world, Values(Missing("gone")), wall=0.0)
+        sync = await scaler.sync(world, Values(Missing("gone")))
         assert not sync.active
         assert sync.value is None
     assert world.wanted("chat") == 8
@@ -50,7 +50,7 @@ async def test_idle_pods_scale_in_after_the_window(world: World) -> None:
     scaler, wanted = chat(), []
     for _ in range(10):
         idle = Values({pod.name: 1_000 for pod in world.fleet.of("chat")})
-        await scaler.sync(world, idle, wall=0.0)
+        await scaler.sync(world, idle)
         wanted.append(world.wanted("chat"))
         world.advance(world.now + 15)
     assert wanted[:6] == [6] * 6
@@ -60,6 +60,6 @@ async def test_idle_pods_scale_in_after_the_window(world: World) -> None:
 async def test_a_pod_that_loads_its_model_counts_as_idle_when_scaling_out(world: World) -> None:
     ready = {pod.name: 100_000 for pod in world.fleet.of("chat")}
     world.scale("chat", 4)
-    sync = await chat().sync(world, Values(ready), wall=0.0)
-    assert sync.missing == 2
+    sync = await chat().sync(world, Values(ready))
+    assert "(2 without a value)" in sync.why
     assert world.wanted("chat") == 4, "100 over four pods is 50: no reason to grow"

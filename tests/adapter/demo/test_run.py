@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,7 +66,6 @@ def demo() -> Iterator[subprocess.Popen[str]]:
     )
     yield process
     if process.poll() is None:
-        # A killed demo could not end its serve.
         process.terminate()
         process.communicate(timeout=30)
     if process.stdout:
@@ -114,6 +114,26 @@ def test_a_signal_ends_it_with_the_summary_and_without_a_trace(
     assert list(temporary.iterdir()) == []
 
 
+def works(process: psutil.Process) -> bool:
+    """It has not ended; who inherits an orphan may be slow to collect what is left of it."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+def test_a_killed_demo_takes_its_serve_along(demo: subprocess.Popen[str]) -> None:
+    read_until(demo, "00:00  embed")
+    children = psutil.Process(demo.pid).children(recursive=True)
+    assert children
+    demo.kill()
+    deadline = time.monotonic() + 30
+    while any(map(works, children)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_a_signal_during_the_start_is_clean_too(
     demo: subprocess.Popen[str], temporary: Path
 ) -> None:
@@ -155,6 +175,8 @@ def test_a_taken_port_is_an_error_with_the_mend(capsys: pytest.CaptureFixture[st
     [
         ({"seconds": 0.0}, "--seconds 0: give a number above 0"),
         ({"seconds": float("nan")}, "--seconds nan: give a number above 0"),
+        ({"seconds": float("inf")}, "--seconds inf: give a number above 0"),
+        ({"speed": float("nan")}, "--speed nan: give a number from 1 to 60"),
         ({"speed": 0.5}, "--speed 0.5: give a number from 1 to 60"),
         ({"speed": 100.0}, "--speed 100: give a number from 1 to 60"),
         ({"port": 70000}, "--port 70000: give a number from 0 to 65535"),

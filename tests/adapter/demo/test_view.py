@@ -28,8 +28,8 @@ class Busy:
 
     async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
         if label_selector == "app=embed":
-            return Answer(Missing("no metrics"))
-        return Answer({pod.name: 98_000 for pod in self._world.fleet.of("chat")}, 0.0)
+            return Missing("no metrics")
+        return {pod.name: 98_000 for pod in self._world.fleet.of("chat")}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def show(world: World) -> Show:
         exporters=exporters,
         tally=Tally(requests=8, answered=4, seconds=[0.002] * 7 + [0.005]),
         curl="curl --cacert CA \\\n  URL",
-        curl_short="curl -K /tmp/gma-demo-x/curl.conf https://127.0.0.1:1/" + "x" * 80,
+        curl_short="the API: curl -K /tmp/gma-demo-x/curl.conf",
         speed=15,
         length=900,
         seed=7,
@@ -51,7 +51,7 @@ async def show(world: World) -> Show:
     for _ in range(8):
         world.advance(world.now + 15)
         for scaler in show.autoscalers:
-            await scaler.sync(world, Busy(world), wall=0.0)
+            await scaler.sync(world, Busy(world))
     show.events.extend(world.take_events())
     show.events.append(Event(61.0, "exporter mig-1", "dead"))
     return show
@@ -88,7 +88,7 @@ async def test_the_picture_says_what_matters(show: Show, size: tuple[int, int]) 
         "boots,",
         "mig-1 exporter dead",
         "booting, ready in 90 s",
-        "curl -K /tmp/gma-demo-x/curl.conf",
+        "the API: curl -K /tmp/gma-demo-x/curl.conf",
     ):
         assert part in text
 
@@ -101,7 +101,7 @@ async def test_the_summary_counts_what_happened(show: Show) -> None:
     file = io.StringIO()
     Console(file=file, width=120, color_system=None).print(summary(show))
     text = " ".join(file.getvalue().split())
-    assert "02:00 simulated, 15x real time, seed 7" in text
+    assert "02:00 simulated (and 00:30 before the first picture), 15x real time, seed 7" in text
     assert "replicas, least to most 2 to 12 2 to 2" in text
     assert (
         "The exporter of mig-1 was dead from 00:00 to 02:00: embed had no value at 7 of 7 syncs "

@@ -47,7 +47,8 @@ def said(replicas: int, value: float | None, missing: int = 0, history: int = 0)
     [
         (4, 91.5, 0, 0, "91.5 is over the target of 70: asks for 6"),
         (4, 70, 0, 0, "70 is the target: stays at 4"),
-        (4, 72, 0, 0, "72 is over the target of 70: stays at 4"),
+        (4, 72, 0, 0, "72 is over the target of 70 within the tolerance: stays at 4"),
+        (4, 60, 0, 0, "60 is under the target of 70: stays at 4"),
         (4, 91, 1, 0, "91 is over the target of 70 (1 without a value): stays at 4"),
         (
             10,

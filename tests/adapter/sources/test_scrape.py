@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from adapter.batch import Batch
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.sources.errors import CredentialError
@@ -141,6 +142,34 @@ async def test_one_bad_line_costs_one_line(web: Web, sink: Recorder) -> None:
         await sink.until(lambda: len(sink.batches) > 0)
     assert len(sink.batches[0].rows) == 2
     assert sum(sink.batches[0].rejects.values()) == 1
+
+
+class Refusing(Recorder):
+    """A sink that breaks at the first batch."""
+
+    def ingest(self, batch: Batch) -> None:
+        super().ingest(batch)
+        if len(self.batches) == 1:
+            raise RuntimeError("a bug")
+
+
+async def test_a_sink_that_fails_once_does_not_end_the_scraping(web: Web) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    sink = Refusing()
+    made = source(web, sink)
+    async with running(made.run):
+        await sink.until(lambda: len(sink.batches) > 1)
+    assert made.failures["internal"] == 1
+
+
+async def test_a_source_is_settled_once_every_exporter_was_asked(web: Web, sink: Recorder) -> None:
+    web.replies["/good"], web.replies["/bad"] = answer(PAGE), answer(b"", "500 No")
+    made = source(web, sink, "/good", "/bad")
+    assert not made.settled
+    async with running(made.run):
+        await settled(lambda: made.settled)
+        assert made.failures["status"] > 0
+        assert sink.batches
 
 
 async def test_nothing_listening_is_a_failure_to_connect(sink: Recorder) -> None:

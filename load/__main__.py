@@ -1,0 +1,93 @@
+"""``python -m load [SCENARIO ...]``: run the benchmarks, print and publish their tables."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from rich.console import Console
+
+from load import machine, report
+from load.fanout import fanout
+from load.freshness import freshness
+from load.memory import memory
+from load.parsing import parsing
+from load.peer import peer
+from load.serving import serving
+from load.table import Run, Table
+from tests.e2e import programs
+
+README = Path(__file__).with_name("README.md")
+
+
+class Scenario(NamedTuple):
+    """A row of the table below."""
+
+    description: str
+    run: Callable[[Run], Table]
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "parse": Scenario("reading an exporter's page, beside prometheus_client's parser", parsing),
+    "serving": Scenario("GET pods/* for 100 pods over TLS on one core", serving),
+    "memory": Scenario("resident memory and CPU at 100, 1,000 and 10,000 GPU pods", memory),
+    "fanout": Scenario("upstream requests per sync of 1, 100 and 1,500 HPAs", fanout),
+    "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
+    "peer": Scenario("beside prometheus-adapter on a real API server and Prometheus", peer),
+}
+
+
+_LISTED = "\n".join(f"  {name:<10} {item.description}" for name, item in SCENARIOS.items())
+
+
+@click.command(
+    help=f"Run benchmarks, all of them unless named:\n\n\b\n{_LISTED}",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.argument("scenario", nargs=-1, type=click.Choice(list(SCENARIOS)))
+@click.option("--quick", is_flag=True, help="A smoke run; nothing is published.")
+@click.option("--no-write", is_flag=True, help="Leave load/README.md as it is.")
+def main(scenario: tuple[str, ...], quick: bool, no_write: bool) -> None:
+    """Run what is asked for; exit 0 when every scenario ran, whatever it found."""
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    results = [
+        _run(console, name, quick=quick, write=not (quick or no_write))
+        for name in scenario or SCENARIOS
+    ]
+    sys.exit(0 if all(results) else 1)
+
+
+def _run(console: Console, name: str, *, quick: bool, write: bool) -> bool:
+    """Whether the scenario ran; one that fails leaves the others to run."""
+    console.print(f"[bold]{name}[/]: {SCENARIOS[name].description}")
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
+        try:
+            table = SCENARIOS[name].run(Run(quick, Path(folder)))
+        except (RuntimeError, OSError, AssertionError, programs.ProgramMissingError) as error:
+            console.print(f"  failed: {error}", style="red", markup=False)
+            return False
+    report.show(console, f"{name}, {time.monotonic() - begin:.0f} s", table)
+    if write:
+        _publish(name, table)
+    return True
+
+
+def _publish(name: str, table: Table) -> None:
+    """Write the result, the machine and the command into the README."""
+    facts = "\n".join(f"- {key}: {value}" for key, value in machine.facts().items())
+    stamp = f"`python -m load {name}`, {datetime.now(UTC):%Y-%m-%d}"
+    document = README.read_text()
+    document = report.replace(document, "machine", facts)
+    document = report.replace(document, name, f"{stamp}\n\n{report.markdown(table)}")
+    README.write_text(document)
+
+
+if __name__ == "__main__":
+    main()

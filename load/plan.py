@@ -1,0 +1,43 @@
+"""What a load client is told, and what it tells."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Plan(msgspec.Struct):
+    """What to ask, and for how long."""
+
+    host: str
+    port: int
+    server_name: str
+    ca: str
+    cert: str
+    key: str
+    target: str
+    """Request target, path and query."""
+    headers: list[tuple[str, str]]
+    connections: int
+    seconds: float
+    warm_up: float
+    marker: str = "svc-"
+    """Counted in the body of every 64th answer of a connection, and of its first: in the
+    name of each pod, whether the answer is JSON or protobuf."""
+    expected: int = 100
+    """How often ``marker`` must be there."""
+    targets: list[str] = []
+    """Asked instead of ``target``, when given: in turn, parted among the connections."""
+    once: bool = False
+    """Ask for every target exactly once, however long it takes, with no warm-up."""
+
+
+class Outcome(msgspec.Struct):
+    """What came of it. Latencies are microseconds, one per answer."""
+
+    elapsed: float
+    """Seconds from the first request to the last answer."""
+    cpu: float
+    """CPU seconds of the client itself."""
+    body: int
+    """Bytes of the last body."""
+    latencies: list[int]
