@@ -17,7 +17,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from apiservice.answers import json_messages
+from apiservice.answers import Key, json_messages
 from apiservice.discovery import Discovery
 from apiservice.errors import (
     ApiError,
@@ -31,7 +31,6 @@ from apiservice.health import ENDPOINTS, HealthRegistry
 from apiservice.identity import Attributes, Authenticator, Authorizer
 from apiservice.metricroutes import (
     Endpoint,
-    Key,
     Route,
     RouteCache,
     custom_endpoint,

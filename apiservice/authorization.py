@@ -94,7 +94,10 @@ class Authorization:
         ):
             return _ALLOWED
         question = (user, attributes)
-        return self._allows.get(question) or self._denies.get(question)
+        try:
+            return self._allows[question]  # half the cost of its ``get``, and the usual case
+        except KeyError:
+            return self._denies.get(question)
 
     async def authorize(self, user: User, attributes: Attributes) -> Decision:
         """The decision; concurrent equal questions share one review.

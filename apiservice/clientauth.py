@@ -56,9 +56,13 @@ class ClientAuth:
 
     @property
     def bundle(self) -> bytes:
-        """Every CA that a handshake may accept, as PEM; empty when there is none."""
-        proxy = self._proxy[0].ca if self._proxy else b""
-        clients = self._clients.pem if self._clients else b""
+        """Every CA that a handshake may accept, as PEM; empty when there is none.
+
+        Written anew from what was understood: OpenSSL reads PEM more strictly, and a
+        bundle that it refuses would be trusted here and fail every handshake there.
+        """
+        proxy = self._proxy[1].pem if self._proxy else b""
+        clients = self._clients.trust.pem if self._clients else b""
         return b"\n".join(pem for pem in dict.fromkeys((proxy, clients)) if pem)
 
     def set_proxy(self, settings: ProxySettings) -> bool:

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from apiservice.answers import Prepared, PreparedAnswers
+from apiservice.answers import Key, Prepared, PreparedAnswers
 from apiservice.identity import Attributes
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
 from apiservice.requeststats import Series
 from apiservice.routes import Location, custom_query, external_query
 from apiservice.values import external_metric_value_list, metric_value_list
 
-Key = tuple[str, bytes]
-"""Decoded path and raw query string: what tells one GET from another."""
 Answer = Callable[[float], Prepared]
 """Answers a parsed request as of ``now``; raises an ApiError."""
 Source = Callable[[float], tuple[float, bytes]]

@@ -20,6 +20,7 @@ from apiservice.selector import EVERYTHING, Selector, SelectorError
 from apiservice.selector import parse as parse_selector
 
 ANY = "*"
+NAMESPACES = GroupResource("namespaces", "")
 _VERBS = {
     "GET": "get",
     "HEAD": "get",
@@ -123,8 +124,9 @@ def _custom_route(parts: tuple[str, ...]) -> tuple[str, str | None, str, str]:
         raise BadRequest("invalid request path")
     if len(parts) == 4 and parts[2] == "metrics":
         return "namespaces", None, parts[1], parts[3]
-    if len(parts) == 5:
+    if len(parts) == 5 and GroupResource.parse(parts[2]) != NAMESPACES:
         return parts[2], parts[1], parts[3], parts[4]
+    # Below another namespace, the right to that one would do to read about this.
     raise RouteNotFound
 
 

@@ -118,6 +118,7 @@ class Server:
         if self._server is None:
             return
         self._server.close()
+        self._protocol.stopped = True  # type: ignore[attr-defined]
         for connection in tuple(self._state.connections):
             connection.shutdown()
         try:

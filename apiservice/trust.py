@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -59,6 +60,8 @@ class ClientTrust:
         except ValueError as error:
             raise TrustError(f"not a PEM bundle of certificates: {error}") from error
         self._store = verification.Store(roots)
+        self.pem = b"".join(root.public_bytes(serialization.Encoding.PEM) for root in roots)
+        """The certificates that were understood, and nothing else of what was given."""
 
     def verify(self, chain: Sequence[bytes], now: float) -> Verified:
         """Judge a chain of DER certificates, the leaf first, at ``now`` (epoch seconds).

@@ -170,6 +170,19 @@ CUSTOM_FAULTS: dict[str, tuple[str, str, type[ApiError], str]] = {
     "too deep": ("namespaces/ns/pods/p0/m/x", "", RouteNotFound, _NO_ROUTE),
     "empty segment": ("namespaces/ns/pods//m", "", RouteNotFound, _NO_ROUTE),
     "a word": ("pods", "", RouteNotFound, _NO_ROUTE),
+    "a namespace by way of another": (
+        "namespaces/ns/namespaces/other/m",
+        "",
+        RouteNotFound,
+        _NO_ROUTE,
+    ),
+    "all namespaces by way of one": ("namespaces/ns/namespaces/*/m", "", RouteNotFound, _NO_ROUTE),
+    "a namespace by way of another, misspelt": (
+        "namespaces/ns/namespaces./other/m",
+        "",
+        RouteNotFound,
+        _NO_ROUTE,
+    ),
     "label selector": (
         "namespaces/ns/pods/*/m",
         "labelSelector=a%3D%3D%3D",

@@ -111,6 +111,24 @@ REFUSED: dict[str, tuple[bytes, int, str]] = {
         400,
         "BadRequest",
     ),
+    "a group in a trailer": (
+        HEAD + b"X-Remote-User: bob\r\nTransfer-Encoding: chunked\r\nTrailer: X-Remote-Group\r\n"
+        b"\r\n0\r\nX-Remote-Group: system:masters\r\nX-A: b\r\n\r\n",
+        400,
+        "BadRequest",
+    ),
+    "a chunked body, in HTTP/1.0": (
+        b"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        400,
+        "BadRequest",
+    ),
+    "a tunnel": (b"CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BadRequest"),
+    "a length of digits without end": (
+        HEAD + b"Content-Length: " + b"9" * 40 + b"\r\n\r\n",
+        400,
+        "BadRequest",
+    ),
+    "a list of lengths": (HEAD + b"Content-Length: 5, 5\r\n\r\nhello", 400, "BadRequest"),
     "a blank before the colon": (HEAD + b"X-Remote-User : root\r\n\r\n", 400, "BadRequest"),
     "a folded header": (HEAD + b"X-A: b\r\n X-Remote-User: root\r\n\r\n", 400, "BadRequest"),
     "a bare line feed in the head": (HEAD + b"X-A: b\nX-B: c\r\n\r\n", 400, "BadRequest"),
@@ -178,12 +196,32 @@ def test_a_small_body_is_thrown_away(run: Run) -> None:
     run(body)
 
 
-def test_a_chunked_body_above_the_limit_ends_the_connection(run: Run) -> None:
+def test_what_follows_a_head_is_never_taken_for_part_of_it(run: Run) -> None:
+    """Whatever a refused request carries behind its head, no application sees any of it."""
+    seen: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["headers"])
+        await hello(scope, receive, send)
+
     async def body() -> None:
-        async with serving(max_body=1000) as server, connected(server) as wire:
-            await wire.ask(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
-            await wire.send(b"7d0\r\n" + b"a" * 2000 + b"\r\n")
-            assert b"413" in await wire.ended()
+        async with serving(app) as server, connected(server) as wire:
+            await wire.send(
+                HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX-Remote-User: root\r\n\r\n" + GET
+            )
+            assert (await wire.ended()).count(b"HTTP/1.1 ") == 1
+            assert seen == []
+
+    run(body)
+
+
+def test_a_client_that_expects_100_is_given_its_answer_and_no_100(run: Run) -> None:
+    async def body() -> None:
+        async with serving(_path, header_timeout=0.1) as server, connected(server) as wire:
+            await wire.send(b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n")
+            await wire.send(b"Expect: 100-continue\r\n\r\n")
+            assert (await wire.response())[::2] == (200, b"/x")
+            assert await wire.ended() == b""
 
     run(body)
 

@@ -7,6 +7,7 @@ import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,33 @@ def test_nobody_is_asked_for_a_certificate_before_a_ca_is_known(
     run(body)
 
 
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        PROXY_CA.pem + CLIENT_CA.pem[:200],
+        b"".join(b"  " + line for line in PROXY_CA.pem.splitlines(keepends=True)),
+        "# für den Proxy\n".encode() + PROXY_CA.pem.replace(b"\n", b"\r\n"),
+        PROXY_CA.pem * 2,
+    ],
+    ids=["a second one cut off", "indented", "a comment and CRLF", "twice the same"],
+)
+def test_a_bundle_that_is_untidy_is_served_as_it_is_understood(
+    run: Run, files: CertificateFiles, tmp_path: Path, bundle: bytes
+) -> None:
+    """The two readers of a bundle, ours and OpenSSL's, differ in what they put up with."""
+
+    async def body() -> None:
+        trust = ClientAuth()
+        tls = ServingTLS(files, trust, NOW)
+        trust.set_clients(CLIENT_CA.pem)
+        trust.set_proxy(ProxySettings(bundle))
+        context = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
+        async with serving(whoami(trust), tls.context) as server, connected(server, context) as w:
+            assert (await w.ask(AS_BOB))[2].startswith(b"bob")
+
+    run(body)
+
+
 def test_a_ca_arrives_while_the_pair_on_disk_is_broken(
     run: Run, files: CertificateFiles, tmp_path: Path
 ) -> None:
@@ -346,6 +374,42 @@ def test_a_client_that_never_shakes_hands_is_cut_off(
         ):
             await wire.send(b"\x16\x03\x01")
             assert await wire.ended() == b""
+
+    run(body)
+
+
+def test_who_still_shakes_hands_when_the_server_stops_is_let_go(
+    run: Run, trust: ClientAuth, files: CertificateFiles
+) -> None:
+    """Such a connection is made after all others were told to go: nothing else ends it."""
+
+    async def body() -> None:
+        tls = ServingTLS(files, trust, NOW)
+        context = client_context(CA.pem)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        greeting = outgoing.read()
+        async with (
+            serving(whoami(trust), tls.context) as server,
+            connected(server) as slow,
+            connected(server, context) as other,
+        ):
+            await slow.send(greeting[:20])
+            await other.ask()
+            await server.stop()
+
+            await slow.send(greeting[20:])
+            async with asyncio.timeout(10):
+                while not client.version():
+                    incoming.write(await slow.reader.read(1 << 16))
+                    with suppress(ssl.SSLWantReadError):
+                        client.do_handshake()
+            await slow.send(outgoing.read())
+            await slow.ended()
+
+            assert server.connections == 0
 
     run(body)
 

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from apiservice.server import Server
 from apiservice.serving import ServingOptions
@@ -91,8 +91,15 @@ class Wire:
             pass
 
 
+class Listens(Protocol):
+    """A server, or whatever else knows its port."""
+
+    @property
+    def port(self) -> int: ...
+
+
 @asynccontextmanager
-async def connected(server: Server, context: ssl.SSLContext | None = None) -> AsyncIterator[Wire]:
+async def connected(server: Listens, context: ssl.SSLContext | None = None) -> AsyncIterator[Wire]:
     """A connection, closed at the end whatever became of it."""
     name = "localhost" if context else None
     reader, writer = await asyncio.open_connection(
