@@ -69,10 +69,15 @@ class Objects:
         """The nodes that a query on ``nodes`` selects, of the ``known`` where it says ``*``.
 
         Raises:
+            BadQuery: several nodes are asked for below a namespace.
             Unavailable: the selector needs labels of nodes, which could not be read.
         """
         if query.name is not None:
             return (query.name,)
+        if query.namespace is not None:
+            # An HPA names its node below its own namespace; a right in one namespace must
+            # not list the nodes of the cluster.
+            raise BadQuery("nodes are in no namespace: name one, or leave the namespace out")
         if query.object_selector.empty:
             return sorted(known)
         if self.nodes.problem:

@@ -42,8 +42,8 @@ ANONYMOUS_USER = User(ANONYMOUS, groups=(UNAUTHENTICATED_GROUP,))
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _REFUSAL_TTL = 10.0
 """Seconds after which a refused certificate is judged again: it may not be valid *yet*."""
-_MAX_USERS = 1024
-"""Proxied users remembered; only a trusted proxy can add one."""
+_MAX_USERS = 2048
+"""Heads of proxied requests remembered; only a trusted proxy can add one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +106,18 @@ class Authentication:
         return ANONYMOUS_USER
 
     def _proxied_user(self, names: HeaderNames, headers: Sequence[Header]) -> User | None:
-        stated = names.relevant(headers)
+        # All headers make the key: picking out the relevant ones costs twice the look-up.
+        key = tuple(headers)
         try:
-            return self._proxied[stated]
+            return self._proxied[key]
         except KeyError:
             pass
-        user = names.user(stated)
+        user = names.user(names.relevant(headers))
         if user is not None:
             user = with_authenticated_group(user)
         if len(self._proxied) >= _MAX_USERS:
             self._proxied.clear()
-        self._proxied[stated] = user
+        self._proxied[key] = user
         return user
 
     def _judge(self, peer: Peer) -> _Judgement:

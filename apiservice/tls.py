@@ -116,9 +116,11 @@ class ServingTLS:
 
     def _trust_changed(self) -> None:
         try:
+            if self._served.stamp != self._stamp():
+                raise CertificatePairError("the pair on disk has not been judged yet")
             self._current = self._build()
         except CertificatePairError:
-            # The pair on disk is not usable just now: add to the context that is served.
+            # The pair on disk is not to be served just now: add to the context that is.
             # A CA that went away stays in it, and the authenticator no longer believes it.
             _accept(self._current, self._trust.bundle)
         self._request_certificates()

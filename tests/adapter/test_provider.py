@@ -204,6 +204,11 @@ def test_an_object_metric_on_a_node_names_a_namespace_too(lab: Lab) -> None:
     assert lab.values("nodes", "n1", namespace="ns") == {"n1": 41_667}
 
 
+def test_nodes_are_not_listed_below_a_namespace(lab: Lab) -> None:
+    with pytest.raises(BadQuery, match="nodes are in no namespace"):
+        lab.ask("nodes", namespace="ns")
+
+
 def test_workloads_are_not_listed(lab: Lab) -> None:
     with pytest.raises(BadQuery, match="name one of them"):
         lab.ask("deployments.apps")
