@@ -26,8 +26,10 @@ _RESOURCES = {
     "Namespace": "namespaces",
     "Node": "nodes",
     "Pod": "pods",
+    "PodDisruptionBudget": "poddisruptionbudgets",
     "Role": "roles",
     "RoleBinding": "rolebindings",
+    "Secret": "secrets",
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
 }

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "bin"
 KUBERNETES_VERSION = "1.36.3"
+HELM_VERSION = "3.19.0"
 
 
 class ProgramMissingError(Exception):
@@ -35,7 +36,9 @@ class Built:
     """Folder of the go.mod, relative to the repository."""
     ldflags: str = ""
     version: tuple[str, ...] = ()
-    """Arguments that print the version; a copy found elsewhere must be of our minor one."""
+    """Arguments that print the version."""
+    release: str = ""
+    """What the version begins with, of a copy found elsewhere that will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,25 @@ def _kubernetes(name: str, *version: str) -> Built:
         f"{prefix}.gitVersion=v{KUBERNETES_VERSION} "
         f"{prefix}.gitMajor={major} {prefix}.gitMinor={minor}",
         version or ("--version",),
+        f"v{major}.{minor}.",
+    )
+
+
+def _helm() -> Built:
+    # What `helm template` and `helm lint` take the cluster for; unset they say 1.20.
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    assumed = " ".join(
+        f"-X helm.sh/helm/v3/pkg/{package}.k8sVersionMajor={major} "
+        f"-X helm.sh/helm/v3/pkg/{package}.k8sVersionMinor={minor}"
+        for package in ("chartutil", "lint/rules")
+    )
+    return Built(
+        "helm",
+        "helm.sh/helm/v3/cmd/helm",
+        Path("tests/e2e/programs/helm"),
+        f"-X helm.sh/helm/v3/internal/version.version=v{HELM_VERSION} {assumed}",
+        ("version", "--short"),
+        "v3.",
     )
 
 
@@ -64,6 +86,7 @@ KUBE_APISERVER = _kubernetes("kube-apiserver")
 KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
 KUBE_SCHEDULER = _kubernetes("kube-scheduler")
 KUBECTL = _kubernetes("kubectl", "version", "--client")
+HELM = _helm()
 PROMETHEUS_ADAPTER = Built(
     "prometheus-adapter",
     "sigs.k8s.io/prometheus-adapter/cmd/adapter",
@@ -99,8 +122,7 @@ def _fits(program: Built | Packaged, path: str) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    minor = KUBERNETES_VERSION.rpartition(".")[0]
-    return told.returncode == 0 and f"v{minor}." in told.stdout
+    return told.returncode == 0 and program.release in told.stdout
 
 
 def _build(program: Built) -> Path:
@@ -114,7 +136,7 @@ def _build(program: Built) -> Path:
         if go is None:
             raise ProgramMissingError(
                 f"{program.name} is not in PATH and Go is not either: install Go, or point "
-                f"KUBEBUILDER_ASSETS at a folder with {program.name} {KUBERNETES_VERSION}"
+                f"KUBEBUILDER_ASSETS at a folder with {program.name} {program.release}x"
             )
         print(f"building {program.name} (minutes, once)", file=sys.stderr, flush=True)
         # Built beside its name and renamed, so that a broken-off build leaves nothing to find.
@@ -163,7 +185,7 @@ def _apt(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-END_TO_END = (ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBECTL, PROMETHEUS)
+END_TO_END = (ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBECTL, PROMETHEUS, HELM)
 """What the tests of this folder need."""
 PEER = (PROMETHEUS_ADAPTER,)
 """What the benchmarks need beyond that."""

@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests.e2e import chart
 from tests.e2e.adapterprocess import Adapter
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, register, wait_available
 from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object, Watch, condition
@@ -19,7 +18,6 @@ from tests.e2e.process import wait_until
 
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
 NODES = ("node-a", "node-b")
-RBAC = Path(__file__).with_name("rbac.yaml")
 SCRAPE: dict[str, Any] = {
     "kind": "scrape",
     "scrape": {"interval": "500ms", "timeout": "400ms", "max_backoff": "1s"},
@@ -60,7 +58,7 @@ class Stage:
                 exporter.start()
                 stack.callback(exporter.stop)
                 self.admin.create(_exporter_pod(exporter))
-            for row in yaml.safe_load_all(RBAC.read_text()):
+            for row in chart.render(only=("serviceaccount", "rbac")):
                 self.admin.create(row)
             self.adapter = Adapter(self.folder, "adapter", self.kubeconfig(), SCRAPE)
             stack.callback(self.adapter.stop)

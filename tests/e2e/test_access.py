@@ -9,14 +9,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 
 from tests.e2e import programs
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.certificates import Authority, KeyPair
 from tests.e2e.cluster import Cluster, Object, RefusedError
 from tests.e2e.process import wait_until
-from tests.e2e.stage import METRIC, RBAC, Stage
+from tests.e2e.stage import METRIC, Stage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -149,7 +148,7 @@ def test_who_asks_the_adapter_directly(stage: Stage) -> None:
 
 
 def test_the_adapters_account_may_only_what_it_needs(stage: Stage) -> None:
-    """Exactly list and watch on three resources, the two reviews and one ConfigMap."""
+    """The chart gives it list and watch on three resources, two reviews and one ConfigMap."""
     granted: set[tuple[str, str]] = set()
     for verb in ("get", "list", "watch", "create", "update", "patch", "delete"):
         for resource in _EVERYTHING:
@@ -187,12 +186,6 @@ _EVERYTHING = (
     "authorization.k8s.io/subjectaccessreviews",
     "authorization.k8s.io/selfsubjectaccessreviews",
 )
-
-
-def test_the_account_is_the_one_of_the_manifest(stage: Stage) -> None:
-    """rbac.yaml names the account whose token the adapter runs with."""
-    rows = list(yaml.safe_load_all(RBAC.read_text()))
-    assert rows[0]["metadata"] == {"name": SERVICE, "namespace": NAMESPACE}
 
 
 def test_the_front_proxys_authority_rotates(stage: Stage, tmp_path: Path) -> None:
