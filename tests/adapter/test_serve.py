@@ -106,6 +106,18 @@ def test_pods_come_and_go_with_the_file(lab: Lab) -> None:
         eventually(lambda: values(client) == ["80"])
 
 
+def test_readiness_ends_when_nothing_is_heard_of_the_pods_for_too_long(lab: Lab) -> None:
+    lab.config["cluster"]["stale_after"] = "1s"
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: ready(client))
+        file = lab.folder / "pods.yaml"
+        away = file.rename(lab.folder / "away.yaml")
+        eventually(lambda: not ready(client))
+        assert "[-]pods failed" in client.get("/readyz?verbose").text
+        away.rename(file)
+        eventually(lambda: ready(client))
+
+
 def test_settings_change_without_a_moment_without_values(lab: Lab) -> None:
     with lab.serving() as serving, serving.client() as client:
         eventually(lambda: values(client) == ["80"])
