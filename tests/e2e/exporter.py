@@ -28,15 +28,24 @@ class Load:
 
     def __init__(self) -> None:
         self._demand: dict[str, float] = {}
+        self._expected: dict[str, int] = {}
 
-    def set(self, namespace: str, demand: float) -> None:
-        """Set the demand in percent of one GPU: 280 keeps four pods at 70."""
+    def set(self, namespace: str, demand: float, *, expected: int = 0) -> None:
+        """Set the demand in percent of one GPU: 280 keeps four pods at 70.
+
+        Until ``expected`` pods run, each has the share that it will have then: who starts
+        first is not busier for a moment, which an HPA would see.
+        """
         self._demand[namespace] = demand
+        self._expected[namespace] = expected
 
     def percent(self, pod: RunningPod, pods: list[RunningPod]) -> float:
         """Return how busy the GPUs of a pod are, 0 to 100."""
         sharing = sum(other.namespace == pod.namespace and other.gpus > 0 for other in pods)
-        return min(100.0, self._demand.get(pod.namespace, 0.0) / max(sharing, 1))
+        if sharing >= self._expected.get(pod.namespace, 0):
+            self._expected[pod.namespace] = 0
+        among = max(sharing, self._expected[pod.namespace], 1)
+        return min(100.0, self._demand.get(pod.namespace, 0.0) / among)
 
 
 class Exporter:

@@ -90,7 +90,7 @@ class Stage:
 
     def workload(self, namespace: str, replicas: int, demand: float, **hpa: Any) -> None:
         """Create a namespace with a Deployment and its HPA, under load."""
-        self.load.set(namespace, demand)
+        self.load.set(namespace, demand, expected=replicas)
         self._workloads.append(namespace)
         ensure_namespace(self.admin, namespace)
         self.admin.create(deployment(namespace, replicas))
