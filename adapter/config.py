@@ -119,7 +119,7 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in over.items():
         below = merged.get(key)
         both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merge(below, value) if both else value  # type: ignore[arg-type]
+        merged[key] = _merge(below, value) if both else value  # type: ignore[arg-type]  # `both` says so
     return merged
 
 

@@ -47,7 +47,7 @@ class Exchange(RequestResponseCycle):
             return
         start, self._start = self._start, None
         if start is not None and not self._at_once(start, message):
-            await super().send(start)  # type: ignore[arg-type]
+            await super().send(start)  # type: ignore[arg-type]  # plain dict
         if not self.response_complete:
             await super().send(message)
 

@@ -64,7 +64,7 @@ class Connection(HttpToolsProtocol):
         self._earlier = 0
         self._refusal: ApiError | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         """The handshake is done."""
         super().connection_made(transport)
         self.stats.opened += 1
@@ -134,7 +134,7 @@ class Connection(HttpToolsProtocol):
             self._reject(BadRequest("only HTTP/1.1 and HTTP/1.0 are spoken here"))
         if len(self.pipeline) >= self.options.max_pipelined:
             self._reject(BadRequest("too many pipelined requests"))
-        scope: dict[str, Any] = self.scope  # type: ignore[assignment]
+        scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # our own key
         complete(scope, self.url, self.parser.get_method(), version)
         scope[SCOPE_KEY] = self.peer
         before, self.cycle = self.cycle, self._exchange(version)

@@ -218,7 +218,7 @@ class Reflector(Generic[T]):
     def _pause(self) -> float:
         """Seconds to wait after a failure: doubling, bounded, jittered."""
         ceiling = self._options.backoff_min * 2.0 ** min(self._failures - 1, 16)
-        return min(self._options.backoff_max, ceiling) * random.uniform(0.5, 1.0)  # noqa: S311
+        return min(self._options.backoff_max, ceiling) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 def _describe(error: Exception, path: str) -> str:

@@ -108,7 +108,7 @@ class Server:
         """Stop in order; returns when every connection is gone."""
         if on_drain is not None:
             on_drain()
-        self._protocol.draining = True  # type: ignore[attr-defined]
+        self._protocol.draining = True  # type: ignore[attr-defined]  # our class
         log.info("draining", seconds=self._options.drain_seconds)
         await asyncio.sleep(self._options.drain_seconds)
         await self.stop()
@@ -118,7 +118,7 @@ class Server:
         if self._server is None:
             return
         self._server.close()
-        self._protocol.stopped = True  # type: ignore[attr-defined]
+        self._protocol.stopped = True  # type: ignore[attr-defined]  # our class
         for connection in tuple(self._state.connections):
             connection.shutdown()
         try:
@@ -144,7 +144,7 @@ class Server:
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
 
     def _connect(self) -> asyncio.Protocol:
-        return self._protocol(  # type: ignore[no-any-return]
+        return self._protocol(  # type: ignore[no-any-return]  # our class
             config=self._config, server_state=self._state, app_state={}
         )
 
@@ -155,7 +155,7 @@ class Server:
             self._tell_the_time()
             now = loop.time()
             for connection in tuple(self._state.connections):
-                connection.sweep(now)  # type: ignore[union-attr]
+                connection.sweep(now)  # type: ignore[union-attr]  # our class
 
     def _tell_the_time(self) -> None:
         date = formatdate(time.time(), usegmt=True).encode()

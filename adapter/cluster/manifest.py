@@ -53,9 +53,9 @@ class MetaManifest(msgspec.Struct):
     uid: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    ownerReferences: list[OwnerManifest] | None = None  # noqa: N815
+    ownerReferences: list[OwnerManifest] | None = None  # noqa: N815 - as the API spells it
     creationTimestamp: Any = None  # noqa: N815 - a text; YAML makes a datetime of it
-    deletionTimestamp: Any = None  # noqa: N815
+    deletionTimestamp: Any = None  # noqa: N815 - as the API spells it
 
 
 class _Resources(msgspec.Struct):
@@ -64,7 +64,7 @@ class _Resources(msgspec.Struct):
 
 
 class _Port(msgspec.Struct):
-    containerPort: int  # noqa: N815
+    containerPort: int  # noqa: N815 - as the API spells it
     name: str = ""
     protocol: str = "TCP"
 
@@ -73,7 +73,7 @@ class _Container(msgspec.Struct):
     name: str
     resources: _Resources | None = None
     ports: list[_Port] | None = None
-    restartPolicy: str = ""  # noqa: N815
+    restartPolicy: str = ""  # noqa: N815 - as the API spells it
 
 
 class _Named(msgspec.Struct):
@@ -81,10 +81,10 @@ class _Named(msgspec.Struct):
 
 
 class _Spec(msgspec.Struct):
-    nodeName: str = ""  # noqa: N815
+    nodeName: str = ""  # noqa: N815 - as the API spells it
     containers: list[_Container] = []
-    initContainers: list[_Container] | None = None  # noqa: N815
-    resourceClaims: list[_Named] | None = None  # noqa: N815
+    initContainers: list[_Container] | None = None  # noqa: N815 - as the API spells it
+    resourceClaims: list[_Named] | None = None  # noqa: N815 - as the API spells it
 
 
 class _Condition(msgspec.Struct):
@@ -94,7 +94,7 @@ class _Condition(msgspec.Struct):
 
 class _Status(msgspec.Struct):
     phase: str = ""
-    podIP: str = ""  # noqa: N815
+    podIP: str = ""  # noqa: N815 - as the API spells it
     conditions: list[_Condition] | None = None
 
 

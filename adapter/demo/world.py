@@ -82,8 +82,8 @@ class World:
         self._events: list[Event] = []
         for workload in workloads:
             # A generator of its own for each purpose: what one draws never shifts another.
-            routing = random.Random(f"{seed}/{workload.name}/routing")  # noqa: S311
-            arrivals = random.Random(f"{seed}/{workload.name}/arrivals")  # noqa: S311
+            routing = random.Random(f"{seed}/{workload.name}/routing")  # noqa: S311 - no secret
+            arrivals = random.Random(f"{seed}/{workload.name}/arrivals")  # noqa: S311 - no secret
             self._services[workload.name] = Service(routing)
             self._arrivals[workload.name] = Arrivals(workload.profile, workload.mean_work, arrivals)
             for _ in range(workload.replicas):

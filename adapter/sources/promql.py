@@ -110,7 +110,7 @@ class _Data(msgspec.Struct):
 class _Answer(msgspec.Struct):
     status: str
     data: _Data | None = None
-    errorType: str = ""  # noqa: N815
+    errorType: str = ""  # noqa: N815 - as the API spells it
     error: str = ""
     warnings: list[str] | None = None
     infos: list[str] | None = None
