@@ -9,7 +9,8 @@ from adapter.catalog import Catalog
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.podsfile import PodsFile
 from adapter.objects import Objects
-from adapter.settings import ClusterSettings, Settings
+from adapter.settings import Settings
+from adapter.settings.cluster import ClusterSettings
 from adapter.sources.discovery import RULES, Rule
 from adapter.sources.prometheus import PrometheusOptions, PrometheusSource
 from adapter.sources.scrape import ScrapeOptions, ScrapeSource

@@ -7,7 +7,7 @@ import sys
 
 import structlog
 
-from adapter.settings import LogSettings
+from adapter.settings.log import LogSettings
 
 
 def configure(settings: LogSettings) -> None:

@@ -35,6 +35,8 @@ class Kind(StrEnum):
     """The mean over the window."""
     LAST = "last"
     """The newest."""
+    RATE = "rate"
+    """A counter's increase per second over the window."""
 
 
 class Combine(StrEnum):
@@ -66,6 +68,15 @@ class Mig(StrEnum):
     """The board's value, repeated per instance: one per board, never summed."""
     INVALID = "invalid"
     """Absent, 0 or garbage (gpu-telemetry, section 2): never used."""
+
+
+class Scope(StrEnum):
+    """What a row of a field is about."""
+
+    DEVICE = "device"
+    """A GPU, or an instance or partition of one, on behalf of the pod that holds it."""
+    SERVER = "server"
+    """The process that serves the page, such as an inference server: it needs no GPU."""
 
 
 class Spelling:
@@ -100,6 +111,9 @@ class Field:
             each is an API metric too, in its own unit.
         legacy: old names in ``unit``: read from pages, served as well.
         group: fields that one Prometheus query fetches together.
+        scope: what a row is about.
+        divisible: a shared device's value may be divided among its pods: watts may, degrees
+            may not.
     """
 
     name: str
@@ -113,6 +127,8 @@ class Field:
     renamed: tuple[tuple[str, float, Unit], ...] = ()
     legacy: tuple[str, ...] = ()
     group: str = "board"
+    scope: Scope = Scope.DEVICE
+    divisible: bool = True
 
 
 class Sample(NamedTuple):
@@ -155,6 +171,8 @@ class Metric:
     Args:
         bases: ways to a device's value; the first that is open is taken.
         per_board: devices are told apart by board, not by MIG instance.
+        scope: of the fields that it is made of.
+        divisible: see :class:`Field`.
     """
 
     name: str
@@ -164,6 +182,8 @@ class Metric:
     over_devices: Combine = Combine.MEAN
     over_pods: Combine = Combine.MEAN
     per_board: bool = False
+    scope: Scope = Scope.DEVICE
+    divisible: bool = True
 
     def read(self, device: Evidence) -> Sample | None:
         """The device's value of this metric."""

@@ -22,7 +22,7 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "<!-- written by `make docs` from adapter/settings.py -->",
+        "<!-- written by `make docs` from adapter/settings -->",
         "",
         "From strongest to weakest: command-line flag, environment variable, the YAML file given",
         "with `--config`, the default. Durations are seconds or Go-style text (`5s`, `1m30s`).",

@@ -1,0 +1,59 @@
+"""Asking a query API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, SecretStr, model_validator
+
+from adapter.settings.types import BaseUrl, Interval, Section
+
+
+class PrometheusSettings(Section):
+    """Any engine that answers Prometheus' query API."""
+
+    url: BaseUrl | None = None
+    """Base URL, with the path prefix if there is one (``https://mimir/prometheus``)."""
+    interval: Interval = 15
+    """Seconds between two rounds of queries."""
+    timeout: Interval = 10
+    """Seconds one query may take."""
+    retries: Annotated[int, Field(ge=0, le=10)] = 2
+    """Tries beyond the first within one round."""
+    scrape_interval: Interval = 15
+    """Seconds between Prometheus' own scrapes of the exporters; part of the age limit."""
+    query: dict[str, str] = Field(default_factory=dict)
+    """Metric group (``utilization``, ``profiling``, ``memory`` or ``board``; another name adds
+    a query) -> PromQL used in place of the query made from the catalogue. Its series keep the
+    exporter's names; ``[1m]`` at its end keeps the times at which they were scraped."""
+    matchers: str = ""
+    """Label matchers added to every selector, such as ``cluster="a"``."""
+    username: str | None = None
+    """Basic authentication's user."""
+    password: SecretStr | None = None
+    """Basic authentication's password; better ``password_file``."""
+    password_file: Path | None = None
+    """File with the password, read anew for each round."""
+    bearer_token_file: Path | None = None
+    """File with a bearer token, read anew for each round."""
+    ca_file: Path | None = None
+    """CA of the server's certificate; None trusts the system's."""
+    cert_file: Path | None = None
+    """TLS client certificate."""
+    key_file: Path | None = None
+    """Private key of ``cert_file``."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Further headers, such as ``X-Scope-OrgID``."""
+    max_bytes: Annotated[int, Field(ge=1024)] = 256 * 1024 * 1024
+    """Largest answer accepted."""
+
+    @model_validator(mode="after")
+    def _exclusive(self) -> PrometheusSettings:
+        if self.username and self.bearer_token_file:
+            raise ValueError("username and bearer_token_file exclude each other: keep one")
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("cert_file and key_file go together: set both or neither")
+        if self.password and self.password_file:
+            raise ValueError("password and password_file exclude each other: keep password_file")
+        return self

@@ -1,0 +1,47 @@
+"""The HTTPS listener."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from adapter.settings.types import Interval, Port, Seconds, Section
+
+
+class ServerSettings(Section):
+    """The HTTPS listener of the aggregated API server."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - a pod's listener is reached from outside it
+    """Address to listen on; ``::`` for IPv6 and IPv4."""
+    port: Port = 6443
+    """TCP port; 0 takes a free one."""
+    cert_file: Path | None = None
+    """Serving certificate (PEM), reloaded when it changes. None: made by ourselves."""
+    key_file: Path | None = None
+    """Private key of ``cert_file``."""
+    cert_dir: Path = Path("/tmp/gpu-metrics-adapter/certs")  # noqa: S108 - an emptyDir in the chart
+    """Where the self-signed certificate is kept; ``ca.crt`` in it is the APIService's caBundle."""
+    cert_names: tuple[str, ...] = ("gpu-metrics-adapter.gpu-metrics.svc", "localhost", "127.0.0.1")
+    """Names and addresses in the self-signed certificate; the Service's own name first."""
+    keep_alive: Annotated[Interval, Field(ge=91)] = 130
+    """Idle seconds before a connection is closed; above 90, which is how long Go pools one."""
+    header_timeout: Interval = 10
+    """Seconds a client may take to send a request's head."""
+    write_timeout: Interval = 30
+    """Seconds a client may stop reading an answer before it is cut off."""
+    max_header_bytes: Annotated[int, Field(ge=1024, le=1 << 20)] = 64 * 1024
+    """Largest request head accepted, URL included."""
+    max_connections: Annotated[int, Field(ge=1)] = 1000
+    """Connections served at once; further ones are closed."""
+    drain: Seconds = 5
+    """Seconds from SIGTERM, with readiness failing, until the listener closes."""
+    grace: Interval = 20
+    """Seconds that requests in flight may take after that."""
+
+    @model_validator(mode="after")
+    def _pair(self) -> ServerSettings:
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("cert_file and key_file go together: set both or neither")
+        return self

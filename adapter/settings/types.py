@@ -1,0 +1,59 @@
+"""Types of single settings: durations, ports, selectors, URLs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import durationpy
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, HttpUrl
+
+from apiservice.selector import SelectorError, parse
+
+
+def _duration(value: object) -> object:
+    """Seconds of a Go-style duration; numbers pass through."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return float(durationpy.from_str(value.strip()).total_seconds())
+    except Exception as error:
+        raise ValueError(f"{value!r} is no duration; write seconds or e.g. 5s, 1m30s") from error
+
+
+def _selector(text: str) -> str:
+    try:
+        parse(text)
+    except SelectorError as error:
+        raise ValueError(f"is no label selector: {error}; write e.g. app=exporter") from None
+    return text
+
+
+def _plain(url: HttpUrl) -> HttpUrl:
+    """URLs are told in logs and by readiness: nothing secret may be in one."""
+    if url.username is not None or url.password is not None:
+        raise ValueError("must hold no user or password; give them in settings of their own")
+    return url
+
+
+def _bare(url: HttpUrl) -> HttpUrl:
+    if url.query is not None or url.fragment is not None:
+        raise ValueError("must end with the path prefix: leave out what follows ? or #")
+    return _plain(url)
+
+
+Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, allow_inf_nan=False)]
+Interval = Annotated[float, BeforeValidator(_duration), Field(gt=0, le=86400, allow_inf_nan=False)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+LabelSelector = Annotated[str, AfterValidator(_selector)]
+PageUrl = Annotated[HttpUrl, AfterValidator(_plain)]
+BaseUrl = Annotated[HttpUrl, AfterValidator(_bare)]
+
+
+class Section(BaseModel):
+    """A frozen part of the configuration that refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

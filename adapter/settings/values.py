@@ -1,0 +1,23 @@
+"""What a value promises."""
+
+from __future__ import annotations
+
+from adapter.settings.types import Interval, Section
+from adapter.validity import RatioScale
+
+
+class ValueSettings(Section):
+    """What a served value promises."""
+
+    window: Interval = 30
+    """Seconds that utilisation is averaged over."""
+    collect_interval: Interval = 30
+    """Seconds between the exporters' own readings (dcgm-exporter's ``--collect-interval``)."""
+    age_limit: Interval | None = None
+    """Seconds after which a reading is left out; None is twice ``collect_interval`` plus the
+    scrape interval."""
+    include_unready: bool = False
+    """Serve pods that are not Ready too, such as one still loading its model."""
+    ratio_scale: RatioScale = RatioScale.AUTO
+    """What exporters mean by ``DCGM_FI_DEV_*_UTIL_RATIO``: ``ratio`` is 0-1 (DCGM 4.7),
+    ``percent`` 0-100 (DCGM 4.6), ``auto`` is told from each exporter's numbers."""
