@@ -21,5 +21,6 @@ ENV PATH=/opt/gpu-metrics-adapter/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBU
 # only server.cert_dir, below /tmp, is written.
 USER 65532:65532
 EXPOSE 6443
+EXPOSE 6000
 ENTRYPOINT ["gpu-metrics-adapter"]
 CMD ["serve"]

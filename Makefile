@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e bench lint format lock docs clean
+.PHONY: help demo test e2e bench lint format lock docs proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -48,8 +48,11 @@ format: $(READY) ## rewrite the sources as ruff would
 docs: $(READY) ## write docs/settings.md and docs/metrics.md from the code
 	$(BIN)/python -m docs.generate
 
+proto: $(READY) ## compile KEDA's protocol
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. adapter/keda/externalscaler.proto
+
 lock: ## resolve the dependencies anew into both locks (needs uv)
-	uv pip compile $(LOCK) -o requirements.lock pyproject.toml
+	uv pip compile $(LOCK) --all-extras -o requirements.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
 
 clean: ## remove the environment and everything built or cached

@@ -6,17 +6,23 @@ whatever was left out on the way beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from adapter.candidate import Candidate, candidate
 from adapter.claim import refusal, unfit
 from adapter.cluster.pod import Pod
-from adapter.draft import ACCOUNTED
+from adapter.crosschecks import doubt
 from adapter.exporter import Track
-from adapter.metric import Kind, Metric, Sample
-from adapter.reading import Absence, Attribution, DeviceReading, Reading
+from adapter.metric import Metric, Scope
+from adapter.migprofile import normalized
+from adapter.reading import Absence, Reading
+from adapter.requestedshare import SHARE_UNKNOWN
+from adapter.sharing import Share
+from adapter.split import NO_WEIGHT, NOT_EXACT, NOWHERE, Place
 from adapter.telemetryoptions import TelemetryOptions
+from adapter.verdict import Doubt
 from apiservice.selector import Selector
 
 UNKNOWN_METRIC: Final = "unknown_metric"
@@ -27,8 +33,17 @@ CONFLICT: Final = "conflict"
 TOO_FEW: Final = "too_few_devices"
 NOT_SELECTED: Final = "not_selected"
 PREDECESSOR: Final = "predecessors_row"
+UNPLACED: Final = "shared_device_unknown"
 
-_NEARNESS: Final = {STALE: 3, NO_VALUE: 2, CONFLICT: 1}
+_NEARNESS: Final[Mapping[str, int]] = {
+    SHARE_UNKNOWN: 4,
+    NOT_EXACT: 4,
+    NO_WEIGHT: 4,
+    STALE: 3,
+    **dict.fromkeys(Doubt, 3),
+    NO_VALUE: 2,
+    CONFLICT: 1,
+}
 """Of several reasons, the one that the least was missing for."""
 _WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _MIG_PREFIX: Final = "nvidia.com/mig-"
@@ -61,18 +76,14 @@ class Question(NamedTuple):
     """Epoch seconds."""
 
 
-class _Candidate(NamedTuple):
-    track: Track
-    sample: Sample
-
-
 def pod_outcome(
     tracks: Sequence[Track],
     pod: Pod,
     question: Question,
     rivals: Mapping[str, float] | None = None,
+    place: Place = NOWHERE,
 ) -> Outcome:
-    """What ``pod`` is doing, by the tracks that name it.
+    """What ``pod`` is doing, by the tracks that name it and the devices that it shares.
 
     Args:
         tracks: those whose rows name the pod.
@@ -80,26 +91,46 @@ def pod_outcome(
         question: what is asked.
         rivals: device -> epoch seconds of the newest batch of another exporter that gives
             the device to another pod.
+        place: what is known about where it runs.
     """
     wrong = unfit(pod, unready=question.options.unready)
     if wrong is not None:
         return Outcome(Absence(wrong, f"pod is {pod.phase}"))
     kept: list[Track] = []
     left: list[LeftOut] = []
-    for track in tracks:
-        reason = _refused(track, pod, rivals or {})
+    server = question.metric.scope is Scope.SERVER
+    shares = {} if server else place.sharing.of(pod)
+    for track in (*tracks, *_lent(tracks, shares)):
+        if track.serves is not server or track.superseded:
+            continue
+        if track.device.id in shares and not track.shared:
+            continue
+        reason = _refused(track, pod, {} if track.device.id in shares else rivals or {})
         if reason is None:
             kept.append(track.after(pod.born))
         else:
             left.append(LeftOut(track.device.id, reason, track.origin))
     if not kept:
+        if not left and not server and pod.ref in place.sharing.unplaced:
+            return Outcome(Absence(UNPLACED, "of several shared devices no row named the pod's"))
         return Outcome(_absence(left, NO_ROWS), tuple(left))
     shared = any(track.shared for track in kept)
-    expected = _requested(pod) if question.selector.empty and not shared else 0
-    return _combined(kept, question, left, expected)
+    whole = question.selector.empty and not shared and not server
+    expected = _requested(pod) if whole else 0
+    return _combined(kept, question, left, expected, pod, place)
 
 
-def node_outcome(tracks: Sequence[Track], question: Question) -> Outcome:
+def _lent(tracks: Sequence[Track], shares: Mapping[str, Share]) -> Iterator[Track]:
+    """The samples of shared devices whose rows name only one of their pods at a time."""
+    own = {track.device.id for track in tracks if track.shared}
+    claims = {track.device.id: track.claim for track in tracks}
+    for device, share in shares.items():
+        if device not in own and share.whole is not None:
+            claim = claims.get(device)
+            yield replace(share.whole, claim=claim, shared=True, superseded=False)
+
+
+def node_outcome(tracks: Sequence[Track], question: Question, place: Place = NOWHERE) -> Outcome:
     """What all devices of a node are doing, assigned or not.
 
     A board that is cut into MIG instances counts by its instances, or, for what the board
@@ -108,29 +139,40 @@ def node_outcome(tracks: Sequence[Track], question: Question) -> Outcome:
     cut = {track.device.board for track in tracks if track.mig}
     per_board = question.metric.per_board
     kept = [t for t in tracks if per_board or t.mig or t.device.id not in cut]
-    return _combined(kept, question, [], 0) if kept else Outcome(Absence(NO_ROWS))
+    if not kept:
+        return Outcome(Absence(NO_ROWS))
+    return _combined(kept, question, [], 0, None, place)
 
 
 def _combined(
-    tracks: Iterable[Track], question: Question, left: list[LeftOut], expected: int
+    tracks: Iterable[Track],
+    question: Question,
+    left: list[LeftOut],
+    expected: int,
+    pod: Pod | None,
+    place: Place,
 ) -> Outcome:
-    metric, selector, options, now = question
-    devices: dict[str, _Candidate | None] = {}
+    metric, selector, options, _ = question
+    devices: dict[str, Candidate | None] = {}
     for track in tracks:
         sample = metric.read(track)
-        if not selector.empty and not selector.matches(_labels(track, sample)):
+        if sample is not None and track.mig and options.sharing.normalized:
+            sample = normalized(sample, metric, track.device.mig_profile)
+        found = candidate(metric, track, sample, pod, place)
+        if not selector.empty and not selector.matches(found.labels(metric)):
             left.append(LeftOut(track.device.id, NOT_SELECTED, track.origin))
             continue
+        if sample is None and track.serves:
+            continue  # another part of the server: a model that has no such number
         device = track.device.board if metric.per_board else track.device.id
         best = devices.setdefault(device, None)
-        if sample is None:
-            left.append(LeftOut(track.device.id, NO_VALUE, track.origin))
-        elif sample.time + options.oldest <= now:
-            left.append(LeftOut(track.device.id, STALE, track.origin))
-        elif best is None or _rank(track, sample) > _rank(*best):
-            devices[device] = _Candidate(track, sample)
-    found = [devices[device] for device in sorted(devices)]
-    parts = tuple(_device_reading(part) for part in found if part is not None)
+        reason = _unusable(found, question)
+        if reason is not None:
+            left.append(LeftOut(track.device.id, reason, track.origin))
+        elif best is None or found.rank() > best.rank():
+            devices[device] = found
+    chosen = [devices[device] for device in sorted(devices)]
+    parts = tuple(found.reading(metric) for found in chosen if found is not None)
     expected = max(expected, len(devices))
     if not parts:
         return Outcome(_absence(left, NO_VALUE), tuple(left))
@@ -141,7 +183,7 @@ def _combined(
     reading = Reading(
         value=metric.over_devices.of([part.value for part in parts]),
         time=oldest,
-        window=round(options.window) if metric.kind is Kind.MEAN else None,
+        window=metric.span(options.window),
         expires=oldest + options.oldest,
         devices=parts,
         partial=len(parts) < expected,
@@ -149,19 +191,22 @@ def _combined(
     return Outcome(reading, tuple(left))
 
 
+def _unusable(found: Candidate, question: Question) -> str | None:
+    """Why a candidate has no part in the value."""
+    if found.sample is None:
+        return doubt(question.metric, found.track) or NO_VALUE
+    if found.sample.time + question.options.oldest <= question.now:
+        return STALE
+    return found.given if isinstance(found.given, str) else None
+
+
 def _refused(track: Track, pod: Pod, rivals: Mapping[str, float]) -> str | None:
-    if track.claim is None:
-        return NO_ROWS
     if rivals.get(track.device.id, float("-inf")) > track.received:
         return CONFLICT
     if track.received <= pod.born:
         return PREDECESSOR
-    return refusal(track.claim, pod, track.node)
-
-
-def _rank(track: Track, sample: Sample) -> tuple[bool, float, float]:
-    """Of one device's candidates: the board's own row, then the newest, then the larger."""
-    return (not track.mig, sample.time, sample.value)
+    # A shared device's samples may be of a row that names nobody.
+    return refusal(track.claim, pod, track.node) if track.claim is not None else None
 
 
 def _requested(pod: Pod) -> int:
@@ -180,33 +225,3 @@ def _absence(left: Sequence[LeftOut], otherwise: str) -> Absence:
     reason = max((item.reason for item in left), key=lambda r: (_NEARNESS.get(r, 0), r))
     devices = sorted({item.device for item in left if item.reason == reason})
     return Absence(reason, ", ".join(devices))
-
-
-def _device_reading(part: _Candidate) -> DeviceReading:
-    track, sample = part
-    return DeviceReading(
-        device=track.device.id,
-        value=sample.value,
-        time=sample.time,
-        labels=_labels(track, sample),
-        basis=sample.series,
-    )
-
-
-def _labels(track: Track, sample: Sample | None) -> dict[str, str]:
-    """What ``metric.selector`` selects by; a label that is not known is not there."""
-    exact = not track.shared or (
-        track.per_process and sample is not None and sample.field in ACCOUNTED
-    )
-    labels = {
-        "device": track.device.id,
-        "sharing": "shared" if track.shared else "exclusive",
-        "attribution": Attribution.EXACT.value if exact else Attribution.COPIED.value,
-    }
-    if track.device.model:
-        labels["model"] = track.device.model
-    if track.device.mig_profile:
-        labels["mig_profile"] = track.device.mig_profile
-    if track.claim is not None and track.claim.container:
-        labels["container"] = track.claim.container
-    return labels

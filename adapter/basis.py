@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adapter.metric import Evidence, Kind, Sample
+from adapter.metric import LAST, Basis, Evidence, Kind, Sample, Statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,32 +22,64 @@ class Scaled:
     mig: bool | None = None
     unless: str | None = None
 
-    def read(self, device: Evidence, kind: Kind) -> Sample | None:
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.field,)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
         """The field's value times the factor."""
         if self.mig is not None and device.mig is not self.mig:
             return None
         if self.unless is not None and device.reports(self.unless):
             return None
-        sample = device.sample(self.field, kind)
+        sample = device.sample(self.field, what)
         if sample is None or self.factor == 1.0:
             return sample
         return sample._replace(value=sample.value * self.factor)
 
 
 @dataclass(frozen=True, slots=True)
+class Rated:
+    """A counter's increase per second times a factor, whatever kind the metric is of."""
+
+    field: str
+    factor: float = 1.0
+    unless: str | None = None
+    """See :class:`Scaled`."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.field,)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        """The rate; None with fewer than two samples in the window."""
+        if self.unless is not None and device.reports(self.unless):
+            return None
+        sample = device.sample(self.field, Statistic(Kind.RATE, what.window))
+        return sample and sample._replace(value=sample.value * self.factor)
+
+
+@dataclass(frozen=True, slots=True)
 class Total:
     """The sum of fields; those in ``optional`` count where the exporter has them."""
 
-    fields: tuple[str, ...]
+    required: tuple[str, ...]
     optional: tuple[str, ...] = ()
     factor: float = 1.0
 
-    def read(self, device: Evidence, kind: Kind) -> Sample | None:
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All that may count."""
+        return (*self.required, *self.optional)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
         """The sum, as old as its oldest part; None if a part is missing."""
-        parts = [device.sample(field, kind) for field in self.fields]
+        parts = [device.sample(field, what) for field in self.required]
         if any(part is None for part in parts):
             return None
-        parts += [device.sample(field, kind) for field in self.optional]
+        parts += [device.sample(field, what) for field in self.optional]
         found = [part for part in parts if part is not None]
         return Sample(
             sum(part.value for part in found) * self.factor,
@@ -61,12 +93,17 @@ class Total:
 class Share:
     """A part as a percentage of a whole."""
 
-    part: Scaled
-    whole: Scaled | Total
+    part: Basis
+    whole: Basis
 
-    def read(self, device: Evidence, kind: Kind) -> Sample | None:
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The part's and the whole's."""
+        return (*self.part.fields, *self.whole.fields)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
         """Percent; None if part or whole is missing or the part is more than the whole."""
-        part, whole = self.part.read(device, kind), self.whole.read(device, kind)
+        part, whole = self.part.read(device, what), self.whole.read(device, what)
         if part is None or whole is None or whole.value <= 0 or part.value > whole.value:
             return None
         return Sample(
@@ -78,14 +115,39 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest:
+    """What a whole has beyond a part, in the unit of both."""
+
+    whole: Basis
+    part: Basis
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The whole's and the part's."""
+        return (*self.whole.fields, *self.part.fields)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        """The difference; None if part or whole is missing or the part is more."""
+        whole, part = self.whole.read(device, what), self.part.read(device, what)
+        if whole is None or part is None or part.value > whole.value:
+            return None
+        return Sample(
+            whole.value - part.value,
+            min(part.time, whole.time),
+            f"({whole.series})-{part.series}",
+            part.field,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Presence:
     """1 for every device that any of these fields was heard of."""
 
     fields: tuple[str, ...]
 
-    def read(self, device: Evidence, kind: Kind) -> Sample | None:
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
         """1, as old as the newest of the fields; None if none was heard of."""
-        heard = [s for s in (device.sample(field, Kind.LAST) for field in self.fields) if s]
+        heard = [s for s in (device.sample(field, LAST) for field in self.fields) if s]
         if not heard:
             return None
         newest = max(heard, key=lambda sample: sample.time)

@@ -37,6 +37,11 @@ class Batch:
     pod: tuple[str, str] | None = None
     """(namespace, name) of the exporter's own pod, where known: rows that name it are
     the exporter's self-attribution."""
+    serves: bool = False
+    """The page is ``pod``'s own, an inference server's: every row is about that pod, whatever
+    its labels say, and nothing is believed about devices."""
+    learnt: bool = False
+    """``node`` was worked out from earlier rows; the source did not know it."""
 
 
 class Sink(Protocol):

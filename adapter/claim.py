@@ -1,13 +1,15 @@
-"""Which container a row says the device works for.
+"""Which container a row says the device works for, or which pod a server's row is about.
 
-The same fact is spelt in three ways by exporters and renamed in two by a Prometheus scrape
+The same fact is spelt in four ways by exporters and renamed in two by a Prometheus scrape
 (gpu-telemetry, section 1), and an unassigned device may seem to work for its own exporter.
+An inference server's page names no pod at all: whoever serves it is the workload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from adapter.cluster.pod import Pod, PodRef
@@ -15,8 +17,10 @@ from adapter.cluster.pod import Pod, PodRef
 _LEGACY: Final = (
     ("pod_name", "pod_namespace", "container_name"),
     ("podname", "podnamespace", "ctrname"),
+    ("kube_pod", "kube_namespace", "kube_container"),
 )
-"""Spellings of the workload that a scrape target's own labels never take."""
+"""Spellings of the workload that a scrape target's own labels never take: dcgm-exporter with
+``--use-old-namespace``, HAMi's older rows, Intel XPUM (``prometheus_exporter.py``)."""
 
 
 class Refusal(StrEnum):
@@ -42,6 +46,8 @@ class Claim(NamedTuple):
     """Empty if the row does not say: no mismatch."""
     suspect: bool
     """It looks like the scrape target's own pod, not a workload."""
+    serves: bool = False
+    """The row is about the process that serves the page: its pod needs no GPU."""
 
 
 def claim(labels: Mapping[str, str], exporter: tuple[str, str] | None) -> Claim | None:
@@ -55,13 +61,32 @@ def claim(labels: Mapping[str, str], exporter: tuple[str, str] | None) -> Claim 
     if not name or not namespace:
         return None
     ref = PodRef(namespace, name)
-    suspect = ref == exporter or ("exported_pod" not in labels and _is_target(labels, name))
+    suspect = ref == exporter or (not labels.get("exported_pod") and _is_target(labels, name))
     return Claim(ref, container, labels.get("pod_uid", ""), suspect)
+
+
+def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Claim | None:
+    """The pod that a server's row is about; None where nothing tells it.
+
+    Args:
+        labels: of the row.
+        serving: (namespace, name) of the pod that the page was fetched from. Where a
+            Prometheus did that, its target labels tell: ``pod``, or the ``exported_pod`` of a
+            series that was handed on, or Google's ``instance="<pod>:<port>"``.
+    """
+    if serving is not None:
+        return Claim(PodRef(*serving), "", "", suspect=False, serves=True)
+    name, namespace, container = _workload(labels)
+    name = name or _pod_of_instance(labels.get("instance", ""))
+    if not name or not namespace:
+        return None
+    uid = labels.get("pod_uid", "")
+    return Claim(PodRef(namespace, name), container, uid, suspect=False, serves=True)
 
 
 def target(labels: Mapping[str, str]) -> PodRef | None:
     """The exporter's own pod, where a row names both it and a workload beside it."""
-    if not labels.get("exported_pod") and not labels.get("pod_name"):
+    if not labels.get("exported_pod") and not any(labels.get(pod) for pod, _, _ in _LEGACY):
         return None
     pod, namespace = labels.get("pod"), labels.get("namespace")
     return PodRef(namespace, pod) if pod and namespace else None
@@ -79,13 +104,12 @@ def refusal(claimed: Claim, pod: Pod | None, node: str | None) -> Refusal | None
         return Refusal.SELF_ATTRIBUTION if claimed.suspect else Refusal.UNKNOWN_POD
     if claimed.uid and claimed.uid != pod.uid:
         return Refusal.POD_UID
-    if not pod.holds_gpu:
-        return Refusal.SELF_ATTRIBUTION if claimed.suspect else Refusal.NO_GPU
-    if node and pod.node and node != pod.node:
-        return Refusal.WRONG_NODE
-    if pod.finished:
-        return Refusal.FINISHED
-    return None
+    if not claimed.serves:
+        if not pod.holds_gpu:
+            return Refusal.SELF_ATTRIBUTION if claimed.suspect else Refusal.NO_GPU
+        if node and pod.node and node != pod.node:
+            return Refusal.WRONG_NODE
+    return Refusal.FINISHED if pod.finished else None
 
 
 def unfit(pod: Pod, *, unready: bool) -> Refusal | None:
@@ -110,7 +134,7 @@ def _workload(labels: Mapping[str, str]) -> tuple[str, str, str]:
         for pod, namespace, container in _LEGACY:
             if labels.get(pod) and labels.get(namespace):
                 return labels[pod], labels[namespace], labels.get(container, "")
-        if "pod_name" in labels and "pod_namespace" in labels:
+        if any(pod in labels and namespace in labels for pod, namespace, _ in _LEGACY):
             return "", "", ""
     return (
         exported or labels.get("pod", ""),
@@ -125,3 +149,15 @@ def _is_target(labels: Mapping[str, str], pod: str) -> bool:
         return False
     names = (labels.get("service"), labels.get("job"), labels.get("app"))
     return any(name and pod.startswith(name + "-") for name in names)
+
+
+def _pod_of_instance(instance: str) -> str:
+    """The pod in Google managed Prometheus' ``<pod>:<port>``; an address names none."""
+    name, colon, _ = instance.rpartition(":")
+    if not colon or "[" in name:
+        return ""
+    try:
+        ip_address(name)
+    except ValueError:
+        return name
+    return ""

@@ -1,4 +1,4 @@
-"""Which device a row is about.
+"""Which device a row is about, or which part of an inference server.
 
 (UUID, GPU_I_ID) for dcgm-exporter; where a page lacks one of them, what stands in for it
 (gpu-telemetry, section 6).
@@ -6,55 +6,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
 
-_UUID = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid")
-_INDEX = ("gpu", "gpu_id", "minor_number", "deviceidx")
-_MODEL = ("modelName", "card_series", "dev_name")
-_HOST = ("node", "kubernetes_node", "Hostname", "hostname")
-_NULL = "<<<NULL>>>"
+from adapter.cluster.pod import PodRef
+
+_UUID: Final = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id")
+"""``hw_id`` is XPU Manager 2's (``xpumd/receiver/intelxpu``)."""
+_INDEX: Final = ("gpu", "gpu_id", "minor_number", "deviceidx")
+_BUS: Final = ("pci_bdf", "pci_bus_id")
+_MODEL: Final = ("modelName", "card_series", "dev_name")
+_NODE: Final = ("node", "kubernetes_node")
+"""Set from the API server's knowledge: by a scrape's relabelling, by HAMi, by Intel XPUM."""
+_HOST: Final = ("Hostname", "hostname")
+_NULL: Final = "<<<NULL>>>"
 """What DCGM writes for a string that it does not have."""
+_LOCAL: Final = "localhost"
+_WHOLE: Final = frozenset(("", "none", "spx"))
+"""AMD compute partition types of a device that is not cut (ROCm/device-metrics-exporter)."""
+
+_ABOUT_THE_TARGET: Final = frozenset(
+    (
+        *("instance", "job", "endpoint", "service", "cluster", "location", "project_id"),
+        *("pod", "namespace", "container", "node", "pod_uid", "pod_ip", "host_ip"),
+        *("exported_pod", "exported_namespace", "exported_container", "exported_node"),
+        *("exported_instance", "exported_job", "exported_service", "exported_endpoint"),
+        *("prometheus", "prometheus_replica", "replica", "app", "pod_template_hash"),
+        *("top_level_controller_name", "top_level_controller_type", "metrics_path", "scheme"),
+    )
+)
+"""Labels that a scrape adds: they tell pages apart, not what is on one."""
+_RANKS: Final = frozenset(("tp_rank", "pp_rank", "moe_ep_rank"))
+"""SGLang's workers of one scheduler, all of which tell the scheduler's queue when asked to
+(``--enable-metrics-for-all-schedulers``). ``dp_rank`` tells schedulers apart and counts."""
 
 
 class Device(NamedTuple):
-    """A whole device or a MIG instance."""
+    """A whole device, an instance or partition of one, or a part of an inference server."""
 
     id: str
     """UUID, UUID/GPU_I_ID, or node/index where the page has no UUID."""
     board: str
-    """The whole device's identity; ``id`` itself unless this is a MIG instance."""
+    """The whole device's identity; ``id`` itself unless this is an instance of one."""
     model: str
     """Empty if the page does not say."""
     mig_profile: str
-    """Such as ``1g.5gb``; empty on whole devices and where the page does not say."""
+    """Such as ``1g.5gb``, or AMD's ``cpx``; empty on whole devices and where the page does
+    not say."""
 
     @property
     def mig(self) -> bool:
-        """It is a MIG instance."""
+        """It is a MIG instance, or a partition of an AMD device."""
         return self.id != self.board
 
 
-def device(labels: Mapping[str, str], origin: str) -> Device | None:
+def device(
+    labels: Mapping[str, str],
+    origin: str,
+    *,
+    node: str | None = None,
+    exporter: PodRef | None = None,
+) -> Device | None:
     """The device that a row's labels name; None if they name none.
 
     Args:
         labels: of the row.
-        origin: what tells this exporter's device 0 from another's, if its rows do not.
+        origin: what tells this exporter's device 0 from another's, if nothing else does.
+        node: the exporter's node, where its source knows it: a row's own ``hostname`` may be
+            a container's.
+        exporter: the exporter's own pod, where known: its name is no host's.
     """
-    board = _uuid(labels) or _indexed(labels, origin)
+    uuid = _uuid(labels)
+    place = _first(labels, _NODE) or node or host(labels, exporter) or origin
+    board = uuid or _local(labels, place)
     if board is None:
         return None
+    model = _first(labels, _MODEL)
+    cut = labels.get("gpu_compute_partition_type", "").lower()
+    partition = labels.get("gpu_partition_id", "")
+    if partition not in ("", "NA") and cut not in _WHOLE:
+        return Device(f"{board}/{partition}", board, model, cut)
     profile = _first(labels, ("GPU_I_PROFILE", "dra_mig_profile"))
     instance = _first(labels, ("GPU_I_ID", "dra_mig_device_uuid"))
     compute = _first(labels, ("GPU_CI_ID",))
     parts = [part for part in (board, instance, compute if instance else "") if part]
-    return Device("/".join(parts), board, _first(labels, _MODEL), profile if instance else "")
+    return Device("/".join(parts), board, model, profile if instance else "")
 
 
-def host(labels: Mapping[str, str]) -> str:
-    """The node by the row's own words: may be ``localhost`` or a pod's name (#572)."""
-    return _first(labels, _HOST)
+def part(labels: Mapping[str, str], pod: PodRef, aside: Collection[str] = ()) -> Device:
+    """The part of a pod's server that a row is about: an engine, a model, a model's version.
+
+    Two scrapes of one page, by two jobs or ports, give the same part: it counts once.
+
+    Args:
+        labels: of the row.
+        pod: that serves the page.
+        aside: labels that tell numbers apart, not parts: a state, a kind of memory.
+    """
+    told = sorted(
+        f"{name}={value}"
+        for name, value in labels.items()
+        if value
+        and name not in _ABOUT_THE_TARGET
+        and name not in _RANKS
+        and name not in aside
+        and not name.startswith("__")
+    )
+    identity = "/".join((pod.namespace, pod.name, ",".join(told)))
+    return Device(identity, identity, _first(labels, ("model_name", "model")), "")
+
+
+def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:
+    """The node by the row's own words; empty for ``localhost`` and for a pod's name (#572)."""
+    name = _first(labels, _NODE) or _first(labels, _HOST)
+    pods = (exporter.name if exporter else "", labels.get("pod"))
+    local = name == _LOCAL or name.startswith(_LOCAL + ".")
+    return "" if local or name in pods else name
 
 
 def _uuid(labels: Mapping[str, str]) -> str | None:
@@ -62,13 +129,16 @@ def _uuid(labels: Mapping[str, str]) -> str | None:
     return uuid if uuid.strip("0-") else None
 
 
-def _indexed(labels: Mapping[str, str], origin: str) -> str | None:
+def _local(labels: Mapping[str, str], place: str) -> str | None:
+    """A device that only its node tells apart from others."""
     index = _first(labels, _INDEX)
     if not index:
-        return None
+        bus = _first(labels, _BUS)
+        return f"{place}/{bus}" if bus else None
     partition = labels.get("gpu_partition_id", "")
-    suffix = f".{partition}" if partition not in ("", "NA") else ""
-    return f"{host(labels) or origin}/{index}{suffix}"
+    if labels.get("gpu_compute_partition_type") or partition in ("", "NA"):
+        return f"{place}/{index}"
+    return f"{place}/{index}.{partition}"
 
 
 def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from adapter.catalog import FREE, RESERVED, USED, UTIL
@@ -88,7 +88,7 @@ def folded(drafts: Mapping[TrackKey, Draft]) -> dict[TrackKey, Draft]:
     return kept
 
 
-def holders(drafts: Mapping[TrackKey, Draft]) -> Holders:
+def holders(drafts: Iterable[TrackKey]) -> Holders:
     """Who claims which device."""
     held: dict[str, set[PodRef]] = {}
     for key in drafts:
@@ -97,28 +97,28 @@ def holders(drafts: Mapping[TrackKey, Draft]) -> Holders:
     return held
 
 
-def current(drafts: Mapping[TrackKey, Draft]) -> dict[TrackKey, Draft]:
-    """Drafts without the pods whose device another pod has had since.
+def superseded(drafts: Mapping[TrackKey, Draft]) -> frozenset[TrackKey]:
+    """The drafts of pods whose device another pod has had since.
 
     A range of stored samples holds both the pod that had a device and the one that has it
-    now; that does not make them share it. Pods of one page, and pods that take turns within
-    the range, all stay.
+    now; that alone does not make them share it. Pods of one page, and pods that take turns
+    within the range, do.
     """
     taken: dict[str, float] = {}
     contested = {device for device, pods in holders(drafts).items() if len(pods) > 1}
     if not contested:
-        return dict(drafts)
+        return frozenset()
     for key, draft in drafts.items():
         if key.device in contested and key.pod is not None and draft.frames:
             first = min(draft.frames)
             taken[key.device] = max(first, taken.get(key.device, first))
-    return {
-        key: draft
+    return frozenset(
+        key
         for key, draft in drafts.items()
-        if key.pod is None
-        or key.device not in contested
-        or max(draft.frames, default=float("inf")) >= taken.get(key.device, float("-inf"))
-    }
+        if key.pod is not None
+        and key.device in contested
+        and max(draft.frames, default=float("inf")) < taken.get(key.device, float("-inf"))
+    )
 
 
 def per_process(drafts: Mapping[TrackKey, Draft], rejects: Rejects) -> frozenset[str]:

@@ -10,8 +10,9 @@ from adapter.claim import Claim
 from adapter.cluster.pod import PodRef
 from adapter.device import Device
 from adapter.history import History
-from adapter.metric import Kind, Sample
+from adapter.metric import Sample, Statistic
 from adapter.validity import RatioScale
+from adapter.verdict import CLEAR, Verdict
 
 
 class TrackKey(NamedTuple):
@@ -47,14 +48,27 @@ class Track:
     per_process: bool = False
     """The exporter accounts utilisation and used memory per process of this device."""
 
+    superseded: bool = False
+    """Later rows give the device to another pod: it was this pod's, or is shared."""
+    verdict: Verdict = CLEAR
+    """Which of the device's fields are not believed, and why."""
+
     @property
     def mig(self) -> bool:
         """The device is a MIG instance."""
         return self.device.mig
 
-    def sample(self, field: str, kind: Kind) -> Sample | None:
-        """The field's mean over the window, or its newest value."""
-        return self.history.sample(field, kind, self.window)
+    def sample(self, field: str, what: Statistic) -> Sample | None:
+        """The field's mean over the window, or its newest value; none that is doubted."""
+        if field in self.verdict.doubts:
+            return None
+        window = what.window or self.window
+        return self.history.sample(field, what.kind, window, what.percentile)
+
+    @property
+    def serves(self) -> bool:
+        """It is about a part of the server that the claimed pod runs, not about a device."""
+        return self.claim is not None and self.claim.serves
 
     def after(self, time: float) -> Track:
         """This track without what was measured up to ``time``."""
@@ -67,6 +81,8 @@ class Track:
 
     def disagrees(self, other: Track) -> bool:
         """Another exporter's track of this device has another pod, or another value."""
+        if self.superseded or other.superseded:
+            return False
         mine, his = self.claim and self.claim.pod, other.claim and other.claim.pod
         if mine != his:
             return mine is not None and his is not None
@@ -108,7 +124,7 @@ class Exporter:
     """Field -> epoch seconds at which a row of a whole device was last seen."""
     scale: RatioScale
     identities: Mapping[int, Identity]
-    """Address of a label set of the last batch -> what it says."""
+    """Address of a label set of the last batch, negative for a server's -> what it says."""
     pods: Mapping[PodRef, tuple[Track, ...]] = field(init=False)
     devices: Mapping[str, tuple[Track, ...]] = field(init=False)
     answers: dict[object, object] = field(init=False, default_factory=dict)

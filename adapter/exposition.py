@@ -84,7 +84,7 @@ def parse(
     feed is a cut line, since its number may be cut too.
     """
     memo = LabelMemo() if memo is None else memo
-    reader = _Reader(time, memo, wanted, seconds=page.rstrip().endswith(b"# EOF"))
+    reader = _Reader(time, memo, wanted, seconds=_open_metrics(page))
     for lines in _lines(page, reader.rejects):
         reader.read(lines)
         if len(reader.rows) > _MAX_ROWS:
@@ -93,6 +93,12 @@ def parse(
             break
     memo.sets, memo.flawed = reader.sets, reader.flawed
     return Page(reader.rows, dict(reader.rejects))
+
+
+def _open_metrics(page: bytes) -> bool:
+    """The last line is ``# EOF``: not just the end of a label's text, where a page was cut."""
+    text = page.rstrip()
+    return text[text.rfind(b"\n") + 1 :].strip() == b"# EOF"
 
 
 def _lines(page: bytes, rejects: Counter[str]) -> Iterator[list[bytes]]:

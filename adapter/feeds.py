@@ -7,18 +7,32 @@ from typing import Any, Final, Protocol
 
 from adapter.catalog import Catalog
 from adapter.cluster.manifest import PodDecoder
+from adapter.cluster.pod import PodRef
 from adapter.cluster.podsfile import PodsFile
 from adapter.objects import Objects
 from adapter.settings import Settings
 from adapter.settings.cluster import ClusterSettings
+from adapter.settings.scrape import StaticTarget
+from adapter.sharingpolicy import PolicyRule, SharingOptions
+from adapter.sources.azurelogin import azure_tokens
+from adapter.sources.azurelogs import AzureLogsOptions, AzureLogsSource
 from adapter.sources.discovery import RULES, Rule
 from adapter.sources.prometheus import PrometheusOptions, PrometheusSource
 from adapter.sources.scrape import ScrapeOptions, ScrapeSource
+from adapter.sources.serverpages import ServerPages
 from adapter.sources.target import Target
 from adapter.store import Store
+from adapter.storelogin import azure_identity, prometheus_login
 from adapter.telemetryoptions import NODE_TRACKS, TelemetryOptions
+from adapter.userrows import queries
 from apiservice.selector import parse
 
+TENANT_HEADERS: Final = ("X-Scope-OrgID", "THANOS-TENANT")
+"""What Mimir and Thanos know a tenant by; each leaves the other's alone."""
+INSIGHTS: Final = "azure"
+"""The group of series that only Log Analytics has."""
+INSIGHTS_INTERVAL: Final = 60.0
+"""Seconds between Container Insights' own readings, whatever the exporters' are."""
 STORED_TRACKS: Final = 1 << 16
 """Where stored series do not say which exporter they are of, a fleet counts as one."""
 
@@ -71,8 +85,14 @@ def build_source(settings: Settings, catalog: Catalog, store: Store, objects: Ob
         CredentialError: a file it needs cannot be used.
     """
     if settings.source.kind == "prometheus":
-        return PrometheusSource(prometheus_options(settings), store, catalog.groups)
-    pods = objects.pod_index if settings.source.scrape.discover else None
+        groups = {name: some for name, some in catalog.groups.items() if name != INSIGHTS}
+        return PrometheusSource(prometheus_options(settings), store, groups)
+    if settings.source.kind == "azure_logs":
+        logs = settings.source.azure_logs
+        tokens = azure_tokens(azure_identity(logs.identity), str(logs.endpoint))
+        return AzureLogsSource(azure_logs_options(settings), store, objects.pod_index, tokens)
+    scrape = settings.source.scrape
+    pods = objects.pod_index if scrape.discover or scrape.inference.enabled else None
     return ScrapeSource(scrape_options(settings), store, pods, wanted=catalog.series)
 
 
@@ -93,8 +113,9 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
     return ScrapeOptions(
         interval=scrape.interval,
         timeout=scrape.timeout,
-        rules=(*own, *RULES),
-        targets=tuple(Target(str(target.url), target.node) for target in scrape.targets),
+        rules=(*own, *RULES) if scrape.discover else (),
+        servers=_server_pages(settings),
+        targets=tuple(map(_fixed, scrape.targets)),
         concurrency=scrape.concurrency,
         max_bytes=scrape.max_bytes,
         max_backoff=scrape.max_backoff,
@@ -103,42 +124,93 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
     )
 
 
+def _server_pages(settings: Settings) -> ServerPages | None:
+    inference = settings.source.scrape.inference
+    if not inference.enabled:
+        return None
+    return ServerPages(
+        well_known=inference.prometheus_annotations,
+        selector=None if inference.selector is None else parse(inference.selector),
+        port_names=inference.port_names,
+        port=inference.port,
+        path=inference.path,
+        scheme=inference.scheme,
+        namespaces=frozenset(inference.namespaces),
+        unready=settings.values.include_unready,
+    )
+
+
+def _fixed(target: StaticTarget) -> Target:
+    pod = None if target.pod is None else PodRef(*target.pod.split("/"))
+    return Target(str(target.url), target.node, pod, serves=pod is not None)
+
+
 def prometheus_options(settings: Settings) -> PrometheusOptions:
     """The Prometheus source's options; samples are asked for as far back as they may count."""
     prometheus = settings.source.prometheus
-    password = prometheus.password
+    tenant = prometheus.tenant
     return PrometheusOptions(
         url=str(prometheus.url),
         interval=prometheus.interval,
         timeout=prometheus.timeout,
         retries=prometheus.retries,
         lookback=max(telemetry_options(settings).oldest, 2 * prometheus.scrape_interval),
-        query=prometheus.query,
+        query={**prometheus.query, **queries(settings.metrics)},
         matchers=prometheus.matchers,
-        username=prometheus.username,
-        password=password.get_secret_value() if password else None,
-        password_file=prometheus.password_file,
-        bearer_token_file=prometheus.bearer_token_file,
+        method=prometheus.method,
+        params=prometheus.params,
+        login=prometheus_login(prometheus),
         ca_file=prometheus.ca_file,
         cert_file=prometheus.cert_file,
         key_file=prometheus.key_file,
-        headers=prometheus.headers,
+        headers=(dict.fromkeys(TENANT_HEADERS, tenant) if tenant else {}) | prometheus.headers,
         max_bytes=prometheus.max_bytes,
+    )
+
+
+def azure_logs_options(settings: Settings) -> AzureLogsOptions:
+    """The Log Analytics source's options; rows are asked for as far back as they may count."""
+    logs = settings.source.azure_logs
+    return AzureLogsOptions(
+        workspace=logs.workspace_id or "",
+        endpoint=str(logs.endpoint).rstrip("/"),
+        interval=logs.interval,
+        timeout=logs.timeout,
+        lookback=telemetry_options(settings).oldest,
+        cluster=logs.cluster,
+        ca_file=logs.ca_file,
     )
 
 
 def telemetry_options(settings: Settings) -> TelemetryOptions:
     """What the values promise, by the settings."""
     source, values = settings.source, settings.values
-    prometheus = source.kind == "prometheus"
+    collect, scrape, tracks = values.collect_interval, source.scrape.interval, NODE_TRACKS
+    if source.kind == "prometheus":
+        scrape, tracks = source.prometheus.scrape_interval, STORED_TRACKS
+    if source.kind == "azure_logs":
+        collect = max(collect, INSIGHTS_INTERVAL)
+        scrape = source.azure_logs.interval + source.azure_logs.delay
     return TelemetryOptions(
         window=values.window,
-        collect_interval=values.collect_interval,
-        scrape_interval=(
-            source.prometheus.scrape_interval if prometheus else source.scrape.interval
-        ),
+        collect_interval=collect,
+        scrape_interval=scrape,
         age_limit=values.age_limit,
+        cross_checks=values.cross_checks,
         unready=values.include_unready,
         ratio_scale=values.ratio_scale,
-        max_tracks=STORED_TRACKS if prometheus else NODE_TRACKS,
+        max_tracks=tracks,
+        sharing=sharing_options(settings),
+    )
+
+
+def sharing_options(settings: Settings) -> SharingOptions:
+    """What a pod is given of a shared device, by the settings."""
+    sharing = settings.sharing
+    return SharingOptions(
+        policy=sharing.policy,
+        rules=tuple(
+            PolicyRule(rule.policy, rule.namespaces, parse(rule.nodes)) for rule in sharing.rules
+        ),
+        normalized=sharing.mig_normalization == "profile",
     )

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from math import isnan, nan
 from typing import Final
 
 from adapter.metric import Kind, Sample, Spelling
+from adapter.samples import percentile, rate
 
-_MAX_FRAMES: Final = 128
-"""A source that samples faster than four times a second loses its oldest samples."""
+_MAX_FRAMES: Final = 720
+"""An hour at five seconds: a source that samples faster loses its oldest samples."""
 
 Frame = dict[Spelling, float]
 """The values of one time, in the fields' units."""
@@ -61,16 +62,19 @@ class History:
         """Epoch seconds of the newest sample; minus infinity if there is none."""
         return self.times[-1] if self.times else float("-inf")
 
-    def sample(self, field: str, kind: Kind, window: float) -> Sample | None:
-        """A field's newest value, or its mean over the ``window`` seconds up to its newest."""
+    def sample(
+        self, field: str, kind: Kind, window: float, share: float | None = None
+    ) -> Sample | None:
+        """A field's newest value, or its mean or rate over the ``window`` seconds up to its
+        newest; with a ``share`` of 0-100 that percentile in place of the mean."""
         best: Sample | None = None
         for column in self.layout.of_field.get(field, ()):
-            found = self._column(column, kind, window)
+            found = self._column(column, kind, window, share)
             if found is not None and (best is None or found.time > best.time):
                 best = found
         return best
 
-    def _column(self, column: int, kind: Kind, window: float) -> Sample | None:
+    def _column(self, column: int, kind: Kind, window: float, share: float | None) -> Sample | None:
         values = self.values[column :: self.layout.width]
         row = len(values) - 1
         while row >= 0 and isnan(values[row]):
@@ -81,14 +85,13 @@ class History:
         if kind is Kind.LAST:
             return Sample(values[row], time, spelling.name, spelling.field.name)
         since = time - window
-        total, count = 0.0, 0
-        while row >= 0 and self.times[row] > since:
-            value = values[row]
-            if not isnan(value):
-                total += value
-                count += 1
-            row -= 1
-        return Sample(total / count, time, spelling.name, spelling.field.name)
+        if kind is Kind.RATE:
+            seen = [(t, v) for t, v in zip(self.times, values, strict=True) if not isnan(v)]
+            value = rate(seen, since)
+        else:
+            valid = [v for v in values[bisect_right(self.times, since) :] if not isnan(v)]
+            value = sum(valid) / len(valid) if share is None else percentile(valid, share)
+        return None if value is None else Sample(value, time, spelling.name, spelling.field.name)
 
     def after(self, time: float) -> History:
         """The samples that are newer than ``time``."""
@@ -96,6 +99,11 @@ class History:
         if not cut:
             return self
         return History(self.layout, self.times[cut:], self.values[cut * self.layout.width :])
+
+    def frames(self) -> Iterator[tuple[float, Frame]]:
+        """The samples, time by time."""
+        for row, time in enumerate(self.times):
+            yield time, self._frame(row)
 
     def latest(self) -> dict[str, float]:
         """Field -> its value in the newest row, where that has one."""
@@ -129,7 +137,7 @@ class History:
         if sum(map(isnan, row)) != missing:
             return None
         complete = not missing
-        cut = bisect_right(self.times, time - (window if complete else age_limit))
+        cut = bisect_right(self.times, time - (window if complete else max(window, age_limit)))
         cut = max(cut, len(self.times) + 1 - _MAX_FRAMES)
         times, values = self.times[cut:], self.values[cut * width :]
         times.append(time)
@@ -154,16 +162,16 @@ def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> H
     """The history that holds these samples, as far as a reading can still use them."""
     columns = {column for frame in frames.values() for column in frame}
     newest = max(frames, default=0.0)
-    horizon = window if len(frames.get(newest, ())) == len(columns) else age_limit
+    complete = len(frames.get(newest, ())) == len(columns)
+    horizon = window if complete else max(window, age_limit)
     kept = sorted(time for time in frames if time > newest - horizon)[-_MAX_FRAMES:]
     return _packed({time: frames[time] for time in kept})
 
 
 def _packed(frames: Mapping[float, Frame]) -> History:
     """Frames in order of time, as arrays."""
-    columns = layout(
-        tuple(sorted({c for frame in frames.values() for c in frame}, key=lambda c: c.name))
-    )
+    found = {column for frame in frames.values() for column in frame}
+    columns = layout(tuple(sorted(found, key=lambda c: (c.name, c.field.name))))
     values = array("d")
     for frame in frames.values():
         values.extend(frame.get(column, nan) for column in columns.columns)

@@ -42,5 +42,5 @@ def configure(settings: LogSettings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
-    for chatty in ("httpx", "httpcore", "uvicorn.access", "asyncio"):
+    for chatty in ("httpx", "httpcore", "uvicorn.access", "asyncio", "azure", "google", "botocore"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))

@@ -7,10 +7,10 @@ Two nouns: a :class:`Field` is one thing that exporters measure, however they sp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 
 class Unit(StrEnum):
@@ -21,11 +21,15 @@ class Unit(StrEnum):
     BYTES = "bytes"
     MEBIBYTES = "MiB"
     BYTES_PER_SECOND = "bytes per second"
+    MICROSECONDS_PER_SECOND = "µs per second"
     WATTS = "W"
     CELSIUS = "°C"
     MEGAHERTZ = "MHz"
     DEVICES = "devices"
+    REQUESTS = "requests"
     CODE = "code"
+    NUMBER = "number"
+    """A user's row that says no unit."""
 
 
 class Kind(StrEnum):
@@ -36,7 +40,20 @@ class Kind(StrEnum):
     LAST = "last"
     """The newest."""
     RATE = "rate"
-    """A counter's increase per second over the window."""
+    """A counter's increase per second over the window; a counter that falls began anew."""
+
+
+class Statistic(NamedTuple):
+    """Which number of a field's samples is meant."""
+
+    kind: Kind
+    window: float | None = None
+    """Seconds; None is the window that is in force for all."""
+    percentile: float | None = None
+    """0-100, in place of the mean; needs :attr:`Kind.MEAN`."""
+
+
+LAST: Final = Statistic(Kind.LAST)
 
 
 class Combine(StrEnum):
@@ -46,9 +63,13 @@ class Combine(StrEnum):
     MAX = "max"
     MIN = "min"
     SUM = "sum"
+    SPREAD = "spread"
+    """The largest less the smallest: 0 for one."""
 
     def of(self, values: Sequence[float]) -> float:
         """Combine values, of which there is at least one."""
+        if self is Combine.SPREAD:
+            return max(values) - min(values)
         if len(values) == 1:
             return values[0]
         if self is Combine.MAX:
@@ -82,18 +103,39 @@ class Scope(StrEnum):
 class Spelling:
     """One name of a field on exporters' pages. Compared by identity: the catalogue's own."""
 
-    __slots__ = ("factor", "field", "high", "low", "name", "traps")
+    __slots__ = (
+        "factor",
+        "field",
+        "high",
+        "low",
+        "name",
+        "series",
+        "server",
+        "special",
+        "traps",
+    )
 
-    def __init__(self, name: str, factor: float, field: Field) -> None:
-        self.name = name
+    def __init__(self, series: str, factor: float, field: Field) -> None:
+        self.series = series
+        """The series' name on a page."""
+        self.name = series + field.condition
+        """The same with the labels that a row must have; what explanations show."""
         self.factor = factor
         """A page's number times this is in the field's unit."""
         self.field = field
         self.low = field.low / factor
         """The smallest number that a page may hold."""
         self.high = field.high / factor
-        self.traps = factor == 100.0 and name.lower().endswith("_ratio")
+        self.server = field.scope is Scope.SERVER
+        """Its rows are about the process that serves the page."""
+        self.traps = field.traps and factor == 100.0
         """DCGM 4.6 gives the integer percent the name that 4.7 gives the ratio."""
+        self.special = self.traps or bool(field.parts)
+        """A row alone does not tell the device's value: the whole page does."""
+
+    def fits(self, labels: Mapping[str, str]) -> bool:
+        """The row is of this field; an empty label is as good as none."""
+        return all(labels.get(label, "") == value for label, value in self.field.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +156,15 @@ class Field:
         scope: what a row is about.
         divisible: a shared device's value may be divided among its pods: watts may, degrees
             may not.
+        exact: its rows are the container's own, not the device's: nothing to divide.
+        series: the name on pages, where several fields share one and ``where`` tells them
+            apart; such a field is no API metric of its own.
+        where: labels that a row of this field has; "" is a label that is not there.
+        parts: labels that tell parts of one device apart (tiles, compute cores). A row
+            without them speaks for the whole device and wins over the parts; of a part that
+            is repeated on a page the last row counts (Intel XPUM repeats rows).
+        over_parts: how the parts become the device's value.
+        traps: a ``…_RATIO`` spelling may be a percent (DCGM 4.6).
     """
 
     name: str
@@ -129,6 +180,19 @@ class Field:
     group: str = "board"
     scope: Scope = Scope.DEVICE
     divisible: bool = True
+    exact: bool = False
+    series: str = ""
+    where: tuple[tuple[str, str], ...] = ()
+    parts: tuple[str, ...] = ()
+    over_parts: Combine = Combine.MEAN
+    traps: bool = False
+
+    @property
+    def condition(self) -> str:
+        """``where`` as a page would show it; empty where there is none."""
+        if not self.where:
+            return ""
+        return "{" + ",".join(f'{label}="{value}"' for label, value in self.where) + "}"
 
 
 class Sample(NamedTuple):
@@ -150,8 +214,8 @@ class Evidence(Protocol):
     def mig(self) -> bool:
         """The device is a MIG instance."""
 
-    def sample(self, field: str, kind: Kind) -> Sample | None:
-        """The field's mean over the window or newest value; None if there is none."""
+    def sample(self, field: str, what: Statistic) -> Sample | None:
+        """The field's number that is meant; None if there is none."""
 
     def reports(self, field: str) -> bool:
         """The device's exporter writes rows of this field, valid or not."""
@@ -160,8 +224,12 @@ class Evidence(Protocol):
 class Basis(Protocol):
     """One way to a metric's value of one device."""
 
-    def read(self, device: Evidence, kind: Kind) -> Sample | None:
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
         """The value, or None where this way is not open."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields that it looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +241,10 @@ class Metric:
         per_board: devices are told apart by board, not by MIG instance.
         scope: of the fields that it is made of.
         divisible: see :class:`Field`.
+        window: seconds that a mean or rate is taken over; None is the one in force for all.
+        percentile: 0-100, over the window, in place of the mean.
+        of_request: divided by the share of a device that the pod's spec asks for; absent
+            where the share is not known or the value is not the pod's own.
     """
 
     name: str
@@ -184,11 +256,25 @@ class Metric:
     per_board: bool = False
     scope: Scope = Scope.DEVICE
     divisible: bool = True
+    window: float | None = None
+    percentile: float | None = None
+    of_request: bool = False
+
+    def span(self, window: float) -> int | None:
+        """Whole seconds that the value is taken over; None for a last value.
+
+        Args:
+            window: seconds in force for metrics without their own.
+        """
+        if self.kind is Kind.LAST:
+            return None
+        return max(1, round(self.window or window))
 
     def read(self, device: Evidence) -> Sample | None:
         """The device's value of this metric."""
+        what = Statistic(self.kind, self.window, self.percentile)
         for basis in self.bases:
-            sample = basis.read(device, self.kind)
+            sample = basis.read(device, what)
             if sample is not None:
                 return sample
         return None

@@ -118,11 +118,11 @@ class Objects:
     def _workload(self, resource: GroupResource, namespace: str, name: str) -> Iterator[Group]:
         pods = self.pod_index.owned_by(namespace, resource, name)
         if pods:
-            api_version, kind = _kind(resource, pods[0])
+            api_version, kind = workload_kind(resource, pods[0])
             yield Group(ObjectReference(kind, name, namespace, api_version), pods)
 
 
-def _kind(resource: GroupResource, pod: Pod) -> tuple[str, str]:
+def workload_kind(resource: GroupResource, pod: Pod) -> tuple[str, str]:
     """apiVersion and kind of the workload; the pod is one of its own."""
     owner = pod.owner
     if owner is not None and plural(owner.kind) == resource.resource:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from adapter.attribution import NOT_SELECTED
-from adapter.catalog import Catalog
+from adapter.catalog.names import Names
 from adapter.claim import Refusal
 from adapter.cluster.pod import PodRef
-from adapter.metric import Combine, Metric
+from adapter.metric import Combine, Metric, Scope
 from adapter.objects import LISTED, NAMESPACES, NODES, PODS, Group, Objects
 from adapter.reading import Absence, Reading
 from adapter.snapshot import Snapshot
+from adapter.witnesses import witnesses
 from apiservice.errors import MetricNotFound, Unavailable
 from apiservice.provider import (
     Answer,
@@ -49,11 +50,12 @@ class Values(Protocol):
 class GpuMetricsProvider:
     """Implements :class:`apiservice.provider.CustomMetricsProvider`."""
 
-    def __init__(self, catalog: Catalog, known: Values, objects: Objects) -> None:
-        self._catalog = catalog
+    def __init__(self, names: Names, known: Values, objects: Objects) -> None:
+        self._names = names
         self._known = known
         self._objects = objects
-        self._resources = tuple(_resources(catalog))
+        self._listed: tuple[Mapping[str, Metric], Sequence[MetricResource]] = ({}, ())
+        """The metrics that discovery was last made of, and what it lists."""
         self.absent: Counter[str] = Counter()
         """Pods that a query selected and no value could be given for, by reason; counted when
         an answer is prepared, not each time it is repeated."""
@@ -66,11 +68,14 @@ class GpuMetricsProvider:
 
     def resources(self) -> Sequence[MetricResource]:
         """The catalogue under every resource that discovery names."""
-        return self._resources
+        metrics = self._names.metrics
+        if self._listed[0] is not metrics:
+            self._listed = (metrics, tuple(_resources(metrics, self._names.principal)))
+        return self._listed[1]
 
     def values(self, query: ObjectQuery, now: float) -> Answer[MetricValue]:
         """See :meth:`apiservice.provider.CustomMetricsProvider.values`."""
-        metric = self._catalog.metrics.get(query.metric)
+        metric = self._names.metrics.get(query.metric)
         if metric is None:
             raise MetricNotFound(query.metric, query.resource)
         if not self._objects.pod_index.synced:
@@ -120,8 +125,7 @@ class GpuMetricsProvider:
         for reference, pods in groups:
             found = [
                 snapshot.pod(pod, metric.name, query.metric_selector, now)
-                for pod in pods
-                if pod.holds_gpu
+                for pod in witnesses(pods, metric, snapshot)
             ]
             self.absent.update(r.reason for r in found if isinstance(r, Absence))
             readings = [reading for reading in found if isinstance(reading, Reading)]
@@ -181,11 +185,12 @@ def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Read
     )
 
 
-def _resources(catalog: Catalog) -> Iterator[MetricResource]:
+def _resources(metrics: Mapping[str, Metric], principal: Sequence[str]) -> Iterator[MetricResource]:
     """Pods list every spelling of a metric; elsewhere one is enough, the others work as well."""
-    for name in catalog.metrics:
+    for name in metrics:
         yield MetricResource(PODS, name, namespaced=True)
-    principal = [n for n in catalog.metrics if n in catalog.fields or n not in catalog.spellings]
     for resource in (*LISTED, NAMESPACES, NODES):
         for name in principal:
+            if resource == NODES and metrics[name].scope is Scope.SERVER:
+                continue  # a queue is a workload's: nobody scales nodes by it
             yield MetricResource(resource, name, namespaced=resource in LISTED)

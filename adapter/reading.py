@@ -29,6 +29,13 @@ class DeviceReading:
     """``model``, ``mig_profile``, ``sharing``, ``attribution``, ``container``, ``device``."""
     basis: str
     """The exporter's series that the value came from."""
+    attribution: Attribution = Attribution.EXACT
+    policy: str = ""
+    """The sharing policy in force; empty where the device is the pod's alone."""
+    evidence: str = ""
+    """By what the device is known to be shared; empty where it is not."""
+    sharers: int = 1
+    """Running pods known to share the device, this one included."""
 
 
 @dataclass(frozen=True, slots=True)

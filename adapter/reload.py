@@ -14,7 +14,7 @@ from apiservice.filestamp import Stamp, stamp
 
 log = structlog.get_logger(__name__)
 
-RESTART = ("server", "authentication", "authorization", "cluster")
+RESTART = ("server", "authentication", "authorization", "cluster", "external", "keda")
 """Sections that are read at the start only."""
 
 

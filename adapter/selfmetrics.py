@@ -7,6 +7,7 @@ metric name is ever a label.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,10 +15,13 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from adapter.apiserviceowner import APIServiceOwner
+from adapter.keda.stats import KedaStats
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
 from adapter.reload import ConfigWatch
 from adapter.security import Security
+from adapter.sources.azurelogs import AzureLogsSource
 from adapter.sources.prometheus import PrometheusSource
 from adapter.sources.scrape import ScrapeSource
 from adapter.telemetry import Telemetry
@@ -34,6 +38,10 @@ class Parts:
     server: Server
     security: Security
     watch: ConfigWatch
+    owner: APIServiceOwner | None = None
+    """Looks whose the external metrics API is, if anybody does."""
+    keda: KedaStats | None = None
+    """None where KEDA is not served."""
 
 
 def register(
@@ -66,12 +74,33 @@ class _Adapter(Collector):
         yield from _cluster(self._parts.objects, now)
         yield from _connections(self._parts.server, self._parts.security)
         yield from _configuration(self._parts.watch)
+        if self._parts.keda is not None:
+            yield from _keda(self._parts.keda)
+        owner = self._parts.owner
+        if owner is not None and owner.foreign is not None:
+            yield _gauge(
+                "gma_external_foreign",
+                "1 while the APIService of external metrics points to another Service.",
+                owner.foreign,
+            )
 
 
 def _values(telemetry: Telemetry, now: float) -> Iterator[Metric]:
     store = telemetry.current.store
     yield _counter(
         "gma_rejects", "Rows and values left out since the start.", "reason", store.rejects.totals
+    )
+    yield _gauges(
+        "gma_attributed_devices",
+        "Devices by how their pods are given utilisation, once per pod that rows name.",
+        "attribution",
+        store.attributions,
+    )
+    yield _gauges(
+        "gma_sharing_nodes",
+        "Nodes whose devices are shared among pods, by what tells it.",
+        "evidence",
+        store.sharing_nodes,
     )
     ages = store.snapshot.ages(now).values()
     yield _gauge("gma_exporters", "Exporters whose rows are held.", len(ages))
@@ -91,9 +120,24 @@ def _source(telemetry: Telemetry, now: float) -> Iterator[Metric]:
         failing = sum(1 for state in source.states.values() if state.last_error)
         yield _gauge("gma_scrape_targets", "Exporters to be scraped.", len(source.states))
         yield _gauge("gma_scrape_targets_failing", "Of these, failed last time.", failing)
+        yield _targets_by_rule(source)
+        yield _counter(
+            "gma_scrape_misfits",
+            "Pods that ask to be scraped and cannot be, such as for a wrong annotation.",
+            "reason",
+            source.misfits,
+        )
         yield CounterMetricFamily("gma_scrapes", "Scrapes made.", value=source.scrapes)
         yield _counter(
             "gma_scrape_failures", "Scrapes that gave nothing.", "reason", source.failures
+        )
+    if isinstance(source, AzureLogsSource):
+        yield CounterMetricFamily("gma_queries", "Queries sent.", value=source.queries)
+        yield _counter(
+            "gma_query_failures", "Queries without a usable answer.", "reason", source.failures
+        )
+        yield _gauge(
+            "gma_query_groups_partial", "Groups whose last answer was partial.", source.partial
         )
     if isinstance(source, PrometheusSource):
         queries = sum(state.queries for state in source.groups)
@@ -104,6 +148,18 @@ def _source(telemetry: Telemetry, now: float) -> Iterator[Metric]:
         yield CounterMetricFamily(
             "gma_query_warnings", "Answers that came with warnings.", value=source.warnings
         )
+        partial = sum(1 for state in source.groups if state.partial)
+        yield _gauge("gma_query_groups_partial", "Groups whose last answer was partial.", partial)
+
+
+def _targets_by_rule(source: ScrapeSource) -> Metric:
+    """Rules are those of the code and of the settings: a fixed set."""
+    family = GaugeMetricFamily(
+        "gma_scrape_targets_by_rule", "Exporters found, by discovery rule.", labels=["rule"]
+    )
+    for rule, count in sorted(Counter(target.rule for target in source.states).items()):
+        family.add_metric([rule], count)
+    return family
 
 
 def _cluster(objects: Objects, now: float) -> Iterator[Metric]:
@@ -159,6 +215,24 @@ def _connections(server: Server, security: Security) -> Iterator[Metric]:
         yield reviews
 
 
+def _keda(stats: KedaStats) -> Iterator[Metric]:
+    calls = CounterMetricFamily(
+        "gma_keda_calls", "Calls ended, by gRPC status.", labels=["method", "code"]
+    )
+    for (method, code), count in sorted(stats.calls.items()):
+        calls.add_metric([method, code], count)
+    yield calls
+    streams = GaugeMetricFamily("gma_keda_streams", "Streams open.", labels=["method"])
+    for method, count in sorted(stats.streams.items()):
+        streams.add_metric([method], count)
+    yield streams
+    yield _gauge(
+        "gma_keda_certificate_ok",
+        "0 while its newest certificate or client CA is refused.",
+        not stats.problem(),
+    )
+
+
 def _configuration(watch: ConfigWatch) -> Iterator[Metric]:
     yield _gauge("gma_config_ok", "0 while the configuration file is refused.", not watch.problem)
     yield CounterMetricFamily(
@@ -168,6 +242,13 @@ def _configuration(watch: ConfigWatch) -> Iterator[Metric]:
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, value=float(value))
+
+
+def _gauges(name: str, text: str, label: str, counts: Mapping[str, int]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for key, count in sorted(counts.items()):
+        family.add_metric([key], float(count))
+    return family
 
 
 def _counter(name: str, text: str, label: str, counts: Mapping[str, int]) -> CounterMetricFamily:

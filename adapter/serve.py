@@ -21,12 +21,15 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from adapter import __version__
+from adapter.apiserviceowner import external_owner
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.services import Services
 from adapter.config import ConfigError
+from adapter.external import GpuExternalMetrics
 from adapter.feeds import Loop, cluster_loops
+from adapter.keda.wiring import build_keda
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
 from adapter.reload import ConfigWatch
@@ -73,19 +76,24 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
     async with AsyncExitStack() as stack:
         client = await _connect(settings, stack)
         objects = Objects(PodIndex(), Services(), Nodes())
-        catalog = Catalog()
-        telemetry = Telemetry(catalog, objects)
+        telemetry = Telemetry(Catalog(), objects)
         try:
             security = build_security(settings, client, time.time())
             telemetry.use(settings)
         except (CertificatePairError, TrustFileError, ConfigError) as error:
             raise StartError(str(error)) from None
-        provider = GpuMetricsProvider(catalog, telemetry, objects)
+        provider = GpuMetricsProvider(telemetry, telemetry, objects)
+        external = (
+            GpuExternalMetrics(telemetry, telemetry, objects, provider.absent)
+            if settings.external.enabled
+            else None
+        )
+        owner = external_owner(settings.external, client)
         registry = CollectorRegistry()
         health = _health(settings, objects, telemetry, security.checks, stopping)
         app = create_app(
             custom=provider,
-            external=None,
+            external=external,
             authenticator=security.authentication,
             authorizer=security.authorization,
             health=health,
@@ -93,28 +101,62 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             release=__version__,
         )
         server = Server(app, _serving(settings), security.tls.context)
-        watch = ConfigWatch(file, settings, reload, telemetry.use)
-        register(registry, Parts(telemetry, provider, objects, server, security, watch))
         try:
+            keda = build_keda(
+                settings,
+                telemetry,
+                telemetry,
+                objects,
+                client,
+                security.tls.files,
+                lambda: health.report("readyz", verbose=False).code == 200,
+            )
+        except CertificatePairError as error:
+            raise StartError(str(error)) from None
+        watch = ConfigWatch(file, settings, reload, telemetry.use)
+        register(
+            registry,
+            Parts(
+                telemetry,
+                provider,
+                objects,
+                server,
+                security,
+                watch,
+                owner,
+                keda.server.stats if keda else None,
+            ),
+        )
+        try:
+            if keda is not None:
+                await keda.server.start()
+                stack.push_async_callback(keda.server.stop)
             await server.start()
         except ListenError as error:
             raise StartError(str(error)) from None
         loops = [
             *cluster_loops(settings.cluster, client, objects),
             *security.loops,
+            *([owner.run] if owner else []),
+            *(keda.loops if keda else []),
             telemetry.run,
             _every(_FILE_CHECK, lambda: security.check_files(time.time())),
             _every(_FILE_CHECK, watch.check),
         ]
-        await _until(stopping, loops, server)
+        drains: list[Loop] = [server.drain]
+        if keda is not None:
+            listener = keda.server
+            loops.append(_every(_FILE_CHECK, lambda: listener.check_files(time.time())))
+            drains.append(listener.drain)
+        await _until(stopping, loops, drains)
 
 
-async def _until(stopping: asyncio.Event, loops: Iterable[Loop], server: Server) -> None:
+async def _until(stopping: asyncio.Event, loops: Iterable[Loop], drains: Iterable[Loop]) -> None:
     """Run the loops until told to stop, then drain; a loop that fails ends the process."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_run(loop)) for loop in loops]
         await stopping.wait()
-        await server.drain()
+        await asyncio.gather(*(_run(drain) for drain in drains))
         for task in tasks:
             task.cancel()
 

@@ -8,7 +8,7 @@ renders it renders it once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from adapter.attribution import (
     NO_ROWS,
@@ -19,8 +19,11 @@ from adapter.attribution import (
     pod_outcome,
 )
 from adapter.catalog import Catalog
+from adapter.claim import unfit
 from adapter.cluster.pod import Pod, PodRef
 from adapter.exporter import Exporter, Track
+from adapter.metric import Scope
+from adapter.places import Places, Sites, Stamp
 from adapter.reading import Absence, Reading
 from adapter.telemetryoptions import TelemetryOptions
 from apiservice.selector import Selector
@@ -29,21 +32,18 @@ _MAX_ANSWERS: Final = 4096
 """Answers remembered per exporter: selectors come from users."""
 
 
-class Pods(Protocol):
-    """The pods on hand."""
-
-    def get(self, namespace: str, name: str) -> Pod | None:
-        """The pod of that name, or None."""
-
-
 class _Remembered(NamedTuple):
     outcome: Outcome
     pod: Pod | None
     since: float
     until: float
+    stamp: Stamp | None
+    """What else ends it, where the pod shares devices."""
 
-    def answers(self, pod: Pod | None, now: float) -> bool:
-        return self.pod is pod and self.since <= now < self.until
+    def answers(self, pod: Pod | None, now: float, sites: Sites) -> bool:
+        if self.pod is not pod or not self.since <= now < self.until:
+            return False
+        return self.stamp is None or pod is None or self.stamp == sites.stamp(pod.node)
 
 
 class Snapshot:
@@ -55,19 +55,20 @@ class Snapshot:
         version: int,
         catalog: Catalog,
         options: TelemetryOptions,
-        pods: Pods,
         exporters: Mapping[str, Exporter],
         holders: Mapping[PodRef, tuple[str, ...]],
         contested: Mapping[str, tuple[str, ...]],
+        places: Places,
     ) -> None:
         self.version = version
         self._catalog = catalog
         self._options = options
-        self._pods = pods
+        self._sites = places.sites
         self._exporters = exporters
         self._holders = holders
         self._contested = contested
         """Devices of which several exporters speak -> those exporters."""
+        self._places = places
         self._own: dict[object, object] = {}
         """Answers that rest on several exporters: they end with the snapshot."""
         self._nodes: Mapping[str, tuple[Track, ...]] | None = None
@@ -79,16 +80,20 @@ class Snapshot:
     def explain_pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Outcome:
         """The same, with the devices that were left out and why."""
         origins = self._holders.get(pod.ref)
-        if origins is None:
-            known = metric in self._catalog.metrics
-            return Outcome(Absence(NO_ROWS if known else UNKNOWN_METRIC))
-        memory = self._memory(pod.ref, origins)
+        if origins is not None and len(origins) > 1:
+            origins = self._speaking(pod.ref, origins, metric)
+        if not origins:
+            absence = self._unheard_of(pod, metric)
+            if absence.reason != NO_ROWS or not self._places.may_share(pod):
+                return Outcome(absence)
+            origins = ()
+        memory = self._memory(pod, origins, metric)
         key = (pod.ref, metric) if selector.empty else (pod.ref, metric, selector)
         found = memory.get(key)
-        if isinstance(found, _Remembered) and found.answers(pod, now):
+        if isinstance(found, _Remembered) and found.answers(pod, now, self._sites):
             return found.outcome
-        outcome = self._pod_outcome(pod, origins, metric, selector, now)
-        _remember(memory, key, pod, outcome, now)
+        outcome, stamp = self._pod_outcome(pod, origins, metric, selector, now)
+        _remember(memory, key, pod, outcome, now, stamp)
         return outcome
 
     def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
@@ -98,12 +103,21 @@ class Snapshot:
             return Absence(UNKNOWN_METRIC)
         key = ("node", node, metric, selector)
         remembered = self._own.get(key)
-        if isinstance(remembered, _Remembered) and remembered.answers(None, now):
+        if isinstance(remembered, _Remembered) and remembered.answers(None, now, self._sites):
             return remembered.outcome.value
         tracks = self._by_node().get(node, ())
-        outcome = node_outcome(tracks, Question(found, selector, self._options, now))
+        question = Question(found, selector, self._options, now)
+        outcome = node_outcome(tracks, question, self._places.node(node))
         _remember(self._own, key, None, outcome, now)
         return outcome.value
+
+    def serves(self, ref: PodRef) -> bool:
+        """A page of the pod's own, an inference server's, has been seen."""
+        return any(
+            track.serves
+            for origin in self._holders.get(ref, ())
+            for track in self._exporters[origin].pods[ref]
+        )
 
     def nodes(self) -> Sequence[str]:
         """Nodes that devices are known on, sorted."""
@@ -113,31 +127,59 @@ class Snapshot:
         """Exporter -> seconds since its last batch."""
         return {origin: now - e.received for origin, e in self._exporters.items()}
 
-    def _memory(self, ref: PodRef, origins: tuple[str, ...]) -> dict[object, object]:
+    def _memory(self, pod: Pod, origins: tuple[str, ...], metric: str) -> dict[object, object]:
         """Where answers about a pod live: with the one exporter that they rest on, if any."""
-        exporter = self._exporters[origins[0]]
-        if len(origins) > 1:
+        if len(origins) != 1:
             return self._own
-        if self._contested and any(t.device.id in self._contested for t in exporter.pods[ref]):
+        if not self._places.rests_on(pod, origins[0]) and not self._about_servers(metric):
+            return self._own
+        exporter = self._exporters[origins[0]]
+        mine = exporter.pods[pod.ref]
+        if self._contested and any(track.device.id in self._contested for track in mine):
             return self._own
         return exporter.answers
 
+    def _speaking(self, ref: PodRef, origins: tuple[str, ...], metric: str) -> tuple[str, ...]:
+        """The origins that tell of the pod what the metric is about, its devices or itself:
+        a server's page must not end what is remembered of its devices."""
+        server = self._about_servers(metric)
+        exporters = self._exporters
+        return tuple(
+            origin
+            for origin in origins
+            if any(track.serves is server for track in exporters[origin].pods[ref])
+        )
+
+    def _about_servers(self, metric: str) -> bool:
+        found = self._catalog.metrics.get(metric)
+        return found is not None and found.scope is Scope.SERVER
+
+    def _unheard_of(self, pod: Pod, metric: str) -> Absence:
+        """Why there is no value of a pod that no row names."""
+        if metric not in self._catalog.metrics:
+            return Absence(UNKNOWN_METRIC)
+        # Nobody waits for the rows of a pod that does not work yet.
+        return Absence(unfit(pod, unready=self._options.unready) or NO_ROWS)
+
     def _pod_outcome(
         self, pod: Pod, origins: tuple[str, ...], metric: str, selector: Selector, now: float
-    ) -> Outcome:
+    ) -> tuple[Outcome, Stamp | None]:
         found = self._catalog.metrics.get(metric)
         if found is None:
-            return Outcome(Absence(UNKNOWN_METRIC))
+            return Outcome(Absence(UNKNOWN_METRIC)), None
         tracks = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
         rivals = self._rivals(pod.ref, tracks) if self._contested else None
-        return pod_outcome(tracks, pod, Question(found, selector, self._options, now), rivals)
+        question = Question(found, selector, self._options, now)
+        place, stamp = self._places.pod(pod, tracks)
+        return pod_outcome(tracks, pod, question, rivals, place), stamp
 
     def _rivals(self, ref: PodRef, tracks: Sequence[Track]) -> dict[str, float]:
         rivals: dict[str, float] = {}
         for device in {track.device.id for track in tracks} & self._contested.keys():
             for origin in self._contested[device]:
                 for other in self._exporters[origin].devices[device]:
-                    if other.claim is not None and other.claim.pod != ref and not other.shared:
+                    theirs = other.claim is not None and other.claim.pod != ref
+                    if theirs and not other.shared and not other.superseded:
                         rivals[device] = max(rivals.get(device, 0.0), other.received)
         return rivals
 
@@ -146,23 +188,22 @@ class Snapshot:
             nodes: dict[str, list[Track]] = {}
             for exporter in self._exporters.values():
                 for track in exporter.tracks.values():
-                    nodes.setdefault(self._place(track), []).append(track)
+                    if not track.serves:
+                        nodes.setdefault(self._sites.of_track(track), []).append(track)
             nodes.pop("", None)
             self._nodes = {node: tuple(tracks) for node, tracks in nodes.items()}
         return self._nodes
 
-    def _place(self, track: Track) -> str:
-        """The node of a device: known for certain, its pod's, or by the row's own words."""
-        if track.node:
-            return track.node
-        pod = self._pods.get(*track.claim.pod) if track.claim is not None else None
-        return pod.node if pod is not None and pod.holds_gpu and pod.node else track.host
-
 
 def _remember(
-    memory: dict[object, object], key: object, pod: Pod | None, outcome: Outcome, now: float
+    memory: dict[object, object],
+    key: object,
+    pod: Pod | None,
+    outcome: Outcome,
+    now: float,
+    stamp: Stamp | None = None,
 ) -> None:
     value = outcome.value
     until = value.expires if isinstance(value, Reading) else float("inf")
     if len(memory) < _MAX_ANSWERS:
-        memory[key] = _Remembered(outcome, pod, now, until)
+        memory[key] = _Remembered(outcome, pod, now, until, stamp)

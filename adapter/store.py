@@ -7,7 +7,8 @@ somebody reads, not when something is written.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,10 +20,13 @@ from adapter.catalog import Catalog
 from adapter.claim import refusal
 from adapter.cluster.pod import PodRef
 from adapter.exporter import Exporter
+from adapter.idlepower import IdlePower
 from adapter.intake import absorb
 from adapter.originindex import OriginIndex
+from adapter.places import NodeTable, Places, Pods, Sites, attributed, nodes_of
+from adapter.recognition import Recognition
 from adapter.rejects import Reject, Rejects
-from adapter.snapshot import Pods, Snapshot
+from adapter.snapshot import Snapshot
 from adapter.telemetryoptions import TelemetryOptions
 
 log = structlog.get_logger(__name__)
@@ -35,15 +39,26 @@ _RETENTION: Final = 600.0
 class Store:
     """Implements :class:`adapter.batch.Sink`. Belongs to one thread."""
 
-    def __init__(self, catalog: Catalog, options: TelemetryOptions, pods: Pods) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        options: TelemetryOptions,
+        pods: Pods,
+        nodes: NodeTable | None = None,
+    ) -> None:
         self.rejects = Rejects()
+        self._idle_power = IdlePower()
         self._catalog = catalog
         self._options = options
         self._pods = pods
+        self._sites = Sites(catalog, pods, nodes, options.sharing)
+        self._recognition = Recognition(self._sites)
         self._exporters: OrderedDict[str, Exporter] = OrderedDict()
         """In order of the last batch, the longest silent first."""
         self._holders: OriginIndex[PodRef] = OriginIndex()
         self._devices: OriginIndex[str] = OriginIndex()
+        self._nodes: OriginIndex[str] = OriginIndex()
+        self._nodes_of: dict[str, frozenset[str]] = {}
         self._forgotten: set[str] = set()
         self._version = 0
         self._snapshot: Snapshot | None = None
@@ -54,7 +69,7 @@ class Store:
         for reason, times in batch.rejects.items():
             self.rejects.count(reason, times)
         batch = self._placed(batch, before)
-        after = absorb(before, batch, self._catalog, self._options, self.rejects)
+        after = absorb(before, batch, self._catalog, self._options, self.rejects, self._idle_power)
         self._count_refusals(after)
         self._count_conflicts(after)
         self._forgotten.discard(batch.origin)
@@ -68,6 +83,19 @@ class Store:
             self._forgotten.add(origin)
 
     @property
+    def sharing_nodes(self) -> Mapping[str, int]:
+        """Evidence -> nodes known by it to share devices."""
+        return self._recognition.by_evidence()
+
+    @property
+    def attributions(self) -> Mapping[str, int]:
+        """How pods are given their devices' utilisation -> devices, once per pod."""
+        counts = Counter(dict.fromkeys(("exact", "copied", "split", "left_out"), 0))
+        for exporter in self._exporters.values():
+            counts.update(attributed(exporter, self._sites))
+        return counts
+
+    @property
     def version(self) -> int:
         """Changes with every batch."""
         return self._version
@@ -78,14 +106,16 @@ class Store:
         if self._snapshot is None:
             holders, _ = self._holders.lend()
             _, contested = self._devices.lend()
+            on_node, _ = self._nodes.lend()
+            exporters = dict(self._exporters)
             self._snapshot = Snapshot(
                 version=self._version,
                 catalog=self._catalog,
                 options=self._options,
-                pods=self._pods,
-                exporters=dict(self._exporters),
+                exporters=exporters,
                 holders=holders,
                 contested=contested,
+                places=Places(self._sites, exporters, on_node, self._recognition.lend()),
             )
         return self._snapshot
 
@@ -98,12 +128,16 @@ class Store:
         if batch.node or before is None or before.pod is None:
             return batch
         pod = self._pods.get(*before.pod)
-        return replace(batch, node=pod.node) if pod and pod.node else batch
+        return replace(batch, node=pod.node, learnt=True) if pod and pod.node else batch
 
     def _put(self, before: Exporter | None, after: Exporter) -> None:
         origin = after.origin
         self._holders.move(origin, before.pods if before else (), after.pods)
         self._devices.move(origin, before.devices if before else (), after.devices)
+        nodes = nodes_of(after, self._sites)
+        self._nodes.move(origin, self._nodes_of.get(origin, ()), nodes)
+        self._nodes_of[origin] = nodes
+        self._recognition.note(after, nodes)
         self._exporters[origin] = after
         self._exporters.move_to_end(origin)
 
@@ -118,13 +152,25 @@ class Store:
             self._forgotten.discard(origin)
             self._holders.move(origin, exporter.pods, ())
             self._devices.move(origin, exporter.devices, ())
+            self._leave(origin, exporter)
             log.info("exporter forgotten", origin=origin, silent_seconds=now - exporter.received)
+
+    def _leave(self, origin: str, exporter: Exporter) -> None:
+        nodes = self._nodes_of.pop(origin, frozenset())
+        self._nodes.move(origin, nodes, ())
+        for node in nodes:
+            if not self._nodes.of(node):
+                self._recognition.forget_node(node)
+        for device in exporter.devices:
+            if not self._devices.of(device):
+                self._recognition.forget(device)
 
     def _count_refusals(self, exporter: Exporter) -> None:
         for ref, tracks in exporter.pods.items():
             pod = self._pods.get(*ref)
             for track in tracks:
-                if track.claim is None or track.received != exporter.received:
+                old = track.superseded or track.received != exporter.received
+                if track.claim is None or old:
                     continue
                 reason = refusal(track.claim, pod, track.node)
                 if reason is not None:

@@ -1,13 +1,14 @@
-"""The store in use and the source that fills it; both are exchanged when settings change.
+"""The catalogue and store in use and the source that fills it: exchanged when settings change.
 
-A new pair first fills beside the old one, so that a change of settings never leaves a
-moment without values.
+New ones first fill beside the old, so that a change of settings never leaves a moment
+without values, and no name is served before it has one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -15,11 +16,13 @@ import structlog
 from adapter.catalog import Catalog
 from adapter.config import ConfigError
 from adapter.feeds import Source, build_source, telemetry_options
+from adapter.metric import Metric
 from adapter.objects import Objects
 from adapter.settings import Settings
 from adapter.snapshot import Snapshot
 from adapter.sources.errors import CredentialError
 from adapter.store import Store
+from adapter.userrows import problems, rows
 
 log = structlog.get_logger(__name__)
 
@@ -31,9 +34,10 @@ _LOOK = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
-    """A source, and the store that it fills."""
+    """A source, the store that it fills, and the catalogue that both read by."""
 
     settings: Settings
+    catalog: Catalog
     store: Store
     source: Source
 
@@ -44,10 +48,15 @@ class Pipeline:
 
 
 class Telemetry:
-    """Values as of now, wherever they come from at the moment."""
+    """Values as of now, wherever they come from at the moment, and their names.
+
+    Args:
+        catalog: what is served whatever the settings say; their own rows are added to it.
+        objects: the pods and nodes that values are about.
+    """
 
     def __init__(self, catalog: Catalog, objects: Objects) -> None:
-        self.catalog = catalog
+        self._built_in = catalog
         self._objects = objects
         self._current: Pipeline | None = None
         self._next: Pipeline | None = None
@@ -65,6 +74,21 @@ class Telemetry:
         if self._current is None:
             raise RuntimeError("no settings are in use yet")
         return self._current
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalogue in use."""
+        return self._current.catalog if self._current else self._built_in
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """See :class:`adapter.catalog.names.Names`."""
+        return self.catalog.metrics
+
+    @property
+    def principal(self) -> Sequence[str]:
+        """See :class:`adapter.catalog.names.Names`."""
+        return self.catalog.principal
 
     @property
     def snapshot(self) -> Snapshot:
@@ -92,13 +116,19 @@ class Telemetry:
         """
         if self._latest is not None and _same(self._latest, settings):
             return
-        store = Store(self.catalog, telemetry_options(settings), self._objects.pod_index)
+        pods, nodes = self._objects.pod_index, self._objects.nodes
+        prometheus = settings.source.kind == "prometheus"
+        wrong = list(problems(settings.metrics, self._built_in, prometheus=prometheus))
+        if wrong:
+            raise ConfigError(wrong)
+        catalog = self._built_in.extended(*rows(settings.metrics, self._built_in))
+        store = Store(catalog, telemetry_options(settings), pods, nodes)
         try:
-            source = build_source(settings, self.catalog, store, self._objects)
+            source = build_source(settings, catalog, store, self._objects)
         except CredentialError as error:
             raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
         self._latest = settings
-        self._next = Pipeline(settings, store, source)
+        self._next = Pipeline(settings, catalog, store, source)
         if self._current is None:
             self._current = self._next
         self._given.set()
@@ -160,4 +190,9 @@ class Telemetry:
 
 
 def _same(old: Settings, new: Settings) -> bool:
-    return (old.source, old.values) == (new.source, new.values)
+    return _pipeline(old) == _pipeline(new)
+
+
+def _pipeline(settings: Settings) -> tuple[object, ...]:
+    """What a pipeline is made from."""
+    return (settings.source, settings.values, settings.sharing, settings.metrics)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from adapter.sharingpolicy import SharingOptions
 from adapter.validity import RatioScale
 
 NODE_TRACKS: Final = 4096
@@ -32,6 +33,11 @@ class TelemetryOptions:
 
     max_tracks: int = NODE_TRACKS
     """Devices of one exporter, each once per container. More are left out."""
+
+    cross_checks: bool = True
+    """Leave out what a device's other fields contradict."""
+    sharing: SharingOptions = field(default_factory=SharingOptions)
+    """What a pod is given of a shared device."""
 
     @property
     def oldest(self) -> float:

@@ -65,6 +65,11 @@ class ServingTLS:
         trust.subscribe(self._trust_changed)
 
     @property
+    def files(self) -> CertificateFiles:
+        """Where the served pair lies."""
+        return self._files
+
+    @property
     def expires(self) -> float:
         """Epoch seconds at which the served certificate expires."""
         return self._served.certificate.not_after

@@ -9,9 +9,10 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from adapter.catalog import Catalog
+from adapter.basis import Presence
+from adapter.catalog import VENDORS, Catalog
 from adapter.config import PREFIX
-from adapter.metric import Metric
+from adapter.metric import Basis, Metric, Scope
 from adapter.settings import Settings
 
 FOLDER = Path(__file__).parent
@@ -97,28 +98,46 @@ def _text(field: FieldInfo) -> str:
 def metrics_page() -> str:
     """Every metric that is served: unit, whether a mean, and how devices and pods combine."""
     catalog = Catalog()
-    named = [m for m in catalog.metrics.values() if m.name not in catalog.spellings]
-    verbatim = [catalog.metrics[field.name] for field in catalog.fields.values()]
+    named = list(catalog.neutral)
     lines = [
         "# Metrics",
         "",
-        "<!-- written by `make docs` from adapter/catalog.py -->",
+        "<!-- written by `make docs` from adapter/catalog -->",
         "",
         "A *mean* is taken over `values.window` (30 s unless set), which the answer states; a",
         "*last* value is the newest. A pod with several devices combines them; an object with",
-        "several pods (a namespace, a Service, a Deployment, …) combines its pods.",
+        "several pods (a namespace, a Service, a Deployment, …) combines its pods. A *rate* is a",
+        "counter's increase per second over the window, from at least two samples.",
+        "",
+        "Metrics of your own are rows of `metrics` in the [settings](settings.md).",
         "",
         "## Vendor-neutral names",
         "",
-        *_metric_rows(named),
+        *_metric_rows([m for m in named if m.scope is Scope.DEVICE]),
+        "",
+        "`gpu_utilization_imbalance` is the busiest device less the idlest, in percentage points:",
+        "0 for one device. `gpu_utilization_of_request` divides by the share of a device that the",
+        "pod's spec asks for (`nvidia.com/gpucores`, one of a node's replicas, or all) and is",
+        "absent where the share is not known or other pods' work is in the value.",
+        "",
+        "## Inference servers",
+        "",
+        "About the pod that serves the page; it needs no GPU.",
+        "",
+        *_metric_rows([m for m in named if m.scope is Scope.SERVER]),
+        "",
+        "## What each is made of",
+        "",
+        "The first of these that a device has a value of; parts joined by `+` are taken together.",
+        "",
+        *_source_rows(named, catalog),
         "",
         "## Exporter names",
         "",
         "Served verbatim, in the unit of the exporter's documentation, whichever of the names",
         "below the page uses. Each is also served in lower case.",
         "",
-        *_metric_rows(verbatim),
-        "",
+        *_vendor_rows(catalog),
         "Other spellings of the same fields, read from pages and served too:",
         "",
         *_spelling_rows(catalog),
@@ -134,6 +153,31 @@ def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
             f"| `{metric.name}` | {metric.unit} | {metric.kind} | {metric.over_devices} "
             f"| {metric.over_pods} |"
         )
+
+
+def _source_rows(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
+    yield "| Name | From |"
+    yield "|---|---|"
+    for metric in metrics:
+        if any(isinstance(basis, Presence) for basis in metric.bases):
+            yield f"| `{metric.name}` | any row of the device |"
+            continue
+        ways = dict.fromkeys("+".join(_shown(basis, catalog)) for basis in metric.bases)
+        yield f"| `{metric.name}` | {'; '.join(ways)} |"
+
+
+def _shown(basis: Basis, catalog: Catalog) -> Iterator[str]:
+    for name in dict.fromkeys(basis.fields):
+        field = catalog.fields[name]
+        yield f"`{field.series or field.name}{field.condition}`"
+
+
+def _vendor_rows(catalog: Catalog) -> Iterator[str]:
+    for vendor, fields in VENDORS.items():
+        yield f"### {vendor}"
+        yield ""
+        yield from _metric_rows(catalog.metrics[f.name] for f in fields if not f.series)
+        yield ""
 
 
 def _spelling_rows(catalog: Catalog) -> Iterator[str]:

@@ -117,6 +117,7 @@ def _configuration(pki: Pki, port: int, exporters: Exporters, interval: float) -
             "key_file": str(pki.key),
             "drain": 0,
         },
+        "keda": {"enabled": False},
         "source": {
             "kind": "scrape",
             "scrape": {

@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -41,6 +41,12 @@ class Fleet:
 
     def get(self, namespace: str, name: str) -> Pod | None:
         return self._pods.get(PodRef(namespace, name))
+
+    def on_node(self, node: str) -> Sequence[Pod]:
+        return [pod for pod in self if pod.node == node]
+
+    def changes(self, node: str) -> int:
+        return 0
 
     def __iter__(self) -> Iterator[Pod]:
         return iter(self._pods.values())

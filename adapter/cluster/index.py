@@ -115,6 +115,7 @@ class PodIndex:
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace] = {}
         self._nodes: dict[str, set[PodRef]] = {}
+        self._changes: dict[str, int] = {}
         self._listeners: list[Listener] = []
         self._feed: Feed | None = None
         self.version = 0
@@ -146,6 +147,10 @@ class PodIndex:
         """The pods bound to a node, finished ones included."""
         refs = sorted(self._nodes.get(node, ()))
         return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
+
+    def changes(self, node: str) -> int:
+        """Grows with every change of a pod on this node that holds a GPU."""
+        return self._changes.get(node, 0)
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have pods."""
@@ -222,6 +227,9 @@ class PodIndex:
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         self.version += 1
+        for pod in (old, new):
+            if pod is not None and pod.node and pod.holds_gpu:
+                self._changes[pod.node] = self._changes.get(pod.node, 0) + 1
         for listener in tuple(self._listeners):
             listener(old, new)
 

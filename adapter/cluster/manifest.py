@@ -22,6 +22,7 @@ GPU_RESOURCES: tuple[str, ...] = (
     "nvidia.com/gpu.*",
     "nvidia.com/mig-*",
     "nvidia.com/gpumem*",
+    "nvidia.com/gpucores",
     "amd.com/gpu*",
     "gpu.intel.com/*",
     "habana.ai/gaudi",
@@ -118,7 +119,7 @@ class PodDecoder:
     def __init__(
         self,
         gpu_resources: Sequence[str] = GPU_RESOURCES,
-        annotations: Sequence[str] = ("prometheus.io/",),
+        annotations: Sequence[str] = ("prometheus.io/", "gpu-metrics-adapter.io/"),
     ) -> None:
         self._is_gpu = re.compile("|".join(map(translate, gpu_resources)) or r"(?!)").match
         self._annotations = tuple(annotations)

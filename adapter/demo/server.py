@@ -89,6 +89,7 @@ def configuration(
                 "max_backoff": max(0.2, 2 * SCRAPE / speed),
             },
         },
+        "keda": {"enabled": False},
         "values": {"window": WINDOW / speed, "collect_interval": COLLECT / speed},
         "log": {"level": "info", "format": "console"},
     }

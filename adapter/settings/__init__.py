@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from adapter.settings.access import AuthenticationSettings, AuthorizationSettings
 from adapter.settings.cluster import ClusterSettings
+from adapter.settings.external import ExternalSettings
+from adapter.settings.keda import KedaSettings
 from adapter.settings.log import LogSettings
+from adapter.settings.metrics import MetricRow
 from adapter.settings.server import ServerSettings
+from adapter.settings.sharing import SharingSettings
 from adapter.settings.source import SourceSettings
 from adapter.settings.types import Section
 from adapter.settings.values import ValueSettings
@@ -26,4 +30,9 @@ class Settings(Section):
     cluster: ClusterSettings = ClusterSettings()
     source: SourceSettings = SourceSettings()
     values: ValueSettings = ValueSettings()
+    metrics: tuple[MetricRow, ...] = ()
+    """Metrics of your own, beside the catalogue's."""
+    sharing: SharingSettings = SharingSettings()
+    external: ExternalSettings = ExternalSettings()
+    keda: KedaSettings = KedaSettings()
     log: LogSettings = LogSettings()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
+from adapter.settings.cloud import AuthSettings
 from adapter.settings.types import BaseUrl, Interval, Section
+
+_OWN_PARAMS = frozenset(("query", "time", "timeout"))
 
 
 class PrometheusSettings(Section):
@@ -44,9 +47,35 @@ class PrometheusSettings(Section):
     key_file: Path | None = None
     """Private key of ``cert_file``."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Further headers, such as ``X-Scope-OrgID``."""
+    """Further headers."""
+    tenant: Annotated[str, Field(min_length=1)] | None = None
+    """Sent as ``X-Scope-OrgID`` (Mimir, Cortex) and ``THANOS-TENANT`` (Thanos). A cluster of
+    VictoriaMetrics has its tenant in the URL: ``http://vmselect:8481/select/0/prometheus``."""
+    params: dict[str, str] = Field(default_factory=dict)
+    """Parameters sent with every query, such as Thanos' ``dedup: "true"`` and
+    ``partial_response: "false"``, or VictoriaMetrics' ``nocache: "1"`` and ``extra_label``."""
+    method: Literal["GET", "POST"] = "POST"
+    """How queries are sent. ``GET`` is for proxies that let nothing else through; theirs and
+    the engine's limits for a URL must be above 8 KiB."""
+    auth: AuthSettings = AuthSettings()
     max_bytes: Annotated[int, Field(ge=1024)] = 256 * 1024 * 1024
     """Largest answer accepted."""
+
+    @model_validator(mode="after")
+    def _cloud(self) -> PrometheusSettings:
+        if self.auth.kind == "none":
+            return self
+        if self.username or self.bearer_token_file:
+            raise ValueError("auth.kind excludes username and bearer_token_file: keep one")
+        if self.url is not None and self.url.scheme != "https":
+            raise ValueError(f"auth.kind {self.auth.kind} needs a url with https")
+        return self
+
+    @model_validator(mode="after")
+    def _params(self) -> PrometheusSettings:
+        for name in sorted(_OWN_PARAMS & self.params.keys()):
+            raise ValueError(f"params must not hold {name}: it is set by the adapter itself")
+        return self
 
     @model_validator(mode="after")
     def _exclusive(self) -> PrometheusSettings:

@@ -5,9 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from adapter.settings.types import Interval, LabelSelector, PageUrl, Section
+
+
+def _pod_name(text: str) -> str:
+    namespace, slash, name = text.partition("/")
+    if not (slash and namespace and name) or "/" in name:
+        raise ValueError("must be namespace/name")
+    return text
+
+
+def _page_path(text: str) -> str:
+    if not text.startswith("/") or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("must begin with / and have no blanks")
+    return text
+
+
+PodName = Annotated[str, AfterValidator(_pod_name)]
+PagePath = Annotated[str, AfterValidator(_page_path)]
 
 
 class ExporterRule(Section):
@@ -34,6 +51,36 @@ class StaticTarget(Section):
     """The page's URL."""
     node: str | None = None
     """The node whose GPUs it reports, if known."""
+    pod: PodName | None = None
+    """``namespace/name`` of the pod whose own page this is, an inference server's: its rows
+    are about that pod and nothing else."""
+
+
+class InferenceSettings(Section):
+    """Pages that pods serve about themselves: vLLM, Triton, TGI, SGLang and the like.
+
+    A pod asks for it with the annotation (or label) ``gpu-metrics-adapter.io/scrape: "true"``,
+    and may say ``…/port`` (number or name), ``…/path`` and ``…/scheme``. ``"false"`` keeps it
+    out of what ``selector`` and ``port_names`` choose.
+    """
+
+    enabled: bool = True
+    """Read the pages of pods that ask for it, or that are chosen below."""
+    prometheus_annotations: bool = False
+    """Follow ``prometheus.io/scrape``, ``…/port``, ``…/path`` and ``…/scheme`` too."""
+    selector: LabelSelector | None = None
+    """Label selector over pods that serve a page without asking; None chooses none."""
+    port_names: tuple[str, ...] = ()
+    """Names of container ports. Without ``selector``, every pod that has one serves its page
+    there; with it, this is where the chosen pods have theirs."""
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of pods that do not say; None is a pod's only container port."""
+    path: PagePath = "/metrics"
+    """Path of the page of pods that do not say."""
+    scheme: Literal["http", "https"] = "http"
+    """How to ask pods that do not say."""
+    namespaces: tuple[str, ...] = ()
+    """Only pods of these namespaces; empty means any."""
 
 
 class ScrapeSettings(Section):
@@ -47,6 +94,7 @@ class ScrapeSettings(Section):
     """Find exporters among the watched pods by the labels of the usual charts."""
     exporters: tuple[ExporterRule, ...] = ()
     """Further discovery rules, tried before the built-in ones."""
+    inference: InferenceSettings = InferenceSettings()
     targets: tuple[StaticTarget, ...] = ()
     """Exporters at fixed addresses."""
     concurrency: Annotated[int, Field(ge=1, le=10000)] = 64
@@ -58,4 +106,5 @@ class ScrapeSettings(Section):
     ca_file: Path | None = None
     """CA of exporters that speak HTTPS; None trusts the system's."""
     bearer_token_file: Path | None = None
-    """Token sent to exporters, read anew for each scrape."""
+    """Token sent to exporters, read anew for each scrape; never to pods that are scraped for
+    a page of their own."""

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
+from adapter.settings.azurelogs import AzureLogsSettings
 from adapter.settings.prometheus import PrometheusSettings
 from adapter.settings.scrape import ScrapeSettings
 from adapter.settings.types import Section
@@ -14,10 +15,12 @@ from adapter.settings.types import Section
 class SourceSettings(Section):
     """Where GPU values come from."""
 
-    kind: Literal["scrape", "prometheus"] = "scrape"
-    """``scrape`` reads the exporters directly; ``prometheus`` asks a query API."""
+    kind: Literal["scrape", "prometheus", "azure_logs"] = "scrape"
+    """``scrape`` reads the exporters directly; ``prometheus`` asks a query API; ``azure_logs``
+    a Log Analytics workspace that Azure Container Insights writes to."""
     scrape: ScrapeSettings = ScrapeSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
+    azure_logs: AzureLogsSettings = AzureLogsSettings()
 
     @model_validator(mode="after")
     def _url(self) -> SourceSettings:
@@ -25,4 +28,6 @@ class SourceSettings(Section):
             raise ValueError(
                 "kind prometheus needs prometheus.url, e.g. http://prometheus.monitoring.svc:9090"
             )
+        if self.kind == "azure_logs" and self.azure_logs.workspace_id is None:
+            raise ValueError("kind azure_logs needs azure_logs.workspace_id")
         return self

@@ -16,6 +16,9 @@ class ValueSettings(Section):
     age_limit: Interval | None = None
     """Seconds after which a reading is left out; None is twice ``collect_interval`` plus the
     scrape interval."""
+    cross_checks: bool = True
+    """Leave out what a device's other fields contradict: utilisation of 0 while its engines
+    are active, or high at idle power; profiling counters stuck at 0 while it is busy."""
     include_unready: bool = False
     """Serve pods that are not Ready too, such as one still loading its model."""
     ratio_scale: RatioScale = RatioScale.AUTO

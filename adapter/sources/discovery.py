@@ -6,12 +6,18 @@ pods freely, pin a rule to the exporter's namespace.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from adapter.cluster.pod import Pod
-from adapter.sources.target import Target
+from adapter.sources.serverpages import Misfit, ServerPages
+from adapter.sources.target import Target, page_url
 from apiservice.selector import EVERYTHING, Selector, parse
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +82,7 @@ def discover(pod: Pod, rules: Iterable[Rule]) -> Target | None:
     port = _port(pod, rule) if rule else None
     if rule is None or port is None:
         return None
-    host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
-    url = f"{rule.scheme}://{host}:{port}{rule.path}"
+    url = page_url(rule.scheme, pod.ip, port, rule.path)
     return Target(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
 
 
@@ -96,10 +101,14 @@ class Targets:
         rules: Sequence[Rule],
         added: Callable[[Target], None],
         removed: Callable[[Target], None],
+        servers: ServerPages | None = None,
     ) -> None:
         self._rules = rules
+        self._servers = servers
         self._added, self._removed = added, removed
         self._targets: dict[str, Target] = {}
+        self.misfits: Counter[str] = Counter()
+        """Pods that are to be scraped and cannot be, by reason, since the start."""
 
     def __len__(self) -> int:
         return len(self._targets)
@@ -122,9 +131,23 @@ class Targets:
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Follow one change of the pod index."""
-        before = discover(old, self._rules) if old else None
-        after = discover(new, self._rules) if new else None
-        if before and before != after:
+        before = self._find(old) if old else None
+        after = self._find(new) if new else None
+        if isinstance(before, Target) and before != after:
             self.remove(before)
-        if after:
+        if isinstance(after, Target):
             self.add(after)
+        if isinstance(after, Misfit) and after != before and new is not None:
+            self.misfits[after.reason] += 1
+            log.warning(
+                "pod cannot be scraped",
+                namespace=new.ref.namespace,
+                pod=new.ref.name,
+                problem=after.message,
+            )
+
+    def _find(self, pod: Pod) -> Target | Misfit | None:
+        """An exporter's page, if the pod is one; else the page of its own."""
+        if any(rule.matches(pod) for rule in self._rules):
+            return discover(pod, self._rules)
+        return self._servers.of(pod) if self._servers else None

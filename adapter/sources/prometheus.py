@@ -30,6 +30,10 @@ log = structlog.get_logger(__name__)
 _RETRIED = frozenset({"connect", "timeout", "protocol", "truncated", "unavailable"})
 _BIG_ANSWER = 1 << 20
 """Answers above this many bytes are read beside the event loop."""
+_UNNAMED = (
+    "aggregations and functions drop __name__: keep it with by (__name__, ...) or give it with "
+    'label_replace(..., "__name__", "SERIES", "", "")'
+)
 _PARALLEL = 4
 """Queries under way at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
 
@@ -54,6 +58,10 @@ class GroupState:
     """Bytes of the last answer, decompressed."""
     warnings: tuple[str, ...] = ()
     """What the engine had to say about the last good answer."""
+    partial: bool = False
+    """The last good answer lacked series that exist."""
+    unnamed: int = 0
+    """Series of the last good answer that did not say which metric they are of."""
     newest: Mapping[str, list[Row]] = field(default_factory=dict)
     """Origin -> newest samples of the last good answer."""
 
@@ -101,9 +109,16 @@ class PrometheusSource:
     def problem(self, now: float) -> str | None:
         """Why there is no fresh data; None when at least one group was answered lately."""
         if now - self.last_success <= 3 * self._options.interval + self._options.timeout:
-            return None
+            return self._nothing_in_it()
         errors = {state.last_error for state in self.groups if state.last_error}
         return f"{self._api.url}: {next(iter(errors), 'no answer yet')}"
+
+    def _nothing_in_it(self) -> str | None:
+        """Why good answers bring no rows at all, where they say so themselves."""
+        if any(state.rows for state in self.groups):
+            return None
+        said = [_complaint(state) for state in self.groups]
+        return next((f"{self._api.url}: {text}" for text in said if text), None)
 
     async def run(self) -> None:
         """Ask until cancelled; then every connection is closed."""
@@ -191,6 +206,10 @@ class PrometheusSource:
             self.warnings += 1
         if answer.warnings != state.warnings:
             log.warning("query warnings", group=state.group.name, warnings=answer.warnings[:5])
+        unnamed = answer.rejects["unnamed_series"]
+        if unnamed and not state.unnamed:
+            log.warning("query drops the metric's name", group=state.group.name, mend=_UNNAMED)
+        state.partial, state.unnamed = answer.partial, unnamed
         state.failures, state.last_error, state.reason = 0, "", ""
         state.warnings = answer.warnings
         state.rows = sum(map(len, answer.rows.values()))
@@ -201,6 +220,16 @@ class PrometheusSource:
             log.warning("query failed", group=state.group.name, error=str(error))
         state.failures += 1
         state.reason, state.last_error = error.reason, str(error)
+
+
+def _complaint(state: GroupState) -> str:
+    """What is wrong with a good answer; empty if nothing is."""
+    group = state.group.name
+    if state.unnamed:
+        return f"query.{group}: {state.unnamed} series without a name; {_UNNAMED}"
+    if state.partial:
+        return f"group {group}: a partial answer: {'; '.join(state.warnings[:2])[:300]}"
+    return ""
 
 
 def _groups(

@@ -150,12 +150,18 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup) -> Answer:
         )
     found = Answer(
         warnings=(*(answer.warnings or ()), *(answer.infos or ())),
-        partial=answer.isPartial or bool(answer.warnings),
+        partial=answer.isPartial or any(map(_tells_of_loss, answer.warnings or ())),
     )
     name = group.series[0] if len(group.series) == 1 else ""
     for result in _decode_results(answer.data.result, found.rejects):
         _add(found, result, memo, name)
     return found
+
+
+def _tells_of_loss(warning: str) -> bool:
+    """Thanos' and Prometheus' remote reads tell of stores that were away in the same list as
+    the engine its remarks on the expression (Prometheus, ``util/annotations``)."""
+    return not warning.startswith(("PromQL warning", "PromQL info"))
 
 
 def error_text(body: bytes) -> str:
@@ -199,7 +205,7 @@ def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str) -> No
     except (msgspec.DecodeError, UnicodeDecodeError):
         found.rejects["bad_series"] += 1
         return
-    name = series.name or only_name
+    name = only_name or series.name  # a query for one series says which it is
     if not name:
         found.rejects["unnamed_series"] += 1
         return
@@ -229,4 +235,9 @@ def _number(text: str) -> float | None:
 
 
 def _origin(labels: Mapping[str, str]) -> str:
-    return next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), _NO_ORIGIN)
+    found = next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), _NO_ORIGIN)
+    _, colon, port = found.rpartition(":")
+    if colon and not port.isdigit():
+        # Google's managed Prometheus: "<pod>:<port name>", which another namespace may have too.
+        return f"{labels.get('namespace', '')}/{found}"
+    return found

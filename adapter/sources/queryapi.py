@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import quote, urlencode
 
 import aiohttp
+from yarl import URL
 
 from adapter.sources import promql
 from adapter.sources.body import read_body
-from adapter.sources.credentials import SecretFile, TlsClient, TlsFiles
+from adapter.sources.credentials import TlsClient, TlsFiles
 from adapter.sources.errors import SourceError
+from adapter.sources.login import Anonymous, Login, Outgoing
+
+_FORM: Final = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +38,12 @@ class PrometheusOptions:
     """Metric group -> PromQL in place of the selector made from the group's series."""
     matchers: str = ""
     """Label matchers added to every selector."""
-    username: str | None = None
-    password: str | None = None
-    password_file: Path | None = None
-    bearer_token_file: Path | None = None
+    method: Literal["GET", "POST"] = "POST"
+    """How queries are sent: a URL may not be as long as a form."""
+    params: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every query."""
+    login: Login = field(default_factory=Anonymous)
+    """What is shown with every query."""
     ca_file: Path | None = None
     """CA of the server; None trusts the system's."""
     cert_file: Path | None = None
@@ -58,19 +66,19 @@ class QueryApi:
         self.url = options.url.rstrip("/") + "/api/v1/query"
         """Where queries are posted."""
         self._tls = TlsClient(TlsFiles(options.ca_file, options.cert_file, options.key_file))
-        token, password = options.bearer_token_file, options.password_file
-        self._token = SecretFile(token) if token else None
-        self._password = SecretFile(password) if password else None
 
     async def ask(self, session: aiohttp.ClientSession, query: str) -> bytes:
         """The body of the answer to one instant query.
 
         The session must not decompress. Raises SourceError, and what the transport raises.
         """
-        async with session.post(
-            self.url,
-            data={"query": query, "timeout": f"{max(1, round(self._options.timeout))}s"},
-            headers=self._authorization(),
+        request = self._request(query)
+        shown = await self._options.login.headers(request)
+        async with session.request(
+            request.method,
+            URL(request.url, encoded=True),
+            data=request.body or None,
+            headers={**request.headers, **shown},
             ssl=self._tls.current(),
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=self._options.timeout),
@@ -84,14 +92,14 @@ class QueryApi:
                 raise _refusal(response.status, body)
             return body
 
-    def _authorization(self) -> dict[str, str]:
-        options = self._options
-        if self._token:
-            return {"Authorization": f"Bearer {self._token.read()}"}
-        if options.username is None:
-            return {}
-        password = self._password.read() if self._password else options.password or ""
-        return {"Authorization": aiohttp.encode_basic_auth(options.username, password)}
+    def _request(self, query: str) -> Outgoing:
+        seconds = max(1, round(self._options.timeout))
+        form = {**self._options.params, "query": query, "timeout": f"{seconds}s"}
+        # Percent signs rather than "+": what is signed is then what is sent.
+        text = urlencode(form, quote_via=quote, safe="")
+        if self._options.method == "GET":
+            return Outgoing("GET", f"{self.url}?{text}", {}, b"")
+        return Outgoing("POST", self.url, {"Content-Type": _FORM}, text.encode())
 
 
 def _refusal(status: int, body: bytes) -> SourceError:
@@ -100,9 +108,11 @@ def _refusal(status: int, body: bytes) -> SourceError:
     if 300 <= status < 400:
         return SourceError("redirect", f"{text}: redirects are not followed; mend the URL")
     if status in (401, 403):
-        return SourceError("denied", f"{text}; check the token, password and tenant header")
+        return SourceError("denied", f"{text}; check the token, password, role and tenant")
     if status == 404:
         return SourceError("status", f"{text}; check the URL's path prefix")
+    if status == 414:
+        return SourceError("status", f"{text}; the query is too long for a URL: use method POST")
     if status == 429 or (status >= 500 and not said):
         return SourceError("unavailable", text)
     return SourceError("query" if said else "status", text)

@@ -27,6 +27,7 @@ from adapter.sources.body import read_body
 from adapter.sources.credentials import SecretFile, TlsClient, TlsFiles
 from adapter.sources.discovery import RULES, Rule, Targets
 from adapter.sources.errors import SourceError, describe
+from adapter.sources.serverpages import ServerPages
 from adapter.sources.target import Target, TargetState
 from apiservice.selector import EVERYTHING
 
@@ -50,7 +51,9 @@ class ScrapeOptions:
     timeout: float = 3.0
     """For one scrape as a whole."""
     rules: tuple[Rule, ...] = RULES
-    """Discovery rules, the first match counts; empty discovers nothing."""
+    """Discovery rules, the first match counts; empty discovers no exporter."""
+    servers: ServerPages | None = None
+    """Pods with a page of their own; None asks none."""
     targets: tuple[Target, ...] = ()
     """Exporters at fixed addresses."""
     concurrency: int = 64
@@ -64,7 +67,8 @@ class ScrapeOptions:
     verify: bool = True
     """Check HTTPS exporters' certificates."""
     bearer_token_file: Path | None = None
-    """Sent to every target: set it only where discovered pods may see it."""
+    """Sent to every exporter: set it only where discovered pods may see it. Pods with a page
+    of their own never do."""
 
 
 class ScrapeSource:
@@ -92,7 +96,7 @@ class ScrapeSource:
         self._token = SecretFile(options.bearer_token_file) if options.bearer_token_file else None
         self._session: aiohttp.ClientSession | None = None
         self._slots = asyncio.Semaphore(options.concurrency)
-        self._targets = Targets(options.rules, self._start, self._stop)
+        self._targets = Targets(options.rules, self._start, self._stop, options.servers)
         self._tasks: dict[Target, asyncio.Task[None]] = {}
         self._states: dict[Target, TargetState] = {}
         self._begun = False
@@ -107,6 +111,11 @@ class ScrapeSource:
     def states(self) -> Mapping[Target, TargetState]:
         """Every target of the moment and how it fares."""
         return self._states
+
+    @property
+    def misfits(self) -> Mapping[str, int]:
+        """Pods that are to be scraped and cannot be, by reason, since the start."""
+        return self._targets.misfits
 
     @property
     def settled(self) -> bool:
@@ -204,7 +213,8 @@ class ScrapeSource:
     async def _fetch(self, target: Target) -> bytes:
         if self._session is None:
             raise RuntimeError("the source is not running: await run()")
-        headers = {"Authorization": f"Bearer {self._token.read()}"} if self._token else None
+        token = None if target.serves else self._token
+        headers = {"Authorization": f"Bearer {token.read()}"} if token else None
         async with self._session.get(
             target.url,
             headers=headers,
@@ -239,6 +249,7 @@ class ScrapeSource:
                 received=now,
                 rejects=page.rejects,
                 pod=target.pod,
+                serves=target.serves,
             )
         )
         if state.last_error:

@@ -21,6 +21,14 @@ class Target(NamedTuple):
     """That pod's uid: a new pod at an old address is a new target."""
     rule: str = "static"
     """The discovery rule that found it."""
+    serves: bool = False
+    """The page is the pod's own, an inference server's: it is about nothing else."""
+
+
+def page_url(scheme: str, ip: str, port: int, path: str) -> str:
+    """The address of a pod's page."""
+    host = f"[{ip}]" if ":" in ip else ip
+    return f"{scheme}://{host}:{port}{path}"
 
 
 @dataclass(slots=True)

@@ -101,6 +101,7 @@ class Lab:
                     "targets": [{"url": self.exporter.url, "node": "n1"}],
                 }
             },
+            "keda": {"host": "127.0.0.1", "port": 0},
             "log": {"format": "json"},
         }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from adapter.batch import Batch
 from adapter.catalog import Catalog
+from adapter.cluster.nodes import Node, Nodes
 from adapter.cluster.pod import Pod, PodRef
 from adapter.exposition import parse
 from adapter.reading import Absence, Reading
@@ -33,6 +34,7 @@ def make_pod(
     ready: bool = True,
     claims: bool = False,
     born: float = 0.0,
+    deleting: bool = False,
 ) -> Pod:
     return Pod(
         ref=PodRef(namespace, name),
@@ -41,7 +43,7 @@ def make_pod(
         ip="",
         phase=phase,
         ready=ready,
-        deleting=False,
+        deleting=deleting,
         labels={},
         annotations={},
         owner=None,
@@ -56,16 +58,37 @@ def make_pod(
 class World:
     """Pods, and a store that pages are put into."""
 
-    def __init__(self, *pods: Pod, options: TelemetryOptions | None = None) -> None:
+    def __init__(
+        self,
+        *pods: Pod,
+        options: TelemetryOptions | None = None,
+        nodes: Mapping[str, Mapping[str, str]] | None = None,
+        catalog: Catalog = CATALOG,
+    ) -> None:
+        self.catalog = catalog
         self.pods = {pod.ref: pod for pod in pods}
         self.options = options or TelemetryOptions()
-        self.store = Store(CATALOG, self.options, self)
+        self.changed = 0
+        self.nodes = Nodes()
+        self.nodes.replace([Node(name, labels) for name, labels in (nodes or {}).items()])
+        self.store = Store(catalog, self.options, self, self.nodes)
 
     def get(self, namespace: str, name: str) -> Pod | None:
         return self.pods.get(PodRef(namespace, name))
 
+    def on_node(self, node: str) -> Sequence[Pod]:
+        return [pod for pod in self.pods.values() if pod.node == node]
+
+    def changes(self, node: str) -> int:
+        return self.changed
+
     def put(self, *pods: Pod) -> None:
         self.pods |= {pod.ref: pod for pod in pods}
+        self.changed += 1
+
+    def remove(self, name: str, namespace: str = "ml") -> None:
+        del self.pods[PodRef(namespace, name)]
+        self.changed += 1
 
     def scrape(
         self,
@@ -75,9 +98,10 @@ class World:
         origin: str = "http://exporter",
         node: str | None = None,
         pod: tuple[str, str] | None = None,
+        serves: bool = False,
     ) -> None:
-        read = parse(page.encode(), time=time, wanted=CATALOG.series)
-        self.store.ingest(Batch(origin, node, read.rows, time, read.rejects, pod))
+        read = parse(page.encode(), time=time, wanted=self.catalog.series)
+        self.store.ingest(Batch(origin, node, read.rows, time, read.rejects, pod, serves))
 
     def read(
         self, name: str, metric: str, time: float, where: str = "", namespace: str = "ml"
@@ -124,11 +148,14 @@ def row(
     return f"{series}{{{labels}}} {value}\n"
 
 
+def shared_folder() -> Path:
+    """Where the captured pages lie; skips the test where they are absent."""
+    folder = Path(os.environ.get("GPU_METRICS_SHARED_DATA", DEFAULT)) / "exposition"
+    if not folder.is_dir():
+        pytest.skip(f"no captured pages at {folder}: set GPU_METRICS_SHARED_DATA to their folder")
+    return folder
+
+
 def shared_page(name: str) -> str:
     """A captured page, read where it lies."""
-    path = Path(os.environ.get("GPU_METRICS_SHARED_DATA", DEFAULT)) / "exposition" / name
-    if not path.exists():
-        pytest.skip(
-            f"no captured pages at {path.parent}: set GPU_METRICS_SHARED_DATA to their folder"
-        )
-    return path.read_text()
+    return (shared_folder() / name).read_text()

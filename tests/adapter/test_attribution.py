@@ -243,10 +243,10 @@ def test_the_basis_and_the_device_of_a_value_are_told() -> None:
     (device,) = reading(world.read("p", "gpu_utilization", 100.0)).devices
     assert (device.device, device.basis) == ("GPU-0/7", ENGINE)
     assert device.labels == {
-        "device": "GPU-0/7",
+        "device": "GPU-0.7",
         "sharing": "exclusive",
         "attribution": "exact",
-        "model": "NVIDIA H100",
+        "model": "NVIDIA-H100",
         "mig_profile": "1g.5gb",
         "container": "server",
     }

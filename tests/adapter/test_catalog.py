@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.basis import Scaled
-from adapter.catalog import FIELDS, METRICS, Catalog
+from adapter.catalog import FIELDS, METRICS, VENDORS, Catalog
 from adapter.metric import Combine, Field, Kind, Metric, Unit
 
 CATALOG = Catalog()
@@ -50,6 +50,13 @@ NEUTRAL = [
     ("gpu_power_watts", Unit.WATTS, Combine.MEAN, Kind.LAST),
     ("gpu_temperature_celsius", Unit.CELSIUS, Combine.MEAN, Kind.LAST),
     ("gpu_count", Unit.DEVICES, Combine.SUM, Kind.LAST),
+    ("gpu_utilization_max", Unit.PERCENT, Combine.MAX, Kind.MEAN),
+    ("gpu_utilization_imbalance", Unit.PERCENT, Combine.SPREAD, Kind.MEAN),
+    ("gpu_utilization_of_request", Unit.PERCENT, Combine.MEAN, Kind.MEAN),
+    ("gpu_memory_headroom_bytes", Unit.BYTES, Combine.SUM, Kind.LAST),
+    ("inference_requests_waiting", Unit.REQUESTS, Combine.SUM, Kind.LAST),
+    ("inference_requests_running", Unit.REQUESTS, Combine.SUM, Kind.LAST),
+    ("inference_kv_cache_utilization", Unit.PERCENT, Combine.MEAN, Kind.LAST),
 ]
 
 
@@ -80,6 +87,11 @@ def test_utilisation_and_its_stand_in_are_asked_for_together() -> None:
     """Whether an exporter has GPU_UTIL at all must be known when GR_ENGINE_ACTIVE arrives."""
     group = CATALOG.groups["utilization"]
     assert {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"} <= set(group)
+
+
+def test_every_field_is_documented_under_its_vendor() -> None:
+    vendors = {field.name for fields in VENDORS.values() for field in fields}
+    assert vendors == {field.name for field in FIELDS}
 
 
 def test_no_two_rows_share_a_name() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.claim import Claim, Refusal, claim, refusal, target, unfit
+from adapter.claim import Claim, Refusal, claim, refusal, served, target, unfit
 from adapter.cluster.pod import PodRef
 from tests.adapter.telemetryworld import make_pod
 
@@ -37,6 +37,30 @@ CASES: dict[str, tuple[dict[str, str], Claim | None]] = {
     ),
     "a pod without its namespace": ({"pod": "llm-0"}, None),
     "with a uid": (WORK | {"pod_uid": "u"}, LLM._replace(uid="u")),
+    "with an empty uid": (WORK | {"pod_uid": ""}, LLM),
+    "Intel": ({"kube_pod": "llm-0", "kube_namespace": "ml", "kube_container": "server"}, LLM),
+    "Intel after a scrape": (
+        EXPORTER
+        | SCRAPED
+        | {"kube_pod": "llm-0", "kube_namespace": "ml", "kube_container": "server"},
+        LLM,
+    ),
+    "Intel, unassigned": (EXPORTER | {"kube_pod": "", "kube_namespace": ""}, None),
+    "HAMi, older names": (
+        {"podname": "llm-0", "podnamespace": "ml", "ctrname": "server", "zone": "vGPU"},
+        LLM,
+    ),
+    "HAMi after a scrape": (EXPORTER | EXPORTED | SCRAPED | {"device_uuid": "GPU-1"}, LLM),
+    "AMD, empty labels": ({"pod": "", "namespace": "", "container": "", "job_id": ""}, None),
+    "AMD, in use": (WORK | {"job_id": "", "hostname": "n1"}, LLM),
+    "honorLabels true, the exporter's own": (
+        EXPORTER | SCRAPED | {"endpoint": "metrics"},
+        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+    ),
+    "honorLabels false, empty exported labels": (
+        EXPORTER | SCRAPED | {"exported_pod": "", "exported_namespace": ""},
+        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+    ),
 }
 
 
@@ -51,6 +75,44 @@ def test_the_exporters_own_pod_is_suspect_where_it_is_known() -> None:
     found = claim(EXPORTER, ("monitoring", "dcgm-exporter-x"))
     assert found is not None
     assert found.suspect
+
+
+TARGET = {"pod": "vllm-0", "namespace": "ml", "container": "server", "job": "ml/vllm"}
+GOOGLE = {"instance": "vllm-0:metrics", "namespace": "ml", "job": "vllm", "cluster": "c"}
+SERVED: dict[str, tuple[dict[str, str], PodRef | None]] = {
+    "target labels": (TARGET | {"instance": "10.0.0.5:8000"}, PodRef("ml", "vllm-0")),
+    "the target's job is named after the pod": (
+        TARGET | {"instance": "10.0.0.5:8000", "job": "vllm", "service": "vllm"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "handed on by a collector": (
+        {"pod": "collector-x", "namespace": "otel", "instance": "10.0.0.9:8889"}
+        | {"exported_pod": "vllm-0", "exported_namespace": "ml"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "Google's instance": (GOOGLE, PodRef("ml", "vllm-0")),
+    "Google's instance, port by number": (
+        GOOGLE | {"instance": "vllm-0:8000"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "an address is no pod": ({"instance": "10.0.0.5:8000", "namespace": "ml"}, None),
+    "nor an IPv6 address": ({"instance": "[fd00::7]:8000", "namespace": "ml"}, None),
+    "nothing": ({"engine": "0"}, None),
+}
+
+
+@pytest.mark.parametrize(("labels", "expected"), SERVED.values(), ids=SERVED)
+def test_the_scrape_target_of_a_server_is_the_workload(
+    labels: dict[str, str], expected: PodRef | None
+) -> None:
+    found = served(labels, None)
+    assert (found and found.pod) == expected
+    assert found is None or (found.serves and not found.suspect)
+
+
+def test_a_page_is_about_the_pod_it_was_fetched_from_whatever_its_labels_say() -> None:
+    found = served(WORK | EXPORTED | GOOGLE, ("ns", "mine"))
+    assert found == Claim(PodRef("ns", "mine"), "", "", suspect=False, serves=True)
 
 
 def test_the_exporters_pod_shows_beside_a_workload() -> None:
@@ -75,6 +137,11 @@ def test_the_exporters_pod_shows_beside_a_workload() -> None:
         (LLM, make_pod("llm-0", phase="Failed"), "n", Refusal.FINISHED),
         (LLM._replace(uid="other"), make_pod("llm-0"), "n", Refusal.POD_UID),
         (LLM._replace(uid="uid"), make_pod("llm-0"), "n", None),
+        (LLM._replace(serves=True), make_pod("llm-0", gpus={}), "n", None),
+        (LLM._replace(serves=True), make_pod("llm-0", gpus={}, node="m"), "n", None),
+        (LLM._replace(serves=True), None, "n", Refusal.UNKNOWN_POD),
+        (LLM._replace(serves=True), make_pod("llm-0", phase="Failed"), "n", Refusal.FINISHED),
+        (LLM._replace(serves=True, uid="x"), make_pod("llm-0"), "n", Refusal.POD_UID),
     ],
 )
 def test_a_claim_is_believed_only_of_a_pod_that_can_hold_the_device(

@@ -80,6 +80,14 @@ REFUSED = {
         "source: {scrape: {targets: [{url: nope}]}}",
         "{file}: source.scrape.targets.0.url: Input should be a valid URL",
     ),
+    "a page's pod without its namespace": (
+        "source: {scrape: {targets: [{url: 'http://a/', pod: llm}]}}",
+        "{file}: source.scrape.targets.0.pod: must be namespace/name",
+    ),
+    "a page's path without its slash": (
+        "source: {scrape: {inference: {path: metrics}}}",
+        "{file}: source.scrape.inference.path: must begin with / and have no blanks",
+    ),
     "prometheus without URL": (
         "source: {kind: prometheus}",
         "{file}: source: kind prometheus needs prometheus.url, e.g. http://",
@@ -120,7 +128,10 @@ def test_a_missing_file_is_named() -> None:
 
 ENVIRONMENT_REFUSED = {
     "GMA_SORCE__KIND": ("x", "sorce: no such key; did you mean source?"),
-    "GMA_SOURCE__KIND": ("graphite", "source.kind: Input should be 'scrape' or 'prometheus'"),
+    "GMA_SOURCE__KIND": (
+        "graphite",
+        "source.kind: Input should be 'scrape', 'prometheus' or 'azure_logs'",
+    ),
     "GMA_SERVER__CERT_NAMES": ("a,b", 'written as JSON, e.g. ["a", "b"]'),
 }
 

@@ -205,3 +205,8 @@ def test_no_bytes_raise_and_the_memo_changes_nothing(page: bytes) -> None:
     for row in first.rows:
         assert isinstance(row.value, float)
         assert math.isfinite(row.time)
+
+
+def test_a_page_cut_inside_a_label_that_looks_like_its_end_keeps_its_milliseconds() -> None:
+    page = parse(b'a 1 49500\nb{c="# EOF', time=50.0)
+    assert [row.time for row in page.rows] == [49.5]

@@ -32,7 +32,11 @@ def eventually(probe: Callable[[], bool], seconds: float = 20) -> None:
 
 
 def values(client: httpx.Client) -> list[str]:
-    return [item["value"] for item in client.get(PODS).raise_for_status().json()["items"]]
+    """The values served; none before the pods have been listed."""
+    answer = client.get(PODS)
+    if answer.status_code == 503:
+        return []
+    return [item["value"] for item in answer.raise_for_status().json()["items"]]
 
 
 def ready(client: httpx.Client) -> bool:
@@ -136,6 +140,22 @@ def test_settings_change_without_a_moment_without_values(lab: Lab) -> None:
         assert window() == 10
 
 
+def test_a_metric_added_to_the_file_is_served_and_discovered_without_a_restart(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ["80"])
+        row = {"name": "half_busy", "series": "DCGM_FI_DEV_GPU_UTIL", "scale": 0.5}
+        lab.config["metrics"] = [row]
+        lab.write()
+        group = PODS.partition("/namespaces/")[0]
+        eventually(lambda: '"pods/half_busy"' in client.get(group).text)
+        (item,) = client.get(PODS.replace("DCGM_FI_DEV_GPU_UTIL", "half_busy")).json()["items"]
+        assert item["value"] == "40"
+        lab.config["metrics"] = [{**row, "name": "gpu_utilization"}]
+        lab.write()
+        entry = serving.wait_for("configuration refused, the one before stays")
+        assert "metrics.0.name: gpu_utilization is a name of the catalogue" in entry["problems"][0]
+
+
 def test_a_changed_section_that_needs_a_restart_is_named(lab: Lab) -> None:
     with lab.serving() as serving:
         lab.config["server"]["drain"] = 1
@@ -166,8 +186,8 @@ def test_a_wrong_configuration_exits_2_and_names_key_and_mend(tmp_path: Path) ->
     ended = run("serve", "--config", str(file))
     assert ended.returncode == 2
     assert ended.stderr == (
-        f"gpu-metrics-adapter: {file}: source.kind: Input should be 'scrape' or 'prometheus' "
-        "(got 'graphite')\n"
+        f"gpu-metrics-adapter: {file}: source.kind: Input should be 'scrape', "
+        "'prometheus' or 'azure_logs' (got 'graphite')\n"
     )
 
 
@@ -222,3 +242,24 @@ def test_a_port_that_is_taken_exits_1_and_is_named(lab: Lab) -> None:
     assert ended.returncode == 1
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
+
+
+def test_external_metrics_are_served_where_they_are_asked_for(lab: Lab) -> None:
+    lab.config["external"] = {"enabled": True}
+    # client-go lower-cases the name.
+    path = f"{EXTERNAL}/namespaces/ns/dcgm_fi_dev_gpu_util?labelSelector=app%3Dinf"
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ["80"])
+        (item,) = client.get(path).raise_for_status().json()["items"]
+        assert (item["value"], item["metricLabels"]["pod"]) == ("80", "p0")
+        listed = client.get(EXTERNAL).raise_for_status().json()["resources"]
+        assert {"gpu_utilization", "dcgm_fi_dev_gpu_util"} <= {row["name"] for row in listed}
+
+
+def test_external_metrics_are_off_unless_asked_for(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client() as client:
+        assert client.get(EXTERNAL).status_code == 404
+        assert "external.metrics.k8s.io" not in client.get("/apis").text

@@ -13,6 +13,7 @@ from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.services import Services
+from adapter.config import ConfigError
 from adapter.objects import Objects
 from adapter.settings import Settings
 from adapter.telemetry import Telemetry
@@ -100,3 +101,32 @@ async def test_no_pods_yet_is_no_proof_that_there_are_no_exporters(exporter: Exp
         await until(lambda: telemetry.current.source.settled)
         assert "HTTP status 500" in str(telemetry.problem(now, now))
         assert telemetry.problem(now + 1000, now) is None
+
+
+def with_row(settings: Settings, **row: object) -> Settings:
+    return Settings.model_validate({**settings.model_dump(), "metrics": [row]})
+
+
+async def test_a_row_of_the_users_is_served_from_when_its_source_was_asked(
+    exporter: Exporter,
+) -> None:
+    async with running(scraping(exporter)) as telemetry:
+        await until(lambda: telemetry.current.store.version > 0)
+        before = telemetry.metrics
+        telemetry.use(with_row(scraping(exporter), name="mine", series="my_series"))
+        assert "mine" not in telemetry.metrics
+        await until(lambda: "mine" in telemetry.metrics)
+        assert telemetry.metrics is not before
+        assert "mine" in telemetry.principal
+        telemetry.use(scraping(exporter))
+        await until(lambda: "mine" not in telemetry.metrics)
+
+
+async def test_a_row_that_takes_a_name_of_the_catalogue_changes_nothing(
+    exporter: Exporter,
+) -> None:
+    async with running(scraping(exporter)) as telemetry:
+        wrong = with_row(scraping(exporter), name="gpu_utilization", series="my_series")
+        with pytest.raises(ConfigError, match=r"metrics\.0\.name: .* choose another"):
+            telemetry.use(wrong)
+        assert telemetry.current.settings == scraping(exporter)

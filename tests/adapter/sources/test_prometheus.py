@@ -18,6 +18,7 @@ import pytest
 import trustme
 
 from adapter.sources.errors import CredentialError
+from adapter.sources.login import Basic, BearerFile
 from adapter.sources.prometheus import GroupState, PrometheusOptions, PrometheusSource
 from tests.adapter.sources.conftest import (
     Recorder,
@@ -242,6 +243,57 @@ async def test_a_partial_answer_is_counted_and_forgets_nobody(web: Web, sink: Re
     assert sink.batches[-1].origin == "gpu-1:9400"
 
 
+async def test_an_answer_that_is_partial_and_empty_says_why_nothing_is_here(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies[PATH] = answer(matrix(warnings=["store eu-1 is away"]))
+    source = PrometheusSource(options(web), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await settled(lambda: state(source, "usage").partial)
+        assert "a partial answer: store eu-1 is away" in (source.problem(time.time()) or "")
+        web.replies[PATH] = live("UTIL", more={"warnings": ["store eu-1 is away"]})
+        await sink.until(lambda: len(sink.batches) > 0)
+        assert source.problem(time.time()) is None
+
+
+async def test_a_query_that_drops_the_name_is_told_with_its_mend(web: Web, sink: Recorder) -> None:
+    unnamed = {"metric": {"instance": "gpu-1:9400"}, "values": [[time.time(), "1"]]}
+    web.replies[PATH] = answer(matrix(unnamed))
+    made = options(web, query={"memory": "sum by (instance) (USED)"})
+    source = PrometheusSource(made, sink, {"memory": ("USED", "FREE")})
+    async with running(source.run):
+        await settled(lambda: state(source, "memory").unnamed == 1)
+        problem = source.problem(time.time()) or ""
+    assert "query.memory: 1 series without a name" in problem
+    assert "by (__name__, ...)" in problem
+
+
+async def test_a_get_carries_the_query_and_the_users_parameters_in_its_url(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies[PATH] = live("UTIL")
+    made = options(web, method="GET", params={"dedup": "true", "extra_label": "env=a b"})
+    async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    method, url, _ = web.requests[0].line.split(" ")
+    assert method == "GET"
+    assert parse_qs(url.partition("?")[2]) == {
+        "query": ['{__name__=~"UTIL"}[60000ms]'],
+        "timeout": ["5s"],
+        "dedup": ["true"],
+        "extra_label": ["env=a b"],
+    }
+
+
+async def test_a_post_carries_the_users_parameters_in_its_form(web: Web, sink: Recorder) -> None:
+    web.replies[PATH] = live("UTIL")
+    made = options(web, params={"nocache": "1", "partial_response": "false"})
+    async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    form = parse_qs(web.requests[0].body.decode())
+    assert (form["nocache"], form["partial_response"]) == (["1"], ["false"])
+
+
 async def test_a_server_that_is_away_is_a_problem_with_its_address(sink: Recorder) -> None:
     made = PrometheusOptions("http://127.0.0.1:1", interval=0.01, retries=0)
     source = PrometheusSource(made, sink, GROUPS)
@@ -256,7 +308,8 @@ async def test_credentials_and_headers_go_with_every_query(
     web.replies[PATH] = live("UTIL")
     password = tmp_path / "password"
     password.write_text("one\n")
-    made = options(web, username="u", password_file=password, headers={"X-Scope-OrgID": "team-a"})
+    login = Basic("u", "", password)
+    made = options(web, login=login, headers={"X-Scope-OrgID": "team-a"})
 
     def basic(secret: str) -> str:
         return "Basic " + base64.b64encode(f"u:{secret}".encode()).decode()
@@ -275,7 +328,7 @@ async def test_a_bearer_token_is_read_anew_and_missed_when_gone(
     web.replies[PATH] = live("UTIL")
     token = tmp_path / "token"
     token.write_text("abc")
-    source = PrometheusSource(options(web, bearer_token_file=token), sink, {"usage": ("UTIL",)})
+    source = PrometheusSource(options(web, login=BearerFile(token)), sink, {"usage": ("UTIL",)})
     async with running(source.run):
         await sink.until(lambda: len(sink.batches) > 0)
         token.unlink()

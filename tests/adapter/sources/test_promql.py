@@ -66,6 +66,8 @@ def test_an_unnamed_result_takes_the_only_name_of_its_group() -> None:
     [
         ({"instance": "a:1", "Hostname": "n"}, "a:1"),
         ({"Hostname": "n1"}, "n1"),
+        ({"instance": "vllm-0:http", "namespace": "a"}, "a/vllm-0:http"),
+        ({"instance": "[fe80::1]:9400", "namespace": "a"}, "[fe80::1]:9400"),
         ({"hostname": "n2"}, "n2"),
         ({"node": "n3"}, "n3"),
         ({"instance": "", "gpu": "0"}, "prometheus"),
@@ -148,6 +150,7 @@ def test_html_is_quoted_so_that_the_login_page_is_recognised() -> None:
     [
         ({}, (), False),
         ({"warnings": ["store x is away"]}, ("store x is away",), True),
+        ({"warnings": ["PromQL warning: x"]}, ("PromQL warning: x",), False),
         ({"infos": ["might not be a counter"]}, ("might not be a counter",), False),
         ({"isPartial": True}, (), True),
     ],

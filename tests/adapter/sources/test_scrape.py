@@ -77,6 +77,14 @@ async def test_a_compressed_page_is_read(web: Web, sink: Recorder) -> None:
     assert web.requests[0].headers["accept-encoding"] == "gzip"
 
 
+async def test_a_page_that_calls_itself_html_is_read_if_it_parses(web: Web, sink: Recorder) -> None:
+    """xpumanager#93."""
+    web.replies["/metrics"] = answer(PAGE, headers="Content-Type: text/html\r\n")
+    async with running(source(web, sink).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert len(sink.batches[0].rows) == 1
+
+
 async def test_series_that_nobody_wants_are_left_out(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(b'go_goroutines{a="b"} 7\n' + PAGE)
     made = ScrapeSource(
@@ -297,3 +305,21 @@ async def test_an_unusable_ca_file_is_named(sink: Recorder, tmp_path: Path) -> N
     ca.write_text("no certificate")
     with pytest.raises(CredentialError, match=r"ca\.crt"):
         ScrapeSource(replace(OPTIONS, ca_file=ca), sink)
+
+
+async def test_a_pods_own_page_is_marked_so_and_never_gets_the_exporters_token(
+    web: Web, sink: Recorder, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret")
+    web.replies["/exporter"] = web.replies["/own"] = answer(PAGE)
+    own = Target(web.url("/own"), "gpu-1", PodRef("ml", "llm"), serves=True)
+    options = replace(OPTIONS, targets=(Target(web.url("/exporter")), own), bearer_token_file=token)
+    async with running(ScrapeSource(options, sink).run):
+        await sink.until(lambda: len({batch.origin for batch in sink.batches}) == 2)
+    sent = {request.line.split(" ")[1]: request.headers for request in web.requests}
+    assert sent["/exporter"]["authorization"] == "Bearer secret"
+    assert "authorization" not in sent["/own"]
+    marked = {batch.origin: (batch.serves, batch.pod) for batch in sink.batches}
+    assert marked[own.url] == (True, ("ml", "llm"))
+    assert marked[web.url("/exporter")] == (False, None)

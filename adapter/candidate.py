@@ -1,0 +1,99 @@
+"""One device's value on its way into a reading, and what it is selected by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from adapter.cluster.pod import Pod
+from adapter.exporter import Track
+from adapter.labelvalue import label_value
+from adapter.metric import Metric, Sample
+from adapter.reading import Attribution, DeviceReading
+from adapter.requestedshare import of_request
+from adapter.sharing import Share
+from adapter.sharingpolicy import Policy
+from adapter.split import Given, Place, given
+
+
+class Candidate(NamedTuple):
+    """What one track says about one device."""
+
+    track: Track
+    sample: Sample | None
+    shared: bool
+    share: Share | None
+    """Who shares the device, where that is known."""
+    given: Given | str | None
+    """The pod's part, why it has none, or None without a sample."""
+    place: Place
+
+    def rank(self) -> tuple[bool, float, float]:
+        """Of one device's candidates: the board's own row, then the newest, then the larger."""
+        value, time = (self.sample.value, self.sample.time) if self.sample else (0.0, 0.0)
+        return not self.track.mig, time, value
+
+    def labels(self, metric: Metric) -> dict[str, str]:
+        """What ``metric.selector`` selects by, in words that it can name; what is not known is
+        not there."""
+        device, claim = self.track.device, self.track.claim
+        labels = {
+            "device": label_value(device.id),
+            "sharing": "shared" if self.shared else "exclusive",
+            "attribution": self._how(metric).value,
+        }
+        model = device.model or self.place.facts.model
+        if model:
+            labels["model"] = label_value(model)
+        if device.mig_profile:
+            labels["mig_profile"] = label_value(device.mig_profile)
+        if claim is not None and claim.container:
+            labels["container"] = claim.container
+        return labels
+
+    def reading(self, metric: Metric) -> DeviceReading:
+        """The device's part in a reading; the candidate has a sample and is given of it."""
+        sample, part, share = self.sample, self.given, self.share
+        assert sample is not None and isinstance(part, Given)  # noqa: S101, PT018 - see above
+        return DeviceReading(
+            device=self.track.device.id,
+            value=part.value,
+            time=sample.time,
+            labels=self.labels(metric),
+            basis=sample.series,
+            attribution=part.how,
+            policy=self.place.policy.value if self.shared else "",
+            evidence=share.evidence.value if share else "",
+            sharers=len(share.pods) if share else 1,
+        )
+
+    def _how(self, metric: Metric) -> Attribution:
+        if isinstance(self.given, Given):
+            return self.given.how
+        if not self.shared:
+            return Attribution.EXACT
+        split = metric.divisible and self.place.policy in (Policy.EQUAL, Policy.MEMORY)
+        return Attribution.SPLIT if split else Attribution.COPIED
+
+
+def candidate(
+    metric: Metric,
+    track: Track,
+    sample: Sample | None,
+    pod: Pod | None,
+    place: Place,
+) -> Candidate:
+    """A device's sample as a pod has it; None for ``pod`` means the device as a whole."""
+    share = place.sharing.devices.get(track.device.id) if pod is not None else None
+    if share is not None and pod not in share.pods:
+        share = None
+    shared = track.shared or share is not None
+    part: Given | str | None = None
+    if sample is not None:
+        if pod is None or not shared:
+            how = Attribution.COPIED if shared else Attribution.EXACT
+            part = Given(sample.value, how)
+        else:
+            part = given(metric, sample, track, share, pod, place)
+        if metric.of_request and isinstance(part, Given):
+            part = of_request(part, pod, track, place.facts, shared=shared)
+    return Candidate(track, sample, shared, share, part, place)

@@ -1,0 +1,91 @@
+"""AMD: device-metrics-exporter.
+
+Names and units are those of its ``docs/configuration/metricslist.md`` and
+``pkg/amdgpu/gpuagent/gpuagent_gpu_metrics.go``. ``MetricsFieldPrefix`` may be anything; its
+own examples have ``amd_``, which is read beside the bare names.
+
+In the partitioned modes (DPX, QPX, CPX) only the first partition has an activity, and the
+others report a power of 0: there each partition has its ``gpu_gfx_busy_instantaneous``, a
+row per compute core, and power is the board's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
+from adapter.metric import Combine, Field, Kind, Mig, Unit
+
+GFX: Final = "gpu_gfx_activity"
+UMC: Final = "gpu_umc_activity"
+BUSY: Final = "gpu_gfx_busy_instantaneous"
+SM: Final = "gpu_prof_sm_active"
+OCCUPANCY: Final = "gpu_prof_occupancy_percent"
+TENSOR: Final = "gpu_prof_tensor_active_percent"
+USED: Final = "gpu_used_vram"
+FREE: Final = "gpu_free_vram"
+TOTAL: Final = "gpu_total_vram"
+POWERS: Final = ("gpu_package_power", "gpu_average_package_power", "gpu_power_usage")
+"""Of MI3xx, of MI2xx and Radeon, of both: the first that a page has."""
+EDGE: Final = "gpu_edge_temperature"
+JUNCTION: Final = "gpu_junction_temperature"
+MEMORY_TEMPERATURE: Final = "gpu_memory_temperature"
+
+
+def _named(name: str, unit: Unit) -> tuple[tuple[str, float, Unit], ...]:
+    return (("amd_" + name, 1.0, unit),)
+
+
+def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) -> Field:
+    return Field(
+        name,
+        Unit.PERCENT,
+        100.0,
+        kind=Kind.MEAN,
+        mig=mig,
+        renamed=_named(name, Unit.PERCENT),
+        group=group,
+        parts=parts,
+    )
+
+
+def _vram(name: str) -> Field:
+    """``MB`` here is 1,048,576 bytes: a 192 GiB MI300X says 196592 for 206,141,652,992."""
+    return Field(
+        name,
+        Unit.MEBIBYTES,
+        MAX_MIB,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        renamed=_named(name, Unit.MEBIBYTES),
+        group="amd_memory",
+    )
+
+
+def _board(name: str, unit: Unit, high: float) -> Field:
+    return Field(
+        name,
+        unit,
+        high,
+        mig=Mig.BOARD,
+        renamed=_named(name, unit),
+        group="amd_board",
+        divisible=unit is Unit.WATTS,
+    )
+
+
+FIELDS: Final[tuple[Field, ...]] = (
+    _percent(GFX, mig=Mig.INVALID, group="amd_utilization"),
+    _percent(UMC, mig=Mig.INVALID, group="amd_utilization"),
+    _percent(BUSY, mig=Mig.INSTANCE, group="amd_utilization", parts=("xcc_index",)),
+    _percent(SM, mig=Mig.INSTANCE, group="amd_profiling"),
+    _percent(OCCUPANCY, mig=Mig.INSTANCE, group="amd_profiling"),
+    _percent(TENSOR, mig=Mig.INSTANCE, group="amd_profiling"),
+    _vram(USED),
+    _vram(FREE),
+    _vram(TOTAL),
+    *(_board(name, Unit.WATTS, MAX_WATTS) for name in POWERS),
+    _board(EDGE, Unit.CELSIUS, MAX_CELSIUS),
+    _board(JUNCTION, Unit.CELSIUS, MAX_CELSIUS),
+    _board(MEMORY_TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS),
+)

@@ -1,0 +1,35 @@
+"""Azure Container Insights: cAdvisor's accelerator readings, a value a minute.
+
+Names, units and meanings are those of Azure Monitor's "Configure GPU monitoring with
+Container insights". cAdvisor read whole devices only: nothing is believed of MIG instances.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.catalog.units import MAX_BYTES
+from adapter.metric import Combine, Field, Kind, Mig, Unit
+
+UTIL: Final = "containerGpuDutyCycle"
+USED: Final = "containerGpumemoryUsedBytes"
+TOTAL: Final = "containerGpumemoryTotalBytes"
+
+
+def _bytes(name: str) -> Field:
+    return Field(
+        name,
+        Unit.BYTES,
+        MAX_BYTES,
+        mig=Mig.INVALID,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        group="azure",
+    )
+
+
+FIELDS: Final[tuple[Field, ...]] = (
+    Field(UTIL, Unit.PERCENT, 100.0, kind=Kind.MEAN, mig=Mig.INVALID, group="azure"),
+    _bytes(USED),
+    _bytes(TOTAL),
+)

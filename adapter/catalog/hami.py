@@ -1,0 +1,57 @@
+"""HAMi: its vGPU monitor, which looks into containers.
+
+Names are those of ``cmd/vGPUmonitor/metrics.go``, the older ones (``--legacy-metrics``)
+beside them. A container's rows are its own part of the device: exact under every policy.
+Utilisation is 0-100 whatever the name says, and may exceed 100 (rejected).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.catalog.units import MAX_BYTES
+from adapter.metric import Combine, Field, Kind, Mig, Unit
+
+UTIL: Final = "hami_container_device_utilization_ratio"
+USED: Final = "hami_vgpu_memory_used_bytes"
+LIMIT: Final = "hami_vgpu_memory_limit_bytes"
+HOST_UTIL: Final = "hami_host_gpu_utilization_ratio"
+HOST_USED: Final = "hami_host_gpu_memory_used_bytes"
+
+
+def _percent(name: str, legacy: str, *, exact: bool, mig: Mig = Mig.INSTANCE) -> Field:
+    return Field(
+        name,
+        Unit.PERCENT,
+        100.0,
+        kind=Kind.MEAN,
+        mig=mig,
+        legacy=(legacy,),
+        group="hami",
+        exact=exact,
+    )
+
+
+def _bytes(name: str, legacy: str, *, exact: bool) -> Field:
+    """A container's virtual devices on one device are its parts of it."""
+    return Field(
+        name,
+        Unit.BYTES,
+        MAX_BYTES,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        legacy=(legacy,),
+        group="hami",
+        exact=exact,
+        parts=("vdevice_index", "vdeviceid") if exact else (),
+        over_parts=Combine.SUM,
+    )
+
+
+FIELDS: Final[tuple[Field, ...]] = (
+    _percent(UTIL, "Device_utilization_desc_of_container", exact=True),
+    _bytes(USED, "vGPU_device_memory_usage_in_bytes", exact=True),
+    _bytes(LIMIT, "vGPU_device_memory_limit_in_bytes", exact=True),
+    _percent(HOST_UTIL, "HostCoreUtilization", exact=False, mig=Mig.INVALID),
+    _bytes(HOST_USED, "HostGPUMemoryUsage", exact=False),
+)

@@ -1,0 +1,125 @@
+"""Intel: XPU Manager, in both generations of names.
+
+1.x is ``rest/prometheus_exporter/prometheus_exporter_types.py``: its ratios are 0-1 although
+their help says percent, a row per tile carries ``sub_dev``, and a page may repeat a row with
+another value (xpumanager#112: the last one counts). 2.x is
+``xpumd/receiver/intelxpu/sysman/documentation.md``: OpenTelemetry's names, one series for
+every engine group, memory and sensor, told apart by a label.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.catalog.units import MAX_BYTES, MAX_CELSIUS, MAX_WATTS
+from adapter.metric import Combine, Field, Kind, Mig, Unit
+
+_TILES: Final = ("sub_dev", "com_intel_subdevice_id")
+
+ENGINE: Final = "xpum_engine_ratio"
+BANDWIDTH: Final = "xpum_memory_bandwidth_ratio"
+ACTIVE: Final = "xpum_eu_active_ratio"
+USED: Final = "xpum_memory_used_bytes"
+USED_SHARE: Final = "xpum_memory_ratio"
+POWER: Final = "xpum_power_watts"
+TEMPERATURE: Final = "xpum_temperature_celsius gpu"
+
+TASKS: Final = "hw_gpu_utilization_ratio all"
+COMPUTE: Final = "hw_gpu_utilization_ratio compute-all"
+HW_BANDWIDTH: Final = "hw_memory_bandwidth_utilization_ratio device"
+HW_USED: Final = "hw_memory_usage_bytes device"
+HW_TOTAL: Final = "hw_memory_size_bytes device"
+HW_POWERS: Final = tuple(f"hw_power_watts {domain}" for domain in ("gpu", "package", "card"))
+HW_TEMPERATURE: Final = "hw_temperature_celsius gpu"
+
+
+def _ratio(name: str, group: str = "intel_utilization") -> Field:
+    kind = Kind.LAST if name == USED_SHARE else Kind.MEAN
+    return Field(name, Unit.RATIO, 1.0, kind=kind, group=group, parts=_TILES)
+
+
+def _task(name: str, task: str) -> Field:
+    """A ratio of two counters' differences: it exceeds 1 by rounding and is then rejected."""
+    return Field(
+        name,
+        Unit.RATIO,
+        1.0,
+        kind=Kind.MEAN,
+        group="intel_utilization",
+        series="hw_gpu_utilization_ratio",
+        where=(("hw_gpu_task", task),),
+        parts=_TILES,
+    )
+
+
+def _bytes(name: str, series: str = "") -> Field:
+    return Field(
+        name,
+        Unit.BYTES,
+        MAX_BYTES,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        group="intel_memory",
+        series=series,
+        where=(("hw_memory_location", "device"),) if series else (),
+        parts=(*_TILES, "hw_name") if series else _TILES,
+        over_parts=Combine.SUM,
+    )
+
+
+def _watts(name: str, domain: str = "") -> Field:
+    return Field(
+        name,
+        Unit.WATTS,
+        MAX_WATTS,
+        mig=Mig.BOARD,
+        group="intel_board",
+        series="hw_power_watts" if domain else "",
+        where=(("hw_sensor_location", domain),) if domain else (),
+        parts=_TILES,
+        over_parts=Combine.SUM,
+    )
+
+
+def _celsius(name: str, series: str, *where: tuple[str, str]) -> Field:
+    return Field(
+        name,
+        Unit.CELSIUS,
+        MAX_CELSIUS,
+        mig=Mig.BOARD,
+        group="intel_board",
+        series=series,
+        where=where,
+        parts=_TILES,
+        over_parts=Combine.MAX,
+        divisible=False,
+    )
+
+
+FIELDS: Final[tuple[Field, ...]] = (
+    _ratio(ENGINE),
+    _ratio(BANDWIDTH),
+    _ratio(ACTIVE),
+    _bytes(USED),
+    _ratio(USED_SHARE, "intel_memory"),
+    _watts(POWER),
+    _celsius(TEMPERATURE, "xpum_temperature_celsius", ("location", "gpu")),
+    _task(TASKS, "all"),
+    _task(COMPUTE, "compute-all"),
+    Field(
+        HW_BANDWIDTH,
+        Unit.RATIO,
+        1.0,
+        kind=Kind.MEAN,
+        group="intel_utilization",
+        series="hw_memory_bandwidth_utilization_ratio",
+        where=(("hw_memory_location", "device"),),
+        parts=(*_TILES, "hw_name"),
+    ),
+    _bytes(HW_USED, "hw_memory_usage_bytes"),
+    _bytes(HW_TOTAL, "hw_memory_size_bytes"),
+    *(_watts(name, name.split()[1]) for name in HW_POWERS),
+    _celsius(
+        HW_TEMPERATURE, "hw_temperature_celsius", ("hw_sensor_location", "gpu"), ("statistic", "")
+    ),
+)

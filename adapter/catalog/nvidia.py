@@ -1,0 +1,128 @@
+"""NVIDIA: dcgm-exporter.
+
+Names, units and ranges are those of dcgm-exporter's ``etc/*.csv`` and DCGM's field list;
+``…_RATIO`` and ``…_BYTES`` are the names of exporter 4.9.0 (DCGM 4.7). A page with either
+generation of names feeds the API metrics of both.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.catalog.units import MAX_CELSIUS, MAX_MEGAHERTZ, MAX_MIB, MAX_WATTS, MIB
+from adapter.metric import Combine, Field, Kind, Mig, Unit
+
+
+def _percent(name: str, ratio: str, legacy: str, *, group: str = "utilization") -> Field:
+    return Field(
+        name,
+        Unit.PERCENT,
+        100.0,
+        kind=Kind.MEAN,
+        mig=Mig.INVALID,
+        renamed=((ratio, 100.0, Unit.RATIO),),
+        legacy=(legacy,),
+        group=group,
+        traps=True,
+    )
+
+
+def _activity(name: str, ratio: str, *, group: str = "profiling") -> Field:
+    return Field(
+        name,
+        Unit.RATIO,
+        1.0,
+        kind=Kind.MEAN,
+        renamed=((ratio, 1.0, Unit.RATIO),),
+        group=group,
+    )
+
+
+def _framebuffer(name: str, renamed: str, *legacy: str) -> Field:
+    return Field(
+        name,
+        Unit.MEBIBYTES,
+        MAX_MIB,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        renamed=((renamed, 1 / MIB, Unit.BYTES),),
+        legacy=legacy,
+        group="memory",
+    )
+
+
+def _board(name: str, unit: Unit, high: float, renamed: str, legacy: str) -> Field:
+    spellings = ((renamed, 1.0, unit),) if renamed else ()
+    return Field(
+        name,
+        unit,
+        high,
+        mig=Mig.BOARD,
+        renamed=spellings,
+        legacy=(legacy,),
+        divisible=unit is Unit.WATTS,
+    )
+
+
+def _pcie(name: str) -> Field:
+    """A gauge of bytes per second, whatever its name says (``dcp-metrics-included.csv``)."""
+    return Field(
+        name, Unit.BYTES_PER_SECOND, 1e13, kind=Kind.MEAN, mig=Mig.BOARD, group="profiling"
+    )
+
+
+UTIL: Final = "DCGM_FI_DEV_GPU_UTIL"
+ENGINE: Final = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+USED: Final = "DCGM_FI_DEV_FB_USED"
+FREE: Final = "DCGM_FI_DEV_FB_FREE"
+RESERVED: Final = "DCGM_FI_DEV_FB_RESERVED"
+TOTAL: Final = "DCGM_FI_DEV_FB_TOTAL"
+USED_SHARE: Final = "DCGM_FI_DEV_FB_USED_PERCENT"
+POWER: Final = "DCGM_FI_DEV_POWER_USAGE"
+TEMPERATURE: Final = "DCGM_FI_DEV_GPU_TEMP"
+
+FIELDS: Final[tuple[Field, ...]] = (
+    _percent(UTIL, "DCGM_FI_DEV_GPU_UTIL_RATIO", "dcgm_gpu_utilization"),
+    _percent(
+        "DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_MEMORY_UTIL_RATIO", "dcgm_mem_copy_utilization"
+    ),
+    _percent("DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_ENC_UTIL_RATIO", "dcgm_enc_utilization"),
+    _percent("DCGM_FI_DEV_DEC_UTIL", "DCGM_FI_DEV_DEC_UTIL_RATIO", "dcgm_dec_utilization"),
+    _activity(ENGINE, "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", group="utilization"),
+    _activity("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO"),
+    _activity("DCGM_FI_PROF_SM_OCCUPANCY", "DCGM_FI_PROF_SM_OCCUPANCY_RATIO"),
+    _activity("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO"),
+    _activity("DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO"),
+    _activity("DCGM_FI_PROF_PIPE_FP64_ACTIVE", "DCGM_FI_PROF_FP64_UTIL_RATIO"),
+    _activity("DCGM_FI_PROF_PIPE_FP32_ACTIVE", "DCGM_FI_PROF_FP32_UTIL_RATIO"),
+    _activity("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_FP16_UTIL_RATIO"),
+    _pcie("DCGM_FI_PROF_PCIE_TX_BYTES"),
+    _pcie("DCGM_FI_PROF_PCIE_RX_BYTES"),
+    _framebuffer(USED, "DCGM_FI_DEV_FB_USED_BYTES", "dcgm_fb_used"),
+    _framebuffer(FREE, "DCGM_FI_DEV_FB_FREE_BYTES", "dcgm_fb_free"),
+    _framebuffer(RESERVED, "DCGM_FI_DEV_FB_RESERVED_BYTES"),
+    _framebuffer(TOTAL, "DCGM_FI_DEV_FB_CAPACITY_BYTES"),
+    Field(USED_SHARE, Unit.RATIO, 1.0, group="memory"),
+    _board(POWER, Unit.WATTS, MAX_WATTS, "DCGM_FI_DEV_BOARD_POWER_WATTS", "dcgm_power_usage"),
+    _board(TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS, "DCGM_FI_DEV_GPU_TEMP_CELSIUS", "dcgm_gpu_temp"),
+    _board(
+        "DCGM_FI_DEV_MEMORY_TEMP",
+        Unit.CELSIUS,
+        MAX_CELSIUS,
+        "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS",
+        "dcgm_memory_temp",
+    ),
+    _board("DCGM_FI_DEV_SM_CLOCK", Unit.MEGAHERTZ, MAX_MEGAHERTZ, "", "dcgm_sm_clock"),
+    _board("DCGM_FI_DEV_MEM_CLOCK", Unit.MEGAHERTZ, MAX_MEGAHERTZ, "", "dcgm_memory_clock"),
+    Field(
+        "DCGM_FI_DEV_XID_ERRORS",
+        Unit.CODE,
+        100_000.0,
+        mig=Mig.BOARD,
+        over_devices=Combine.MAX,
+        over_pods=Combine.MAX,
+        renamed=(("DCGM_FI_DEV_XID_ERROR", 1.0, Unit.CODE),),
+        legacy=("dcgm_xid_errors",),
+        divisible=False,
+    ),
+)

@@ -1,0 +1,123 @@
+"""Inference servers: rows about the process that serves the page, not about a device.
+
+Exact names only: ``vllm:num_requests_waiting_by_reason`` sums to the same queue again.
+vLLM: ``vllm/v1/metrics/loggers.py``; behind Ray the colon becomes an underscore and ``ray_``
+stands before it. SGLang: ``python/sglang/srt/metrics/collector.py``. TGI:
+``docs/source/reference/metrics.md``. Triton: ``docs/user_guide/metrics.md`` and
+tensorrtllm_backend's README; its GPU rows (0-1, bytes) name no pod.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.catalog.units import MAX_BYTES
+from adapter.metric import Combine, Field, Kind, Mig, Scope, Unit
+
+_MAX_REQUESTS: Final = 1e9
+
+VLLM_WAITING: Final = "vllm:num_requests_waiting"
+VLLM_RUNNING: Final = "vllm:num_requests_running"
+VLLM_CACHE: Final = "vllm:kv_cache_usage_perc"
+SGLANG_WAITING: Final = "sglang:num_queue_reqs"
+SGLANG_RUNNING: Final = "sglang:num_running_reqs"
+SGLANG_CACHE: Final = "sglang:token_usage"
+TGI_WAITING: Final = "tgi_queue_size"
+TGI_RUNNING: Final = "tgi_batch_current_size"
+TRITON_PENDING: Final = "nv_inference_pending_request_count"
+TRITON_QUEUED: Final = "nv_inference_queue_duration_us"
+TRTLLM_WAITING: Final = "nv_trt_llm_request_metrics waiting"
+TRTLLM_RUNNING: Final = "nv_trt_llm_request_metrics scheduled"
+TRTLLM_CACHE: Final = "nv_trt_llm_kv_cache_block_metrics fraction"
+TRITON_UTIL: Final = "nv_gpu_utilization"
+TRITON_USED: Final = "nv_gpu_memory_used_bytes"
+TRITON_TOTAL: Final = "nv_gpu_memory_total_bytes"
+
+
+def _ray(name: str) -> str:
+    return "ray_" + name.replace(":", "_")
+
+
+def _spelt(unit: Unit, *names: str) -> tuple[tuple[str, float, Unit], ...]:
+    return tuple((name, 1.0, unit) for name in names)
+
+
+def _requests(name: str, *spellings: str, series: str = "", kind: str = "") -> Field:
+    return Field(
+        name,
+        Unit.REQUESTS,
+        _MAX_REQUESTS,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        renamed=_spelt(Unit.REQUESTS, *spellings),
+        group="servers",
+        scope=Scope.SERVER,
+        divisible=False,
+        series=series,
+        where=(("request_type", kind),) if kind else (),
+    )
+
+
+def _cache(name: str, *spellings: str, series: str = "") -> Field:
+    return Field(
+        name,
+        Unit.RATIO,
+        1.0,
+        renamed=_spelt(Unit.RATIO, *spellings),
+        group="servers",
+        scope=Scope.SERVER,
+        divisible=False,
+        series=series,
+        where=(("kv_cache_block_type", "fraction"),) if series else (),
+    )
+
+
+_TRTLLM: Final = "nv_trt_llm_request_metrics"
+_OLD_CACHE: Final = "vllm:gpu_cache_usage_perc"
+
+FIELDS: Final[tuple[Field, ...]] = (
+    _requests(VLLM_WAITING, _ray(VLLM_WAITING), "ray_" + VLLM_WAITING),
+    _requests(VLLM_RUNNING, _ray(VLLM_RUNNING), "ray_" + VLLM_RUNNING),
+    _cache(
+        VLLM_CACHE,
+        _OLD_CACHE,
+        *(name for old in (VLLM_CACHE, _OLD_CACHE) for name in (_ray(old), "ray_" + old)),
+    ),
+    _requests(SGLANG_WAITING),
+    _requests(SGLANG_RUNNING),
+    _cache(SGLANG_CACHE),
+    _requests(TGI_WAITING),
+    _requests(TGI_RUNNING),
+    _requests(TRITON_PENDING),
+    Field(
+        TRITON_QUEUED,
+        Unit.MICROSECONDS_PER_SECOND,
+        1e18,
+        kind=Kind.RATE,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        group="servers",
+        scope=Scope.SERVER,
+        divisible=False,
+    ),
+    _requests(TRTLLM_WAITING, series=_TRTLLM, kind="waiting"),
+    _requests(TRTLLM_RUNNING, series=_TRTLLM, kind="scheduled"),
+    _cache(TRTLLM_CACHE, series="nv_trt_llm_kv_cache_block_metrics"),
+    Field(TRITON_UTIL, Unit.RATIO, 1.0, kind=Kind.MEAN, mig=Mig.INVALID, group="servers"),
+    Field(
+        TRITON_USED,
+        Unit.BYTES,
+        MAX_BYTES,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        group="servers",
+    ),
+    Field(
+        TRITON_TOTAL,
+        Unit.BYTES,
+        MAX_BYTES,
+        over_devices=Combine.SUM,
+        over_pods=Combine.SUM,
+        group="servers",
+    ),
+)

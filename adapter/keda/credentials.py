@@ -1,0 +1,107 @@
+"""The gRPC listener's TLS: its certificate and its clients' CA, taken up as they change.
+
+gRPC asks for the configuration at every new connection; connections already made keep
+theirs. Files that cannot be served leave the last good ones in place, told by ``problem``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import grpc
+import structlog
+from cryptography import x509
+
+from apiservice.certificates import CertificateFiles, CertificatePairError, read_pair
+from apiservice.filestamp import Stamp, stamp
+
+log = structlog.get_logger(__name__)
+
+
+class _Material(NamedTuple):
+    stamp: Stamp
+    certificate: bytes
+    key: bytes
+    client_ca: bytes | None
+
+
+class Credentials:
+    """What the listener serves TLS with.
+
+    Raises:
+        CertificatePairError: a file cannot be used at the start.
+    """
+
+    def __init__(self, files: CertificateFiles, client_ca: Path | None, now: float) -> None:
+        self._files = files
+        self._client_ca = client_ca
+        self._current = self._read(now)
+        self._given = self._current
+        self.problem = ""
+        """Why the files as they are now are not served; empty when they are."""
+        self.server = grpc.dynamic_ssl_server_credentials(
+            _configuration(self._current),
+            self._fetch,  # type: ignore[arg-type]  # None is "no change": grpc/__init__.py
+            require_client_authentication=client_ca is not None,
+        )
+        """For the listener."""
+
+    def check(self, now: float) -> None:
+        """Serve the files as they are now, if they changed; called every few seconds."""
+        if not self.problem and self._current.stamp == self._stamp():
+            return
+        try:
+            self._current = self._read(now)
+        except CertificatePairError as error:
+            if str(error) != self.problem:
+                log.warning("KEDA certificate kept: the new one is not usable", error=str(error))
+            self.problem = str(error)
+            return
+        self.problem = ""
+        log.info("KEDA certificate loaded", file=str(self._files.certificate))
+
+    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """Called from gRPC's own threads; None is no change."""
+        material = self._current
+        if material is self._given:
+            return None
+        self._given = material
+        return _configuration(material)
+
+    def _read(self, now: float) -> _Material:
+        seen = self._stamp()  # before reading: a change while reading is seen the next time
+        read_pair(self._files, now)
+        try:
+            certificate, key = self._files.certificate.read_bytes(), self._files.key.read_bytes()
+        except OSError as error:
+            raise CertificatePairError(f"{error.filename}: {error.strerror}") from error
+        return _Material(seen, certificate, key, _bundle(self._client_ca))
+
+    def _stamp(self) -> Stamp:
+        ca = (self._client_ca,) if self._client_ca else ()
+        return stamp((self._files.certificate, self._files.key, *ca))
+
+
+def _configuration(material: _Material) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration(
+        [(material.key, material.certificate)], material.client_ca
+    )
+
+
+def _bundle(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        content = path.read_bytes()
+        x509.load_pem_x509_certificates(content)
+    except OSError as error:
+        raise CertificatePairError(
+            f"KEDA client CA {path}: {error.strerror}; name a file that this process may read"
+        ) from error
+    except ValueError as error:
+        raise CertificatePairError(
+            f"KEDA client CA {path} holds no certificate in PEM: {error}; give a file that "
+            f"begins with -----BEGIN CERTIFICATE-----"
+        ) from error
+    return content

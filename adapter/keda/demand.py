@@ -1,0 +1,65 @@
+"""The number that makes KEDA's HPA decide as the HPA would on the Pods metric.
+
+A Pods metric comes as one value per pod, and the HPA controller itself is cautious about
+pods that have none: as if at 0 when scaling out, as if at the target when scaling in
+(``replica_calculator.go``, ``calcPlainMetricReplicas``). KEDA hands the controller one
+number over all pods, in which a pod without a value would silently be 0. The target is
+known here, so the same caution is taken before the pods are combined. It decides how far
+to scale and is never shown as a measurement: with a value from every pod the number is
+those values' aggregate and nothing else (docs/decisions/0004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from adapter.aggregate import Aggregate
+
+_TOLERANCE: Final = 0.1
+"""kube-controller-manager's default."""
+
+
+class Standing(NamedTuple):
+    """The pods of a workload, by what is known of them."""
+
+    values: Sequence[float]
+    """Of the pods that have one; at least one."""
+    silent: int = 0
+    """Ready pods without a value."""
+    unready: int = 0
+    """Running pods that are not Ready, and are left out for that."""
+    pending: int = 0
+    """Pods that do not run yet."""
+
+    @property
+    def whole(self) -> bool:
+        """Every pod has a value."""
+        return not (self.silent or self.unready or self.pending)
+
+
+def demand(how: Aggregate, standing: Standing, target: float) -> float:
+    """What to tell KEDA: a sum for ``AverageValue``, any other aggregate for ``Value``.
+
+    Args:
+        how: the aggregate.
+        standing: the pods.
+        target: above 0, in the values' unit; for a sum, per replica.
+    """
+    values = list(standing.values)
+    if standing.whole:
+        return how.of(values)
+    level = Aggregate.MEAN if how is Aggregate.SUM else how
+    if level.of(values) <= target:
+        values += [target] * (standing.silent + standing.unready)
+        if level.of(values) >= (1 - _TOLERANCE) * target:
+            # The HPA will stay. Otherwise it leaves pending pods out: they bear no load.
+            values += [target] * standing.pending
+        return how.of(values)
+    everybody = standing.silent + standing.unready + standing.pending
+    if level.of([*values, *[0.0] * everybody]) < target:
+        # Caution turned the direction: stay.
+        return how.of([target] * (len(values) + everybody))
+    # With Value the controller multiplies by the ready pods alone.
+    values += [0.0] * (everybody if how is Aggregate.SUM else standing.silent)
+    return how.of(values)

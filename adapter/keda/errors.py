@@ -1,0 +1,29 @@
+"""Why a trigger has no answer.
+
+::
+
+    ScalerError
+    ├── BadTrigger     the metadata is wrong, and will be until somebody mends it
+    ├── NoReadings     pods exist and there is no telling what they do; no replica can
+    └── NotReady       this replica has not heard of the pods; another may have
+"""
+
+# ruff: noqa: N818 - the names say what is wrong
+
+from __future__ import annotations
+
+
+class ScalerError(Exception):
+    """There is no answer; the message says why."""
+
+
+class BadTrigger(ScalerError):
+    """The metadata is wrong; the message names the key and the mend."""
+
+
+class NoReadings(ScalerError):
+    """Pods exist that nothing is known of; the message says which and why."""
+
+
+class NotReady(ScalerError):
+    """This replica cannot know yet, or no longer."""

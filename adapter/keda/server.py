@@ -1,0 +1,178 @@
+"""The gRPC listener's life: bind, serve, drain.
+
+Health follows readiness. A connection that is ``max_connection_age`` old gets a GOAWAY, so
+that KEDA's next one may reach another replica; streams end in order before its grace is
+over, because KEDA waits longer after each stream that ends in any other way
+(``pkg/scalers/external_scaler.go``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Final
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines are in no form that we log in
+
+import grpc
+import structlog
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from adapter.keda.credentials import Credentials
+from adapter.keda.pulse import Pulse
+from adapter.keda.scaler import Scaler
+from adapter.keda.service import NAME, Service
+from adapter.keda.stats import KedaStats
+from apiservice.server import ListenError
+
+log = structlog.get_logger(__name__)
+
+_MARGIN: Final = 30.0
+"""Seconds that a connection outlives its streams' age."""
+_MESSAGE: Final = 256 * 1024
+"""Largest message accepted, bytes: metadata is a part of an object of at most 1 MiB."""
+_KEEPALIVE: Final = 60.0
+"""Seconds after which a silent peer is asked whether it is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class KedaOptions:
+    """How the listener behaves. Seconds, unless said otherwise."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - a pod's listener is reached from outside it
+    port: int = 6000
+    """0 takes a free one."""
+    max_connection_age: float = 300.0
+    push_interval: float = 1.0
+    max_calls: int = 10000
+    drain: float = 5.0
+    """From SIGTERM, with health failing, until the listener closes."""
+    grace: float = 20.0
+    """That calls in flight may take after that."""
+
+
+class KedaServer:
+    """Serves KEDA on one port.
+
+    Args:
+        scaler: answers.
+        options: see there.
+        credentials: TLS; None speaks plain text.
+        ready: whether health is SERVING.
+    """
+
+    def __init__(
+        self,
+        scaler: Scaler,
+        options: KedaOptions,
+        credentials: Credentials | None,
+        ready: Callable[[], bool],
+    ) -> None:
+        self._options = options
+        self._credentials = credentials
+        self._ready = ready
+        self._pulse = Pulse()
+        self.stats = KedaStats()
+        if credentials is not None:
+            self.stats.problem = lambda: credentials.problem
+        self._service = Service(scaler, self._pulse, options.max_connection_age, self.stats)
+        self._health: Any = health.aio.HealthServicer()
+        self._server: grpc.aio.Server | None = None
+        self._draining = False
+        self.port = 0
+        """The port that is bound."""
+
+    async def start(self) -> None:
+        """Bind and accept.
+
+        Raises:
+            ListenError: the address is taken, not this machine's, or not allowed.
+        """
+        options = self._options
+        server = grpc.aio.server(
+            options=_arguments(options), maximum_concurrent_rpcs=options.max_calls
+        )
+        server.add_generic_rpc_handlers((self._service.handler(),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        names = (NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        await self._tell_health()
+        self.port = self._bind(server)
+        await server.start()
+        self._server = server
+        tls = self._credentials is not None
+        log.info("listening for KEDA", address=options.host or "*", port=self.port, tls=tls)
+
+    async def run(self) -> None:
+        """Keep streams and health up to date until cancelled."""
+        while True:
+            await asyncio.sleep(self._options.push_interval)
+            await self._tell_health()
+            self._pulse.beat()
+
+    def check_files(self, now: float) -> None:
+        """Take up certificates that changed on disk; called every few seconds."""
+        if self._credentials is not None:
+            self._credentials.check(now)
+
+    async def drain(self) -> None:
+        """Stop in order: health first, then the streams, then whatever still runs."""
+        self._draining = True
+        await self._tell_health()
+        await asyncio.sleep(self._options.drain)
+        await self.stop()
+
+    async def stop(self) -> None:
+        """End streams with OK, accept nothing more, and let calls in flight finish."""
+        self._pulse.close()
+        if self._server is not None:
+            await self._server.stop(self._options.grace)
+            self._server = None
+
+    def _bind(self, server: grpc.aio.Server) -> int:
+        address = _address(self._options)
+        try:
+            if self._credentials is None:
+                return server.add_insecure_port(address)
+            return server.add_secure_port(address, self._credentials.server)
+        except RuntimeError:
+            raise ListenError(
+                f"cannot listen on {address} for KEDA: it is taken, or not this machine's; "
+                f"choose another with keda.host and keda.port, or set keda.enabled to false"
+            ) from None
+
+    async def _tell_health(self) -> None:
+        serving = self._ready() and not self._draining
+        status = health_pb2.HealthCheckResponse
+        for service in ("", NAME):
+            await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)
+
+
+def _address(options: KedaOptions) -> str:
+    host = options.host or "::"
+    try:
+        return f"[{host}]:{options.port}" if ip_address(host).version == 6 else _plain(options)
+    except ValueError:
+        return _plain(options)
+
+
+def _plain(options: KedaOptions) -> str:
+    return f"{options.host}:{options.port}"
+
+
+def _arguments(options: KedaOptions) -> list[tuple[str, int]]:
+    """See ``include/grpc/impl/channel_arg_names.h``; times in milliseconds."""
+    age = round(options.max_connection_age * 1000)
+    return [
+        ("grpc.so_reuseport", 0),  # a port that is taken is an error
+        ("grpc.max_connection_age_ms", age),
+        ("grpc.max_connection_age_grace_ms", age + round(_MARGIN * 1000)),
+        ("grpc.max_receive_message_length", _MESSAGE),
+        ("grpc.keepalive_time_ms", round(_KEEPALIVE * 1000)),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ]

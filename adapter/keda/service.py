@@ -1,0 +1,212 @@
+"""The gRPC service: messages in, :class:`~adapter.keda.scaler.Scaler`'s answers out.
+
+Codes are what reaches the user, as KEDA's event KEDAScalerFailed: INVALID_ARGUMENT for what
+the manifest's author has to mend, FAILED_PRECONDITION for readings that are missing (so
+that KEDA's ``fallback`` applies, and no proxy on the way asks again), UNAVAILABLE where
+another replica may know better.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
+
+import grpc
+import structlog
+from google.protobuf.message import Message
+
+from adapter.keda import externalscaler_pb2 as messages
+from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError
+from adapter.keda.number import number
+from adapter.keda.pulse import Pulse
+from adapter.keda.scaler import Scaler, Spec
+from adapter.keda.stats import KedaStats
+from adapter.keda.triggerpods import Ref
+
+log = structlog.get_logger(__name__)
+
+NAME: Final = "externalscaler.ExternalScaler"
+
+Answer = TypeVar("Answer")
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Send = Callable[[Message], Awaitable[None]]
+
+_CODES: Final = {
+    BadTrigger: grpc.StatusCode.INVALID_ARGUMENT,
+    NoReadings: grpc.StatusCode.FAILED_PRECONDITION,
+    NotReady: grpc.StatusCode.UNAVAILABLE,
+}
+_REMEMBERED: Final = 16384
+_LONGEST: Final = 1000
+"""Characters of a status' text: it travels in a header."""
+
+
+class Service:
+    """KEDA's ``ExternalScaler``.
+
+    Args:
+        scaler: answers.
+        pulse: when streams look again, and end.
+        stream_age: seconds after which a stream ends in order; KEDA opens another.
+        stats: counted in.
+        clock: epoch seconds.
+    """
+
+    def __init__(
+        self,
+        scaler: Scaler,
+        pulse: Pulse,
+        stream_age: float,
+        stats: KedaStats,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._scaler = scaler
+        self._pulse = pulse
+        self._stream_age = stream_age
+        self._stats = stats
+        self._clock = clock
+        self._failing: dict[tuple[str, str], str] = {}
+        """Namespace and name of ScaledObjects without an answer -> the last reason."""
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """For the server."""
+        return grpc.method_handlers_generic_handler(
+            NAME,
+            {
+                "GetMetricSpec": self._unary("GetMetricSpec", messages.ScaledObjectRef, self._spec),
+                "GetMetrics": self._unary(
+                    "GetMetrics", messages.GetMetricsRequest, self._get_metrics
+                ),
+                "IsActive": self._unary("IsActive", messages.ScaledObjectRef, self._is_active),
+                "StreamIsActive": self._stream("StreamIsActive", self._stream_is_active),
+                "StreamMetricSpec": self._stream("StreamMetricSpec", self._stream_metric_spec),
+            },
+        )
+
+    def _spec(self, request: messages.ScaledObjectRef) -> messages.GetMetricSpecResponse:
+        return _spec_response(self._scaler.spec(_ref(request)))
+
+    def _get_metrics(self, request: messages.GetMetricsRequest) -> messages.GetMetricsResponse:
+        ref = _ref(request.scaledObjectRef)
+        name = self._scaler.spec(ref).metric
+        asked = request.metricName or name
+        if asked.lower() != name:
+            raise BadTrigger(f"metric: the trigger's is {name}, and {asked} was asked for")
+        value = number(self._answered(ref, self._scaler.value))
+        return messages.GetMetricsResponse(
+            metricValues=[
+                messages.MetricValue(
+                    metricName=asked, metricValue=value.whole, metricValueFloat=value.exact
+                )
+            ]
+        )
+
+    def _is_active(self, request: messages.ScaledObjectRef) -> messages.IsActiveResponse:
+        active = self._answered(_ref(request), self._scaler.active)
+        return messages.IsActiveResponse(result=active)
+
+    async def _stream_is_active(self, ref: Ref, deadline: float, send: Send) -> None:
+        last: bool | None = None
+        while True:
+            try:
+                active: bool | None = self._scaler.active(ref, self._clock())
+            except (NoReadings, NotReady):
+                active = None  # nothing is said as long as nothing is known
+            if active is not None and active != last:
+                last = active
+                await send(messages.IsActiveResponse(result=active))
+            if not await self._pulse.next(deadline):
+                return
+
+    async def _stream_metric_spec(self, ref: Ref, deadline: float, send: Send) -> None:
+        await send(_spec_response(self._scaler.spec(ref)))
+        await self._pulse.end(deadline)
+
+    def _answered(self, ref: Ref, ask: Callable[[Ref, float], Answer]) -> Answer:
+        """Ask, and log when a ScaledObject begins or ceases to have no answer."""
+        key = (ref.namespace, ref.name)
+        try:
+            answer = ask(ref, self._clock())
+        except ScalerError as error:
+            self._note(key, str(error))
+            raise
+        if self._failing.pop(key, None) is not None:
+            log.info("scaled object has a value again", namespace=key[0], name=key[1])
+        return answer
+
+    def _note(self, key: tuple[str, str], reason: str) -> None:
+        if key not in self._failing:
+            log.warning("scaled object has no value", namespace=key[0], name=key[1], reason=reason)
+            if len(self._failing) >= _REMEMBERED:
+                self._failing.clear()
+        self._failing[key] = reason
+
+    def _unary(
+        self, method: str, message: type[Message], answer: Callable[[Any], Message]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        async def call(request: Any, context: Context) -> Message:
+            try:
+                response = answer(request)
+            except Exception as error:
+                await self._refuse(method, context, error)
+            self._stats.calls[method, "OK"] += 1
+            return response
+
+        return grpc.unary_unary_rpc_method_handler(
+            call,
+            request_deserializer=message.FromString,
+            response_serializer=_bytes,
+        )
+
+    def _stream(
+        self, method: str, produce: Callable[[Ref, float, Send], Awaitable[None]]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        async def call(request: messages.ScaledObjectRef, context: Context) -> None:
+            deadline = asyncio.get_running_loop().time() + self._stream_age
+            self._stats.streams[method] += 1
+            try:
+                await produce(_ref(request), deadline, context.write)
+            except asyncio.CancelledError:
+                self._stats.calls[method, grpc.StatusCode.CANCELLED.name] += 1
+                raise
+            except Exception as error:
+                await self._refuse(method, context, error)
+            finally:
+                self._stats.streams[method] -= 1
+            self._stats.calls[method, "OK"] += 1
+
+        return grpc.unary_stream_rpc_method_handler(
+            call,
+            request_deserializer=messages.ScaledObjectRef.FromString,
+            response_serializer=_bytes,
+        )
+
+    async def _refuse(self, method: str, context: Context, error: Exception) -> NoReturn:
+        if isinstance(error, ScalerError):
+            code, text = _CODES[type(error)], str(error)
+        else:
+            log.error("call failed", method=method, exc_info=error)
+            code, text = grpc.StatusCode.INTERNAL, f"internal error: {type(error).__name__}"
+        self._stats.calls[method, code.name] += 1
+        await context.abort(code, text[:_LONGEST])
+
+
+def _bytes(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _ref(request: messages.ScaledObjectRef) -> Ref:
+    return Ref(request.namespace, request.name, request.scalerMetadata)
+
+
+def _spec_response(spec: Spec) -> messages.GetMetricSpecResponse:
+    target = number(spec.target)
+    return messages.GetMetricSpecResponse(
+        metricSpecs=[
+            messages.MetricSpec(
+                metricName=spec.metric, targetSize=target.whole, targetSizeFloat=target.exact
+            )
+        ]
+    )

@@ -1,0 +1,19 @@
+"""What the scaler tells about itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class KedaStats:
+    """Counts since the start. Methods and codes are fixed sets."""
+
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Calls ended, by method and gRPC code."""
+    streams: Counter[str] = field(default_factory=Counter)
+    """Streams open now, by method."""
+    problem: Callable[[], str] = lambda: ""
+    """Why the certificate files as they are now are not in force; empty when they are."""

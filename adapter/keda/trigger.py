@@ -1,0 +1,164 @@
+"""A trigger's metadata, as a manifest has it: checked and compiled once.
+
+KEDA hands on every key of the trigger, its own included, and never says which
+``metricType`` the HPA will use: the sum that ``AverageValue`` divides is the default, and
+``aggregate: mean`` is for ``Value`` (docs/keda.md).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from typing import Final
+
+from adapter.aggregate import Aggregate
+from adapter.hpa import quantity
+from apiservice.selector import EVERYTHING, Selector, SelectorError, parse
+
+OWN: Final = ("metric", "target", "activation", "podSelector", "aggregate", "metricSelector")
+"""The keys that mean something here."""
+
+AGGREGATES: Final = (Aggregate.SUM, Aggregate.MEAN, Aggregate.MAX, Aggregate.P95)
+
+_KEDA: Final = frozenset(
+    {"scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey"}
+    | {"tlsCertFile", "metricName", "metricType", "useCachedMetrics", "name", "type"}
+)
+"""Keys that KEDA reads from the same map (``pkg/scalers/external_scaler.go``), or did."""
+
+_SMALLEST: Final = Decimal("0.001")
+_LARGEST: Final = Decimal(2**63 // 1000)
+
+
+class TriggerError(ValueError):
+    """A key of the metadata is wrong; the message names it and the mend."""
+
+
+class Trigger:
+    """What a trigger asks. Compared by identity: :class:`Triggers` gives one per metadata."""
+
+    __slots__ = ("activation", "aggregate", "devices", "metric", "pods", "target")
+
+    def __init__(
+        self,
+        metric: str,
+        target: float,
+        activation: float,
+        aggregate: Aggregate,
+        pods: Selector | None,
+        devices: Selector,
+    ) -> None:
+        self.metric = metric
+        """A name of the catalogue."""
+        self.target = target
+        """In the metric's unit: per replica for a sum, else for the value itself."""
+        self.activation = activation
+        """Active above it."""
+        self.aggregate = aggregate
+        self.pods = pods
+        """Over the labels of the namespace's pods; None: those of the ScaledObject's target."""
+        self.devices = devices
+        """Over the labels of the devices."""
+
+
+def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trigger:
+    """Check and compile a trigger's metadata.
+
+    Args:
+        metadata: every key of the manifest, as KEDA sends it.
+        known: the metrics that there are.
+
+    Raises:
+        TriggerError: see there.
+    """
+    for key in metadata:
+        if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):
+            raise TriggerError(f"{key}: no such key; {_nearest(key, OWN)}")
+    return Trigger(
+        metric=_metric(metadata, known),
+        target=_number(metadata, "target", _SMALLEST),
+        activation=_number(metadata, "activation", Decimal(0)) if "activation" in metadata else 0.0,
+        aggregate=_aggregate(metadata),
+        pods=_selector(metadata, "podSelector") if "podSelector" in metadata else None,
+        devices=_selector(metadata, "metricSelector")
+        if "metricSelector" in metadata
+        else EVERYTHING,
+    )
+
+
+def _metric(metadata: Mapping[str, str], known: Collection[str]) -> str:
+    name = metadata.get("metric", "")
+    if not name:
+        raise TriggerError("metric: is missing; name a metric, e.g. gpu_utilization")
+    if name not in known:
+        raise TriggerError(f"metric: there is no {name!r}; {_nearest(name, known)}")
+    return name
+
+
+def _number(metadata: Mapping[str, str], key: str, least: Decimal) -> float:
+    text = metadata.get(key, "").strip()
+    if not text:
+        raise TriggerError(f'{key}: is missing; give a number, e.g. {key}: "70"')
+    try:
+        value = quantity.parse(text)
+    except ValueError:
+        raise TriggerError(
+            f'{key}: {text!r} is no number; write e.g. "70", "0.5" or "2Gi"'
+        ) from None
+    if not least <= value <= _LARGEST:
+        raise TriggerError(f"{key}: {text!r} must be at least {least} and below 9.2e15")
+    return float(value)
+
+
+def _aggregate(metadata: Mapping[str, str]) -> Aggregate:
+    text = metadata.get("aggregate", Aggregate.SUM.value)
+    if text not in AGGREGATES:
+        raise TriggerError(f"aggregate: {text!r} is none; use one of {', '.join(AGGREGATES)}")
+    return Aggregate(text)
+
+
+def _selector(metadata: Mapping[str, str], key: str) -> Selector:
+    text = metadata[key]
+    if not text.strip():
+        raise TriggerError(f"{key}: is empty; write e.g. {_EXAMPLES[key]}, or leave the key out")
+    try:
+        return parse(text)
+    except SelectorError as error:
+        raise TriggerError(
+            f"{key}: is no label selector: {error}; write e.g. {_EXAMPLES[key]}"
+        ) from None
+
+
+_EXAMPLES: Final = {"podSelector": "app=inference", "metricSelector": "model=NVIDIA-H100"}
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"known here: {', '.join(OWN)}" if known is OWN else "docs/metrics.md lists them all"
+
+
+class Triggers:
+    """Compiled triggers by their metadata: KEDA sends the same few again and again."""
+
+    def __init__(self, limit: int = 16384) -> None:
+        self._limit = limit
+        self._compiled: dict[frozenset[tuple[str, str]], tuple[object, Trigger]] = {}
+
+    def get(self, metadata: Mapping[str, str], known: Collection[str]) -> Trigger:
+        """The trigger of this metadata; the same object while ``known`` is the same.
+
+        Raises:
+            TriggerError: it cannot be compiled. Failures are not remembered.
+        """
+        key = frozenset(metadata.items())
+        found = self._compiled.get(key)
+        if found is not None and found[0] is known:
+            return found[1]
+        trigger = compile_trigger(metadata, known)
+        if len(self._compiled) >= self._limit:
+            self._compiled.clear()
+        self._compiled[key] = (known, trigger)
+        return trigger

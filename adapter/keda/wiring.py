@@ -1,0 +1,82 @@
+"""Builds, from settings, the listener that KEDA asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from adapter.catalog.names import Names
+from adapter.feeds import Loop
+from adapter.keda.scaledobjects import ScaledObjects, watch
+from adapter.keda.scaler import Options, Scaler
+from adapter.objects import Objects
+from adapter.settings import Settings
+from adapter.telemetry import Telemetry
+from apiservice.certificates import CertificateFiles
+
+if TYPE_CHECKING:
+    from adapter.keda.server import KedaServer
+
+
+class Keda(NamedTuple):
+    """The listener, and what runs beside it."""
+
+    server: KedaServer
+    loops: Sequence[Loop]
+
+
+def build_keda(
+    settings: Settings,
+    catalog: Names,
+    telemetry: Telemetry,
+    objects: Objects,
+    client: Any,
+    certificate: CertificateFiles,
+    ready: Callable[[], bool],
+) -> Keda | None:
+    """The listener, not started; None where it is off.
+
+    Args:
+        settings: all of them.
+        catalog: the metrics.
+        telemetry: their values.
+        objects: the pods.
+        client: of the cluster; None without one.
+        certificate: the HTTPS listener's, used unless there is one of its own.
+        ready: whether this process is.
+
+    Raises:
+        CertificatePairError: a certificate or CA cannot be used.
+    """
+    chosen = settings.keda
+    if not chosen.enabled:
+        return None
+    # Imported late: 30 MB that a process without KEDA does not need.
+    from adapter.keda.credentials import Credentials  # noqa: PLC0415
+    from adapter.keda.server import KedaOptions, KedaServer  # noqa: PLC0415
+
+    targets = ScaledObjects() if chosen.scaled_objects and client is not None else None
+    options = Options(lambda: telemetry.current.patience, settings.cluster.stale_after)
+    scaler = Scaler(catalog, telemetry, objects, targets, options)
+    if chosen.cert_file is not None and chosen.key_file is not None:
+        certificate = CertificateFiles(chosen.cert_file, chosen.key_file)
+    tls = Credentials(certificate, chosen.client_ca_file, time.time()) if chosen.tls else None
+    server = KedaServer(
+        scaler,
+        KedaOptions(
+            host=chosen.host,
+            port=chosen.port,
+            max_connection_age=chosen.max_connection_age,
+            push_interval=chosen.push_interval,
+            max_calls=chosen.max_calls,
+            drain=settings.server.drain,
+            grace=settings.server.grace,
+        ),
+        tls,
+        ready,
+    )
+    loops: list[Loop] = [server.run]
+    if targets is not None:
+        loops.append(watch(client, targets).run)
+    return Keda(server, loops)

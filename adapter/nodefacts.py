@@ -1,0 +1,121 @@
+"""What a node's labels say about its devices. Pure.
+
+Written by NVIDIA's GPU feature discovery (k8s-device-plugin ``internal/lm/resource.go``:
+product names with ``-`` for spaces, then ``-MIG-PROFILE``, then ``-SHARED`` where a shared
+resource was not renamed; ``replicas`` is 0 or 1 where nothing is shared), AMD's node labeller,
+Intel's NFD rules, GKE, EKS and Karpenter, AKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+NVIDIA: Final = "nvidia"
+AMD: Final = "amd"
+INTEL: Final = "intel"
+
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_SHARED: Final = "-SHARED"
+_MODELS: Final = (
+    (_PRODUCT, NVIDIA),
+    ("amd.com/gpu.product-name", AMD),
+    ("beta.amd.com/gpu.product-name", AMD),
+    ("gpu.intel.com/product", INTEL),
+    ("cloud.google.com/gke-accelerator", ""),
+    ("karpenter.k8s.aws/instance-gpu-name", ""),
+    ("k8s.amazonaws.com/accelerator", ""),
+)
+"""Label -> vendor, where the label alone tells it; the most telling label first."""
+_MAKERS: Final = (
+    ("karpenter.k8s.aws/instance-gpu-manufacturer", ""),
+    ("kubernetes.azure.com/accelerator", ""),
+    ("accelerator", ""),
+    ("nvidia.com/gpu.present", NVIDIA),
+)
+"""Labels of the vendor, which AKS gives in place of a model."""
+_STRATEGIES: Final = (
+    "nvidia.com/gpu.sharing-strategy",
+    "cloud.google.com/gke-gpu-sharing-strategy",
+)
+_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
+
+
+class NodeFacts(NamedTuple):
+    """Empty or None where the labels do not say."""
+
+    vendor: str = ""
+    """``nvidia``, ``amd``, ``intel``."""
+    model: str = ""
+    """As the label has it, without what it says about sharing and MIG."""
+    strategy: str = ""
+    """``time-slicing``, ``mps``; GKE writes ``time-sharing``. Empty for ``none`` too."""
+    suffix: bool = False
+    """The product's name ends in ``-SHARED``."""
+    mig_strategy: str = ""
+    """``single`` or ``mixed``."""
+    memory: int | None = None
+    """MiB of one device."""
+    replicas: Mapping[str, int] = {}
+    """Resource -> pods that may share one device of it, where more than one may."""
+    counts: Mapping[str, int] = {}
+    """Resource -> devices of it, not their replicas."""
+
+    @property
+    def shared(self) -> bool:
+        """Some device of the node is offered to several pods."""
+        return bool(self.strategy or self.suffix or self.replicas)
+
+
+def facts(labels: Mapping[str, str]) -> NodeFacts:
+    """What these labels of a node say."""
+    model, vendor = _model(labels)
+    counts = _numbers(labels, ".count")
+    replicas = {name: n for name, n in _numbers(labels, ".replicas").items() if n > 1}
+    clients = _number(labels.get(_CLIENTS, ""))
+    if clients is not None and clients > 1:
+        replicas.setdefault("nvidia.com/gpu", clients)
+    strategy = next((labels[key] for key in _STRATEGIES if labels.get(key, "none") != "none"), "")
+    return NodeFacts(
+        vendor=vendor or _vendor(labels),
+        model=model.removesuffix(_SHARED).partition("-MIG-")[0],
+        strategy=strategy,
+        suffix=model.endswith(_SHARED),
+        mig_strategy=labels.get("nvidia.com/mig.strategy", "").replace("none", ""),
+        memory=_number(labels.get("nvidia.com/gpu.memory", "")),
+        replicas=replicas,
+        counts=counts,
+    )
+
+
+def _model(labels: Mapping[str, str]) -> tuple[str, str]:
+    for key, vendor in _MODELS:
+        if labels.get(key):
+            return labels[key], vendor
+    return "", ""
+
+
+def _vendor(labels: Mapping[str, str]) -> str:
+    for key, vendor in _MAKERS:
+        said = labels.get(key, "").lower()
+        if said:
+            return vendor or next((v for v in (NVIDIA, AMD, INTEL) if v in said), "")
+    known = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator")
+    return NVIDIA if any(labels.get(key, "").startswith("nvidia") for key in known) else ""
+
+
+def _numbers(labels: Mapping[str, str], suffix: str) -> dict[str, int]:
+    """Resource -> number, of the labels ``nvidia.com/gpuSUFFIX`` and ``nvidia.com/mig-…``."""
+    found = {}
+    for key, text in labels.items():
+        resource = key.removesuffix(suffix)
+        if resource == key or not resource.startswith(("nvidia.com/gpu", "nvidia.com/mig-")):
+            continue
+        number = _number(text)
+        if number is not None:
+            found[resource] = number
+    return found
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -1,0 +1,39 @@
+"""What can be told of a PromQL expression without an engine: the mistakes that people make."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_CLOSING: Final = {")": "(", "]": "[", "}": "{"}
+_TEMPLATE: Final = re.compile(r"\{pods?\}|<<|>>|\{\{|\}\}|\$\{?[A-Za-z_]")
+_TEXT: Final = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`', re.DOTALL)
+_NUMBER: Final = re.compile(r"[-+]?[0-9.eE+]+")
+
+
+def complaint(expression: str) -> str | None:
+    """What is wrong with an expression, and the mend; None if nothing can be seen."""
+    if not expression.strip():
+        return "is empty: write PromQL"
+    bare = _TEXT.sub('""', expression)
+    template = _TEMPLATE.search(bare) or _TEMPLATE.search(expression)
+    if template is not None:
+        return (
+            f"holds the template {template.group()!r}: one query is asked for all pods, and its "
+            "answer is joined by namespace and pod; e.g. sum by (namespace, pod) (my_queue)"
+        )
+    if re.search("[\"'`]", bare.replace('""', "")):
+        return "has a quote that is not closed"
+    if _NUMBER.fullmatch(bare.strip()):
+        return "is a number: write an expression that gives a series per pod"
+    return _unbalanced(bare)
+
+
+def _unbalanced(expression: str) -> str | None:
+    opened: list[str] = []
+    for sign in expression:
+        if sign in _CLOSING.values():
+            opened.append(sign)
+        elif sign in _CLOSING and (not opened or opened.pop() != _CLOSING[sign]):
+            return f"has a {sign} that closes nothing"
+    return f"has a {opened[-1]} that is not closed" if opened else None

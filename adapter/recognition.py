@@ -1,0 +1,123 @@
+"""What is learnt from each batch about who holds which device, and which nodes share theirs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import structlog
+
+from adapter.claim import refusal
+from adapter.cluster.pod import Pod
+from adapter.exporter import Exporter, Track
+from adapter.holdings import Holders, Holding, Holdings
+from adapter.nodefacts import NodeFacts
+from adapter.places import Sites
+from adapter.sharing import GPU, Evidence, asks_shared, flaps, offered
+
+log = structlog.get_logger(__name__)
+
+_ORDER: Final = {evidence: rank for rank, evidence in enumerate(Evidence)}
+
+
+class Recognition:
+    """Belongs to a store and its thread."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._holdings = Holdings()
+        self._nodes: dict[str, Evidence] = {}
+
+    @property
+    def nodes(self) -> Mapping[str, Evidence]:
+        """Node that is known to share devices -> by what."""
+        return self._nodes
+
+    def lend(self) -> Holders:
+        """Device -> the pods that rows named for it; never changes."""
+        return self._holdings.lend()
+
+    def by_evidence(self) -> Counter[str]:
+        """Evidence -> nodes that are known to share devices by it."""
+        counts = Counter({evidence.value: 0 for evidence in Evidence})
+        counts.update(evidence.value for evidence in self._nodes.values())
+        return counts
+
+    def note(self, exporter: Exporter, nodes: Iterable[str]) -> None:
+        """Learn from an exporter's state after a batch.
+
+        Args:
+            exporter: its state.
+            nodes: whose devices it speaks of.
+        """
+        found: dict[str, set[Evidence]] = {node: self._labelled(node) for node in nodes}
+        for ref, tracks in exporter.pods.items():
+            pod = self._sites.pods.get(*ref)
+            if pod is None or pod.node not in found:
+                continue
+            if asks_shared(pod):
+                found[pod.node].add(Evidence.SPEC)
+            for track in tracks:
+                if track.received != exporter.received or not _holds(track, pod):
+                    continue
+                self._named(track, pod)
+                if track.shared:
+                    found[pod.node].add(Evidence.ROWS)
+                elif self._flaps(track.device.id, pod.node):
+                    found[pod.node].add(Evidence.FLAPPING)
+        for node, evidences in found.items():
+            self._recognise(node, min(evidences, key=_ORDER.__getitem__, default=None))
+
+    def forget(self, device: str) -> None:
+        """No exporter speaks of the device any more."""
+        self._holdings.forget(device)
+
+    def forget_node(self, node: str) -> None:
+        """No exporter speaks of the node's devices any more."""
+        self._nodes.pop(node, None)
+
+    def _named(self, track: Track, pod: Pod) -> None:
+        claim = track.claim
+        certain = claim is not None and bool(claim.uid)
+        known = self._holdings.of(track.device.id)
+        if Holding(pod.ref, pod.uid, track.origin) in known:
+            return
+        gone = tuple(held for held in known if held.pod != pod.ref and not self._lives(held))
+        if gone:
+            self._holdings.drop(track.device.id, gone)
+        self._holdings.named(track.device.id, pod, track.origin, certain=certain)
+
+    def _flaps(self, device: str, node: str) -> bool:
+        known = self._holdings.of(device)
+        return len(known) > 1 and flaps(held for held in known if self._lives(held, node))
+
+    def _lives(self, held: Holding, node: str | None = None) -> bool:
+        pod = self._sites.pods.get(*held.pod)
+        if pod is None or pod.uid != held.uid or pod.finished:
+            return False
+        return node is None or (pod.node == node and pod.phase == "Running" and not pod.deleting)
+
+    def _labelled(self, node: str) -> set[Evidence]:
+        facts: NodeFacts = self._sites.facts(node)
+        if not facts.shared:
+            return set()
+        kinds = (*facts.replicas, GPU)
+        return {evidence for kind in kinds if (evidence := offered(facts, kind)) is not None}
+
+    def _recognise(self, node: str, evidence: Evidence | None) -> None:
+        before = self._nodes.get(node)
+        if evidence is None:
+            self._nodes.pop(node, None)
+        else:
+            self._nodes[node] = evidence
+        if evidence is not None and before is None:
+            log.info("node shares its devices among pods", node=node, evidence=evidence.value)
+
+
+def _holds(track: Track, pod: Pod) -> bool:
+    """The track's row proves that the pod holds the device."""
+    claim = track.claim
+    if claim is None or track.serves or track.superseded or track.received <= pod.born:
+        return False
+    return refusal(claim, pod, track.node) is None

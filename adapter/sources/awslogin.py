@@ -1,0 +1,99 @@
+"""Signature version 4, by AWS's own library: each request is signed for ``aps``.
+
+Credentials come from where every AWS program finds them: variables, a web identity
+(IAM roles for service accounts), EKS pod identity, the node's instance profile; and may be
+exchanged for a role's. The library renews them itself when they near their end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adapter.sources.errors import CredentialError
+from adapter.sources.extras import required
+from adapter.sources.login import Outgoing
+from adapter.sources.tokens import redacted
+
+_SESSION: Final = "gpu-metrics-adapter"
+
+
+@dataclass(frozen=True, slots=True)
+class AwsIdentity:
+    """As whom, and where."""
+
+    region: str
+    service: str = "aps"
+    role_arn: str | None = None
+    """A role to take on; None stays who one is."""
+    external_id: str | None = None
+
+
+class AwsLogin:
+    """Signs requests.
+
+    Raises:
+        CredentialError: at construction, if the extra ``aws`` is not installed.
+    """
+
+    def __init__(self, identity: AwsIdentity) -> None:
+        self._identity = identity
+        self._auth = required("botocore.auth", "aws")
+        self._request = required("botocore.awsrequest", "aws").AWSRequest
+        self._session = required("botocore.session", "aws").get_session()
+        self._credentials: Any = None
+        self._asking = asyncio.Lock()
+
+    async def headers(self, request: Outgoing) -> Mapping[str, str]:
+        """The request's signature."""
+        async with self._asking:  # the library asks for new credentials within this call
+            frozen = await asyncio.to_thread(self._frozen)
+        signed = self._request(request.method, request.url, dict(request.headers), request.body)
+        identity = self._identity
+        self._auth.SigV4Auth(frozen, identity.service, identity.region).add_auth(signed)
+        names = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
+        return {name: signed.headers[name] for name in names if name in signed.headers}
+
+    def _frozen(self) -> Any:
+        try:
+            if self._credentials is None:
+                self._credentials = self._found()
+            return self._credentials.get_frozen_credentials()
+        except CredentialError:
+            raise
+        except Exception as error:  # botocore's errors, and its transport's
+            raise CredentialError(f"AWS credentials: {redacted(error)}") from None
+
+    def _found(self) -> Any:
+        own = self._session.get_credentials()
+        if own is None:
+            raise CredentialError(
+                "AWS credentials: none found in the environment, nor of a web identity, the pod "
+                "or the node; annotate the service account with a role"
+            )
+        if not self._identity.role_arn:
+            return own
+        return self._assumed(self._identity.role_arn)
+
+    def _assumed(self, role: str) -> Any:
+        config = required("botocore.config", "aws").Config(
+            connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2}
+        )
+        sts = self._session.create_client("sts", region_name=self._identity.region, config=config)
+        extra = {"ExternalId": self._identity.external_id} if self._identity.external_id else {}
+        credentials = required("botocore.credentials", "aws")
+
+        def refresh() -> dict[str, Any]:
+            said = sts.assume_role(RoleArn=role, RoleSessionName=_SESSION, **extra)["Credentials"]
+            return {
+                "access_key": said["AccessKeyId"],
+                "secret_key": said["SecretAccessKey"],
+                "token": said["SessionToken"],
+                "expiry_time": said["Expiration"].isoformat(),
+            }
+
+        return credentials.RefreshableCredentials.create_from_metadata(
+            refresh(), refresh, "sts-assume-role"
+        )

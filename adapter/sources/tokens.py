@@ -1,0 +1,100 @@
+"""Tokens that a cloud gives out: fetched beside the event loop, kept until near their end.
+
+The vendors' libraries block while they ask, some of them for minutes. So one thread at a
+time asks, whoever needs the token waits for that one, and a query that gives up waiting
+does not start another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import structlog
+
+from adapter.sources.errors import CredentialError
+
+log = structlog.get_logger(__name__)
+
+_EARLY: Final = 300.0
+"""Seconds before its end that a token is renewed: the clouds' own advice is some minutes."""
+_LAST: Final = 10.0
+"""Seconds before its end that a token is no longer shown: a query takes a moment."""
+_PAUSE: Final = 10.0
+"""Seconds between two tries while nothing comes."""
+_SECRET: Final = re.compile(r"[\w\-.+=~]{60,}")
+"""What may be a token, in a text that is to be logged."""
+
+
+class Token(NamedTuple):
+    """Lets its bearer in."""
+
+    text: str
+    expires: float
+    """Epoch seconds."""
+
+
+class Tokens:
+    """One token, renewed in time.
+
+    Args:
+        origin: who gives it out, for messages.
+        fetch: asks for a token; blocks, and raises anything.
+    """
+
+    def __init__(
+        self, origin: str, fetch: Callable[[], Token], *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._origin = origin
+        self._fetch = fetch
+        self._clock = clock
+        self._token = Token("", 0.0)
+        self._renew_at = 0.0
+        self._pending: asyncio.Task[None] | None = None
+        self._problem = ""
+
+    async def current(self) -> Token:
+        """A token that is good for a while yet.
+
+        Raises:
+            CredentialError: none is to be had now.
+        """
+        now = self._clock()
+        if now >= self._renew_at:
+            if self._pending is None or self._pending.done():
+                self._pending = asyncio.create_task(self._renew())
+            if not self._good(now):
+                await asyncio.shield(self._pending)
+        if not self._good(self._clock()):
+            raise CredentialError(self._problem or f"{self._origin}: the token has ended")
+        return self._token
+
+    def _good(self, now: float) -> bool:
+        return bool(self._token.text) and now < self._token.expires - _LAST
+
+    async def _renew(self) -> None:
+        began = self._clock()
+        try:
+            token = await asyncio.to_thread(self._fetch)
+        except Exception as error:  # the libraries raise what they like
+            problem = f"{self._origin}: {redacted(error)}"
+            if not self._problem:
+                log.warning("no new token", origin=self._origin, error=problem)
+            self._problem = problem
+            self._renew_at = self._clock() + _PAUSE
+            return
+        if self._problem:
+            log.info("tokens come again", origin=self._origin)
+        self._problem = ""
+        self._token = token
+        life = token.expires - began
+        self._renew_at = token.expires - min(_EARLY, life / 2)
+
+
+def redacted(error: BaseException) -> str:
+    """What an error says, in one line, without anything that may be a token."""
+    text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    return _SECRET.sub("…", text)[:300]

@@ -1,0 +1,107 @@
+"""A pod's part of a shared device's value. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from adapter.cluster.pod import Pod, PodRef
+from adapter.draft import ACCOUNTED
+from adapter.exporter import Track
+from adapter.metric import Metric, Sample
+from adapter.nodefacts import NodeFacts
+from adapter.reading import Attribution
+from adapter.sharing import NodeSharing, Share
+from adapter.sharingpolicy import Policy
+
+NOT_EXACT: Final = "not_exact"
+"""The policy is ``exact`` and the value is not accounted per process."""
+NO_WEIGHT: Final = "no_memory_weight"
+"""The policy is ``memory`` and the sharers' memory is not known of all of them."""
+
+_ASKED: Final = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "volcano.sh/vgpu-memory")
+"""Resources by which pods ask for a part of a device's memory; each in a unit of its own."""
+
+
+class Accounting(NamedTuple):
+    """What the catalogue says about values that are a pod's own."""
+
+    exact: frozenset[str] = frozenset()
+    """Fields whose rows are the container's own."""
+    memory: Metric | None = None
+    """Used memory."""
+
+
+class Place(NamedTuple):
+    """What is known about where a pod runs."""
+
+    facts: NodeFacts = NodeFacts()
+    sharing: NodeSharing = NodeSharing()
+    policy: Policy = Policy.COPY
+    accounting: Accounting = Accounting()
+
+
+NOWHERE: Final = Place()
+"""Nothing is known."""
+
+
+class Given(NamedTuple):
+    """What a pod is given of a device's value."""
+
+    value: float
+    how: Attribution
+
+
+def is_exact(track: Track, sample: Sample, accounting: Accounting) -> bool:
+    """The sample is of the pod's own processes, however the device is shared."""
+    fields = sample.field.split("+")
+    if accounting.exact.issuperset(fields):
+        return True
+    return track.per_process and ACCOUNTED.issuperset(fields)
+
+
+def given(
+    metric: Metric, sample: Sample, track: Track, share: Share | None, pod: Pod, place: Place
+) -> Given | str:
+    """The pod's part of a shared device's sample, or why it has none."""
+    if is_exact(track, sample, place.accounting):
+        return Given(sample.value, Attribution.EXACT)
+    if place.policy is Policy.EXACT:
+        return NOT_EXACT
+    if place.policy is Policy.COPY or not metric.divisible:
+        return Given(sample.value, Attribution.COPIED)
+    pods = share.pods if share is not None and pod in share.pods else (pod,)
+    if place.policy is Policy.EQUAL:
+        return Given(sample.value / len(pods), Attribution.SPLIT)
+    weights = _weights(pods, share, place.accounting)
+    total = sum(weights.values()) if weights else 0.0
+    if not weights or total <= 0:
+        return NO_WEIGHT
+    return Given(sample.value * (weights[pod.ref] / total), Attribution.SPLIT)
+
+
+def _weights(
+    pods: Sequence[Pod], share: Share | None, accounting: Accounting
+) -> dict[PodRef, float] | None:
+    """Pod -> memory, all in one unit; None if it is not known of all of them."""
+    used = _used(share, accounting)
+    if all(pod.ref in used for pod in pods):
+        return {pod.ref: used[pod.ref] for pod in pods}
+    for name in _ASKED:
+        if all(pod.gpus.get(name) for pod in pods):
+            return {pod.ref: float(pod.gpus[name]) for pod in pods}
+    return None
+
+
+def _used(share: Share | None, accounting: Accounting) -> dict[PodRef, float]:
+    """Pod -> its own used memory on the device, where that is accounted."""
+    if share is None or accounting.memory is None:
+        return {}
+    used: dict[PodRef, float] = {}
+    for track in share.tracks:
+        sample = accounting.memory.read(track)
+        if track.claim is None or track.superseded or sample is None:
+            continue
+        if is_exact(track, sample, accounting):
+            used[track.claim.pod] = max(sample.value, used.get(track.claim.pod, 0.0))
+    return used

@@ -1,0 +1,40 @@
+"""What a store is shown, by the settings."""
+
+from __future__ import annotations
+
+from adapter.settings.cloud import AzureIdentitySettings
+from adapter.settings.prometheus import PrometheusSettings
+from adapter.sources.awslogin import AwsIdentity, AwsLogin
+from adapter.sources.azurelogin import AzureIdentity, azure_tokens
+from adapter.sources.googlelogin import google_tokens
+from adapter.sources.login import Anonymous, Basic, Bearer, BearerFile, Login
+
+
+def prometheus_login(prometheus: PrometheusSettings) -> Login:
+    """What the query API is shown.
+
+    Raises:
+        CredentialError: an extra that it needs is not installed.
+    """
+    auth = prometheus.auth
+    match auth.kind:
+        case "azure":
+            return Bearer(azure_tokens(azure_identity(auth.azure), auth.azure.audience))
+        case "google":
+            project = auth.google.quota_project
+            return Bearer(google_tokens(), {"x-goog-user-project": project} if project else {})
+        case "aws":
+            aws = auth.aws
+            return AwsLogin(AwsIdentity(aws.region, aws.service, aws.role_arn, aws.external_id))
+    if prometheus.bearer_token_file:
+        return BearerFile(prometheus.bearer_token_file)
+    if prometheus.username is None:
+        return Anonymous()
+    password = prometheus.password.get_secret_value() if prometheus.password else ""
+    return Basic(prometheus.username, password, prometheus.password_file)
+
+
+def azure_identity(settings: AzureIdentitySettings) -> AzureIdentity:
+    """As whom Azure is asked."""
+    authority = str(settings.authority).rstrip("/") if settings.authority else None
+    return AzureIdentity(settings.client_id, settings.tenant_id, authority)

@@ -1,0 +1,38 @@
+"""Which of an object's pods ought to have a value, so that no sum is silently short.
+
+For what is about devices: the pods that hold one. For what a server says of itself nothing in
+a pod's spec tells it; those whose page was seen do, those that ask for theirs to be read, and
+the siblings of such pods, since pods of one controller run one template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from adapter.cluster.pod import Pod, PodRef
+from adapter.cluster.workload import workloads
+from adapter.metric import Metric, Scope
+from adapter.sources.serverpages import opted_in
+
+
+class Seen(Protocol):
+    """What has been seen of pods."""
+
+    def serves(self, ref: PodRef) -> bool:
+        """A page of the pod's own, an inference server's, has been seen."""
+
+
+def witnesses(pods: Sequence[Pod], metric: Metric, seen: Seen) -> Sequence[Pod]:
+    """The pods that ought to have a value of ``metric``, working now or not."""
+    if metric.scope is Scope.DEVICE:
+        return [pod for pod in pods if pod.holds_gpu]
+    known = {pod.ref for pod in pods if seen.serves(pod.ref) or opted_in(pod)}
+    families = {_family(pod) for pod in pods if pod.ref in known}
+    return [pod for pod in pods if pod.ref in known or _family(pod) in families]
+
+
+def _family(pod: Pod) -> object:
+    """The topmost workload that the pod is known to belong to; the pod itself if there is none."""
+    above = workloads(pod)
+    return (pod.ref.namespace, above[-1]) if above else pod.ref

@@ -1,0 +1,199 @@
+"""What a row costs on its whole way, from an exporter's page to a pod's value.
+
+The scenario runs ``python -m load.pipeline --exporters 1000`` in a process of its own: that
+many 8-GPU nodes with one pod per GPU, scraped every 5 s by the clock of the pages until the
+window is full, then measured over one more scrape of all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+import msgspec
+import psutil
+
+from adapter.batch import Batch
+from adapter.catalog import Catalog
+from adapter.cluster.index import PodIndex
+from adapter.cluster.manifest import PodDecoder
+from adapter.cluster.nodes import Nodes
+from adapter.cluster.pod import Pod
+from adapter.exposition import LabelMemo, parse
+from adapter.reading import Reading
+from adapter.store import Store
+from adapter.telemetryoptions import TelemetryOptions
+from apiservice.selector import EVERYTHING
+from load.drive import split_cores
+from load.fleet import pages, pod_list
+from load.page import FIELDS, GPUS_PER_NODE, Page
+from load.process import ROOT, on_cores
+from load.report import figure
+from load.table import Run, Table
+
+EXPORTERS = 1_000
+SCRAPES = 8
+INTERVAL = 5
+METRIC = "gpu_utilization"
+EPOCH = 1_800_000_000
+
+
+class Cost(NamedTuple):
+    """Microseconds of CPU per page, medians over all exporters, and resident bytes."""
+
+    exporters: int
+    rows: int
+    """Of a page."""
+    kept: int
+    """Of those, how many are of a field in the catalogue."""
+    parse: float
+    ingest: float
+    read: float
+    """All pods of one page asked for once."""
+    again: float
+    """The same answers asked for again before the next page."""
+    empty: int
+    """With the pods known and nothing scraped."""
+    full: int
+
+
+class Times(NamedTuple):
+    """CPU seconds per page of one round over all exporters."""
+
+    parse: list[float]
+    ingest: list[float]
+    kept: int
+
+
+class Fleet:
+    """All exporters, their pods and the store that their pages go into."""
+
+    def __init__(self, exporters: int) -> None:
+        count = exporters * GPUS_PER_NODE
+        decoder, index = PodDecoder(), PodIndex()
+        self.by_node: dict[str, list[Pod]] = {}
+        pods = [decoder.decode(msgspec.json.encode(item)) for item in pod_list(count)["items"]]
+        index.replace(pods)
+        for pod in pods:
+            self.by_node.setdefault(pod.node, []).append(pod)
+        self.catalog = Catalog()
+        self.store = Store(self.catalog, TelemetryOptions(), index, Nodes())
+        self.pages: dict[str, Page] = pages(count)
+        self._memos = {node: LabelMemo() for node in self.pages}
+
+    def scrape(self, second: int) -> Times:
+        """Every exporter's page once."""
+        times = Times([], [], 0)
+        for node, page in self.pages.items():
+            text = page.render(second)
+            begin = time.thread_time()
+            read = parse(
+                text, time=float(second), memo=self._memos[node], wanted=self.catalog.series
+            )
+            middle = time.thread_time()
+            batch = Batch(f"http://{node}:9400/metrics", node, read.rows, float(second))
+            self.store.ingest(batch)
+            end = time.thread_time()
+            times.parse.append(middle - begin)
+            times.ingest.append(end - middle)
+        return times._replace(kept=len(read.rows))
+
+    def read(self, second: int) -> list[float]:
+        """CPU seconds of asking for every pod once, by node."""
+        snapshot, spent = self.store.snapshot, []
+        for pods in self.by_node.values():
+            begin = time.thread_time()
+            answers = [snapshot.pod(pod, METRIC, EVERYTHING, float(second)) for pod in pods]
+            spent.append(time.thread_time() - begin)
+            if not all(isinstance(answer, Reading) for answer in answers):
+                raise RuntimeError(f"not every pod has a value: {answers}")
+        return spent
+
+
+def measure(exporters: int) -> Cost:
+    """Fill a store, then time one more scrape and two rounds of questions."""
+    fleet = Fleet(exporters)
+    empty = _resident()
+    for scrape in range(SCRAPES):
+        now = EPOCH + scrape * INTERVAL
+        times = fleet.scrape(now)
+    first, again = fleet.read(now), fleet.read(now)
+    return Cost(
+        exporters=exporters,
+        rows=GPUS_PER_NODE * len(FIELDS),
+        kept=times.kept,
+        parse=statistics.median(times.parse) * 1e6,
+        ingest=statistics.median(times.ingest) * 1e6,
+        read=statistics.median(first) * 1e6,
+        again=statistics.median(again) * 1e6,
+        empty=empty,
+        full=_resident(),
+    )
+
+
+def _resident() -> int:
+    gc.collect()
+    return int(psutil.Process(os.getpid()).memory_info().rss)
+
+
+def pipeline(run: Run) -> Table:
+    """Parsing alone beside everything that follows it, per page and per row."""
+    command = [sys.executable, "-m", "load.pipeline", "--exporters"]
+    command.append(str(EXPORTERS // 20 if run.quick else EXPORTERS))
+    core, _ = split_cores()
+    done = subprocess.run(
+        on_cores(command, core), check=False, cwd=ROOT, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"load.pipeline failed: {done.stderr.strip()[-500:]}")
+    return table(Cost(**json.loads(done.stdout)))
+
+
+def table(cost: Cost) -> Table:
+    """A row per stage; per row of the page, whether the catalogue knows it or not."""
+    stages = (
+        ("parsing alone", cost.parse),
+        ("taking in: units, ranges, devices, pods, history, cross-checks", cost.ingest),
+        ("a reading of every pod, first asked", cost.read),
+        ("the whole way", cost.parse + cost.ingest + cost.read),
+        ("the same readings, asked again", cost.again),
+    )
+    devices = cost.exporters * GPUS_PER_NODE
+    share = (cost.parse + cost.ingest + cost.read) * 1e-6 * cost.exporters / INTERVAL
+    held = cost.full - cost.empty
+    work = (
+        f"{cost.exporters:,} exporters x {GPUS_PER_NODE} GPUs x {len(FIELDS)} fields: "
+        f"{cost.rows} rows a page, {cost.kept} of them of fields in the catalogue. All of it "
+        f"every {INTERVAL} s is {share:.0%} of a core, HTTP not counted."
+    )
+    memory = (
+        f"Memory: {cost.full / 1e6:.0f} MB resident with {SCRAPES} scrapes of every exporter "
+        f"taken in and every pod asked for; {held / 1e6:.0f} MB of that, {held / devices:,.0f} "
+        "bytes a device, came with them (the pages' own text is not in it)."
+    )
+    return Table(
+        ("stage", "µs a page", "µs a row", "to parsing"),
+        tuple(
+            (stage, figure(micros), figure(micros / cost.rows), figure(micros / cost.parse) + "x")
+            for stage, micros in stages
+        ),
+        notes=(work, memory),
+    )
+
+
+def main() -> None:
+    """Measure in this process; the result as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--exporters", type=int, default=EXPORTERS)
+    print(json.dumps(measure(parser.parse_args().exporters)._asdict()))
+
+
+if __name__ == "__main__":
+    main()

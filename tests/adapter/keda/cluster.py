@@ -1,0 +1,111 @@
+"""Pods, what is known of them, and a scaler that is asked about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from adapter.attribution import NO_ROWS, STALE
+from adapter.catalog import Catalog
+from adapter.cluster.index import PodIndex
+from adapter.cluster.nodes import Nodes
+from adapter.cluster.pod import Owner, Pod
+from adapter.cluster.services import Services
+from adapter.keda.scaledobjects import ScaledObjects
+from adapter.keda.scaler import Options, Scaler
+from adapter.keda.triggerpods import Ref
+from adapter.objects import Objects
+from adapter.reading import Absence, Reading
+from apiservice.reflector import EventType
+from apiservice.selector import Selector
+from tests.adapter.telemetryworld import make_pod
+
+PATIENCE = 65.0
+STALE_AFTER = 300.0
+METRIC = "gpu_utilization"
+__all__ = ["METRIC", "NO_ROWS", "PATIENCE", "STALE", "STALE_AFTER", "Cluster", "trigger"]
+
+
+class Feed:
+    """The origin of the pods, silent for ``silence`` seconds."""
+
+    last_error = "the watch was cut"
+
+    def __init__(self) -> None:
+        self.silence = 0.0
+
+    def age(self, now: float) -> float:
+        return self.silence
+
+
+class Readings(dict[str, float | str]):
+    """Counts its changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.version = 0
+
+    def __setitem__(self, name: str, reading: float | str) -> None:
+        super().__setitem__(name, reading)
+        self.version += 1
+
+
+class Cluster:
+    """One namespace ``ml``; implements :class:`adapter.keda.scaler.Known`."""
+
+    def __init__(self, *, watched: bool = False) -> None:
+        self.index = PodIndex()
+        self.feed = Feed()
+        self.index.fed_by(self.feed)
+        self.index.synced = True
+        self.readings: Readings = Readings()
+        """Pod -> its value, or why there is none."""
+        self.asked: list[tuple[str, str]] = []
+        self.targets = ScaledObjects() if watched else None
+        self.catalog = Catalog()
+        self.scaler = Scaler(
+            self.catalog,
+            self,
+            Objects(self.index, Services(), Nodes()),
+            self.targets,
+            Options(lambda: PATIENCE, STALE_AFTER),
+        )
+
+    def put(self, name: str, reading: float | str = NO_ROWS, **how: object) -> None:
+        """A pod ``app=inf`` of Deployment ``inf``, and what is known of it."""
+        base = make_pod(name, uid=f"uid-{name}", **how)  # type: ignore[arg-type]  # the caller's
+        labels = {"app": "inf", "pod-template-hash": "abc"}
+        owner = Owner("apps/v1", "ReplicaSet", "inf-abc")
+        self.index.apply(EventType.MODIFIED, replace(base, labels=labels, owner=owner))
+        self.readings[name] = reading
+
+    def remove(self, name: str) -> None:
+        pod = self.index.get("ml", name)
+        assert pod is not None
+        self.index.apply(EventType.DELETED, pod)
+
+    @property
+    def snapshot(self) -> Cluster:
+        return self
+
+    @property
+    def version(self) -> int:
+        return self.readings.version
+
+    def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
+        self.asked.append((metric, str(selector)))
+        known = self.readings[pod.ref.name]
+        if isinstance(known, str):
+            return Absence(known)
+        return Reading(known, now, 30, now + PATIENCE, (), partial=False)
+
+    def value(self, now: float = 0.0, **metadata: str) -> float:
+        return self.scaler.value(trigger(**metadata), now)
+
+    def active(self, now: float = 0.0, **metadata: str) -> bool:
+        return self.scaler.active(trigger(**metadata), now)
+
+
+def trigger(**metadata: str) -> Ref:
+    """A trigger on ``app=inf`` with a target of 70; an empty value leaves a key out."""
+    whole = {"metric": METRIC, "target": "70", "podSelector": "app=inf", **metadata}
+    return Ref("ml", "so", {key: value for key, value in whole.items() if value})

@@ -1,0 +1,143 @@
+"""Trigger metadata: what is accepted, and what is said about the rest."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.aggregate import Aggregate
+from adapter.keda.number import number
+from adapter.keda.trigger import TriggerError, Triggers, compile_trigger
+
+KNOWN = ("gpu_utilization", "DCGM_FI_DEV_GPU_UTIL", "inference_requests_waiting")
+LEAST = {"metric": "gpu_utilization", "target": "70"}
+
+REFUSED: dict[str, tuple[dict[str, str], str]] = {
+    "no metric": ({"metric": ""}, "metric: is missing; name a metric, e.g. gpu_utilization"),
+    "unknown metric": (
+        {"metric": "gpu_utilisation"},
+        "metric: there is no 'gpu_utilisation'; did you mean gpu_utilization?",
+    ),
+    "metric like nothing": (
+        {"metric": "zzz"},
+        "metric: there is no 'zzz'; docs/metrics.md lists them all",
+    ),
+    "no target": ({"target": ""}, 'target: is missing; give a number, e.g. target: "70"'),
+    "target is a word": (
+        {"target": "high"},
+        'target: \'high\' is no number; write e.g. "70", "0.5" or "2Gi"',
+    ),
+    "target is zero": ({"target": "0"}, "target: '0' must be at least 0.001 and below 9.2e15"),
+    "target is negative": ({"target": "-1"}, "target: '-1' must be at least 0.001 and below"),
+    "target is NaN": ({"target": "NaN"}, "target: 'NaN' is no number; write e.g."),
+    "target is infinite": ({"target": "inf"}, "target: 'inf' is no number; write e.g."),
+    "target is below a thousandth": ({"target": "100u"}, "target: '100u' must be at least 0.001"),
+    "target is beyond the HPA": ({"target": "1e16"}, "target: '1e16' must be at least 0.001"),
+    "activation is a word": ({"activation": "x"}, "activation: 'x' is no number"),
+    "activation is empty": ({"activation": ""}, "activation: is missing; give a number"),
+    "activation is negative": ({"activation": "-0.1"}, "activation: '-0.1' must be at least 0"),
+    "aggregate": ({"aggregate": "avg"}, "aggregate: 'avg' is none; use one of sum, mean, max, p95"),
+    "podSelector": (
+        {"podSelector": "app in inf"},
+        "podSelector: is no label selector: found 'inf' at character 7, expected: '('; write e.g.",
+    ),
+    "podSelector is empty": (
+        {"podSelector": " "},
+        "podSelector: is empty; write e.g. app=inference, or leave the key out",
+    ),
+    "metricSelector": (
+        {"metricSelector": "model=a b"},
+        "metricSelector: is no label selector: found 'b' at character 8",
+    ),
+    "a key that is none": ({"podselector": "a=b"}, "podselector: no such key; did you mean podSel"),
+    "a key like nothing": (
+        {"xyz": "1"},
+        "xyz: no such key; known here: metric, target, activation, podSelector, aggregate, metric",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_metadata_is_refused_with_key_and_mend(name: str) -> None:
+    change, words = REFUSED[name]
+    with pytest.raises(TriggerError, match="^" + re.escape(words)):
+        compile_trigger({**LEAST, **change}, KNOWN)
+
+
+def test_kedas_own_keys_pass() -> None:
+    own = {
+        "scalerAddress": "gpu-metrics-adapter.gpu-metrics.svc:6000",
+        "enableTLS": "true",
+        "unsafeSsl": "false",
+        "caCert": "-----BEGIN CERTIFICATE-----",
+        "tlsClientCert": "c",
+        "tlsClientKey": "k",
+        "tlsCertFile": "/ca.crt",
+        "tokenFromEnv": "TOKEN",
+    }
+    assert compile_trigger({**LEAST, **own}, KNOWN).metric == "gpu_utilization"
+
+
+def test_defaults_are_a_sum_over_every_device_active_above_zero() -> None:
+    found = compile_trigger(LEAST, KNOWN)
+    assert (found.aggregate, found.activation, found.pods) == (Aggregate.SUM, 0.0, None)
+    assert found.devices.empty
+
+
+TARGETS = {"70": 70.0, "0.5": 0.5, "500m": 0.5, "2Gi": 2.0**31, " 70 ": 70.0, "7e1": 70.0}
+
+
+@pytest.mark.parametrize("text", TARGETS)
+def test_numbers_are_written_as_quantities(text: str) -> None:
+    assert compile_trigger({**LEAST, "target": text}, KNOWN).target == TARGETS[text]
+
+
+def test_selectors_have_the_whole_grammar() -> None:
+    text = "app in (a,b),tier!=web,!canary,size>3"
+    found = compile_trigger({**LEAST, "podSelector": text, "metricSelector": text}, KNOWN)
+    assert found.pods is not None
+    assert found.pods.matches({"app": "a", "size": "4"})
+    assert not found.devices.matches({"app": "a", "size": "4", "canary": ""})
+
+
+def test_equal_metadata_is_compiled_once_and_anew_when_the_metrics_change() -> None:
+    triggers = Triggers()
+    first = triggers.get(LEAST, KNOWN)
+    assert triggers.get(dict(reversed(LEAST.items())), KNOWN) is first
+    assert triggers.get(LEAST, (*KNOWN, "another")) is not first
+
+
+def test_remembered_triggers_are_bounded() -> None:
+    triggers = Triggers(limit=2)
+    first = triggers.get(LEAST, KNOWN)
+    for target in ("1", "2", "3"):
+        triggers.get({**LEAST, "target": target}, KNOWN)
+    assert triggers.get(LEAST, KNOWN) is not first
+
+
+FORMS = {
+    0.0: (0, 0.0),
+    0.0001: (0, 0.0),
+    0.4: (1, 0.4),
+    70.0: (70, 70.0),
+    87.5: (88, 87.5),
+    -3.0: (0, 0.0),
+}
+
+
+@pytest.mark.parametrize("value", FORMS)
+def test_the_whole_form_is_zero_only_where_the_exact_one_is(value: float) -> None:
+    assert number(value) == FORMS[value]
+
+
+@given(st.floats(min_value=0, max_value=1e12))
+def test_a_number_survives_kedas_cut_to_thousandths(value: float) -> None:
+    whole, exact = number(value)
+    milli = int(exact * 1000)  # as older operators: int64(value * 1000)
+    assert abs(milli - value * 1000) <= 0.5 + value * 1e-12
+    assert math.isfinite(exact)
+    assert (whole == 0) == (exact == 0)

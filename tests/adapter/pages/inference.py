@@ -1,0 +1,97 @@
+"""Inference servers' own pages: about the pod that serves the page, GPU or not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.adapter.pages.scene import Line, Scene
+from tests.adapter.telemetryworld import World, make_pod, shared_page
+
+VLLM: Final = "30_vllm_v1_qwen_full_page.prom"
+TRTLLM: Final = "31_triton_trtllm.prom"
+TRITON: Final = "32_triton_8_models.prom"
+TGI: Final = "33_tgi.prom"
+
+
+def _served(page: str, *, then: str = "") -> World:
+    world = World(make_pod("server-0", gpus={}, node="n"), make_pod("beside-0", gpus={}, node="n"))
+    url = "http://10.0.0.9:8000/metrics"
+    for i, text in enumerate(filter(None, (shared_page(page), then))):
+        world.scrape(
+            text, 100.0 + 10 * i, origin=url, node="n", pod=("ml", "server-0"), serves=True
+        )
+    return world
+
+
+def _beside() -> tuple[Line, ...]:
+    return (Line("inference_requests_waiting", "no_rows", "it serves no page"),)
+
+
+SCENES: Final = {
+    "30": Scene(
+        pages=(VLLM,),
+        build=lambda: _served(VLLM),
+        now=100.0,
+        says={
+            "ml/server-0": (
+                Line("vllm:num_requests_waiting", 0, "verbatim"),
+                Line("vllm:num_requests_running", 0, "verbatim"),
+                Line("vllm:kv_cache_usage_perc", 0, "verbatim, 0-1"),
+                Line("inference_requests_waiting", 0, "the queue; a zero is a value"),
+                Line("inference_requests_running", 0, "in batches"),
+                Line("inference_kv_cache_utilization", 0, "percent"),
+                Line("gpu_utilization", "no_rows", "no GPU's row, and no GPU"),
+                Line("gpu_count", "no_rows", "an engine is no GPU"),
+            ),
+            "ml/beside-0": _beside(),
+        },
+    ),
+    "31": Scene(
+        pages=(TRTLLM,),
+        build=lambda: _served(TRTLLM),
+        now=100.0,
+        says={
+            "ml/server-0": (
+                Line("nv_inference_pending_request_count", 0, "verbatim"),
+                Line("inference_requests_waiting", 1, "in TensorRT-LLM's own queue, none before"),
+                Line("inference_requests_running", 1, "scheduled; 512 is a maximum, not a load"),
+                Line("inference_kv_cache_utilization", 48.75, "fraction, in percent"),
+                Line("nv_inference_queue_duration_us", "no_value", "no rate from one scrape"),
+                Line("gpu_utilization", "no_rows", "not on the page"),
+            ),
+            "ml/beside-0": _beside(),
+        },
+    ),
+    "32": Scene(
+        pages=(TRITON,),
+        build=lambda: _served(TRITON),
+        now=100.0,
+        says={
+            "ml/server-0": (
+                Line("nv_inference_pending_request_count", 0, "sum over three models"),
+                Line("inference_requests_waiting", 0, "sum over three models"),
+                Line("inference_requests_running", "no_value", "Triton does not say"),
+                Line("inference_kv_cache_utilization", "no_value", "nor does it have one"),
+                Line("nv_inference_queue_duration_us", "no_value", "no rate from one scrape"),
+            ),
+            "ml/beside-0": _beside(),
+        },
+        # What a server says about devices is left to the exporters of devices.
+        rejects={"device_row_of_a_server": 3},
+    ),
+    "33": Scene(
+        pages=(TGI,),
+        build=lambda: _served(TGI),
+        now=100.0,
+        says={
+            "ml/server-0": (
+                Line("tgi_queue_size", 0, "a row without any label"),
+                Line("tgi_batch_current_size", 0, "verbatim"),
+                Line("inference_requests_waiting", 0, "the queue"),
+                Line("inference_requests_running", 0, "the batch"),
+                Line("inference_kv_cache_utilization", "no_value", "not on the page"),
+            ),
+            "ml/beside-0": _beside(),
+        },
+    ),
+}

@@ -1,0 +1,98 @@
+"""A captured page in the cluster that it may have come from, and what must be served of it.
+
+A table is whole: what it does not list must not be served. So a page that gives a number
+nobody asked for fails as loudly as one that gives a wrong number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import pytest
+
+from adapter.reading import Reading
+from apiservice.selector import EVERYTHING
+from tests.adapter.telemetryworld import CATALOG, World
+
+PRINCIPAL = tuple(n for n in CATALOG.metrics if n in CATALOG.fields or n not in CATALOG.spellings)
+"""Each metric once: the other spellings of a field are served too, in their own units."""
+
+
+class Line(NamedTuple):
+    """One fact of a page."""
+
+    metric: str
+    value: float | str
+    """A number, or the reason for which there is none."""
+    why: str
+    """Why it is so, in the words of the contract."""
+    where: str = ""
+    """``metricLabelSelector``."""
+
+
+class Scene(NamedTuple):
+    """Pods in, values or absences out."""
+
+    pages: tuple[str, ...]
+    """Files of the shared folder that it reads."""
+    build: Callable[[], World]
+    """The cluster, after its pages were scraped."""
+    now: float
+    """Epoch seconds of the question."""
+    says: Mapping[str, tuple[Line, ...]]
+    """``namespace/pod``, or ``node:NAME`` -> its whole table."""
+    rejects: Mapping[str, int] = {}
+    """Everything that was left out, by reason."""
+
+
+def answer(world: World, subject: str, metric: str, where: str, now: float) -> float | str:
+    """The value about a pod or a node, or why there is none."""
+    if subject.startswith("node:"):
+        found = world.node(subject.removeprefix("node:"), metric, now, where)
+    else:
+        namespace, _, name = subject.partition("/")
+        found = world.read(name, metric, now, where, namespace)
+    return found.value if isinstance(found, Reading) else str(found.reason)
+
+
+def served(world: World, subject: str, now: float) -> set[str]:
+    """Every metric that has a value about a pod or a node, each once."""
+    snapshot = world.store.snapshot
+    if subject.startswith("node:"):
+        node = subject.removeprefix("node:")
+        answers = {name: snapshot.node(node, name, EVERYTHING, now) for name in PRINCIPAL}
+    else:
+        pod = next(pod for ref, pod in world.pods.items() if "/".join(ref) == subject)
+        answers = {name: snapshot.pod(pod, name, EVERYTHING, now) for name in PRINCIPAL}
+    return {name for name, value in answers.items() if isinstance(value, Reading)}
+
+
+def listed(lines: tuple[Line, ...]) -> set[str]:
+    """The metrics for which a table gives a number without any selector."""
+    numbers = {line.metric for line in lines if not line.where and not isinstance(line.value, str)}
+    return numbers & set(PRINCIPAL)
+
+
+def every_line(scenes: Mapping[str, Scene]) -> list[object]:
+    """A test case per line."""
+    return [
+        pytest.param(scene, subject, line, id=f"{name}: {subject} {_id(line)}")
+        for name, scene in scenes.items()
+        for subject, lines in scene.says.items()
+        for line in lines
+    ]
+
+
+def every_subject(scenes: Mapping[str, Scene]) -> list[object]:
+    """A test case per pod or node."""
+    return [
+        pytest.param(scene, subject, id=f"{name}: {subject}")
+        for name, scene in scenes.items()
+        for subject in scene.says
+    ]
+
+
+def _id(line: Line) -> str:
+    selected = f"{{{line.where}}}" if line.where else ""
+    return f"{line.metric}{selected}: {line.why}"

@@ -1,0 +1,135 @@
+"""Engines with Prometheus' query API, as processes that scrape pages served here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+
+@dataclass
+class Pages:
+    """Path -> page, served on loopback; a path without a page is 404."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    port: int = 0
+
+
+@contextmanager
+def serving(pages: Pages) -> Iterator[Pages]:
+    """Serve the pages for the length of the block."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = pages.texts.get(self.path)
+            body = (text or "").encode()
+            self.send_response(200 if text is not None else 404)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    pages.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield pages
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def scrape_config(port: int, jobs: Sequence[Mapping[str, object]]) -> str:
+    """A configuration that both engines read; a job's ``labels`` are its target's."""
+    made = []
+    for job in jobs:
+        rest = {key: value for key, value in job.items() if key != "labels"}
+        target = {"targets": [f"127.0.0.1:{port}"], "labels": job.get("labels", {})}
+        made.append({**rest, "static_configs": [target]})
+    # VictoriaMetrics scrapes a target at most once a second.
+    timing = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+    return yaml.safe_dump({"global": timing, "scrape_configs": made})
+
+
+@contextmanager
+def engine(name: str, folder: Path, config: str) -> Iterator[str]:
+    """Run an engine; gives the base URL of its query API."""
+    program = shutil.which(name)
+    if program is None:
+        pytest.skip(f"{name} is not on PATH: install Debian's package to run these tests")
+    port = _free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "scrape.yml"
+    file.write_text(config)
+    commands = {
+        "prometheus": [
+            f"--config.file={file}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--web.route-prefix=/prom",
+            "--log.level=error",
+        ],
+        "victoria-metrics": [
+            f"-promscrape.config={file}",
+            f"-storageDataPath={folder / 'data'}",
+            f"-httpListenAddr=127.0.0.1:{port}",
+            "-search.latencyOffset=0s",
+            "-loggerLevel=ERROR",
+        ],
+    }
+    prefix = {"prometheus": "/prom", "victoria-metrics": "/prometheus"}[name]
+    with (folder / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            [program, *commands[name]], stdout=subprocess.DEVNULL, stderr=stderr
+        )
+    url = f"http://127.0.0.1:{port}{prefix}"
+    try:
+        _wait_ready(url, process, folder / "stderr")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def series(url: str, query: str) -> int:
+    """How many series a query gives; -1 while there is no answer."""
+    asked = urllib.parse.urlencode({"query": query})
+    try:
+        with urllib.request.urlopen(f"{url}/api/v1/query?{asked}", timeout=5) as answer:
+            return len(json.load(answer)["data"]["result"])
+    except (urllib.error.URLError, OSError):
+        return -1
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while series(url, "up") < 0:
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
