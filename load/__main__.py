@@ -16,9 +16,11 @@ from rich.console import Console
 from load import machine, report
 from load.fanout import fanout
 from load.freshness import freshness
+from load.keda import keda
 from load.memory import memory
 from load.parsing import parsing
 from load.peer import peer
+from load.pipeline import pipeline
 from load.serving import serving
 from load.table import Run, Table
 from tests.e2e import programs
@@ -35,10 +37,12 @@ class Scenario(NamedTuple):
 
 SCENARIOS: dict[str, Scenario] = {
     "parse": Scenario("reading an exporter's page, beside prometheus_client's parser", parsing),
+    "pipeline": Scenario("from an exporter's page to every pod's value, by stage", pipeline),
     "serving": Scenario("GET pods/* for 100 pods over TLS on one core", serving),
     "memory": Scenario("resident memory and CPU at 100, 1,000 and 10,000 GPU pods", memory),
     "fanout": Scenario("upstream requests per sync of 1, 100 and 1,500 HPAs", fanout),
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
+    "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP beside it", keda),
     "peer": Scenario("beside prometheus-adapter on a real API server and Prometheus", peer),
 }
 

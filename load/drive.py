@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
+from typing import IO
 
 import msgspec
 
 from load.pki import GROUPS, USER, Pki
-from load.plan import Outcome, Plan
+from load.plan import Calls, Outcome, Plan
 from load.process import PYTHON, ROOT, Observed, Usage, on_cores
 from load.report import figure
 
@@ -111,7 +113,7 @@ def _rate(before: Usage, after: Usage) -> float:
 
 
 def drive(
-    load: Plan,
+    load: Plan | Calls,
     children: Sequence[Observed],
     *,
     resting: Mapping[str, float] | None = None,
@@ -127,36 +129,71 @@ def drive(
     Raises:
         ClientError: an answer was not the one expected.
     """
-    command = on_cores([PYTHON, "-m", "load.client"], cores)
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as client:
-        try:
-            outcome, before, after = _measure(client, load, children)
-        finally:
-            if client.poll() is None:
-                client.kill()
+    with _client(load, cores) as client:
+        outcome, before, after = _measure(client, load, children)
     return _account(outcome, children, before, after, resting or {})
 
 
+@contextmanager
+def beside(load: Plan | Calls, *, cores: Sequence[int] | None = None) -> Iterator[None]:
+    """Run ``load`` while the body runs, for as long as it says itself.
+
+    Raises:
+        ClientError: an answer was not the one expected, or it ended before the body did.
+    """
+    with _client(load, cores) as client:
+        _ready(client, load)
+        _pipe(client.stdin).write(b"go\n")
+        _pipe(client.stdin).flush()
+        yield
+        if client.poll() is not None:
+            raise ClientError("the load ended before what was measured beside it")
+        _decoded(client, _pipe(client.stdout).readline())
+
+
+@contextmanager
+def _client(load: Plan | Calls, cores: Sequence[int] | None) -> Iterator[subprocess.Popen[bytes]]:
+    module = "load.client" if isinstance(load, Plan) else "load.scalerclient"
+    command = on_cores([PYTHON, "-m", module], cores)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe) as client:
+        try:
+            yield client
+        finally:
+            if client.poll() is None:
+                client.kill()
+
+
 def _measure(
-    client: subprocess.Popen[bytes], load: Plan, children: Sequence[Observed]
+    client: subprocess.Popen[bytes], load: Plan | Calls, children: Sequence[Observed]
 ) -> tuple[Outcome, list[Usage], list[Usage]]:
-    if client.stdin is None or client.stdout is None or client.stderr is None:
-        raise ClientError("the client has no pipes")
-    client.stdin.write(msgspec.json.encode(load) + b"\n")
-    client.stdin.flush()
-    ready = client.stdout.readline()
-    if ready != b"ready\n":
-        raise ClientError(client.stderr.read().decode(errors="replace")[-2000:])
+    _ready(client, load)
     before = [child.usage() for child in children]
-    client.stdin.write(b"go\n")
-    client.stdin.flush()
-    answer = client.stdout.readline()
+    _pipe(client.stdin).write(b"go\n")
+    _pipe(client.stdin).flush()
+    answer = _pipe(client.stdout).readline()
     after = [child.usage() for child in children]
+    return _decoded(client, answer), before, after
+
+
+def _ready(client: subprocess.Popen[bytes], load: Plan | Calls) -> None:
+    """Hand the load over, and wait until its connections are warm."""
+    _pipe(client.stdin).write(msgspec.json.encode(load) + b"\n")
+    _pipe(client.stdin).flush()
+    if _pipe(client.stdout).readline() != b"ready\n":
+        raise ClientError(_pipe(client.stderr).read().decode(errors="replace")[-2000:])
+
+
+def _decoded(client: subprocess.Popen[bytes], answer: bytes) -> Outcome:
     if not answer:
-        raise ClientError(client.stderr.read().decode(errors="replace")[-2000:])
-    return msgspec.json.decode(answer, type=Outcome), before, after
+        raise ClientError(_pipe(client.stderr).read().decode(errors="replace")[-2000:])
+    return msgspec.json.decode(answer, type=Outcome)
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise ClientError("the client has no pipes")
+    return pipe
 
 
 def _account(

@@ -31,6 +31,21 @@ class Plan(msgspec.Struct):
     """Ask for every target exactly once, however long it takes, with no warm-up."""
 
 
+class Calls(msgspec.Struct):
+    """What to ask KEDA's external scaler, over one connection as KEDA's operator does."""
+
+    port: int
+    """On loopback, without TLS."""
+    objects: int
+    """ScaledObjects, each with metadata of its own; asked in turn."""
+    in_flight: int
+    """Calls under way at once."""
+    seconds: float
+    warm_up: float
+    rate: float = 0.0
+    """Calls a second, evenly spaced; 0 asks again as soon as there is an answer."""
+
+
 class Outcome(msgspec.Struct):
     """What came of it. Latencies are microseconds, one per answer."""
 

@@ -38,6 +38,7 @@ class Adapter:
             "cluster": {"kubeconfig": str(kubeconfig)},
             "source": dict(source),
             "values": QUICK,
+            "keda": {"enabled": False},
             "log": {"format": "json"},
             **more,
         }

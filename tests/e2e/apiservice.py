@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+from http import HTTPStatus
 
-from tests.e2e.cluster import Cluster, Object, condition
+from tests.e2e.cluster import Cluster, Object, RefusedError, condition
 
 NAMESPACE = "gpu-metrics"
 SERVICE = "gpu-metrics-adapter"
@@ -16,8 +17,12 @@ EXTERNAL = (("external.metrics.k8s.io", "v1beta1", 100),)
 
 
 def ensure_namespace(admin: Cluster, name: str) -> None:
-    """Create a namespace."""
-    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    """Create a namespace, unless it is there."""
+    try:
+        admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    except RefusedError as error:
+        if error.code != HTTPStatus.CONFLICT:
+            raise
 
 
 def register(
@@ -30,6 +35,14 @@ def register(
     meta = {"name": SERVICE, "namespace": NAMESPACE}
     spec: Object = {"type": "ExternalName", "externalName": "localhost"}
     admin.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec})
+    register_group(admin, port, ca_bundle, rows)
+
+
+def register_group(
+    admin: Cluster, port: int, ca_bundle: bytes, rows: tuple[tuple[str, str, int], ...]
+) -> None:
+    """Create the APIServices of group-versions; the Service exists."""
+    meta = {"name": SERVICE, "namespace": NAMESPACE}
     for group, version, priority in rows:
         admin.create(
             {

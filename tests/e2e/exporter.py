@@ -29,6 +29,11 @@ class Load:
     def __init__(self) -> None:
         self._demand: dict[str, float] = {}
         self._expected: dict[str, int] = {}
+        self._pinned: dict[tuple[str, str], float] = {}
+
+    def pin(self, namespace: str, app: str, percent: float) -> None:
+        """Pods with this ``app`` label are so busy, each of them, whatever the others do."""
+        self._pinned[namespace, app] = percent
 
     def set(self, namespace: str, demand: float, *, expected: int = 0) -> None:
         """Set the demand in percent of one GPU: 280 keeps four pods at 70.
@@ -41,11 +46,21 @@ class Load:
 
     def percent(self, pod: RunningPod, pods: list[RunningPod]) -> float:
         """Return how busy the GPUs of a pod are, 0 to 100."""
-        sharing = sum(other.namespace == pod.namespace and other.gpus > 0 for other in pods)
+        pinned = self._pinned.get(_app(pod))
+        if pinned is not None:
+            return pinned
+        sharing = sum(
+            other.namespace == pod.namespace and other.gpus > 0 and _app(other) not in self._pinned
+            for other in pods
+        )
         if sharing >= self._expected.get(pod.namespace, 0):
             self._expected[pod.namespace] = 0
         among = max(sharing, self._expected[pod.namespace], 1)
         return min(100.0, self._demand.get(pod.namespace, 0.0) / among)
+
+
+def _app(pod: RunningPod) -> tuple[str, str]:
+    return pod.namespace, dict(pod.labels).get("app", "")
 
 
 class Exporter:

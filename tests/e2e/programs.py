@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import json
 import os
 import shutil
 import subprocess
@@ -82,11 +83,18 @@ def _helm() -> Built:
     )
 
 
+def _keda(name: str) -> Built:
+    package = f"github.com/kedacore/keda/v2/cmd/{name}"
+    return Built(f"keda-{name}", package, Path("tests/e2e/programs/keda"))
+
+
 KUBE_APISERVER = _kubernetes("kube-apiserver")
 KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
 KUBE_SCHEDULER = _kubernetes("kube-scheduler")
 KUBECTL = _kubernetes("kubectl", "version", "--client")
 HELM = _helm()
+KEDA_OPERATOR = _keda("operator")
+KEDA_METRICS_SERVER = _keda("adapter")
 PROMETHEUS_ADAPTER = Built(
     "prometheus-adapter",
     "sigs.k8s.io/prometheus-adapter/cmd/adapter",
@@ -157,6 +165,27 @@ def _build(program: Built) -> Path:
     return target
 
 
+def source(program: Built, module: str) -> Path:
+    """Return the folder of a module that a program is built from.
+
+    Raises:
+        ProgramMissingError: Go is not here, or the module cannot be had.
+    """
+    go = shutil.which("go")
+    if go is None:
+        raise ProgramMissingError(f"the sources of {program.name} are read with Go: install Go")
+    done = subprocess.run(
+        [go, "mod", "download", "-json", module],
+        cwd=ROOT / program.module,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ProgramMissingError(f"go mod download {module} failed:\n{done.stderr[-2000:]}")
+    return Path(json.loads(done.stdout)["Dir"])
+
+
 def _install(program: Packaged) -> Path:
     mend = f"apt-get install {program.package}"
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
@@ -185,7 +214,16 @@ def _apt(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-END_TO_END = (ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBECTL, PROMETHEUS, HELM)
+END_TO_END = (
+    ETCD,
+    KUBE_APISERVER,
+    KUBE_CONTROLLER_MANAGER,
+    KUBECTL,
+    PROMETHEUS,
+    HELM,
+    KEDA_OPERATOR,
+    KEDA_METRICS_SERVER,
+)
 """What the tests of this folder need."""
 PEER = (PROMETHEUS_ADAPTER,)
 """What the benchmarks need beyond that."""

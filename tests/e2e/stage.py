@@ -22,6 +22,8 @@ SCRAPE: dict[str, Any] = {
     "kind": "scrape",
     "scrape": {"interval": "500ms", "timeout": "400ms", "max_backoff": "1s"},
 }
+RIGHTS = {"externalMetrics": {"enabled": True}, "keda": {"scaledObjects": True}}
+"""Values of the chart with which the adapter's account has every right that it may have."""
 
 
 class Stage:
@@ -58,9 +60,12 @@ class Stage:
                 exporter.start()
                 stack.callback(exporter.stop)
                 self.admin.create(_exporter_pod(exporter))
-            for row in chart.render(only=("serviceaccount", "rbac")):
+            for row in chart.render(RIGHTS, only=("serviceaccount", "rbac")):
                 self.admin.create(row)
-            self.adapter = Adapter(self.folder, "adapter", self.kubeconfig(), SCRAPE)
+            external = {"enabled": True, "service": f"{NAMESPACE}/{SERVICE}"}
+            self.adapter = Adapter(
+                self.folder, "adapter", self.kubeconfig(), SCRAPE, external=external
+            )
             stack.callback(self.adapter.stop)
             self.adapter.start()
             register(self.admin, self.adapter.port, self.adapter.ca.read_bytes())
@@ -101,14 +106,16 @@ class Stage:
         found: Object = self.admin.get(f"{HPAS.format(ns=namespace)}/inference")
         return found
 
-    def wait_active(self, namespace: str, status: str, reason: str = "") -> None:
+    def wait_active(
+        self, namespace: str, status: str, reason: str = "", name: str = "inference"
+    ) -> None:
         """Wait until the HPA's ScalingActive condition has this status (and reason)."""
 
         def check(obj: Object) -> bool:
             found = condition(obj, "ScalingActive")
             return found[0] == status and reason in ("", found[1])
 
-        path = f"{HPAS.format(ns=namespace)}/inference"
+        path = f"{HPAS.format(ns=namespace)}/{name}"
         self.admin.wait(path, check, f"{namespace}: ScalingActive is {status} {reason}")
 
     def wait_size(self, namespace: str, size: int) -> None:
@@ -121,14 +128,12 @@ class Stage:
 
         wait_until(check, f"{namespace} has {size} pods; it had {self.sizes.get(namespace)}", 90)
 
-    def wait_failures(self, namespace: str, more: int) -> None:
+    def wait_failures(self, namespace: str, more: int, reason: str = "FailedGetPodsMetric") -> None:
         """Wait until the HPA controller has failed to read its metric so many times more."""
 
         def count() -> int:
             rows = self.admin.get(f"/api/v1/namespaces/{namespace}/events")["items"]
-            return sum(
-                row.get("count") or 1 for row in rows if row["reason"] == "FailedGetPodsMetric"
-            )
+            return sum(row.get("count") or 1 for row in rows if row["reason"] == reason)
 
         before = count()
         wait_until(lambda: count() >= before + more, f"{namespace}: {more} more failures")
@@ -144,6 +149,8 @@ class Stage:
         return f"{self.plane.tails()}\n--- adapter\n{self.adapter.process.tail()}"
 
     def _sized(self, kind: str, obj: Object) -> None:
+        if obj["metadata"]["name"] != "inference":
+            return
         namespace, size = obj["metadata"]["namespace"], obj["spec"]["replicas"]
         with self._sizes_lock:
             seen = self.sizes.setdefault(namespace, [])

@@ -58,12 +58,20 @@ SCHEDULING = {
     "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
     "priorityClassName": "system-cluster-critical",
 }
+EXTERNAL_METRICS = {"externalMetrics": {"enabled": True}}
+KEDA = {
+    "keda": {"enabled": True, "headlessService": True, "scaledObjects": True},
+    "config": {"keda": {"port": 6100, "max_connection_age": "1m"}},
+}
 VALUES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "a certificate of one's own": OWN_CERTIFICATE,
     "without APIServices": {"apiServices": {"create": False}},
     "prometheus as the source": PROMETHEUS,
     "every value of scheduling": SCHEDULING,
+    "external metrics": EXTERNAL_METRICS,
+    "every value of KEDA": KEDA,
+    "without KEDA": {"keda": {"enabled": False}},
 }
 every_value_set = pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
 
@@ -110,6 +118,12 @@ def test_the_adapter_accepts_its_settings_as_they_were_given(
     settings = load(file, environ={row["name"]: row["value"] for row in container["env"]})
     assert settings.server.port == container["ports"][0]["containerPort"]
     folders = {row["name"]: row["mountPath"] for row in container["volumeMounts"]}
+    keda = values.get("keda", {})
+    assert settings.keda.enabled == keda.get("enabled", True)
+    assert settings.keda.scaled_objects == keda.get("scaledObjects", False)
+    grpc = [row["containerPort"] for row in container["ports"] if row["name"] == "grpc"]
+    assert grpc == ([settings.keda.port] if settings.keda.enabled else [])
+    assert settings.external.enabled == values.get("externalMetrics", {}).get("enabled", False)
     assert settings.server.cert_file == Path(folders["certificate"], "tls.crt")
     assert settings.server.key_file == Path(folders["certificate"], "tls.key")
     assert container["args"] == ["serve", "--config", f"{folders['config']}/config.yaml"]
@@ -138,8 +152,14 @@ def test_what_a_default_installation_is() -> None:
     assert deployment["replicas"] == 2
     assert container["image"] == f"gpu-metrics-adapter:{__version__}"
     assert service["selector"].items() <= deployment["template"]["metadata"]["labels"].items()
-    (port,) = service["ports"]
-    assert (port["port"], port["targetPort"]) == (443, container["ports"][0]["name"])
+    assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [
+        (443, "https"),
+        (6000, "grpc"),
+    ]
+    assert [(port["name"], port["containerPort"]) for port in container["ports"]] == [
+        ("https", 6443),
+        ("grpc", 6000),
+    ]
     registered = {
         (row["spec"]["group"], row["spec"]["version"], row["spec"]["versionPriority"]): row["spec"]
         for row in objects
@@ -150,6 +170,50 @@ def test_what_a_default_installation_is() -> None:
         assert spec["service"] == {"name": SERVICE, "namespace": NAMESPACE, "port": 443}
         assert spec["caBundle"] == one(objects, "Secret")["data"]["ca.crt"]
         assert "insecureSkipTLSVerify" not in spec
+
+
+def test_external_metrics_are_registered_where_they_are_asked_for() -> None:
+    """One more APIService, behind the same certificate; the adapter may look whose it is."""
+    objects = render(EXTERNAL_METRICS)
+    rows = {obj["metadata"]["name"]: obj["spec"] for obj in objects if obj["kind"] == "APIService"}
+    added = rows["v1beta1.external.metrics.k8s.io"]
+    assert len(rows) == 3
+    assert added["service"] == {"name": SERVICE, "namespace": NAMESPACE, "port": 443}
+    assert added["caBundle"] == rows["v1beta1.custom.metrics.k8s.io"]["caBundle"]
+    assert environment(objects)["GMA_EXTERNAL__SERVICE"] == f"{NAMESPACE}/{SERVICE}"
+    assert may(objects, "apiservices") == ["get"]
+    assert may(render(), "apiservices") == []
+    unregistered = render(EXTERNAL_METRICS | {"apiServices": {"create": False}})
+    assert "GMA_EXTERNAL__SERVICE" not in environment(unregistered)
+    assert may(unregistered, "apiservices") == []
+
+
+def test_keda_finds_the_pods_through_the_service_or_one_by_one() -> None:
+    service, headless = (obj for obj in render(KEDA) if obj["kind"] == "Service")
+    assert {"name": "grpc", "port": 6000, "targetPort": "grpc"} in service["spec"]["ports"]
+    assert headless["metadata"]["name"] == f"{SERVICE}-headless"
+    assert headless["spec"]["clusterIP"] == "None"
+    # Without an address of its own the port of the Service is the port of the pods.
+    assert headless["spec"]["ports"] == [{"name": "grpc", "port": 6100, "targetPort": "grpc"}]
+    assert headless["spec"]["selector"] == service["spec"]["selector"]
+    without = one(render({"keda": {"enabled": False}}), "Service")
+    assert [port["name"] for port in without["spec"]["ports"]] == ["https"]
+
+
+def test_scaled_objects_are_read_only_where_they_are_asked_for() -> None:
+    assert may(render(KEDA), "scaledobjects") == ["list", "watch"]
+    assert may(render(), "scaledobjects") == []
+
+
+def environment(objects: list[Object]) -> dict[str, str]:
+    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return {row["name"]: row["value"] for row in container["env"]}
+
+
+def may(objects: list[Object], resource: str) -> list[str]:
+    """What the adapter's own ClusterRole allows with a resource."""
+    rules = one(objects, "ClusterRole")["rules"]
+    return [verb for rule in rules if resource in rule["resources"] for verb in rule["verbs"]]
 
 
 def test_a_certificate_of_ones_own_is_all_that_is_used() -> None:
@@ -191,6 +255,10 @@ def test_pods_are_replaced_for_what_they_cannot_take_up() -> None:
         "cluster": {"services": False},
         "source": {"scrape": {"interval": 1}},
         "values": {"window": 1},
+        "sharing": {"policy": "equal"},
+        "metrics": [{"name": "queue"}],
+        "external": {"unread": 1},
+        "keda": {"port": 7000},
         "log": {"level": "debug"},
     }
     assert changed.keys() == Settings.model_fields.keys()
@@ -233,6 +301,13 @@ def test_every_value_is_documented_and_in_the_schema() -> None:
         ({"config": {"sorce": {}}}, "at '/config': additional properties 'sorce' not allowed"),
         ({"config": {"server": {"drain": "soon"}}}, "at '/config/server/drain'"),
         ({"config": {"server": {"port": 443}}}, "at '/config/server/port': minimum"),
+        ({"config": {"keda": {"enabled": False}}}, "config.keda.enabled is set by the chart: use"),
+        ({"config": {"keda": {"port": 80}}}, "at '/config/keda/port': minimum"),
+        (
+            {"config": {"external": {"enabled": True}}},
+            "config.external.enabled is set by the chart: use externalMetrics.enabled",
+        ),
+        ({"keda": {"enable": True}}, "at '/keda': additional properties 'enable' not allowed"),
         ({"config": {"server": {"key_file": "/x"}}}, "config.server.key_file is set by the chart"),
         (
             {"config": {"source": {"prometheus": {"password": "x"}}}},
@@ -262,7 +337,8 @@ def test_the_image_is_what_the_chart_runs() -> None:
     user, group = pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]
     (container,) = pod["containers"]
     assert f"\nUSER {user}:{group}\n" in text
-    assert f"\nEXPOSE {container['ports'][0]['containerPort']}\n" in text
+    for port in container["ports"]:
+        assert f"\nEXPOSE {port['containerPort']}\n" in text
     assert '\nENTRYPOINT ["gpu-metrics-adapter"]\n' in text
     assert "command" not in container
     kept = Settings().server.cert_dir
@@ -286,6 +362,7 @@ def test_the_pods_certificate_is_trusted_by_the_ca_bundle(tmp_path: Path) -> Non
         "GMA_SERVER__KEY_FILE": str(tmp_path / "tls.key"),
         "GMA_SERVER__PORT": str(port),
         "GMA_CLUSTER__PODS_FILE": str(tmp_path / "pods.yaml"),
+        "GMA_KEDA__ENABLED": "false",
     }
     command: list[str | Path] = [sys.executable, "-P", "-m", "adapter", "serve", "--config", config]
     process = Process(command, tmp_path / "serve.log", environment)
@@ -357,6 +434,31 @@ def test_a_foreign_apiservice_is_not_taken_over(stage: Stage) -> None:
     adopt = (*cluster, "--take-ownership")
     done = helm("install", "second", FOLDER, "--namespace=elsewhere", *adopt, values={})
     assert "is not taken over" in done.stderr
+    # Neither is that of external metrics, whoever has it.
+    theirs: Object = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
+        "spec": {
+            "group": "external.metrics.k8s.io",
+            "version": "v1beta1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "service": {"namespace": "keda", "name": "keda-operator-metrics-apiserver"},
+            "insecureSkipTLSVerify": True,
+        },
+    }
+    stage.admin.create(theirs)
+    try:
+        to = (f"--namespace={NAMESPACE}", *adopt)
+        done = helm("install", SERVICE, FOLDER, *to, values=EXTERNAL_METRICS)
+        assert done.returncode != 0
+        assert (
+            "APIService v1beta1.external.metrics.k8s.io belongs to Service "
+            "keda/keda-operator-metrics-apiserver and is not taken over"
+        ) in done.stderr
+    finally:
+        stage.admin.delete(f"{collection(theirs)}/{theirs['metadata']['name']}")
     # Its own are its own.
     done = helm("install", SERVICE, FOLDER, f"--namespace={NAMESPACE}", *adopt, values={})
     assert done.returncode == 0, done.stderr

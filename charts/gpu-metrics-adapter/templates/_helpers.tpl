@@ -48,6 +48,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail (printf "config.server.%s is set by the chart: name the Secret with the certificate in certificate.existingSecret" .) }}
 {{- end }}
 {{- end }}
+{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") }}
+{{- if hasKey (get $.Values.config (index . 0) | default dict) (index . 1) }}
+{{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
+{{- end }}
+{{- end }}
 {{- if dig "source" "prometheus" "password" "" .Values.config }}
 {{- fail "config.source.prometheus.password would lie open in a ConfigMap: mount a Secret through volumes and volumeMounts, and give its path as password_file" }}
 {{- end }}
@@ -61,11 +66,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{- define "gpu-metrics-adapter.headless" -}}
+{{- printf "%s-headless" (include "gpu-metrics-adapter.fullname" . | trunc 54 | trimSuffix "-") -}}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.kedaPort" -}}
+{{- dig "keda" "port" 6000 .Values.config -}}
+{{- end }}
+
 {{- /* Fails if an APIService is there already and points to a Service that is not ours.
-Argument: the root context and the APIService's name. Without a cluster nothing can be seen. */ -}}
+Arguments: the root context, the APIService's name and how to leave it alone. Without a cluster
+nothing can be seen. */ -}}
 {{- define "gpu-metrics-adapter.refuseTakingOver" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
+{{- $mend := index . 2 -}}
 {{- $ours := printf "%s/%s" $root.Release.Namespace (include "gpu-metrics-adapter.fullname" $root) -}}
 {{- with lookup "apiregistration.k8s.io/v1" "APIService" "" $name -}}
 {{- $owner := "the API server itself" -}}
@@ -75,7 +90,7 @@ Argument: the root context and the APIService's name. Without a cluster nothing 
 {{- $owner = printf "Service %s" $theirs -}}
 {{- end -}}
 {{- if ne $theirs $ours -}}
-{{- fail (printf "APIService %s belongs to %s and is not taken over: a cluster has one server of it. Remove that one first, or leave the APIServices alone with --set apiServices.create=false" $name $owner) -}}
+{{- fail (printf "APIService %s belongs to %s and is not taken over: a cluster has one server of it. Remove that one first, or %s" $name $owner $mend) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

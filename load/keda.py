@@ -1,0 +1,138 @@
+"""KEDA's GetMetrics beside an empty handler of the same server, and HTTP while KEDA polls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from load.drive import Measured, beside, drive, middle, plan, split_cores
+from load.pki import issue
+from load.plan import Calls
+from load.process import PYTHON, started, until
+from load.report import figure
+from load.servers import fleet, free_port, listening, serve, target
+from load.serving import full_core
+from load.table import Goal, Run, Table
+
+PODS = 100
+OBJECTS = (1, 100, 1_500)
+IN_FLIGHT = 8
+"""Calls under way at once, where more than one ScaledObject asks."""
+PACE = 18 / 60
+"""Calls a second of one ScaledObject at KEDA's defaults (wire contract, section 9)."""
+_NAMES = {"adapter": "serve", "empty": "same server, empty handler"}
+
+
+class Beside(NamedTuple):
+    """The custom metrics API with and without KEDA."""
+
+    quiet: Measured
+    polled: Measured
+
+
+def keda(run: Run) -> Table:
+    """Both servers, each alone on its core, driven in turn; then HTTP beside the polls."""
+    seconds, rounds = (0.5, 1) if run.quick else (2.0, 7)
+    core, others = split_cores()
+    pki = issue(run.folder)
+    ports = {name: free_port() for name in _NAMES}
+    listener = {"enabled": True, "host": "127.0.0.1", "port": ports["adapter"]}
+    with ExitStack() as stack:
+        exporters = stack.enter_context(fleet(PODS, run.folder, others))
+        ours = stack.enter_context(
+            serve(pki, exporters, run.folder, cores=core, changes={"keda": listener})
+        )
+        command = [PYTHON, "-m", "load.emptyscaler", "--port", str(ports["empty"])]
+        empty = stack.enter_context(started("empty", command, run.folder, cores=core))
+        until(empty, "port", lambda: listening(ports["empty"]))
+        children = {"adapter": ours.child, "empty": empty}
+        measured: dict[tuple[str, int], list[Measured]] = {}
+        for _ in range(rounds):
+            for objects in OBJECTS:
+                for name, port in ports.items():
+                    calls = Calls(port, objects, min(objects, IN_FLIGHT), seconds, 0.5)
+                    result = drive(calls, [children[name]], cores=others)
+                    measured.setdefault((name, objects), []).append(result)
+        paced = Calls(
+            ports["adapter"], OBJECTS[-1], IN_FLIGHT, seconds + 4, 0.5, rate=PACE * OBJECTS[-1]
+        )
+        http = plan(pki, ours.port, target(), connections=1, seconds=seconds)
+        quiet, polled = [], []
+        for _ in range(rounds):
+            quiet.append(drive(http, [ours.child], cores=others))
+            with beside(paced, cores=others):
+                polled.append(drive(http, [ours.child], cores=others))
+    results = {key: middle(runs) for key, runs in measured.items()}
+    return table(results, Beside(middle(quiet), middle(polled)), rounds, core is not None)
+
+
+def table(
+    results: Mapping[tuple[str, int], Measured], http: Beside, rounds: int, pinned: bool
+) -> Table:
+    """Rows per server and number of ScaledObjects, then HTTP, and the two goals."""
+    rows = [
+        (
+            f"GetMetrics, {title}",
+            f"{objects:,}",
+            *_figures(results[name, objects], name),
+        )
+        for objects in OBJECTS
+        for name, title in _NAMES.items()
+    ]
+    rows += [
+        ("HTTP pods/*, serve", "0", *_figures(http.quiet, "adapter")),
+        (
+            f"HTTP pods/*, serve, polled {PACE * OBJECTS[-1]:.0f} times a second",
+            f"{OBJECTS[-1]:,}",
+            *_figures(http.polled, "adapter"),
+        ),
+    ]
+    shares = [
+        full_core(results["adapter", n], "adapter") / full_core(results["empty", n], "empty")
+        for n in OBJECTS
+    ]
+    slower = http.polled.p99 / http.quiet.p99
+    return Table(
+        (
+            "what is asked",
+            "ScaledObjects",
+            "answers/s",
+            "p50 ms",
+            "p99 ms",
+            "core busy",
+            "CPU ms/answer",
+        ),
+        tuple(rows),
+        (
+            Goal(
+                "at least 80 % of an empty handler",
+                " / ".join(f"{share:.0%}" for share in shares) + " at 1 / 100 / 1,500",
+                min(shares) >= 0.8,
+            ),
+            Goal("HTTP p99 under twice its quiet p99", f"{slower:.2f}x", slower < 2),
+        ),
+        (_note(rounds, pinned),),
+    )
+
+
+def _figures(result: Measured, name: str) -> tuple[str, ...]:
+    return (
+        figure(result.rate),
+        figure(result.p50),
+        figure(result.p99),
+        f"{result.busy[name]:.0%}",
+        figure(result.cpu[name]),
+    )
+
+
+def _note(rounds: int, pinned: bool) -> str:
+    where = "pinned to one core, the clients to another" if pinned else "not pinned to cores"
+    return (
+        f"Median of {rounds} interleaved rounds; the servers are {where}. Every ScaledObject asks "
+        f"about the sum over {PODS} pods with a selector of its own, over one connection, "
+        f"{IN_FLIGHT} calls under way at once (one where one asks). The first goal is judged by "
+        "CPU per answer; that of serve holds its scraping too. What 1,500 ScaledObjects are "
+        "answered is worked out anew after each page of the 13 that come in 5 s. CPU of the HTTP "
+        "row beside the polls holds that of the polls."
+    )
