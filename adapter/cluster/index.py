@@ -35,8 +35,8 @@ _UNIQUE_LABELS = frozenset(
 """Set by controllers to tell pods of one workload apart: a posting each would cost more
 than the pod."""
 
-_MEMO = 1024
-"""Remembered selections per namespace; 1,500 HPAs of one namespace fit in two turns."""
+_MEMO = 4096
+"""Remembered selections per namespace; 1,500 HPAs or ScaledObjects of one namespace fit."""
 
 
 class _Namespace:
