@@ -66,9 +66,14 @@ def test_without_readings_the_hpa_holds_and_is_told_which_pods_lack_them(externa
             exporter.health = Health.BROKEN
         external.wait_active("ext-gone", "False", "FailedGetExternalMetric")
         external.load.set("ext-gone", 10)
-        conditions = external.hpa("ext-gone")["status"]["conditions"]
-        (said,) = (row["message"] for row in conditions if row["type"] == "ScalingActive")
-        assert "3 of 3 pods have no value: inference-" in said
+
+        def told_of_all() -> bool:
+            """The pods' last samples grow too old one by one, so at first fewer are named."""
+            conditions = external.hpa("ext-gone")["status"]["conditions"]
+            (said,) = (row["message"] for row in conditions if row["type"] == "ScalingActive")
+            return "3 of 3 pods have no value: inference-" in said
+
+        wait_until(told_of_all, "the condition names all pods")
         assert external.sizes["ext-gone"] == [3]
     finally:
         for exporter in external.exporters.values():
