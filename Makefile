@@ -31,7 +31,7 @@ e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
 
-bench: $(READY) ## every benchmark; the table goes to load/results (ARGS="parse memory")
+bench: $(READY) ## every benchmark; tables go to load/README.md (ARGS="parse pipeline")
 	$(BIN)/python -m tests.e2e.programs peer
 	$(BIN)/python -m load $(ARGS)
 

@@ -107,6 +107,8 @@ def serve(
     configure(settings.log)
     try:
         run(settings, config, lambda: load(config, flags))
+    except ConfigError as error:
+        _refuse(error)
     except StartError as error:
         click.echo(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(1)

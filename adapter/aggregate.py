@@ -48,7 +48,7 @@ class Aggregate(StrEnum):
 
     def speaks(self, have: int, expected: int) -> bool:
         """Whether readings of ``have`` pods may stand for all ``expected``."""
-        return have == expected if self is Aggregate.SUM else 2 * have >= expected
+        return enough(have, expected, summed=self is Aggregate.SUM)
 
 
 class PodValue(NamedTuple):
@@ -77,6 +77,15 @@ def missing(found: Sequence[PodValue], expected: Collection[Pod]) -> list[PodVal
         and isinstance(item.value, Absence)
         and item.value.reason not in _NOT_AWAITED
     ]
+
+
+def enough(have: int, expected: int, *, summed: bool) -> bool:
+    """Whether readings of ``have`` pods may stand for all ``expected``.
+
+    A sum that lacks a pod is too low, which would scale in; any other form may speak for pods
+    that are like the others (the same bound as for the devices of one pod, gpu-telemetry 6).
+    """
+    return have == expected if summed else 2 * have >= expected
 
 
 def told(lacking: Sequence[PodValue], of: int) -> str:

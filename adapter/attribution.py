@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-from adapter.candidate import Candidate, candidate
+from adapter.candidate import Candidate, candidate, of_device
 from adapter.claim import refusal, unfit
 from adapter.cluster.pod import Pod
 from adapter.crosschecks import doubt
@@ -19,7 +20,8 @@ from adapter.metric import Metric, Scope
 from adapter.migprofile import normalized
 from adapter.reading import Absence, Reading
 from adapter.requestedshare import SHARE_UNKNOWN
-from adapter.sharing import Share
+from adapter.sharing import Share, asks_shared
+from adapter.sharingpolicy import Policy
 from adapter.split import NO_WEIGHT, NOT_EXACT, NOWHERE, Place
 from adapter.telemetryoptions import TelemetryOptions
 from adapter.verdict import Doubt
@@ -45,8 +47,10 @@ _NEARNESS: Final[Mapping[str, int]] = {
     CONFLICT: 1,
 }
 """Of several reasons, the one that the least was missing for."""
+_NONE: Final[Mapping[str, Share]] = {}
 _WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _MIG_PREFIX: Final = "nvidia.com/mig-"
+_SHARED: Final = attrgetter("shared")
 
 
 class LeftOut(NamedTuple):
@@ -99,30 +103,45 @@ def pod_outcome(
     kept: list[Track] = []
     left: list[LeftOut] = []
     server = question.metric.scope is Scope.SERVER
-    shares = {} if server else place.sharing.of(pod)
-    for track in (*tracks, *_lent(tracks, shares)):
+    shares = _NONE if server else place.sharing.of.get(pod.ref, _NONE)
+    for track in (*tracks, *_lent(tracks, shares)) if shares else tracks:
         if track.serves is not server or track.superseded:
             continue
-        if track.device.id in shares and not track.shared:
+        if track.device.id in shares and not (track.shared or track.own):
             continue
         reason = _refused(track, pod, {} if track.device.id in shares else rivals or {})
         if reason is None:
             kept.append(track.after(pod.born))
         else:
             left.append(LeftOut(track.device.id, reason, track.origin))
+    if not kept and not left and not server:
+        kept = _seen(tracks, pod, place)
     if not kept:
         if not left and not server and pod.ref in place.sharing.unplaced:
             return Outcome(Absence(UNPLACED, "of several shared devices no row named the pod's"))
         return Outcome(_absence(left, NO_ROWS), tuple(left))
-    shared = any(track.shared for track in kept)
-    whole = question.selector.empty and not shared and not server
+    whole = question.selector.empty and not server and not any(map(_SHARED, kept))
     expected = _requested(pod) if whole else 0
     return _combined(kept, question, left, expected, pod, place)
 
 
+def _seen(tracks: Sequence[Track], pod: Pod, place: Place) -> list[Track]:
+    """What the pod's own server says of its devices; heard where no exporter speaks of them."""
+    if not pod.holds_gpu:
+        return []
+    shared = place.facts.shared or asks_shared(pod)
+    if shared and place.policy in (Policy.EQUAL, Policy.MEMORY):
+        return []  # nobody tells among whom to divide
+    return [
+        replace(track.after(pod.born), shared=shared)
+        for track in tracks
+        if track.sees and track.received > pod.born
+    ]
+
+
 def _lent(tracks: Sequence[Track], shares: Mapping[str, Share]) -> Iterator[Track]:
     """The samples of shared devices whose rows name only one of their pods at a time."""
-    own = {track.device.id for track in tracks if track.shared}
+    own = {track.device.id for track in tracks if track.shared and not track.own}
     claims = {track.device.id: track.claim for track in tracks}
     for device, share in shares.items():
         if device not in own and share.whole is not None:
@@ -153,7 +172,7 @@ def _combined(
     place: Place,
 ) -> Outcome:
     metric, selector, options, _ = question
-    devices: dict[str, Candidate | None] = {}
+    devices: dict[str, list[Candidate]] = {}
     for track in tracks:
         sample = metric.read(track)
         if sample is not None and track.mig and options.sharing.normalized:
@@ -165,14 +184,17 @@ def _combined(
         if sample is None and track.serves:
             continue  # another part of the server: a model that has no such number
         device = track.device.board if metric.per_board else track.device.id
-        best = devices.setdefault(device, None)
+        usable = devices.setdefault(device, [])
         reason = _unusable(found, question)
         if reason is not None:
             left.append(LeftOut(track.device.id, reason, track.origin))
-        elif best is None or found.rank() > best.rank():
-            devices[device] = found
-    chosen = [devices[device] for device in sorted(devices)]
-    parts = tuple(found.reading(metric) for found in chosen if found is not None)
+        else:
+            usable.append(found)
+    parts = tuple(
+        of_device(usable, metric, pod).reading(metric)
+        for _, usable in sorted(devices.items())
+        if usable
+    )
     expected = max(expected, len(devices))
     if not parts:
         return Outcome(_absence(left, NO_VALUE), tuple(left))
@@ -211,11 +233,11 @@ def _refused(track: Track, pod: Pod, rivals: Mapping[str, float]) -> str | None:
 
 def _requested(pod: Pod) -> int:
     """Devices that the spec asks for, of the kinds where one is one device."""
-    return sum(
-        count
-        for name, count in pod.gpus.items()
-        if name in _WHOLE or (name.startswith(_MIG_PREFIX) and not name.endswith(".shared"))
-    )
+    total = 0
+    for name, count in pod.gpus.items():
+        if name in _WHOLE or (name.startswith(_MIG_PREFIX) and not name.endswith(".shared")):
+            total += count
+    return total
 
 
 def _absence(left: Sequence[LeftOut], otherwise: str) -> Absence:

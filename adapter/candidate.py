@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
 
-from adapter.cluster.pod import Pod
+from adapter.cluster.pod import Pod, PodRef
+from adapter.containers import Containers
 from adapter.exporter import Track
 from adapter.labelvalue import label_value
 from adapter.metric import Metric, Sample
@@ -12,7 +15,9 @@ from adapter.reading import Attribution, DeviceReading
 from adapter.requestedshare import of_request
 from adapter.sharing import Share
 from adapter.sharingpolicy import Policy
-from adapter.split import Given, Place, given
+from adapter.split import Given, Place, given, is_exact
+
+_NONE: Final[Mapping[str, Share]] = {}
 
 
 class Candidate(NamedTuple):
@@ -26,11 +31,13 @@ class Candidate(NamedTuple):
     given: Given | str | None
     """The pod's part, why it has none, or None without a sample."""
     place: Place
+    apt: bool
+    """The sample is of what is asked about: a pod's own processes, or the device itself."""
 
-    def rank(self) -> tuple[bool, float, float]:
-        """Of one device's candidates: the board's own row, then the newest, then the larger."""
+    def rank(self) -> tuple[bool, bool, float, float]:
+        """Of one device's candidates: the apt one, the board's own row, the newest, the larger."""
         value, time = (self.sample.value, self.sample.time) if self.sample else (0.0, 0.0)
-        return not self.track.mig, time, value
+        return self.apt, not self.track.mig, time, value
 
     def labels(self, metric: Metric) -> dict[str, str]:
         """What ``metric.selector`` selects by, in words that it can name; what is not known is
@@ -83,12 +90,12 @@ def candidate(
     place: Place,
 ) -> Candidate:
     """A device's sample as a pod has it; None for ``pod`` means the device as a whole."""
-    share = place.sharing.devices.get(track.device.id) if pod is not None else None
-    if share is not None and pod not in share.pods:
-        share = None
+    share = place.sharing.of.get(pod.ref, _NONE).get(track.device.id) if pod is not None else None
     shared = track.shared or share is not None
     part: Given | str | None = None
+    apt = False
     if sample is not None:
+        apt = is_exact(track, sample, place.accounting) is (pod is not None)
         if pod is None or not shared:
             how = Attribution.COPIED if shared else Attribution.EXACT
             part = Given(sample.value, how)
@@ -96,4 +103,29 @@ def candidate(
             part = given(metric, sample, track, share, pod, place)
         if metric.of_request and isinstance(part, Given):
             part = of_request(part, pod, track, place.facts, shared=shared)
-    return Candidate(track, sample, shared, share, part, place)
+    return Candidate(track, sample, shared, share, part, place, apt)
+
+
+def of_device(found: Sequence[Candidate], metric: Metric, pod: Pod | None) -> Candidate:
+    """One device's candidate, all its containers' where each has rows of its own.
+
+    Args:
+        found: usable ones of one device, at least one.
+        metric: that was read of them.
+        pod: None for the device as a whole.
+    """
+    if len(found) == 1:
+        return found[0]
+    best = max(found, key=Candidate.rank)
+    claim = best.track.claim
+    if claim is None or not best.track.own:
+        return best
+    containers: dict[tuple[PodRef, str], Candidate] = {}
+    for one in sorted(found, key=Candidate.rank):
+        if one.track.own and one.track.claim is not None:
+            containers[one.track.claim.pod, one.track.claim.container] = one
+    sample = metric.read(Containers([one.track for one in containers.values()]))
+    if len(containers) == 1 or sample is None:
+        return best
+    track = replace(best.track, claim=claim._replace(container=""))
+    return candidate(metric, track, sample, pod, best.place)

@@ -18,9 +18,11 @@ _LEGACY: Final = (
     ("pod_name", "pod_namespace", "container_name"),
     ("podname", "podnamespace", "ctrname"),
     ("kube_pod", "kube_namespace", "kube_container"),
+    ("pod_name", "namespace_name", "container_name"),
 )
 """Spellings of the workload that a scrape target's own labels never take: dcgm-exporter with
-``--use-old-namespace``, HAMi's older rows, Intel XPUM (``prometheus_exporter.py``)."""
+``--use-old-namespace``, HAMi's older rows, Intel XPUM (``prometheus_exporter.py``),
+Cloud Monitoring's ``k8s_container``."""
 
 
 class Refusal(StrEnum):
@@ -48,6 +50,8 @@ class Claim(NamedTuple):
     """It looks like the scrape target's own pod, not a workload."""
     serves: bool = False
     """The row is about the process that serves the page: its pod needs no GPU."""
+    sees: bool = False
+    """The row is about a GPU as that process sees it."""
 
 
 def claim(labels: Mapping[str, str], exporter: tuple[str, str] | None) -> Claim | None:

@@ -20,6 +20,8 @@ PREFIX = "GMA_"
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_\w+)?)$")
 
 _SECRET = frozenset({"password", "headers"})
+_PLAINER = {"tuple_type": "must be a list"}
+"""What the types of YAML call a mistake that pydantic tells in Python's words."""
 
 
 class ConfigError(Exception):
@@ -176,8 +178,11 @@ def _explain(
 ) -> Iterator[str]:
     for problem in error.errors(include_url=False):
         path = problem["loc"]
+        message = _PLAINER.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+        if not path:  # of several sections, each from wherever
+            yield f"settings: {message}"
+            continue
         origin = next((name for content, name in origins if _holds(content, path)), "settings")
-        message = problem["msg"].removeprefix("Value error, ")
         given = problem["input"]
         secret = (
             _SECRET.intersection(map(str, path))
@@ -185,7 +190,7 @@ def _explain(
             or (isinstance(given, str) and "@" in given)  # user:password@host
         )
         shown = "" if secret else f" (got {given!r})"
-        key = ".".join(str(part) for part in path) or "the file"
+        key = ".".join(str(part) for part in path)
         yield f"{origin}: {key}: {message}{shown}"
 
 

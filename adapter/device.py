@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 from adapter.cluster.pod import PodRef
 
-_UUID: Final = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id")
-"""``hw_id`` is XPU Manager 2's (``xpumd/receiver/intelxpu``)."""
+_UUID: Final = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id", "accelerator_id")
+"""``hw_id`` is XPU Manager 2's (``xpumd/receiver/intelxpu``), ``accelerator_id`` GKE's."""
 _INDEX: Final = ("gpu", "gpu_id", "minor_number", "deviceidx")
 _BUS: Final = ("pci_bdf", "pci_bus_id")
-_MODEL: Final = ("modelName", "card_series", "dev_name")
+_MODEL: Final = ("modelName", "card_series", "dev_name", "model")
 _NODE: Final = ("node", "kubernetes_node")
 """Set from the API server's knowledge: by a scrape's relabelling, by HAMi, by Intel XPUM."""
 _HOST: Final = ("Hostname", "hostname")
@@ -91,6 +91,15 @@ def device(
     compute = _first(labels, ("GPU_CI_ID",))
     parts = [part for part in (board, instance, compute if instance else "") if part]
     return Device("/".join(parts), board, model, profile if instance else "")
+
+
+def seen_by(pod: PodRef, at: Device) -> Device:
+    """A device as the server in a pod sees it: apart from what anybody else says of it.
+
+    No other pod's device can be meant, whatever identity the server's page claims.
+    """
+    mine = f"{pod.namespace}/{pod.name}/"
+    return at._replace(id=mine + at.id, board=mine + at.board)
 
 
 def part(labels: Mapping[str, str], pod: PodRef, aside: Collection[str] = ()) -> Device:

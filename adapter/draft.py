@@ -8,8 +8,8 @@ from typing import Final
 from adapter.catalog import FREE, RESERVED, USED, UTIL
 from adapter.cluster.pod import PodRef
 from adapter.exporter import Identity, TrackKey
+from adapter.field import Spelling
 from adapter.history import Frame
-from adapter.metric import Spelling
 from adapter.rejects import Rejects
 
 BLIND: Final = "per_process_blind"

@@ -66,9 +66,19 @@ class Track:
         return self.history.sample(field, what.kind, window, what.percentile)
 
     @property
+    def own(self) -> bool:
+        """Its rows are the container's own part of the device."""
+        return self.history.layout.exact
+
+    @property
     def serves(self) -> bool:
         """It is about a part of the server that the claimed pod runs, not about a device."""
         return self.claim is not None and self.claim.serves
+
+    @property
+    def sees(self) -> bool:
+        """It is about a GPU as the server that the claimed pod runs sees it."""
+        return self.claim is not None and self.claim.sees
 
     def after(self, time: float) -> Track:
         """This track without what was measured up to ``time``."""

@@ -43,6 +43,8 @@ DEVICE_LABELS: Final = frozenset(
 """Labels of a device's part in a reading: they select devices within a pod."""
 POD_LABELS: Final = frozenset({"pod", "node", "workload", "workload_kind"})
 """Labels that say which pod a series is about. Every other label is the pod's own."""
+_OURS: Final = DEVICE_LABELS | POD_LABELS | {AGGREGATE}
+"""A pod's own label of such a name is neither selected by nor shown."""
 
 
 class _Wanted(NamedTuple):
@@ -89,7 +91,8 @@ class GpuExternalMetrics:
         """See :meth:`apiservice.provider.ExternalMetricsProvider.values`.
 
         Raises:
-            Unavailable: a pod that was selected has no value, and says which and why.
+            Unavailable: a pod that was selected has no value, and says which and why; or a value
+                is none that the API can say.
         """
         metric = self._by_name().get(query.metric.lower())
         if metric is None:
@@ -100,7 +103,11 @@ class GpuExternalMetrics:
         wanted = _wanted(query.selector)
         snapshot = self._known.snapshot
         pods = _pods(index, query.namespace, wanted)
-        found = [PodValue(pod, snapshot.pod(pod, metric.name, wanted.devices, now)) for pod in pods]
+        found = [
+            PodValue(pod, snapshot.pod(pod, metric.name, wanted.devices, now))
+            for pod in pods
+            if not pod.deleting
+        ]
         lacking = missing(found, witnesses(pods, metric, snapshot))
         readings = self._readings(found, lacking, metric, wanted)
         expires = min((reading.expires for _, reading in readings), default=float("inf"))
@@ -152,18 +159,21 @@ def _wanted(selector: Selector) -> _Wanted:
     """Part a selector; it is a conjunction, so that its parts mean the same together.
 
     Raises:
-        BadQuery: ``aggregate`` is not one of its values.
+        BadQuery: ``aggregate`` is not one of its values, or is there twice.
     """
     parts: dict[str, list[Requirement]] = {"labels": [], "places": [], "devices": []}
-    aggregate = None
+    aggregates = []
     for requirement in selector.requirements:
         if requirement.key == AGGREGATE:
-            aggregate = _aggregate(requirement)
+            aggregates.append(_aggregate(requirement))
         elif requirement.key in DEVICE_LABELS:
             parts["devices"].append(requirement)
         else:
             parts["places" if requirement.key in POD_LABELS else "labels"].append(requirement)
+    if len(aggregates) > 1:
+        raise BadQuery("labelSelector: aggregate is given more than once")
     made = {name: _selector(requirements) for name, requirements in parts.items()}
+    aggregate = aggregates[0] if aggregates else None
     return _Wanted(made["labels"], made["places"], made["devices"], aggregate)
 
 
@@ -201,10 +211,8 @@ def _series(name: str, pod: Pod, reading: Reading) -> ExternalValue:
     """A pod's series. Of the devices' labels it has those that all its devices agree on."""
     first, *others = [part.labels for part in reading.devices]
     common = {k: v for k, v in first.items() if all(v == other.get(k) for other in others)}
-    labels = {**pod.labels, **common, **_places(pod)}
-    # A pod's own label never speaks for a device's or for the form of the answer.
-    for shadowed in (pod.labels.keys() & (DEVICE_LABELS | {AGGREGATE})) - common.keys():
-        del labels[shadowed]
+    own = {name: value for name, value in pod.labels.items() if name not in _OURS}
+    labels = {**own, **common, **_places(pod)}
     return _value(name, labels, reading.value, int(reading.time), reading.window)
 
 
@@ -219,5 +227,9 @@ def _aggregated(name: str, how: Aggregate, readings: Sequence[Reading]) -> list[
 def _value(
     name: str, labels: Mapping[str, str], value: float, time: int, window: int | None
 ) -> ExternalValue:
-    # The HPA takes a negative sum for an overflow and scales to the maximum.
-    return ExternalValue(name, labels, to_milli(max(0.0, value)), time, window)
+    try:
+        # The HPA takes a negative sum for an overflow and scales to the maximum.
+        milli = to_milli(max(0.0, value))
+    except ValueError as error:
+        raise Unavailable(f"{name}: {error}") from None
+    return ExternalValue(name, labels, milli, time, window)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from adapter.catalog import Catalog
+from adapter.catalog.google import GROUP as CLOUD_MONITORING
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import PodRef
 from adapter.cluster.podsfile import PodsFile
@@ -85,15 +86,36 @@ def build_source(settings: Settings, catalog: Catalog, store: Store, objects: Ob
         CredentialError: a file it needs cannot be used.
     """
     if settings.source.kind == "prometheus":
-        groups = {name: some for name, some in catalog.groups.items() if name != INSIGHTS}
-        return PrometheusSource(prometheus_options(settings), store, groups)
+        asked = prometheus_options(settings)
+        exact = settings.source.prometheus.exact
+        return PrometheusSource(asked, store, query_groups(catalog, asked.query, exact=exact))
     if settings.source.kind == "azure_logs":
         logs = settings.source.azure_logs
         tokens = azure_tokens(azure_identity(logs.identity), str(logs.endpoint))
         return AzureLogsSource(azure_logs_options(settings), store, objects.pod_index, tokens)
-    scrape = settings.source.scrape
-    pods = objects.pod_index if scrape.discover or scrape.inference.enabled else None
-    return ScrapeSource(scrape_options(settings), store, pods, wanted=catalog.series)
+    options = scrape_options(settings)
+    pods = objects.pod_index if options.rules or options.servers else None
+    return ScrapeSource(options, store, pods, wanted=catalog.series)
+
+
+def query_groups(
+    catalog: Catalog, queries: Mapping[str, str], *, exact: bool
+) -> dict[str, tuple[str, ...]]:
+    """Query group -> the series that it is to bring.
+
+    Args:
+        catalog: whose series are asked for.
+        queries: group -> PromQL of the user's, which names its series itself.
+        exact: every other series is a group of its own: Google's engine matches no names by
+            expression ("PromQL compatibility", Matching on metric names).
+    """
+    absent = {INSIGHTS} if exact else {INSIGHTS, CLOUD_MONITORING}
+    groups = {name: some for name, some in catalog.groups.items() if name not in absent}
+    if not exact:
+        return groups
+    own = {name: some for name, some in groups.items() if name in queries}
+    rest = (series for name, some in groups.items() if name not in queries for series in some)
+    return own | {series: (series,) for series in rest}
 
 
 def scrape_options(settings: Settings) -> ScrapeOptions:
@@ -113,7 +135,7 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
     return ScrapeOptions(
         interval=scrape.interval,
         timeout=scrape.timeout,
-        rules=(*own, *RULES) if scrape.discover else (),
+        rules=(*own, *RULES) if scrape.discover else own,
         servers=_server_pages(settings),
         targets=tuple(map(_fixed, scrape.targets)),
         concurrency=scrape.concurrency,

@@ -13,13 +13,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from math import isnan, nan
-from typing import Final
 
-from adapter.metric import Kind, Sample, Spelling
+from adapter.field import Spelling
+from adapter.metric import Kind, Sample
 from adapter.samples import percentile, rate
-
-_MAX_FRAMES: Final = 720
-"""An hour at five seconds: a source that samples faster loses its oldest samples."""
+from adapter.telemetryoptions import MAX_SAMPLES
 
 Frame = dict[Spelling, float]
 """The values of one time, in the fields' units."""
@@ -28,12 +26,13 @@ Frame = dict[Spelling, float]
 class Layout:
     """Which column holds what; shared by every device whose exporter writes the same."""
 
-    __slots__ = ("columns", "index", "of_field", "width")
+    __slots__ = ("columns", "exact", "of_field", "width")
 
     def __init__(self, columns: tuple[Spelling, ...]) -> None:
         self.columns = columns
         self.width = len(columns)
-        self.index = {column: i for i, column in enumerate(columns)}
+        self.exact = any(column.field.exact for column in columns)
+        """Some are the container's own, not the device's."""
         self.of_field: dict[str, tuple[int, ...]] = {}
         for i, column in enumerate(columns):
             self.of_field[column.field.name] = (*self.of_field.get(column.field.name, ()), i)
@@ -138,7 +137,7 @@ class History:
             return None
         complete = not missing
         cut = bisect_right(self.times, time - (window if complete else max(window, age_limit)))
-        cut = max(cut, len(self.times) + 1 - _MAX_FRAMES)
+        cut = max(cut, len(self.times) + 1 - MAX_SAMPLES)
         times, values = self.times[cut:], self.values[cut * width :]
         times.append(time)
         values.extend(row)
@@ -164,7 +163,7 @@ def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> H
     newest = max(frames, default=0.0)
     complete = len(frames.get(newest, ())) == len(columns)
     horizon = window if complete else max(window, age_limit)
-    kept = sorted(time for time in frames if time > newest - horizon)[-_MAX_FRAMES:]
+    kept = sorted(time for time in frames if time > newest - horizon)[-MAX_SAMPLES:]
     return _packed({time: frames[time] for time in kept})
 
 

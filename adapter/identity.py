@@ -8,9 +8,9 @@ from typing import Final
 from adapter.batch import Batch
 from adapter.claim import claim, served, target
 from adapter.cluster.pod import PodRef
-from adapter.device import device, host, part
+from adapter.device import device, host, part, seen_by
 from adapter.exporter import Identity
-from adapter.metric import Spelling
+from adapter.field import Spelling
 
 NO_DEVICE: Final = "no_device"
 NO_POD: Final = "server_without_pod"
@@ -30,6 +30,8 @@ def identify(
     """
     if spelling.server:
         return _of_server(labels, spelling, batch)
+    if spelling.field.seen:
+        return _seen(labels, batch)
     if batch.serves:
         return Identity(labels, None, None, None, "", replica=False)
     node = None if batch.learnt else batch.node
@@ -45,8 +47,10 @@ def identify(
 
 def nameless(spelling: Spelling, batch: Batch) -> str:
     """Why a row of this series has no identity, in a word to count it under."""
-    if spelling.server:
+    if spelling.server or (spelling.field.seen and not batch.serves):
         return NO_POD
+    if spelling.field.seen:
+        return NO_DEVICE
     return NOT_AN_EXPORTER if batch.serves else NO_DEVICE
 
 
@@ -57,3 +61,12 @@ def _of_server(labels: Mapping[str, str], spelling: Spelling, batch: Batch) -> I
     field = spelling.field
     aside = {*field.parts, *(label for label, _ in field.where)}
     return Identity(labels, part(labels, claimed.pod, aside), claimed, None, "", replica=False)
+
+
+def _seen(labels: Mapping[str, str], batch: Batch) -> Identity:
+    claimed = served(labels, batch.pod if batch.serves else None)
+    at = device(labels, batch.origin)
+    if claimed is None or at is None:
+        return Identity(labels, None, None, None, "", replica=False)
+    own, claimed = seen_by(claimed.pod, at), claimed._replace(sees=True)
+    return Identity(labels, own, claimed, None, "", replica=False)

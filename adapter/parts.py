@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adapter.draft import Draft
-from adapter.metric import Spelling
+from adapter.field import Spelling
 
 _Place = tuple[Draft, Spelling, float]
 

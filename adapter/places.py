@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from adapter.catalog import Catalog
+from adapter.claim import refusal
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from adapter.exporter import Exporter, Track
 from adapter.holdings import Holders
 from adapter.nodefacts import NodeFacts, facts
-from adapter.reading import Attribution
 from adapter.sharing import NodeSharing, asks_shared, node_sharing
-from adapter.sharingpolicy import Policy, SharingOptions
+from adapter.sharingpolicy import SharingOptions
 from adapter.split import Accounting, Place
 
 _USED: Final = "gpu_memory_used_bytes"
@@ -82,9 +81,21 @@ class Sites:
             known = self._facts[node] = (found, said)
         return known[1]
 
+    def forget(self, node: str) -> None:
+        """No exporter speaks of the node's devices any more."""
+        self._facts.pop(node, None)
+
     def stamp(self, node: str) -> Stamp:
         """Differs once a pod or a label of the node has changed."""
         return Stamp(self.pods.changes(node), self.facts(node))
+
+    def believes(self, track: Track) -> bool:
+        """The pod that the track names is there and may hold its device."""
+        claim = track.claim
+        if claim is None:
+            return False
+        pod = self.pods.get(*claim.pod)
+        return pod is not None and refusal(claim, pod, track.node) is None
 
     def of_track(self, track: Track) -> str:
         """The node of a device: known for certain, its pod's, or by the row's own words."""
@@ -111,6 +122,17 @@ class Places:
         self._held = held
         self._own: dict[object, object] = {}
 
+    def sharing(self, node: str) -> NodeSharing:
+        """Who shares which devices of a node; nobody where nothing hints at it."""
+        tracks = (
+            t for o in self._on_node.get(node, ()) for t in self._tracks(self._exporters[o], node)
+        )
+        pods = self._sites.pods.on_node(node)
+        hinted = self._sites.facts(node).shared or any(map(asks_shared, pods))
+        if not hinted and self._alone(tracks):
+            return NodeSharing()
+        return self._of_node(node, self._sites.stamp(node))
+
     def rests_on(self, pod: Pod, origin: str) -> bool:
         """What is said of the pod's devices ends with the batches of this exporter alone."""
         return self._on_node.get(pod.node, (origin,)) == (origin,) or not pod.holds_gpu
@@ -136,19 +158,21 @@ class Places:
         if sites.options.rules:
             policy = sites.options.of(pod.ref.namespace, sites.labels(pod.node))
         place = Place(found, NodeSharing(), policy, sites.accounting)
-        named = any(not track.serves for track in tracks)
-        if named and not (found.shared or asks_shared(pod) or self._doubtful(tracks)):
+        if not (found.shared or asks_shared(pod)) and self._alone(tracks):
             return place, None
         stamp = sites.stamp(pod.node)
         sharing = self._of_node(pod.node, stamp) if pod.node else self._of_tracks(tracks)
         return place._replace(sharing=sharing), stamp
 
-    def _doubtful(self, tracks: Iterable[Track]) -> bool:
-        held = self._held
-        return any(
-            track.shared or track.superseded or len(held.get(track.device.id, ())) > 1
-            for track in tracks
-        )
+    def _alone(self, tracks: Iterable[Track]) -> bool:
+        """Rows name the pod for devices, and nothing hints at anybody else on these."""
+        named = False
+        for track in tracks:
+            held = self._held.get(track.device.id)
+            if track.shared or track.superseded or (held is not None and len(held) > 1):
+                return False
+            named = named or not track.serves
+        return named
 
     def _of_node(self, node: str, stamp: Stamp) -> NodeSharing:
         origins = self._on_node.get(node, ())
@@ -192,26 +216,3 @@ def nodes_of(exporter: Exporter, sites: Sites) -> frozenset[str]:
     return frozenset(
         sites.of_track(track) for track in exporter.tracks.values() if not track.serves
     ) - {""}
-
-
-def attributed(exporter: Exporter, sites: Sites) -> Mapping[str, int]:
-    """How the pods that an exporter names are given the utilisation of their devices."""
-    known = exporter.answers.get("attributed")
-    if isinstance(known, Counter):
-        return known
-    counts: Counter[str] = Counter()
-    for ref, tracks in exporter.pods.items():
-        pod = sites.pods.get(*ref)
-        labels = sites.labels(pod.node) if pod is not None else {}
-        policy = sites.options.of(ref.namespace, labels)
-        counts.update(_way(t, policy) for t in tracks if not t.serves and not t.superseded)
-    exporter.answers["attributed"] = counts
-    return counts
-
-
-def _way(track: Track, policy: Policy) -> str:
-    if not track.shared or track.per_process:
-        return Attribution.EXACT.value
-    if policy is Policy.EXACT:
-        return "left_out"
-    return (Attribution.COPIED if policy is Policy.COPY else Attribution.SPLIT).value

@@ -16,7 +16,7 @@ def complaint(expression: str) -> str | None:
     if not expression.strip():
         return "is empty: write PromQL"
     bare = _TEXT.sub('""', expression)
-    template = _TEMPLATE.search(bare) or _TEMPLATE.search(expression)
+    template = _TEMPLATE.search(expression)
     if template is not None:
         return (
             f"holds the template {template.group()!r}: one query is asked for all pods, and its "

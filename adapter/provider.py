@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.attribution import NOT_SELECTED
+from adapter.aggregate import PodValue, enough, missing
 from adapter.catalog.names import Names
-from adapter.claim import Refusal
 from adapter.cluster.pod import PodRef
 from adapter.metric import Combine, Metric, Scope
 from adapter.objects import LISTED, NAMESPACES, NODES, PODS, Group, Objects
@@ -25,6 +24,8 @@ from apiservice.provider import (
 )
 from apiservice.quantity import to_milli
 
+TOO_LARGE: Final = "too_large"
+"""No quantity of the API can say the value: it would be no value of its whole list."""
 _REMEMBERED: Final = 65536
 
 
@@ -80,7 +81,8 @@ class GpuMetricsProvider:
             raise MetricNotFound(query.metric, query.resource)
         if not self._objects.pod_index.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-        found = list(self._find(query, metric, self._known.snapshot, now))
+        snapshot = self._known.snapshot
+        found = [served for served in self._find(query, metric, snapshot, now) if served]
         if query.name is not None and not found:
             raise MetricNotFound(query.metric, query.resource, query.name)
         expires = min((served.reading.expires for served in found), default=float("inf"))
@@ -88,7 +90,7 @@ class GpuMetricsProvider:
 
     def _find(
         self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
-    ) -> Iterator[_Served]:
+    ) -> Iterator[_Served | None]:
         if query.resource == PODS:
             return self._pods(query, metric, snapshot, now)
         if query.resource == NODES:
@@ -98,7 +100,7 @@ class GpuMetricsProvider:
 
     def _pods(
         self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
-    ) -> Iterator[_Served]:
+    ) -> Iterator[_Served | None]:
         for pod in self._objects.pods(query):
             reading = snapshot.pod(pod, metric.name, query.metric_selector, now)
             if isinstance(reading, Reading):
@@ -108,7 +110,7 @@ class GpuMetricsProvider:
 
     def _nodes(
         self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
-    ) -> Iterator[_Served]:
+    ) -> Iterator[_Served | None]:
         for name in self._objects.node_names(query, tuple(snapshot.nodes())):
             reading = snapshot.node(name, metric.name, query.metric_selector, now)
             if isinstance(reading, Reading):
@@ -121,20 +123,24 @@ class GpuMetricsProvider:
         metric: Metric,
         snapshot: Snapshot,
         now: float,
-    ) -> Iterator[_Served]:
+    ) -> Iterator[_Served | None]:
+        summed = metric.over_pods is Combine.SUM
         for reference, pods in groups:
+            expected = witnesses(pods, metric, snapshot)
             found = [
-                snapshot.pod(pod, metric.name, query.metric_selector, now)
-                for pod in witnesses(pods, metric, snapshot)
+                PodValue(pod, snapshot.pod(pod, metric.name, query.metric_selector, now))
+                for pod in expected
             ]
-            self.absent.update(r.reason for r in found if isinstance(r, Absence))
-            readings = [reading for reading in found if isinstance(reading, Reading)]
-            whole = sum(1 for reading in found if _expected(reading, query))
-            if readings and _enough(metric.over_pods, len(readings), whole):
+            self.absent.update(value.reason for _, value in found if isinstance(value, Absence))
+            readings = [value for _, value in found if isinstance(value, Reading)]
+            whole = len(readings) + len(missing(found, expected))
+            if readings and enough(len(readings), whole, summed=summed):
                 combined = combine(metric.over_pods, readings, partial=len(readings) < whole)
                 yield self._serve(reference, metric.name, combined)
 
-    def _serve(self, thing: PodRef | ObjectReference, metric: str, reading: Reading) -> _Served:
+    def _serve(
+        self, thing: PodRef | ObjectReference, metric: str, reading: Reading
+    ) -> _Served | None:
         key = (thing, metric)
         served = self._served.get(key)
         if served is not None and served.reading is reading:
@@ -144,33 +150,16 @@ class GpuMetricsProvider:
             if isinstance(thing, PodRef)
             else thing
         )
-        value = MetricValue(
-            reference, metric, to_milli(reading.value), int(reading.time), reading.window
-        )
+        try:
+            milli = to_milli(reading.value)
+        except ValueError:
+            self.absent[TOO_LARGE] += 1
+            return None
+        value = MetricValue(reference, metric, milli, int(reading.time), reading.window)
         if len(self._served) >= _REMEMBERED:
             self._served.clear()
         served = self._served[key] = _Served(reading, value)
         return served
-
-
-def _expected(reading: Reading | Absence, query: ObjectQuery) -> bool:
-    """Whether an object's value should speak for this pod too."""
-    if isinstance(reading, Reading):
-        return True
-    if reading.reason in (Refusal.FINISHED, Refusal.NOT_RUNNING, Refusal.NOT_READY):
-        return False
-    return query.metric_selector.empty or reading.reason != NOT_SELECTED
-
-
-def _enough(how: Combine, have: int, expected: int) -> bool:
-    """Whether readings of ``have`` pods speak for all ``expected``.
-
-    A sum that lacks a pod is too low, which would scale in; a mean may speak for pods that
-    are like the others (the same bound as for the devices of one pod, gpu-telemetry 6).
-    """
-    if how is Combine.SUM:
-        return have == expected
-    return 2 * have >= expected
 
 
 def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:

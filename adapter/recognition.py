@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from adapter.claim import refusal
-from adapter.cluster.pod import Pod
+from adapter.cluster.pod import Pod, PodRef
 from adapter.exporter import Exporter, Track
 from adapter.holdings import Holders, Holding, Holdings
 from adapter.nodefacts import NodeFacts
@@ -27,12 +27,14 @@ class Recognition:
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
         self._holdings = Holdings()
-        self._nodes: dict[str, Evidence] = {}
+        self._nodes: dict[str, dict[str, Evidence]] = {}
+        """Node that is known to share devices -> exporter -> by what."""
+        self._exclusive: dict[str, int] = {}
 
     @property
-    def nodes(self) -> Mapping[str, Evidence]:
-        """Node that is known to share devices -> by what."""
-        return self._nodes
+    def exclusive(self) -> Mapping[str, int]:
+        """Exporter -> its pods' devices, as of its last batch, if none of its nodes shares any."""
+        return self._exclusive
 
     def lend(self) -> Holders:
         """Device -> the pods that rows named for it; never changes."""
@@ -41,7 +43,7 @@ class Recognition:
     def by_evidence(self) -> Counter[str]:
         """Evidence -> nodes that are known to share devices by it."""
         counts = Counter({evidence.value: 0 for evidence in Evidence})
-        counts.update(evidence.value for evidence in self._nodes.values())
+        counts.update(_first(known.values()).value for known in self._nodes.values())
         return counts
 
     def note(self, exporter: Exporter, nodes: Iterable[str]) -> None:
@@ -51,31 +53,38 @@ class Recognition:
             exporter: its state.
             nodes: whose devices it speaks of.
         """
-        found: dict[str, set[Evidence]] = {node: self._labelled(node) for node in nodes}
+        found: dict[str, set[Evidence]] = {node: self._told(node) for node in nodes}
+        devices: set[tuple[PodRef, str]] = set()
         for ref, tracks in exporter.pods.items():
             pod = self._sites.pods.get(*ref)
             if pod is None or pod.node not in found:
                 continue
-            if asks_shared(pod):
-                found[pod.node].add(Evidence.SPEC)
             for track in tracks:
                 if track.received != exporter.received or not _holds(track, pod):
                     continue
                 self._named(track, pod)
+                devices.add((ref, track.device.id))
                 if track.shared:
                     found[pod.node].add(Evidence.ROWS)
                 elif self._flaps(track.device.id, pod.node):
                     found[pod.node].add(Evidence.FLAPPING)
+        self._exclusive.pop(exporter.origin, None)
+        if found and not any(found.values()):
+            self._exclusive[exporter.origin] = len(devices)
         for node, evidences in found.items():
-            self._recognise(node, min(evidences, key=_ORDER.__getitem__, default=None))
+            self._recognise(node, exporter.origin, _first(evidences) if evidences else None)
+
+    def silent(self, origin: str) -> None:
+        """The exporter is not held any more."""
+        self._exclusive.pop(origin, None)
 
     def forget(self, device: str) -> None:
         """No exporter speaks of the device any more."""
         self._holdings.forget(device)
 
-    def forget_node(self, node: str) -> None:
-        """No exporter speaks of the node's devices any more."""
-        self._nodes.pop(node, None)
+    def forget_node(self, node: str, origin: str) -> None:
+        """The exporter does not speak of the node's devices any more."""
+        self._recognise(node, origin, None)
 
     def _named(self, track: Track, pod: Pod) -> None:
         claim = track.claim
@@ -98,21 +107,31 @@ class Recognition:
             return False
         return node is None or (pod.node == node and pod.phase == "Running" and not pod.deleting)
 
-    def _labelled(self, node: str) -> set[Evidence]:
+    def _told(self, node: str) -> set[Evidence]:
+        """What the node's labels and its pods' specs tell, whatever rows say."""
+        told: set[Evidence] = set()
+        pods = self._sites.pods.on_node(node)
+        if any(asks_shared(pod) for pod in pods if not pod.finished):
+            told.add(Evidence.SPEC)
         facts: NodeFacts = self._sites.facts(node)
-        if not facts.shared:
-            return set()
-        kinds = (*facts.replicas, GPU)
-        return {evidence for kind in kinds if (evidence := offered(facts, kind)) is not None}
+        if facts.shared:
+            offers = (offered(facts, kind) for kind in (*facts.replicas, GPU))
+            told.update(evidence for evidence in offers if evidence is not None)
+        return told
 
-    def _recognise(self, node: str, evidence: Evidence | None) -> None:
-        before = self._nodes.get(node)
-        if evidence is None:
-            self._nodes.pop(node, None)
-        else:
-            self._nodes[node] = evidence
-        if evidence is not None and before is None:
-            log.info("node shares its devices among pods", node=node, evidence=evidence.value)
+    def _recognise(self, node: str, origin: str, evidence: Evidence | None) -> None:
+        if evidence is not None:
+            if node not in self._nodes:
+                log.info("node shares its devices among pods", node=node, evidence=evidence.value)
+            self._nodes.setdefault(node, {})[origin] = evidence
+        elif node in self._nodes:
+            self._nodes[node].pop(origin, None)
+            if not self._nodes[node]:
+                del self._nodes[node]
+
+
+def _first(evidences: Iterable[Evidence]) -> Evidence:
+    return min(evidences, key=_ORDER.__getitem__)
 
 
 def _holds(track: Track, pod: Pod) -> bool:

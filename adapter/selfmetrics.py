@@ -7,8 +7,7 @@ metric name is ever a label.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -16,14 +15,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from adapter.apiserviceowner import APIServiceOwner
+from adapter.families import counter, gauge, gauges
 from adapter.keda.stats import KedaStats
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
 from adapter.reload import ConfigWatch
 from adapter.security import Security
-from adapter.sources.azurelogs import AzureLogsSource
-from adapter.sources.prometheus import PrometheusSource
-from adapter.sources.scrape import ScrapeSource
+from adapter.sourcemetrics import source_families
 from adapter.telemetry import Telemetry
 from apiservice.server import Server
 
@@ -64,13 +62,13 @@ class _Adapter(Collector):
     def collect(self) -> Iterator[Metric]:
         now = self._clock()
         yield from _values(self._parts.telemetry, now)
-        yield _counter(
+        yield counter(
             "gma_absent",
             "Pods left out of an answer when it was prepared.",
             "reason",
             self._parts.provider.absent,
         )
-        yield from _source(self._parts.telemetry, now)
+        yield from source_families(self._parts.telemetry.current, now)
         yield from _cluster(self._parts.objects, now)
         yield from _connections(self._parts.server, self._parts.security)
         yield from _configuration(self._parts.watch)
@@ -78,7 +76,7 @@ class _Adapter(Collector):
             yield from _keda(self._parts.keda)
         owner = self._parts.owner
         if owner is not None and owner.foreign is not None:
-            yield _gauge(
+            yield gauge(
                 "gma_external_foreign",
                 "1 while the APIService of external metrics points to another Service.",
                 owner.foreign,
@@ -87,79 +85,26 @@ class _Adapter(Collector):
 
 def _values(telemetry: Telemetry, now: float) -> Iterator[Metric]:
     store = telemetry.current.store
-    yield _counter(
+    yield counter(
         "gma_rejects", "Rows and values left out since the start.", "reason", store.rejects.totals
     )
-    yield _gauges(
+    yield gauges(
         "gma_attributed_devices",
-        "Devices by how their pods are given utilisation, once per pod that rows name.",
+        "Devices by how their pods are given utilisation, once per pod.",
         "attribution",
         store.attributions,
     )
-    yield _gauges(
+    yield gauges(
         "gma_sharing_nodes",
         "Nodes whose devices are shared among pods, by what tells it.",
         "evidence",
         store.sharing_nodes,
     )
     ages = store.snapshot.ages(now).values()
-    yield _gauge("gma_exporters", "Exporters whose rows are held.", len(ages))
+    yield gauge("gma_exporters", "Exporters whose rows are held.", len(ages))
     if ages:
-        yield _gauge("gma_exporter_age_seconds_min", "Age of the newest page.", min(ages))
-        yield _gauge("gma_exporter_age_seconds_max", "Age of the oldest page held.", max(ages))
-
-
-def _source(telemetry: Telemetry, now: float) -> Iterator[Metric]:
-    source = telemetry.current.source
-    up = GaugeMetricFamily(
-        "gma_source_up", "1 while the source brings fresh data.", labels=["kind"]
-    )
-    up.add_metric([telemetry.current.settings.source.kind], float(source.problem(now) is None))
-    yield up
-    if isinstance(source, ScrapeSource):
-        failing = sum(1 for state in source.states.values() if state.last_error)
-        yield _gauge("gma_scrape_targets", "Exporters to be scraped.", len(source.states))
-        yield _gauge("gma_scrape_targets_failing", "Of these, failed last time.", failing)
-        yield _targets_by_rule(source)
-        yield _counter(
-            "gma_scrape_misfits",
-            "Pods that ask to be scraped and cannot be, such as for a wrong annotation.",
-            "reason",
-            source.misfits,
-        )
-        yield CounterMetricFamily("gma_scrapes", "Scrapes made.", value=source.scrapes)
-        yield _counter(
-            "gma_scrape_failures", "Scrapes that gave nothing.", "reason", source.failures
-        )
-    if isinstance(source, AzureLogsSource):
-        yield CounterMetricFamily("gma_queries", "Queries sent.", value=source.queries)
-        yield _counter(
-            "gma_query_failures", "Queries without a usable answer.", "reason", source.failures
-        )
-        yield _gauge(
-            "gma_query_groups_partial", "Groups whose last answer was partial.", source.partial
-        )
-    if isinstance(source, PrometheusSource):
-        queries = sum(state.queries for state in source.groups)
-        yield CounterMetricFamily("gma_queries", "Queries sent, retries included.", value=queries)
-        yield _counter(
-            "gma_query_failures", "Queries without a usable answer.", "reason", source.failures
-        )
-        yield CounterMetricFamily(
-            "gma_query_warnings", "Answers that came with warnings.", value=source.warnings
-        )
-        partial = sum(1 for state in source.groups if state.partial)
-        yield _gauge("gma_query_groups_partial", "Groups whose last answer was partial.", partial)
-
-
-def _targets_by_rule(source: ScrapeSource) -> Metric:
-    """Rules are those of the code and of the settings: a fixed set."""
-    family = GaugeMetricFamily(
-        "gma_scrape_targets_by_rule", "Exporters found, by discovery rule.", labels=["rule"]
-    )
-    for rule, count in sorted(Counter(target.rule for target in source.states).items()):
-        family.add_metric([rule], count)
-    return family
+        yield gauge("gma_exporter_age_seconds_min", "Age of the newest page.", min(ages))
+        yield gauge("gma_exporter_age_seconds_max", "Age of the oldest page held.", max(ages))
 
 
 def _cluster(objects: Objects, now: float) -> Iterator[Metric]:
@@ -179,21 +124,21 @@ def _cluster(objects: Objects, now: float) -> Iterator[Metric]:
             age.add_metric([name], collection.age(now))
     yield synced
     yield age
-    yield _gauge("gma_pods", "Pods in the index.", len(objects.pod_index))
+    yield gauge("gma_pods", "Pods in the index.", len(objects.pod_index))
 
 
 def _connections(server: Server, security: Security) -> Iterator[Metric]:
-    yield _gauge("gma_connections", "Connections open.", server.connections)
-    yield _counter(
+    yield gauge("gma_connections", "Connections open.", server.connections)
+    yield counter(
         "gma_connections_refused",
         "Connections and requests cut off, by the limit that did it.",
         "limit",
         server.stats.refused,
     )
-    yield _counter(
+    yield counter(
         "gma_unauthorized", "Requests answered 401.", "method", security.authentication.refused
     )
-    yield _gauge(
+    yield gauge(
         "gma_serving_certificate_expiry_timestamp_seconds",
         "When the serving certificate expires.",
         security.tls.expires,
@@ -226,7 +171,7 @@ def _keda(stats: KedaStats) -> Iterator[Metric]:
     for method, count in sorted(stats.streams.items()):
         streams.add_metric([method], count)
     yield streams
-    yield _gauge(
+    yield gauge(
         "gma_keda_certificate_ok",
         "0 while its newest certificate or client CA is refused.",
         not stats.problem(),
@@ -234,25 +179,7 @@ def _keda(stats: KedaStats) -> Iterator[Metric]:
 
 
 def _configuration(watch: ConfigWatch) -> Iterator[Metric]:
-    yield _gauge("gma_config_ok", "0 while the configuration file is refused.", not watch.problem)
+    yield gauge("gma_config_ok", "0 while the configuration file is refused.", not watch.problem)
     yield CounterMetricFamily(
         "gma_config_reloads", "Changes of the configuration taken up.", value=watch.reloads
     )
-
-
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, text, value=float(value))
-
-
-def _gauges(name: str, text: str, label: str, counts: Mapping[str, int]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, text, labels=[label])
-    for key, count in sorted(counts.items()):
-        family.add_metric([key], float(count))
-    return family
-
-
-def _counter(name: str, text: str, label: str, counts: Mapping[str, int]) -> CounterMetricFamily:
-    family = CounterMetricFamily(name, text, labels=[label])
-    for key, count in sorted(counts.items()):
-        family.add_metric([str(key)], count)
-    return family

@@ -26,7 +26,6 @@ from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.services import Services
-from adapter.config import ConfigError
 from adapter.external import GpuExternalMetrics
 from adapter.feeds import Loop, cluster_loops
 from adapter.keda.wiring import build_keda
@@ -64,6 +63,7 @@ def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -
 
     Raises:
         StartError: a certificate, a file, the cluster or the port cannot be used.
+        ConfigError: the settings ask for what cannot be built from them.
     """
     uvloop.run(_serve(settings, file, reload))
 
@@ -80,7 +80,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         try:
             security = build_security(settings, client, time.time())
             telemetry.use(settings)
-        except (CertificatePairError, TrustFileError, ConfigError) as error:
+        except (CertificatePairError, TrustFileError) as error:
             raise StartError(str(error)) from None
         provider = GpuMetricsProvider(telemetry, telemetry, objects)
         external = (

@@ -55,18 +55,18 @@ class Share(NamedTuple):
     """All that name it."""
     whole: Track | None
     """The device's own samples, whichever pod a row gave them to; None if there are none."""
+    weights: dict[str, Mapping[PodRef, float]]
+    """What readers worked out of how it is divided, by what is weighed; ends with it."""
 
 
 class NodeSharing(NamedTuple):
     """The shared devices of a node."""
 
     devices: Mapping[str, Share] = {}
+    of: Mapping[PodRef, Mapping[str, Share]] = {}
+    """Pod -> the devices that it shares."""
     unplaced: frozenset[PodRef] = frozenset()
     """Pods that hold one of several shared devices; no row ever said which."""
-
-    def of(self, pod: Pod) -> dict[str, Share]:
-        """The devices that this pod shares."""
-        return {device: share for device, share in self.devices.items() if pod in share.pods}
 
 
 def node_sharing(
@@ -93,7 +93,8 @@ def node_sharing(
         kinds.setdefault(kind, []).append(device)
         evidence = _evidence(kind, its, past, live, facts)
         if evidence is not None:
-            shares[device] = Share(evidence, _ordered(live, sharers), tuple(its), _whole(its))
+            pods_of = _ordered(live, sharers)
+            shares[device] = Share(evidence, pods_of, tuple(its), _whole(its), {})
     unplaced: set[PodRef] = set()
     for kind, of_kind in kinds.items():
         shared = [device for device in of_kind if device in shares]
@@ -106,7 +107,7 @@ def node_sharing(
             shares[shared[0]] = share._replace(pods=_ordered(live, everybody))
         else:
             unplaced |= asking
-    return NodeSharing(shares, frozenset(unplaced))
+    return NodeSharing(shares, _by_pod(shares), frozenset(unplaced))
 
 
 def resource(track: Track, facts: NodeFacts) -> str:
@@ -162,6 +163,14 @@ def flaps(holdings: Iterable[Holding]) -> bool:
     return any(first.setdefault(held.origin, held.pod) != held.pod for held in holdings)
 
 
+def _by_pod(shares: Mapping[str, Share]) -> dict[PodRef, dict[str, Share]]:
+    found: dict[PodRef, dict[str, Share]] = {}
+    for device, share in shares.items():
+        for pod in share.pods:
+            found.setdefault(pod.ref, {})[device] = share
+    return found
+
+
 def _devices(tracks: Iterable[Track]) -> dict[str, list[Track]]:
     """Tracks by device, without boards that are cut into instances."""
     devices: dict[str, list[Track]] = {}
@@ -200,16 +209,18 @@ def _ordered(live: Mapping[PodRef, Pod], refs: Iterable[PodRef]) -> tuple[Pod, .
 
 def _whole(tracks: Sequence[Track]) -> Track | None:
     """One track of all samples that are the device's own, not a process' or a container's."""
-    own = [track for track in tracks if track.claim is None or not track.per_process]
-    if not own:
+    of_device = [
+        track
+        for track in tracks
+        if not track.own and (track.claim is None or not track.per_process)
+    ]
+    if not of_device:
         return None
-    newest = max(own, key=lambda track: track.received)
-    if len(own) == 1:
+    newest = max(of_device, key=lambda track: track.received)
+    if len(of_device) == 1:
         return newest
     frames: dict[float, Frame] = {}
-    for track in sorted(own, key=lambda track: track.received):
+    for track in sorted(of_device, key=lambda track: track.received):
         for time, frame in track.history.frames():
-            device = {s: v for s, v in frame.items() if not s.field.exact}
-            frames.setdefault(time, {}).update(device)
-    frames = {time: frame for time, frame in frames.items() if frame}
+            frames.setdefault(time, {}).update(frame)
     return replace(newest, history=history(frames, inf, inf))

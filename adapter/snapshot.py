@@ -18,18 +18,22 @@ from adapter.attribution import (
     node_outcome,
     pod_outcome,
 )
+from adapter.attributions import attributions
 from adapter.catalog import Catalog
 from adapter.claim import unfit
 from adapter.cluster.pod import Pod, PodRef
 from adapter.exporter import Exporter, Track
 from adapter.metric import Scope
 from adapter.places import Places, Sites, Stamp
-from adapter.reading import Absence, Reading
+from adapter.reading import Absence, Attribution, Reading
 from adapter.telemetryoptions import TelemetryOptions
 from apiservice.selector import Selector
 
+_UTILIZATION: Final = "gpu_utilization"
 _MAX_ANSWERS: Final = 4096
 """Answers remembered per exporter: selectors come from users."""
+_ANSWERS_PER_POD: Final = 4
+"""Remembered at the least, where one exporter, or several together, speak of a whole fleet."""
 
 
 class _Remembered(NamedTuple):
@@ -93,7 +97,8 @@ class Snapshot:
         if isinstance(found, _Remembered) and found.answers(pod, now, self._sites):
             return found.outcome
         outcome, stamp = self._pod_outcome(pod, origins, metric, selector, now)
-        _remember(memory, key, pod, outcome, now, stamp)
+        if len(memory) < self._most(memory, origins):
+            memory[key] = _remembered(outcome, pod, now, stamp)
         return outcome
 
     def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
@@ -108,7 +113,8 @@ class Snapshot:
         tracks = self._by_node().get(node, ())
         question = Question(found, selector, self._options, now)
         outcome = node_outcome(tracks, question, self._places.node(node))
-        _remember(self._own, key, None, outcome, now)
+        if len(self._own) < _MAX_ANSWERS:
+            self._own[key] = _remembered(outcome, None, now, None)
         return outcome.value
 
     def serves(self, ref: PodRef) -> bool:
@@ -122,6 +128,22 @@ class Snapshot:
     def nodes(self) -> Sequence[str]:
         """Nodes that devices are known on, sorted."""
         return sorted(self._by_node())
+
+    def attributions(self, exclusive: Mapping[str, int]) -> Mapping[str, int]:
+        """How pods are given their devices' utilisation -> devices, once per pod.
+
+        Args:
+            exclusive: exporter -> its pods' devices, where it is known that no pod shares any.
+        """
+        plain, others = 0, []
+        for origin, exporter in self._exporters.items():
+            if origin in exclusive and self._contested.keys().isdisjoint(exporter.devices):
+                plain += exclusive[origin]
+            else:
+                others.append(exporter)
+        counts = attributions(others, self._places, self._catalog.metrics[_UTILIZATION])
+        counts[Attribution.EXACT.value] += plain
+        return counts
 
     def ages(self, now: float) -> Mapping[str, float]:
         """Exporter -> seconds since its last batch."""
@@ -139,16 +161,23 @@ class Snapshot:
             return self._own
         return exporter.answers
 
+    def _most(self, memory: dict[object, object], origins: tuple[str, ...]) -> int:
+        """How many answers a memory may hold."""
+        pods = self._holders if memory is self._own else self._exporters[origins[0]].pods
+        return max(_MAX_ANSWERS, _ANSWERS_PER_POD * len(pods))
+
     def _speaking(self, ref: PodRef, origins: tuple[str, ...], metric: str) -> tuple[str, ...]:
         """The origins that tell of the pod what the metric is about, its devices or itself:
         a server's page must not end what is remembered of its devices."""
         server = self._about_servers(metric)
         exporters = self._exporters
-        return tuple(
+        speaking = tuple(
             origin
             for origin in origins
             if any(track.serves is server for track in exporters[origin].pods[ref])
         )
+        # Where no exporter speaks of its devices, its server may.
+        return speaking if speaking or server else origins
 
     def _about_servers(self, metric: str) -> bool:
         found = self._catalog.metrics.get(metric)
@@ -179,7 +208,9 @@ class Snapshot:
             for origin in self._contested[device]:
                 for other in self._exporters[origin].devices[device]:
                     theirs = other.claim is not None and other.claim.pod != ref
-                    if theirs and not other.shared and not other.superseded:
+                    if not theirs or other.shared or other.superseded:
+                        continue
+                    if self._sites.believes(other):
                         rivals[device] = max(rivals.get(device, 0.0), other.received)
         return rivals
 
@@ -195,15 +226,7 @@ class Snapshot:
         return self._nodes
 
 
-def _remember(
-    memory: dict[object, object],
-    key: object,
-    pod: Pod | None,
-    outcome: Outcome,
-    now: float,
-    stamp: Stamp | None = None,
-) -> None:
+def _remembered(outcome: Outcome, pod: Pod | None, now: float, stamp: Stamp | None) -> _Remembered:
     value = outcome.value
     until = value.expires if isinstance(value, Reading) else float("inf")
-    if len(memory) < _MAX_ANSWERS:
-        memory[key] = _Remembered(outcome, pod, now, until, stamp)
+    return _Remembered(outcome, pod, now, until, stamp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.cluster.pod import Pod, PodRef
@@ -19,6 +19,7 @@ NOT_EXACT: Final = "not_exact"
 NO_WEIGHT: Final = "no_memory_weight"
 """The policy is ``memory`` and the sharers' memory is not known of all of them."""
 
+_MEMORY: Final = "memory"
 _ASKED: Final = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "volcano.sh/vgpu-memory")
 """Resources by which pods ask for a part of a device's memory; each in a unit of its own."""
 
@@ -63,45 +64,71 @@ def is_exact(track: Track, sample: Sample, accounting: Accounting) -> bool:
 def given(
     metric: Metric, sample: Sample, track: Track, share: Share | None, pod: Pod, place: Place
 ) -> Given | str:
-    """The pod's part of a shared device's sample, or why it has none."""
+    """The pod's part of a shared device's sample, or why it has none.
+
+    Args:
+        metric: that is asked for.
+        sample: the device's.
+        track: that it is of.
+        share: who shares the device, the pod among them; None where nobody else is known.
+        pod: whose part.
+        place: where it runs.
+    """
     if is_exact(track, sample, place.accounting):
         return Given(sample.value, Attribution.EXACT)
     if place.policy is Policy.EXACT:
         return NOT_EXACT
     if place.policy is Policy.COPY or not metric.divisible:
         return Given(sample.value, Attribution.COPIED)
-    pods = share.pods if share is not None and pod in share.pods else (pod,)
+    pods = share.pods if share is not None else (pod,)
     if place.policy is Policy.EQUAL:
         return Given(sample.value / len(pods), Attribution.SPLIT)
-    weights = _weights(pods, share, place.accounting)
-    total = sum(weights.values()) if weights else 0.0
-    if not weights or total <= 0:
+    weights = _remembered(pods, share, place.accounting)
+    total = sum(weights.values())
+    if total <= 0:
         return NO_WEIGHT
     return Given(sample.value * (weights[pod.ref] / total), Attribution.SPLIT)
 
 
+def _remembered(
+    pods: Sequence[Pod], share: Share | None, accounting: Accounting
+) -> Mapping[PodRef, float]:
+    """The weights, worked out once for all pods of a device."""
+    if share is None:
+        return _weights(pods, None, accounting)
+    if _MEMORY not in share.weights:
+        share.weights[_MEMORY] = _weights(pods, share, accounting)
+    return share.weights[_MEMORY]
+
+
 def _weights(
     pods: Sequence[Pod], share: Share | None, accounting: Accounting
-) -> dict[PodRef, float] | None:
-    """Pod -> memory, all in one unit; None if it is not known of all of them."""
+) -> Mapping[PodRef, float]:
+    """Pod -> memory, all in one unit; empty if it is not known of all of them."""
     used = _used(share, accounting)
     if all(pod.ref in used for pod in pods):
         return {pod.ref: used[pod.ref] for pod in pods}
     for name in _ASKED:
         if all(pod.gpus.get(name) for pod in pods):
             return {pod.ref: float(pod.gpus[name]) for pod in pods}
-    return None
+    return {}
 
 
 def _used(share: Share | None, accounting: Accounting) -> dict[PodRef, float]:
-    """Pod -> its own used memory on the device, where that is accounted."""
+    """Pod -> its own used memory on the device, where that is accounted.
+
+    A container's own counts for the container; what is accounted per process stands on the
+    row of each of the pod's containers, so the largest is the pod's.
+    """
     if share is None or accounting.memory is None:
         return {}
-    used: dict[PodRef, float] = {}
+    used: dict[PodRef, dict[str, float]] = {}
     for track in share.tracks:
         sample = accounting.memory.read(track)
         if track.claim is None or track.superseded or sample is None:
             continue
         if is_exact(track, sample, accounting):
-            used[track.claim.pod] = max(sample.value, used.get(track.claim.pod, 0.0))
-    return used
+            of_pod = used.setdefault(track.claim.pod, {})
+            part = track.claim.container if track.own else ""
+            of_pod[part] = max(sample.value, of_pod.get(part, 0.0))
+    return {pod: sum(parts.values()) for pod, parts in used.items()}

@@ -7,8 +7,8 @@ somebody reads, not when something is written.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,11 +19,11 @@ from adapter.batch import Batch
 from adapter.catalog import Catalog
 from adapter.claim import refusal
 from adapter.cluster.pod import PodRef
-from adapter.exporter import Exporter
+from adapter.exporter import Exporter, Track
 from adapter.idlepower import IdlePower
 from adapter.intake import absorb
 from adapter.originindex import OriginIndex
-from adapter.places import NodeTable, Places, Pods, Sites, attributed, nodes_of
+from adapter.places import NodeTable, Places, Pods, Sites, nodes_of
 from adapter.recognition import Recognition
 from adapter.rejects import Reject, Rejects
 from adapter.snapshot import Snapshot
@@ -90,10 +90,7 @@ class Store:
     @property
     def attributions(self) -> Mapping[str, int]:
         """How pods are given their devices' utilisation -> devices, once per pod."""
-        counts = Counter(dict.fromkeys(("exact", "copied", "split", "left_out"), 0))
-        for exporter in self._exporters.values():
-            counts.update(attributed(exporter, self._sites))
-        return counts
+        return self.snapshot.attributions(self._recognition.exclusive)
 
     @property
     def version(self) -> int:
@@ -132,11 +129,8 @@ class Store:
 
     def _put(self, before: Exporter | None, after: Exporter) -> None:
         origin = after.origin
-        self._holders.move(origin, before.pods if before else (), after.pods)
-        self._devices.move(origin, before.devices if before else (), after.devices)
         nodes = nodes_of(after, self._sites)
-        self._nodes.move(origin, self._nodes_of.get(origin, ()), nodes)
-        self._nodes_of[origin] = nodes
+        self._move(origin, before, after, nodes)
         self._recognition.note(after, nodes)
         self._exporters[origin] = after
         self._exporters.move_to_end(origin)
@@ -150,20 +144,29 @@ class Store:
                 return
             del self._exporters[origin]
             self._forgotten.discard(origin)
-            self._holders.move(origin, exporter.pods, ())
-            self._devices.move(origin, exporter.devices, ())
-            self._leave(origin, exporter)
+            self._move(origin, exporter, None, frozenset())
+            self._recognition.silent(origin)
             log.info("exporter forgotten", origin=origin, silent_seconds=now - exporter.received)
 
-    def _leave(self, origin: str, exporter: Exporter) -> None:
-        nodes = self._nodes_of.pop(origin, frozenset())
-        self._nodes.move(origin, nodes, ())
-        for node in nodes:
-            if not self._nodes.of(node):
-                self._recognition.forget_node(node)
-        for device in exporter.devices:
+    def _move(
+        self, origin: str, before: Exporter | None, after: Exporter | None, nodes: frozenset[str]
+    ) -> None:
+        """Tell every index what an exporter speaks of now: nodes and devices come and go."""
+        pods, devices = (before.pods, before.devices) if before else ({}, {})
+        still = after.devices if after else {}
+        self._holders.move(origin, pods, after.pods if after else ())
+        self._devices.move(origin, devices, still)
+        for device in devices.keys() - still.keys():
             if not self._devices.of(device):
                 self._recognition.forget(device)
+        known = self._nodes_of.pop(origin, frozenset())
+        self._nodes.move(origin, known, nodes)
+        if nodes:
+            self._nodes_of[origin] = nodes
+        for node in known - nodes:
+            self._recognition.forget_node(node, origin)
+            if not self._nodes.of(node):
+                self._sites.forget(node)
 
     def _count_refusals(self, exporter: Exporter) -> None:
         for ref, tracks in exporter.pods.items():
@@ -187,6 +190,11 @@ class Store:
                 live = other.received > after.received - 2 * self._options.scrape_interval
                 if origin == after.origin or not live or origin in self._forgotten:
                     continue
-                if any(mine.disagrees(his) for mine in tracks for his in other.devices[device]):
+                theirs = self._believed(other.devices[device])
+                if any(mine.disagrees(his) for mine in self._believed(tracks) for his in theirs):
                     reject = Reject(CONFLICT, "", device)
                     self.rejects.add(reject, after.received, detail=f"{after.origin} and {origin}")
+
+    def _believed(self, tracks: Iterable[Track]) -> list[Track]:
+        """The tracks without those that name a pod which cannot have the device."""
+        return [track for track in tracks if track.claim is None or self._sites.believes(track)]

@@ -6,6 +6,7 @@ from adapter.settings.cloud import AzureIdentitySettings
 from adapter.settings.prometheus import PrometheusSettings
 from adapter.sources.awslogin import AwsIdentity, AwsLogin
 from adapter.sources.azurelogin import AzureIdentity, azure_tokens
+from adapter.sources.errors import CredentialError
 from adapter.sources.googlelogin import google_tokens
 from adapter.sources.login import Anonymous, Basic, Bearer, BearerFile, Login
 
@@ -14,8 +15,16 @@ def prometheus_login(prometheus: PrometheusSettings) -> Login:
     """What the query API is shown.
 
     Raises:
-        CredentialError: an extra that it needs is not installed.
+        CredentialError: an extra that it needs is not installed, or an identity is not one;
+            the text begins with the key.
     """
+    try:
+        return _login(prometheus)
+    except CredentialError as error:
+        raise CredentialError(f"auth.kind {prometheus.auth.kind}: {error}") from error
+
+
+def _login(prometheus: PrometheusSettings) -> Login:
     auth = prometheus.auth
     match auth.kind:
         case "azure":

@@ -144,7 +144,10 @@ class Telemetry:
                 if pipeline is None:
                     continue
                 started = group.create_task(pipeline.source.run())
-                if running is not None:
+                if running is None:
+                    # The newest of those that were taken before anything ran.
+                    self._current, self._shown = pipeline, None
+                else:
                     if not await self._fill(pipeline):
                         started.cancel()
                         log.info("source given up for newer settings")

@@ -8,7 +8,8 @@ from typing import Final
 
 from adapter.basis import Scaled
 from adapter.catalog.table import Catalog
-from adapter.metric import Field, Kind, Metric, Mig, Scope, Spelling
+from adapter.field import Field, Mig, Spelling
+from adapter.metric import Kind, Metric, Scope
 from adapter.settings.metrics import MetricRow
 
 SERIES_GROUP: Final = "metrics"
@@ -48,14 +49,11 @@ def problems(wanted: Sequence[MetricRow], catalog: Catalog, *, prometheus: bool)
         catalog: what is served without them.
         prometheus: values come from a query API.
     """
-    taken = {name.lower() for name in catalog.metrics}
     mine: dict[str, int] = {}
     for index, row in enumerate(wanted):
         key, lower = f"metrics.{index}", row.name.lower()
         first = mine.setdefault(lower, index)
-        if lower in taken:
-            yield f"{key}.name: {row.name} is a name of the catalogue: choose another"
-        elif first != index:
+        if first != index:
             yield f"{key}.name: metrics.{first} has the name {lower} already: choose another"
         if row.query is not None and not prometheus:
             yield f"{key}.query: needs source.kind prometheus; for scraped pages set series"
@@ -66,6 +64,12 @@ def problems(wanted: Sequence[MetricRow], catalog: Catalog, *, prometheus: bool)
             yield (
                 f"{key}: the catalogue bounds {row.series} to {known.low:g}-{known.high:g}: "
                 "leave low and high out"
+            )
+        limit = row.limit
+        if limit is not None and row.kind is not Kind.RATE and known.high * row.scale > limit:
+            yield (
+                f"{key}.scale: {row.series} goes up to {known.high:g}, a {row.unit} to {limit:g}: "
+                f"set scale to {limit / known.high:g}, or another unit"
             )
         if row.scope not in (None, known.field.scope):
             yield f"{key}.scope: {row.series} is about a {known.field.scope}: leave scope out"

@@ -3,6 +3,9 @@
 For what is about devices: the pods that hold one. For what a server says of itself nothing in
 a pod's spec tells it; those whose page was seen do, those that ask for theirs to be read, and
 the siblings of such pods, since pods of one controller run one template.
+
+A pod that is being deleted is nobody's replica any more (kube-controller-manager counts it
+neither in ``status.replicas`` nor in a Pods metric), however long it drains.
 """
 
 from __future__ import annotations
@@ -25,11 +28,12 @@ class Seen(Protocol):
 
 def witnesses(pods: Sequence[Pod], metric: Metric, seen: Seen) -> Sequence[Pod]:
     """The pods that ought to have a value of ``metric``, working now or not."""
+    staying = [pod for pod in pods if not pod.deleting]
     if metric.scope is Scope.DEVICE:
-        return [pod for pod in pods if pod.holds_gpu]
+        return [pod for pod in staying if pod.holds_gpu]
     known = {pod.ref for pod in pods if seen.serves(pod.ref) or opted_in(pod)}
     families = {_family(pod) for pod in pods if pod.ref in known}
-    return [pod for pod in pods if pod.ref in known or _family(pod) in families]
+    return [pod for pod in staying if pod.ref in known or _family(pod) in families]
 
 
 def _family(pod: Pod) -> object:

@@ -97,15 +97,22 @@ async def connect(
 
 
 async def call(
-    client: ApiClient, method: str, path: str, body: Any = None, timeout_seconds: float = 10.0
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: Any = None,
+    timeout_seconds: float = 10.0,
+    content_type: str = "application/json",
 ) -> bytes:
     """One request to the API server, answered as the bytes that came.
+
+    ``content_type`` is what a body is sent as, such as ``application/apply-patch+yaml``.
 
     Raises:
         ClusterAnswerError: see there.
     """
     try:
-        headers: dict[str, str] = {"Accept": "application/json"}
+        headers: dict[str, str] = {"Accept": "application/json", "Content-Type": content_type}
         arguments = await client.param_serialize(
             method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
         )

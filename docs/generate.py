@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -9,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from adapter.basis import Presence
+from adapter.basis import Presence, Rated, Scaled
 from adapter.catalog import VENDORS, Catalog
 from adapter.config import PREFIX
 from adapter.metric import Basis, Metric, Scope
@@ -39,7 +40,7 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
     if path:
         yield f"## `{'.'.join(path)}`"
         yield ""
-        yield (model.__doc__ or "").strip()
+        yield _prose(model)
         yield ""
     if plain:
         yield "| Key | Default | Variable | Meaning |"
@@ -51,7 +52,7 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
     for rows in (_rows(field) for field in plain.values()):
         if rows is not None:
             key = ".".join((*path, _name(model, rows)))
-            yield f"A row of `{key}`: {(rows.__doc__ or '').strip()}"
+            yield f"A row of `{key}`: {_prose(rows)}"
             yield ""
             yield "| Key | Default | Meaning |"
             yield "|---|---|---|"
@@ -88,6 +89,10 @@ def _default(field: FieldInfo) -> str:
         return "none"
     shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return f"`{shown}`" if shown and value != {} else "empty"
+
+
+def _prose(model: type[BaseModel]) -> str:
+    return inspect.cleandoc(model.__doc__ or "").replace("``", "`")
 
 
 def _text(field: FieldInfo) -> str:
@@ -130,8 +135,7 @@ def metrics_page() -> str:
         "",
         "The first of these that a device has a value of; parts joined by `+` are taken together.",
         "",
-        *_source_rows(named, catalog),
-        "",
+        *_sources(named, catalog),
         "## Exporter names",
         "",
         "Served verbatim, in the unit of the exporter's documentation, whichever of the names",
@@ -155,21 +159,48 @@ def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
         )
 
 
-def _source_rows(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
-    yield "| Name | From |"
-    yield "|---|---|"
+def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
+    """A table for all metrics that are made of the same."""
+    alike: dict[tuple[Basis, ...], list[str]] = {}
     for metric in metrics:
-        if any(isinstance(basis, Presence) for basis in metric.bases):
-            yield f"| `{metric.name}` | any row of the device |"
+        alike.setdefault(metric.bases, []).append(f"`{metric.name}`")
+    vendors = {field.name: vendor for vendor, fields in VENDORS.items() for field in fields}
+    for bases, names in alike.items():
+        yield f"### {', '.join(names)}"
+        yield ""
+        if any(isinstance(basis, Presence) for basis in bases):
+            yield "Any row of the device."
+            yield ""
             continue
-        ways = dict.fromkeys("+".join(_shown(basis, catalog)) for basis in metric.bases)
-        yield f"| `{metric.name}` | {'; '.join(ways)} |"
+        yield "| From | Of | Where |"
+        yield "|---|---|---|"
+        for basis in bases:
+            way = " + ".join(_shown(basis, catalog))
+            where = ", ".join(_conditions(basis, catalog))
+            yield f"| {way} | {vendors[basis.fields[0]]} | {where} |"
+        yield ""
+
+
+def _conditions(basis: Basis, catalog: Catalog) -> Iterator[str]:
+    """Where a way is open; nothing where it always is."""
+    if catalog.fields[basis.fields[0]].seen:
+        yield "pods of whose devices no exporter speaks"
+    if not isinstance(basis, Scaled | Rated):
+        return
+    if isinstance(basis, Scaled) and basis.mig is not None:
+        yield "MIG instances and partitions" if basis.mig else "whole devices"
+    if basis.unless is not None:
+        yield f"exporters without {_series(basis.unless, catalog)}"
 
 
 def _shown(basis: Basis, catalog: Catalog) -> Iterator[str]:
     for name in dict.fromkeys(basis.fields):
-        field = catalog.fields[name]
-        yield f"`{field.series or field.name}{field.condition}`"
+        yield _series(name, catalog)
+
+
+def _series(name: str, catalog: Catalog) -> str:
+    field = catalog.fields[name]
+    return f"`{field.series or field.name}{field.condition}`"
 
 
 def _vendor_rows(catalog: Catalog) -> Iterator[str]:

@@ -132,7 +132,7 @@ def _note(rounds: int, pinned: bool) -> str:
         f"Median of {rounds} interleaved rounds; the servers are {where}. Every ScaledObject asks "
         f"about the sum over {PODS} pods with a selector of its own, over one connection, "
         f"{IN_FLIGHT} calls under way at once (one where one asks). The first goal is judged by "
-        "CPU per answer; that of serve holds its scraping too. What 1,500 ScaledObjects are "
-        "answered is worked out anew after each page of the 13 that come in 5 s. CPU of the HTTP "
-        "row beside the polls holds that of the polls."
+        "CPU per answer; that of serve holds its scraping too. A page of each of the 13 nodes "
+        "comes every 5 s, and an answer is worked out anew when a page came and it is a second "
+        "old. CPU of the HTTP row beside the polls holds that of the polls."
     )

@@ -41,6 +41,8 @@ from load.table import Run, Table
 EXPORTERS = 1_000
 SCRAPES = 8
 INTERVAL = 5
+SMALLER = 10
+"""Times smaller is the fleet by which the cross-checks are measured."""
 METRIC = "gpu_utilization"
 EPOCH = 1_800_000_000
 
@@ -55,6 +57,8 @@ class Cost(NamedTuple):
     """Of those, how many are of a field in the catalogue."""
     parse: float
     ingest: float
+    checks: float
+    """Of ``ingest``, what goes with ``values.cross_checks: false``: by a smaller fleet twice."""
     read: float
     """All pods of one page asked for once."""
     again: float
@@ -75,7 +79,7 @@ class Times(NamedTuple):
 class Fleet:
     """All exporters, their pods and the store that their pages go into."""
 
-    def __init__(self, exporters: int) -> None:
+    def __init__(self, exporters: int, *, checks: bool = True) -> None:
         count = exporters * GPUS_PER_NODE
         decoder, index = PodDecoder(), PodIndex()
         self.by_node: dict[str, list[Pod]] = {}
@@ -84,7 +88,7 @@ class Fleet:
         for pod in pods:
             self.by_node.setdefault(pod.node, []).append(pod)
         self.catalog = Catalog()
-        self.store = Store(self.catalog, TelemetryOptions(), index, Nodes())
+        self.store = Store(self.catalog, TelemetryOptions(cross_checks=checks), index, Nodes())
         self.pages: dict[str, Page] = pages(count)
         self._memos = {node: LabelMemo() for node in self.pages}
 
@@ -125,17 +129,29 @@ def measure(exporters: int) -> Cost:
         now = EPOCH + scrape * INTERVAL
         times = fleet.scrape(now)
     first, again = fleet.read(now), fleet.read(now)
+    full = _resident()
+    fewer = max(1, exporters // SMALLER)
+    checks = _ingest(fewer, checks=True) - _ingest(fewer, checks=False)
     return Cost(
         exporters=exporters,
         rows=GPUS_PER_NODE * len(FIELDS),
         kept=times.kept,
         parse=statistics.median(times.parse) * 1e6,
         ingest=statistics.median(times.ingest) * 1e6,
+        checks=checks * 1e6,
         read=statistics.median(first) * 1e6,
         again=statistics.median(again) * 1e6,
         empty=empty,
-        full=_resident(),
+        full=full,
     )
+
+
+def _ingest(exporters: int, *, checks: bool) -> float:
+    """CPU seconds of taking a page in, once the window is full."""
+    fleet = Fleet(exporters, checks=checks)
+    for scrape in range(SCRAPES):
+        times = fleet.scrape(EPOCH + scrape * INTERVAL)
+    return statistics.median(times.ingest)
 
 
 def _resident() -> int:
@@ -161,6 +177,7 @@ def table(cost: Cost) -> Table:
     stages = (
         ("parsing alone", cost.parse),
         ("taking in: units, ranges, devices, pods, history, cross-checks", cost.ingest),
+        ("of that, the cross-checks", cost.checks),
         ("a reading of every pod, first asked", cost.read),
         ("the whole way", cost.parse + cost.ingest + cost.read),
         ("the same readings, asked again", cost.again),
@@ -178,13 +195,17 @@ def table(cost: Cost) -> Table:
         f"taken in and every pod asked for; {held / 1e6:.0f} MB of that, {held / devices:,.0f} "
         "bytes a device, came with them (the pages' own text is not in it)."
     )
+    answers = (
+        f"A pod's reading costs {cost.read / GPUS_PER_NODE:.0f} µs when first asked for after its "
+        f"exporter's page, {cost.again / GPUS_PER_NODE:.1f} µs again (docs/decisions/0001)."
+    )
     return Table(
         ("stage", "µs a page", "µs a row", "to parsing"),
         tuple(
             (stage, figure(micros), figure(micros / cost.rows), figure(micros / cost.parse) + "x")
             for stage, micros in stages
         ),
-        notes=(work, memory),
+        notes=(work, answers, memory),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog import amd, azure, hami, intel, nvidia, servers
+from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
 from adapter.catalog.neutral import METRICS
 from adapter.catalog.nvidia import (
     ENGINE,
@@ -23,7 +23,7 @@ from adapter.catalog.nvidia import (
 )
 from adapter.catalog.table import BUILT_IN, Catalog
 from adapter.catalog.units import MIB
-from adapter.metric import Field
+from adapter.field import Field
 
 VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "NVIDIA (dcgm-exporter)": nvidia.FIELDS,
@@ -31,6 +31,7 @@ VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "Intel (XPU Manager)": intel.FIELDS,
     "HAMi (vGPU monitor)": hami.FIELDS,
     "Azure (Container Insights)": azure.FIELDS,
+    "GKE (Cloud Monitoring)": google.FIELDS,
     "Inference servers (vLLM, Triton, TGI, SGLang)": servers.FIELDS,
 }
 """Who writes which fields, in the order of the documentation."""

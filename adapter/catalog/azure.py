@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.catalog.units import MAX_BYTES
-from adapter.metric import Combine, Field, Kind, Mig, Unit
+from adapter.field import Field, Mig
+from adapter.metric import Combine, Kind, Unit
 
 UTIL: Final = "containerGpuDutyCycle"
 USED: Final = "containerGpumemoryUsedBytes"

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.catalog.units import MAX_BYTES, MAX_CELSIUS, MAX_WATTS
-from adapter.metric import Combine, Field, Kind, Mig, Unit
+from adapter.field import Field, Mig
+from adapter.metric import Combine, Kind, Unit
 
 _TILES: Final = ("sub_dev", "com_intel_subdevice_id")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.basis import Presence, Rated, Rest, Scaled, Share, Total
-from adapter.catalog import amd, azure, hami, intel, nvidia, servers
+from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
 from adapter.catalog.units import MIB
 from adapter.metric import Basis, Combine, Kind, Metric, Scope, Unit
 
@@ -22,6 +22,7 @@ _BUSY: Final[tuple[Basis, ...]] = (
     Scaled(intel.COMPUTE, 100.0, unless=intel.TASKS),
     Scaled(hami.HOST_UTIL, mig=False),
     Scaled(azure.UTIL, mig=False),
+    Scaled(google.UTIL, mig=False),
     Scaled(servers.TRITON_UTIL, 100.0, mig=False),
 )
 """A container's own first: it stands beside the device's on a page of both."""
@@ -40,6 +41,7 @@ _MEMORY: Final[tuple[tuple[Basis, Basis], ...]] = (
     (_AMD_USED, Total((amd.USED, amd.FREE), (), MIB)),
     (Scaled(intel.HW_USED), Scaled(intel.HW_TOTAL)),
     (Scaled(azure.USED), Scaled(azure.TOTAL)),
+    (Scaled(google.USED), Scaled(google.TOTAL)),
     (_TRITON_USED, Scaled(servers.TRITON_TOTAL)),
 )
 """(Used, total), each in bytes."""
@@ -151,7 +153,7 @@ METRICS: Final[tuple[Metric, ...]] = (
             Presence(
                 tuple(
                     field.name
-                    for vendor in (nvidia, amd, intel, hami, azure, servers)
+                    for vendor in (nvidia, amd, intel, hami, azure, google, servers)
                     for field in vendor.FIELDS
                     if field.scope is Scope.DEVICE
                 )

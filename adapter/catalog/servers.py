@@ -1,10 +1,11 @@
-"""Inference servers: rows about the process that serves the page, not about a device.
+"""Inference servers: rows about the process that serves the page, and the GPUs it sees.
 
 Exact names only: ``vllm:num_requests_waiting_by_reason`` sums to the same queue again.
 vLLM: ``vllm/v1/metrics/loggers.py``; behind Ray the colon becomes an underscore and ``ray_``
 stands before it. SGLang: ``python/sglang/srt/metrics/collector.py``. TGI:
 ``docs/source/reference/metrics.md``. Triton: ``docs/user_guide/metrics.md`` and
-tensorrtllm_backend's README; its GPU rows (0-1, bytes) name no pod.
+tensorrtllm_backend's README; its GPU rows (0-1, bytes) name no pod, so they are about the pod
+that serves the page, as far as no exporter speaks of its devices.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.catalog.units import MAX_BYTES
-from adapter.metric import Combine, Field, Kind, Mig, Scope, Unit
+from adapter.field import Field, Mig
+from adapter.metric import Combine, Kind, Scope, Unit
 
 _MAX_REQUESTS: Final = 1e9
 
@@ -72,6 +74,20 @@ def _cache(name: str, *spellings: str, series: str = "") -> Field:
     )
 
 
+def _seen(name: str, unit: Unit, high: float, kind: Kind, how: Combine) -> Field:
+    return Field(
+        name,
+        unit,
+        high,
+        kind=kind,
+        mig=Mig.INVALID if kind is Kind.MEAN else Mig.INSTANCE,
+        over_devices=how,
+        over_pods=how,
+        group="servers",
+        seen=True,
+    )
+
+
 _TRTLLM: Final = "nv_trt_llm_request_metrics"
 _OLD_CACHE: Final = "vllm:gpu_cache_usage_perc"
 
@@ -103,21 +119,7 @@ FIELDS: Final[tuple[Field, ...]] = (
     _requests(TRTLLM_WAITING, series=_TRTLLM, kind="waiting"),
     _requests(TRTLLM_RUNNING, series=_TRTLLM, kind="scheduled"),
     _cache(TRTLLM_CACHE, series="nv_trt_llm_kv_cache_block_metrics"),
-    Field(TRITON_UTIL, Unit.RATIO, 1.0, kind=Kind.MEAN, mig=Mig.INVALID, group="servers"),
-    Field(
-        TRITON_USED,
-        Unit.BYTES,
-        MAX_BYTES,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        group="servers",
-    ),
-    Field(
-        TRITON_TOTAL,
-        Unit.BYTES,
-        MAX_BYTES,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        group="servers",
-    ),
+    _seen(TRITON_UTIL, Unit.RATIO, 1.0, Kind.MEAN, Combine.MEAN),
+    _seen(TRITON_USED, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM),
+    _seen(TRITON_TOTAL, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM),
 )

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from adapter.basis import Rated, Scaled
-from adapter.catalog import amd, azure, hami, intel, nvidia, servers
+from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
 from adapter.catalog.neutral import METRICS
+from adapter.field import Field, Mig, Spelling
 from adapter.history import Layout
-from adapter.metric import Field, Kind, Metric, Mig, Spelling
+from adapter.metric import Kind, Metric
 
 BUILT_IN: tuple[Field, ...] = (
     *nvidia.FIELDS,
@@ -17,6 +18,7 @@ BUILT_IN: tuple[Field, ...] = (
     *intel.FIELDS,
     *hami.FIELDS,
     *azure.FIELDS,
+    *google.FIELDS,
     *servers.FIELDS,
 )
 

@@ -149,7 +149,7 @@ class PodIndex:
         return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
 
     def changes(self, node: str) -> int:
-        """Grows with every change of a pod on this node that holds a GPU."""
+        """Differs after every change of a pod on this node that holds a GPU."""
         return self._changes.get(node, 0)
 
     def namespaces(self) -> Sequence[str]:
@@ -228,8 +228,12 @@ class PodIndex:
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         self.version += 1
         for pod in (old, new):
-            if pod is not None and pod.node and pod.holds_gpu:
-                self._changes[pod.node] = self._changes.get(pod.node, 0) + 1
+            if pod is None or not pod.node:
+                continue
+            if pod.node not in self._nodes:
+                self._changes.pop(pod.node, None)  # names of autoscaled nodes never come again
+            elif pod.holds_gpu:
+                self._changes[pod.node] = self.version
         for listener in tuple(self._listeners):
             listener(old, new)
 

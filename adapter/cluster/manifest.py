@@ -8,14 +8,15 @@ and namespace names, owners) are kept once.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import translate
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from adapter.cluster.pod import ContainerPort, Owner, Pod, PodRef
+from adapter.cluster.sharedvalues import SharedValues
 
 GPU_RESOURCES: tuple[str, ...] = (
     "nvidia.com/gpu",
@@ -29,12 +30,6 @@ GPU_RESOURCES: tuple[str, ...] = (
     "volcano.sh/vgpu-*",
 )
 """Extended resources whose holders hold a GPU (gpu-telemetry section 6). Shell patterns."""
-
-_SHARED = 1 << 12
-"""Entries in the table of shared values. A full table is emptied: what is common comes back
-with one more copy, what is unique to a pod (a StatefulSet's labels) must not pile up."""
-
-V = TypeVar("V")
 
 
 class OwnerManifest(msgspec.Struct):
@@ -123,7 +118,7 @@ class PodDecoder:
     ) -> None:
         self._is_gpu = re.compile("|".join(map(translate, gpu_resources)) or r"(?!)").match
         self._annotations = tuple(annotations)
-        self._shared: dict[Hashable, Any] = {}
+        self._shared = SharedValues()
 
     def decode(self, raw: msgspec.Raw | bytes) -> Pod:
         """A pod from its JSON.
@@ -140,20 +135,20 @@ class PodDecoder:
         sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
         running = [*spec.containers, *sidecars]
         return Pod(
-            ref=PodRef(self._text(meta.namespace), meta.name),
+            ref=PodRef(self._shared.text(meta.namespace), meta.name),
             uid=meta.uid,
-            node=self._text(spec.nodeName),
+            node=self._shared.text(spec.nodeName),
             ip=status.podIP,
-            phase=self._text(status.phase),
+            phase=self._shared.text(status.phase),
             ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
             deleting=meta.deletionTimestamp is not None,
-            labels=self._mapping(meta.labels or {}),
-            annotations=self._mapping(self._kept(meta.annotations or {})),
+            labels=self._shared.mapping(meta.labels or {}),
+            annotations=self._shared.mapping(self._kept(meta.annotations or {})),
             owner=self._owner(meta.ownerReferences or ()),
-            containers=self._once(tuple(self._text(c.name) for c in running)),
-            gpus=self._mapping(self._gpus(spec)),
+            containers=self._shared.once(tuple(self._shared.text(c.name) for c in running)),
+            gpus=self._shared.mapping(self._gpus(spec)),
             claims=bool(spec.resourceClaims),
-            ports=self._once(tuple(self._ports(running))),
+            ports=self._shared.once(tuple(self._ports(running))),
             born=_seconds(meta.creationTimestamp),
         )
 
@@ -167,14 +162,14 @@ class PodDecoder:
     def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
         for owner in references:
             if owner.controller:
-                return self._once(Owner(owner.apiVersion, owner.kind, owner.name))
+                return self._shared.once(Owner(owner.apiVersion, owner.kind, owner.name))
         return None
 
     def _ports(self, containers: Iterable[_Container]) -> Iterable[ContainerPort]:
         for container in containers:
             for port in container.ports or ():
                 if port.protocol == "TCP":
-                    yield ContainerPort(self._text(port.name), port.containerPort)
+                    yield ContainerPort(self._shared.text(port.name), port.containerPort)
 
     def _gpus(self, spec: _Spec) -> dict[str, int]:
         """What the scheduler counts: containers and sidecars together, or the largest
@@ -206,31 +201,8 @@ class PodDecoder:
         for amounts in (resources.requests, resources.limits):
             for resource, amount in (amounts or {}).items():
                 if self._is_gpu(resource) and (count := _count(amount)):
-                    demand[self._text(resource)] = count
+                    demand[self._shared.text(resource)] = count
         return demand
-
-    def _once(self, value: V) -> V:
-        """The first value equal to this one and of its type."""
-        return self._shared_as((type(value), value), value)
-
-    def _text(self, text: str) -> str:
-        return self._shared_as(text, text)
-
-    def _mapping(self, mapping: dict[str, str] | dict[str, int]) -> Mapping[str, Any]:
-        key = tuple(sorted(mapping.items()))
-        known: Mapping[str, Any] | None = self._shared.get((dict, key))
-        if known is not None:
-            return known
-        texts = {
-            self._text(k): self._text(v) if isinstance(v, str) else v for k, v in mapping.items()
-        }
-        return self._shared_as((dict, key), texts)
-
-    def _shared_as(self, key: Hashable, value: V) -> V:
-        if len(self._shared) >= _SHARED:
-            self._shared.clear()
-        known: V = self._shared.setdefault(key, value)
-        return known
 
 
 def _seconds(stamp: object) -> float:

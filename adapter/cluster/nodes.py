@@ -1,4 +1,4 @@
-"""Nodes and their labels, for metrics about nodes."""
+"""Nodes and their labels, which select nodes and tell what GPUs they have."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ Kinds become resources as apimachinery's ``meta.UnsafeGuessKindToResource`` does
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from adapter.cluster.pod import Pod
@@ -43,8 +44,14 @@ def workloads(pod: Pod) -> tuple[Workload, ...]:
     if owner is None:
         return ()
     group, _, _ = owner.api_version.rpartition("/")
-    direct = Workload(GroupResource(plural(owner.kind), group), owner.name)
-    above = _above(pod, direct)
+    return workloads_of(Workload(GroupResource(plural(owner.kind), group), owner.name), pod.labels)
+
+
+def workloads_of(direct: Workload | None, labels: Mapping[str, str]) -> tuple[Workload, ...]:
+    """A pod's controller and, where the pod's labels tell it, the controller's controller."""
+    if direct is None:
+        return ()
+    above = _above(labels, direct)
     return (direct, above) if above else (direct,)
 
 
@@ -58,10 +65,10 @@ def plural(kind: str) -> str:
     return lower + "s"
 
 
-def _above(pod: Pod, direct: Workload) -> Workload | None:
+def _above(labels: Mapping[str, str], direct: Workload) -> Workload | None:
     if direct.resource == REPLICASETS:
         for label, resource in _HASHES:
-            suffix = "-" + pod.labels.get(label, "")
+            suffix = "-" + labels.get(label, "")
             if len(suffix) > 1 and direct.name.endswith(suffix):
                 return Workload(resource, direct.name.removesuffix(suffix))
     if direct.resource == JOBS and (match := _CRON_JOB.fullmatch(direct.name)):

@@ -1,12 +1,12 @@
 """The number that makes KEDA's HPA decide as the HPA would on the Pods metric.
 
 A Pods metric comes as one value per pod, and the HPA controller itself is cautious about
-pods that have none: as if at 0 when scaling out, as if at the target when scaling in
+pods that have none yet: as if at 0 when scaling out, as if at the target when scaling in
 (``replica_calculator.go``, ``calcPlainMetricReplicas``). KEDA hands the controller one
-number over all pods, in which a pod without a value would silently be 0. The target is
-known here, so the same caution is taken before the pods are combined. It decides how far
-to scale and is never shown as a measurement: with a value from every pod the number is
-those values' aggregate and nothing else (docs/decisions/0004).
+number over all pods, in which a pod that starts would silently be 0. The target is known
+here, so the same caution is taken before the pods are combined. It decides how far to
+scale and is never shown as a measurement: with a value from every pod the number is those
+values' aggregate and nothing else (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Standing(NamedTuple):
     values: Sequence[float]
     """Of the pods that have one; at least one."""
     silent: int = 0
-    """Ready pods without a value."""
+    """Ready pods without rows yet."""
     unready: int = 0
     """Running pods that are not Ready, and are left out for that."""
     pending: int = 0

@@ -4,7 +4,7 @@
 
     ScalerError
     ├── BadTrigger     the metadata is wrong, and will be until somebody mends it
-    ├── NoReadings     pods exist and there is no telling what they do; no replica can
+    ├── NoReadings     a pod exists and there is no telling what it does; no replica can
     └── NotReady       this replica has not heard of the pods; another may have
 """
 

@@ -1,33 +1,42 @@
-"""Wakes every open stream at once: for a look, or for the end."""
+"""Wakes open streams: for a look, or for the end.
+
+Not all of them at once: a thousand looks in a row would keep everybody else waiting.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
+
+PARTS: Final = 10
+"""Beats from one look of a stream to its next."""
 
 
 class Pulse:
     """Beats until it is closed. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._beat = asyncio.Event()
+        self._beats = [asyncio.Event() for _ in range(PARTS)]
+        self._at = 0
         self._closed = False
 
     def beat(self) -> None:
-        """Wake whoever waits."""
-        woken, self._beat = self._beat, asyncio.Event()
-        woken.set()
+        """Wake those who have waited since :data:`PARTS` beats ago."""
+        self._at = (self._at + 1) % PARTS
+        self._wake(self._at)
 
     def close(self) -> None:
-        """Wake them for the last time."""
+        """Wake everybody for the last time."""
         self._closed = True
-        self.beat()
+        for part in range(PARTS):
+            self._wake(part)
 
     async def next(self, deadline: float) -> bool:
-        """Wait for the next beat; False once it is closed or the loop's clock is past."""
+        """Wait for :data:`PARTS` beats; False once it is closed or the loop's clock is past."""
         if not self._closed:
             try:
                 async with asyncio.timeout_at(deadline):
-                    await self._beat.wait()
+                    await self._beats[self._at].wait()
             except TimeoutError:
                 return False
         return not self._closed
@@ -36,3 +45,7 @@ class Pulse:
         """Wait until it is closed or the loop's clock is past."""
         while await self.next(deadline):
             pass
+
+    def _wake(self, part: int) -> None:
+        woken, self._beats[part] = self._beats[part], asyncio.Event()
+        woken.set()

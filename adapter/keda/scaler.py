@@ -5,29 +5,28 @@ Knows nothing of gRPC. Everything is answered from memory, so no call waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from cachetools import LRUCache
 
-from adapter.aggregate import Aggregate, PodValue, told
+from adapter.aggregate import PodValue, told
 from adapter.attribution import NO_ROWS, NO_VALUE, NOT_SELECTED
 from adapter.catalog.names import Names
 from adapter.claim import Refusal
 from adapter.cluster.pod import Pod
 from adapter.keda.demand import Standing, demand
 from adapter.keda.errors import BadTrigger, NoReadings
+from adapter.keda.number import number
+from adapter.keda.podvalues import NO_GPU, Found, Known, PodValues
+from adapter.keda.question import Question, Questions, Ref, State, Told
 from adapter.keda.scaledobjects import ScaledObjects
-from adapter.keda.trigger import Trigger, TriggerError, Triggers
-from adapter.keda.triggerpods import Ref, TriggerPods
-from adapter.metric import Scope
+from adapter.keda.trigger import Trigger, TriggerError
+from adapter.keda.triggerpods import TriggerPods
 from adapter.objects import Objects
-from adapter.reading import Absence, Reading
-from apiservice.selector import Selector
+from adapter.reading import Absence
 
 _REMEMBERED: Final = 16384
-_BOUND: Final = Aggregate.MEAN
-"""Readings of half of the pods speak for all, as for a mean: see :mod:`.demand`."""
 
 
 class Spec(NamedTuple):
@@ -38,43 +37,13 @@ class Spec(NamedTuple):
     target: float
 
 
-class PodValues(Protocol):
-    """Values as of one moment."""
-
-    def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
-        """A metric's value for a pod over the devices selected, or why there is none."""
-
-
-class Known(Protocol):
-    """The values known now."""
-
-    @property
-    def snapshot(self) -> PodValues:
-        """They, as of one moment."""
-
-    @property
-    def version(self) -> int:
-        """Grows with every change of them."""
-
-
 class Survey(NamedTuple):
     """What is known of a trigger's pods."""
 
     standing: Standing | None
-    """None where there are no pods."""
-    doubtful: int
-    """Ready pods that may be busy, for all that is known."""
+    """None where there are no pods. Its silent ones may be busy, for all that is known."""
     until: float
     """Epoch seconds at which it ends, unless something changes before."""
-
-
-class _Remembered(NamedTuple):
-    survey: Survey
-    version: int
-    since: float
-
-    def stands(self, version: int, now: float) -> bool:
-        return self.version == version and self.since <= now < self.survey.until
 
 
 class Options(NamedTuple):
@@ -85,6 +54,10 @@ class Options(NamedTuple):
     which is time enough for a reading and a scrape."""
     stale_after: float
     """Silence of the API server after which "there are no pods" is not believed."""
+    hold: float = 0.0
+    """How long an answer stands although values change. A big fleet brings a page every few
+    milliseconds, and each would end all answers. Pods that change and values that grow too
+    old end them at once."""
 
 
 class Scaler:
@@ -109,13 +82,11 @@ class Scaler:
         self._known = known
         self._objects = objects
         self._pods = TriggerPods(objects.pod_index, targets, options.stale_after)
-        self._patience = options.patience
-        self._triggers = Triggers()
+        self._patience, self._hold = options.patience, options.hold
+        self._questions = Questions()
+        self._values = PodValues(known)
         self._first_seen: LRUCache[str, float] = LRUCache(_REMEMBERED)
         """UID of a ready pod without rows -> when that was noticed."""
-        self._surveys: dict[tuple[Trigger, str, str], _Remembered] = {}
-        """By trigger, namespace and ScaledObject: KEDA asks for the value and then whether
-        there is work, and twice as often as anything changes."""
 
     def spec(self, ref: Ref) -> Spec:
         """The metric and its target, from the metadata alone.
@@ -123,105 +94,90 @@ class Scaler:
         Raises:
             BadTrigger: see there.
         """
-        trigger = self._trigger(ref)
+        trigger = self._question(ref).trigger
         return Spec(trigger.metric.lower(), trigger.target)
 
-    def value(self, ref: Ref, now: float) -> float:
-        """What the HPA is to divide by the target. No pods are 0.
+    def tell(self, ref: Ref, now: float, *, newest: bool = False) -> Told:
+        """The value, and whether there is work, by what was measured. No pods are 0 and idle.
 
-        Raises:
-            ScalerError: one of its kinds.
-        """
-        trigger = self._trigger(ref)
-        standing = self.survey(trigger, ref, now).standing
-        return 0.0 if standing is None else demand(trigger.aggregate, standing, trigger.target)
-
-    def active(self, ref: Ref, now: float) -> bool:
-        """Whether there is work, by what was measured. A pod that may be busy keeps it true.
-
-        Raises:
-            ScalerError: one of its kinds.
-        """
-        trigger = self._trigger(ref)
-        survey = self.survey(trigger, ref, now)
-        if survey.standing is None:
-            return False
-        measured = trigger.aggregate.of(survey.standing.values)
-        return survey.doubtful > 0 or measured > trigger.activation
-
-    def survey(self, trigger: Trigger, ref: Ref, now: float) -> Survey:
-        """What is known of the trigger's pods.
+        Args:
+            ref: the trigger.
+            now: epoch seconds.
+            newest: whether an answer that is held is not good enough.
 
         Raises:
             ScalerError: one of its kinds. Failures are not remembered.
         """
-        key = (trigger, ref.namespace, ref.name)
-        version = self._version
-        found = self._surveys.get(key)
-        if found is not None and found.stands(version, now):
-            return found.survey
-        survey = self._look(trigger, ref, now)
-        if len(self._surveys) >= _REMEMBERED:
-            self._surveys.clear()
-        self._surveys[key] = _Remembered(survey, version, now)
-        return survey
+        question = self._question(ref)
+        state = State(self._known.version, self._objects.version + self._pods.version)
+        found = question.recall(state, now, 0.0 if newest else self._hold)
+        if found is None:
+            found = _told(question.trigger, self._look(question.trigger, ref, sum(state), now))
+            question.remember(found, state, now)
+        return found
 
-    @property
-    def _version(self) -> int:
-        return self._known.version + self._objects.version + self._pods.version
-
-    def _look(self, trigger: Trigger, ref: Ref, now: float) -> Survey:
-        alive = self._pods.alive(trigger, ref, now)
-        if not alive:
-            return Survey(None, 0, until=now)  # silence of the API server ends it unannounced
+    def _look(self, trigger: Trigger, ref: Ref, version: int, now: float) -> Survey:
+        pods = self._pods.meant(trigger, ref)
         metric = self._catalog.metrics[trigger.metric]
-        meant = [pod for pod in alive if metric.scope is Scope.SERVER or pod.holds_gpu]
-        if not meant:
+        found = self._values.of(pods, metric, trigger.devices, version, now)
+        if not found.others:
+            if found.values:
+                return Survey(Standing(found.values), found.until)
+            self._pods.believe_there_are_none(now)
+            return Survey(None, until=now)  # silence of the API server ends it unannounced
+        meant = [other for other in found.others if other.value is not NO_GPU]
+        if not found.values and not meant:
             raise NoReadings(
-                f"{trigger.metric}: none of {len(alive)} pods holds a GPU by its spec; "
+                f"{trigger.metric}: none of {len(found.others)} pods holds a GPU by its spec; "
                 f"mend podSelector or the pods' resource limits"
             )
-        return self._stand(trigger, meant, self._known.snapshot, now)
+        return self._stand(trigger, Found(found.values, meant, found.until), now)
 
-    def _stand(
-        self, trigger: Trigger, pods: Sequence[Pod], snapshot: PodValues, now: float
-    ) -> Survey:
-        values: list[float] = []
+    def _stand(self, trigger: Trigger, found: Found, now: float) -> Survey:
+        values, others, until = found
         lacking: list[PodValue] = []
-        until = float("inf")
         starting = unready = pending = 0
-        for pod in pods:
-            value = snapshot.pod(pod, trigger.metric, trigger.devices, now)
-            if isinstance(value, Reading):
-                values.append(value.value)
-                until = min(until, value.expires)
-            elif pod.phase == "Pending":
+        for other in others:
+            reason = other.value.reason if isinstance(other.value, Absence) else ""
+            if other.pod.phase == "Pending":
                 pending += 1
-            elif value.reason in (Refusal.NOT_READY, Refusal.NOT_RUNNING):
+            elif reason in (Refusal.NOT_READY, Refusal.NOT_RUNNING):
                 unready += 1
-            elif value.reason in (NO_ROWS, NO_VALUE) and (end := self._start_ends(pod, now)) > now:
+            elif reason in (NO_ROWS, NO_VALUE) and (end := self._start_ends(other.pod, now)) > now:
                 starting += 1
                 until = min(until, end)
-            elif value.reason != NOT_SELECTED:
-                lacking.append(PodValue(pod, value))
-        if lacking and not _BOUND.speaks(len(values), len(values) + len(lacking)):
+            elif reason != NOT_SELECTED:
+                lacking.append(other)
+        if lacking:
             raise NoReadings(f"{trigger.metric}: {told(lacking, len(values) + len(lacking))}")
         if not values:
-            raise NoReadings(f"{trigger.metric}: {_nobody(len(pods), starting, unready + pending)}")
-        silent = len(lacking) + starting
-        return Survey(Standing(values, silent, unready, pending), silent, until)
+            reason = _nobody(len(others), starting, unready + pending)
+            raise NoReadings(f"{trigger.metric}: {reason}")
+        return Survey(Standing(values, starting, unready, pending), until)
 
     def _start_ends(self, pod: Pod, now: float) -> float:
         """Until when a ready pod may be without rows: it may have become ready just now."""
         return self._first_seen.setdefault(pod.uid, now) + self._patience()
 
-    def _trigger(self, ref: Ref) -> Trigger:
+    def _question(self, ref: Ref) -> Question:
         if not ref.namespace:
             raise BadTrigger("the ScaledObject's namespace is missing from the call")
         try:
-            return self._triggers.get(ref.metadata, self._catalog.metrics)
+            return self._questions.get(ref, self._catalog.metrics)
         except TriggerError as error:
             raise BadTrigger(str(error)) from None
+
+
+def _told(trigger: Trigger, survey: Survey) -> Told:
+    standing, until = survey
+    metric = trigger.metric.lower()
+    if standing is None:
+        return Told(metric, number(0.0), active=False, until=until)
+    measured = trigger.aggregate.of(standing.values)
+    value = measured if standing.whole else demand(trigger.aggregate, standing, trigger.target)
+    # A pod that starts may be busy for all that is known.
+    active = standing.silent > 0 or measured > trigger.activation
+    return Told(metric, number(value), active, until)
 
 
 def _nobody(pods: int, starting: int, not_ready: int) -> str:

@@ -23,7 +23,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from adapter.keda.credentials import Credentials
-from adapter.keda.pulse import Pulse
+from adapter.keda.pulse import PARTS, Pulse
 from adapter.keda.scaler import Scaler
 from adapter.keda.service import NAME, Service
 from adapter.keda.stats import KedaStats
@@ -83,6 +83,7 @@ class KedaServer:
         self._health: Any = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
         self._draining = False
+        self._told_serving: bool | None = None
         self.port = 0
         """The port that is bound."""
 
@@ -110,7 +111,7 @@ class KedaServer:
     async def run(self) -> None:
         """Keep streams and health up to date until cancelled."""
         while True:
-            await asyncio.sleep(self._options.push_interval)
+            await asyncio.sleep(self._options.push_interval / PARTS)
             await self._tell_health()
             self._pulse.beat()
 
@@ -147,6 +148,9 @@ class KedaServer:
 
     async def _tell_health(self) -> None:
         serving = self._ready() and not self._draining
+        if serving is self._told_serving:
+            return
+        self._told_serving = serving
         status = health_pb2.HealthCheckResponse
         for service in ("", NAME):
             await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)

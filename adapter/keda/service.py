@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar
+from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 import structlog
@@ -19,17 +19,16 @@ from google.protobuf.message import Message
 
 from adapter.keda import externalscaler_pb2 as messages
 from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError
-from adapter.keda.number import number
+from adapter.keda.number import Number, number
 from adapter.keda.pulse import Pulse
+from adapter.keda.question import Ref, Told
 from adapter.keda.scaler import Scaler, Spec
 from adapter.keda.stats import KedaStats
-from adapter.keda.triggerpods import Ref
 
 log = structlog.get_logger(__name__)
 
 NAME: Final = "externalscaler.ExternalScaler"
 
-Answer = TypeVar("Answer")
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Send = Callable[[Message], Awaitable[None]]
 
@@ -67,8 +66,8 @@ class Service:
         self._stream_age = stream_age
         self._stats = stats
         self._clock = clock
-        self._failing: dict[tuple[str, str], str] = {}
-        """Namespace and name of ScaledObjects without an answer -> the last reason."""
+        self._failing: set[int] = set()
+        """Triggers without an answer, by :func:`_key`."""
 
     def handler(self) -> grpc.GenericRpcHandler:
         """For the server."""
@@ -88,30 +87,28 @@ class Service:
     def _spec(self, request: messages.ScaledObjectRef) -> messages.GetMetricSpecResponse:
         return _spec_response(self._scaler.spec(_ref(request)))
 
-    def _get_metrics(self, request: messages.GetMetricsRequest) -> messages.GetMetricsResponse:
+    def _get_metrics(self, request: messages.GetMetricsRequest) -> bytes:
         ref = _ref(request.scaledObjectRef)
-        name = self._scaler.spec(ref).metric
-        asked = request.metricName or name
-        if asked.lower() != name:
-            raise BadTrigger(f"metric: the trigger's is {name}, and {asked} was asked for")
-        value = number(self._answered(ref, self._scaler.value))
-        return messages.GetMetricsResponse(
-            metricValues=[
-                messages.MetricValue(
-                    metricName=asked, metricValue=value.whole, metricValueFloat=value.exact
+        told = self._tell(ref)
+        asked = request.metricName or told.metric
+        if asked != told.metric:
+            if asked.lower() != told.metric:
+                raise BadTrigger(
+                    f"metric: the trigger's is {told.metric}, and {asked} was asked for"
                 )
-            ]
-        )
+            return _value(asked, told.number)
+        told.message = told.message or _value(asked, told.number)
+        return told.message
 
     def _is_active(self, request: messages.ScaledObjectRef) -> messages.IsActiveResponse:
-        active = self._answered(_ref(request), self._scaler.active)
-        return messages.IsActiveResponse(result=active)
+        return messages.IsActiveResponse(result=self._tell(_ref(request)).active)
 
     async def _stream_is_active(self, ref: Ref, deadline: float, send: Send) -> None:
         last: bool | None = None
         while True:
             try:
-                active: bool | None = self._scaler.active(ref, self._clock())
+                told = self._scaler.tell(ref, self._clock(), newest=True)
+                active: bool | None = told.active
             except (NoReadings, NotReady):
                 active = None  # nothing is said as long as nothing is known
             if active is not None and active != last:
@@ -124,29 +121,31 @@ class Service:
         await send(_spec_response(self._scaler.spec(ref)))
         await self._pulse.end(deadline)
 
-    def _answered(self, ref: Ref, ask: Callable[[Ref, float], Answer]) -> Answer:
-        """Ask, and log when a ScaledObject begins or ceases to have no answer."""
-        key = (ref.namespace, ref.name)
+    def _tell(self, ref: Ref) -> Told:
+        """Ask, and log when a trigger begins or ceases to have no answer."""
         try:
-            answer = ask(ref, self._clock())
+            told = self._scaler.tell(ref, self._clock())
         except ScalerError as error:
-            self._note(key, str(error))
+            self._note(ref, str(error))
             raise
-        if self._failing.pop(key, None) is not None:
-            log.info("scaled object has a value again", namespace=key[0], name=key[1])
-        return answer
+        if self._failing and (key := _key(ref)) in self._failing:
+            self._failing.discard(key)
+            log.info("trigger has a value again", **_named(ref))
+        return told
 
-    def _note(self, key: tuple[str, str], reason: str) -> None:
-        if key not in self._failing:
-            log.warning("scaled object has no value", namespace=key[0], name=key[1], reason=reason)
-            if len(self._failing) >= _REMEMBERED:
-                self._failing.clear()
-        self._failing[key] = reason
+    def _note(self, ref: Ref, reason: str) -> None:
+        key = _key(ref)
+        if key in self._failing:
+            return
+        log.warning("trigger has no value", **_named(ref), reason=reason[:_LONGEST])
+        if len(self._failing) >= _REMEMBERED:
+            self._failing.clear()
+        self._failing.add(key)
 
     def _unary(
-        self, method: str, message: type[Message], answer: Callable[[Any], Message]
+        self, method: str, message: type[Message], answer: Callable[[Any], Message | bytes]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        async def call(request: Any, context: Context) -> Message:
+        async def call(request: Any, context: Context) -> Message | bytes:
             try:
                 response = answer(request)
             except Exception as error:
@@ -193,8 +192,26 @@ class Service:
         await context.abort(code, text[:_LONGEST])
 
 
-def _bytes(message: Message) -> bytes:
-    return message.SerializeToString()
+def _bytes(message: Message | bytes) -> bytes:
+    return message if isinstance(message, bytes) else message.SerializeToString()
+
+
+def _key(ref: Ref) -> int:
+    """Of one trigger; its texts may be long, and are not kept."""
+    return hash((ref.namespace, ref.name, frozenset(ref.metadata.items())))
+
+
+def _named(ref: Ref) -> dict[str, str]:
+    """For the log."""
+    names = {"namespace": ref.namespace, "name": ref.name, "metric": ref.metadata.get("metric", "")}
+    return {key: text[:_LONGEST] for key, text in names.items()}
+
+
+def _value(metric: str, value: Number) -> bytes:
+    told = messages.MetricValue(
+        metricName=metric, metricValue=value.whole, metricValueFloat=value.exact
+    )
+    return messages.GetMetricsResponse(metricValues=[told]).SerializeToString()
 
 
 def _ref(request: messages.ScaledObjectRef) -> Ref:

@@ -27,6 +27,8 @@ _KEDA: Final = frozenset(
 )
 """Keys that KEDA reads from the same map (``pkg/scalers/external_scaler.go``), or did."""
 
+_LONGEST: Final = 200
+"""Characters of somebody's text that a message repeats."""
 _SMALLEST: Final = Decimal("0.001")
 _LARGEST: Final = Decimal(2**63 // 1000)
 
@@ -36,7 +38,7 @@ class TriggerError(ValueError):
 
 
 class Trigger:
-    """What a trigger asks. Compared by identity: :class:`Triggers` gives one per metadata."""
+    """What a trigger asks."""
 
     __slots__ = ("activation", "aggregate", "devices", "metric", "pods", "target")
 
@@ -74,7 +76,7 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
     """
     for key in metadata:
         if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):
-            raise TriggerError(f"{key}: no such key; {_nearest(key, OWN)}")
+            raise TriggerError(f"{_told(key)}: no such key; {_nearest(key, OWN)}")
     return Trigger(
         metric=_metric(metadata, known),
         target=_number(metadata, "target", _SMALLEST),
@@ -92,7 +94,7 @@ def _metric(metadata: Mapping[str, str], known: Collection[str]) -> str:
     if not name:
         raise TriggerError("metric: is missing; name a metric, e.g. gpu_utilization")
     if name not in known:
-        raise TriggerError(f"metric: there is no {name!r}; {_nearest(name, known)}")
+        raise TriggerError(f"metric: there is no {_quoted(name)}; {_nearest(name, known)}")
     return name
 
 
@@ -104,17 +106,18 @@ def _number(metadata: Mapping[str, str], key: str, least: Decimal) -> float:
         value = quantity.parse(text)
     except ValueError:
         raise TriggerError(
-            f'{key}: {text!r} is no number; write e.g. "70", "0.5" or "2Gi"'
+            f'{key}: {_quoted(text)} is no number; write e.g. "70", "0.5" or "2Gi"'
         ) from None
     if not least <= value <= _LARGEST:
-        raise TriggerError(f"{key}: {text!r} must be at least {least} and below 9.2e15")
+        raise TriggerError(f"{key}: {_quoted(text)} must be at least {least} and below 9.2e15")
     return float(value)
 
 
 def _aggregate(metadata: Mapping[str, str]) -> Aggregate:
     text = metadata.get("aggregate", Aggregate.SUM.value)
     if text not in AGGREGATES:
-        raise TriggerError(f"aggregate: {text!r} is none; use one of {', '.join(AGGREGATES)}")
+        known = ", ".join(AGGREGATES)
+        raise TriggerError(f"aggregate: {_quoted(text)} is none; use one of {known}")
     return Aggregate(text)
 
 
@@ -126,39 +129,30 @@ def _selector(metadata: Mapping[str, str], key: str) -> Selector:
         return parse(text)
     except SelectorError as error:
         raise TriggerError(
-            f"{key}: is no label selector: {error}; write e.g. {_EXAMPLES[key]}"
+            f"{key}: is no label selector: {_short(str(error))}; write e.g. {_EXAMPLES[key]}"
         ) from None
 
 
 _EXAMPLES: Final = {"podSelector": "app=inference", "metricSelector": "model=NVIDIA-H100"}
 
 
+def _quoted(text: str) -> str:
+    return repr(_short(text))
+
+
+def _told(key: str) -> str:
+    return _short(key) or "an empty key"
+
+
+def _short(text: str) -> str:
+    """Cut, so that the mend after it is seen."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
 def _nearest(name: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    if close:
-        return f"did you mean {close[0]}?"
+    if len(name) <= _LONGEST:  # the search takes as long as the name is
+        folded = {other.lower(): other for other in known}
+        close = difflib.get_close_matches(name.lower(), folded, n=1)
+        if close:
+            return f"did you mean {folded[close[0]]}?"
     return f"known here: {', '.join(OWN)}" if known is OWN else "docs/metrics.md lists them all"
-
-
-class Triggers:
-    """Compiled triggers by their metadata: KEDA sends the same few again and again."""
-
-    def __init__(self, limit: int = 16384) -> None:
-        self._limit = limit
-        self._compiled: dict[frozenset[tuple[str, str]], tuple[object, Trigger]] = {}
-
-    def get(self, metadata: Mapping[str, str], known: Collection[str]) -> Trigger:
-        """The trigger of this metadata; the same object while ``known`` is the same.
-
-        Raises:
-            TriggerError: it cannot be compiled. Failures are not remembered.
-        """
-        key = frozenset(metadata.items())
-        found = self._compiled.get(key)
-        if found is not None and found[0] is known:
-            return found[1]
-        trigger = compile_trigger(metadata, known)
-        if len(self._compiled) >= self._limit:
-            self._compiled.clear()
-        self._compiled[key] = (known, trigger)
-        return trigger

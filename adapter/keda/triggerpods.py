@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
 from adapter.keda.errors import BadTrigger, NotReady
+from adapter.keda.question import Ref
 from adapter.keda.scaledobjects import NAMED_BY_PODS, ScaledObjects
 from adapter.keda.trigger import Trigger
-
-
-class Ref(NamedTuple):
-    """A trigger of a ScaledObject, as KEDA names it."""
-
-    namespace: str
-    name: str
-    metadata: Mapping[str, str]
 
 
 class TriggerPods:
@@ -40,22 +32,15 @@ class TriggerPods:
         """Grows with every change of a ScaledObject."""
         return self._targets.version if self._targets is not None else 0
 
-    def alive(self, trigger: Trigger, ref: Ref, now: float) -> Sequence[Pod]:
-        """Those that run or will; none is knowledge too.
+    def meant(self, trigger: Trigger, ref: Ref) -> Sequence[Pod]:
+        """Those that the trigger selects, finished ones included; none is knowledge too.
 
         Raises:
             BadTrigger: there is no telling which pods are meant.
-            NotReady: the pods, or the ScaledObject, have not been heard of, or not for long.
+            NotReady: the pods, or the ScaledObject, have not been heard of.
         """
         if not self._index.synced:
             raise NotReady("the pods have not been listed yet; /readyz/pods says why")
-        pods = self._meant(trigger, ref)
-        alive = [pod for pod in pods if not pod.finished and not pod.deleting]
-        if not alive and self._index.age(now) > self._stale_after:
-            raise NotReady(f"nothing was heard of the pods for long: {self._index.last_error}")
-        return alive
-
-    def _meant(self, trigger: Trigger, ref: Ref) -> Sequence[Pod]:
         if trigger.pods is not None:
             return self._index.select(ref.namespace, trigger.pods)
         if self._targets is None:
@@ -75,3 +60,12 @@ class TriggerPods:
                 f"{found.target.name} cannot be told; add it"
             )
         return pods
+
+    def believe_there_are_none(self, now: float) -> None:
+        """No pod was found.
+
+        Raises:
+            NotReady: nothing was heard of the pods for long.
+        """
+        if self._index.age(now) > self._stale_after:
+            raise NotReady(f"nothing was heard of the pods for long: {self._index.last_error}")

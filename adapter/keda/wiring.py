@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from adapter.catalog.names import Names
 from adapter.feeds import Loop
@@ -17,6 +17,9 @@ from apiservice.certificates import CertificateFiles
 
 if TYPE_CHECKING:
     from adapter.keda.server import KedaServer
+
+_HOLD: Final = 1.0
+"""Seconds that an answer stands at most although values change: KEDA polls no oftener."""
 
 
 class Keda(NamedTuple):
@@ -57,7 +60,11 @@ def build_keda(
     from adapter.keda.server import KedaOptions, KedaServer  # noqa: PLC0415
 
     targets = ScaledObjects() if chosen.scaled_objects and client is not None else None
-    options = Options(lambda: telemetry.current.patience, settings.cluster.stale_after)
+    options = Options(
+        patience=lambda: telemetry.current.patience,
+        stale_after=settings.cluster.stale_after,
+        hold=min(chosen.push_interval, _HOLD),
+    )
     scaler = Scaler(catalog, telemetry, objects, targets, options)
     if chosen.cert_file is not None and chosen.key_file is not None:
         certificate = CertificateFiles(chosen.cert_file, chosen.key_file)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from adapter.settings.types import PageUrl, Section
+from adapter.settings.types import Section, SecureUrl
 
 Audience = Annotated[str, Field(pattern=r"^https://[^\s/]+/?$")]
 
@@ -17,11 +17,12 @@ class AzureIdentitySettings(Section):
     client_id: str | None = None
     """Client id of a user-assigned identity; None is the pod's (workload identity), else the
     node's own (managed identity)."""
-    tenant_id: str | None = None
-    """Entra tenant; None is the one that workload identity set."""
-    authority: PageUrl | None = None
-    """Entra of another cloud, such as ``https://login.microsoftonline.us``; None is
-    ``AZURE_AUTHORITY_HOST``'s, else Azure's own."""
+    tenant_id: Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")] | None = None
+    """Entra tenant of the workload identity; None is the one that its webhook set. A managed
+    identity has its own."""
+    authority: SecureUrl | None = None
+    """Entra of another cloud, for a workload identity, such as
+    ``https://login.microsoftonline.us``; None is ``AZURE_AUTHORITY_HOST``'s, else Azure's own."""
 
 
 class AzureAuthSettings(AzureIdentitySettings):
@@ -37,8 +38,8 @@ class GoogleAuthSettings(Section):
     ``https://monitoring.googleapis.com/v1/projects/PROJECT/location/global/prometheus``."""
 
     quota_project: str | None = None
-    """Project that the queries are charged to (``x-goog-user-project``); None is the
-    credentials' own."""
+    """Project that the queries are charged to (``x-goog-user-project``); None names none, which a
+    person's own credentials may not."""
 
 
 class AwsAuthSettings(Section):

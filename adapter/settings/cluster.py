@@ -20,7 +20,8 @@ class ClusterSettings(Section):
     services: bool = True
     """Watch Services, so that an Object metric may name one."""
     nodes: bool = True
-    """Watch Nodes, so that node metrics can be selected by label."""
+    """Watch Nodes: their labels tell which of them share GPUs, what model those are where rows
+    do not say, and which nodes a selector means."""
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
     """Extended resources, as shell patterns, whose holders hold a GPU: rows of any other pod
     are left out. Pods with DRA claims always hold one."""

@@ -33,7 +33,9 @@ class KedaSettings(Section):
     """Seconds after which a connection is asked to end, give or take a tenth, so that KEDA's
     next one may reach another replica. Streams end in order within the same time again."""
     push_interval: Annotated[Interval, Field(le=60)] = 1
-    """Seconds between looks at whether what ``external-push`` triggers wait for has changed."""
+    """Seconds between looks at whether what ``external-push`` triggers wait for has changed. A
+    poll may be told what another was so long before, at most a second, although values change;
+    never past a value's age, or a change of pods."""
     max_calls: Annotated[int, Field(ge=1)] = 10000
     """Calls, open streams included, served at once; further ones are RESOURCE_EXHAUSTED."""
     scaled_objects: bool = False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from adapter.catalog import Catalog
 from adapter.metric import Combine, Kind, Scope, Unit
-from adapter.promqltext import complaint
-from adapter.settings.types import Interval, Section
+from adapter.settings.types import Interval, Promql, Section
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]*")
 _SERIES = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
@@ -21,20 +22,20 @@ def _metric_name(text: str) -> str:
             "must be letters, digits, _ : . and -, beginning with a letter or _: it is a part "
             "of a URL's path"
         )
+    if text.lower() in _taken():
+        raise ValueError("is a name of the catalogue: choose another")
     return text
+
+
+@cache
+def _taken() -> frozenset[str]:
+    return frozenset(name.lower() for name in Catalog().metrics)
 
 
 def _series_name(text: str) -> str:
     if not _SERIES.fullmatch(text):
         raise ValueError("must be a series' name alone; give labels in labels, PromQL in query")
     return text
-
-
-def _promql(text: str) -> str:
-    wrong = complaint(text)
-    if wrong is not None:
-        raise ValueError(wrong)
-    return text.strip()
 
 
 Window = Annotated[Interval, Field(le=3600)]
@@ -50,10 +51,10 @@ class MetricRow(Section):
     """The exporter's series, on the pages that are scraped or in Prometheus."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Labels that a row of the series must have; an empty value is a label that is not there."""
-    query: Annotated[str, AfterValidator(_promql)] | None = None
+    query: Promql | None = None
     """PromQL in place of ``series`` (``source.kind: prometheus`` only). One query for all pods:
     each series of its answer is put to the pod that its labels ``namespace`` and ``pod`` (or
-    ``exported_namespace`` and ``exported_pod``) name."""
+    ``exported_namespace`` and ``exported_pod``) name; its values count as measured when asked."""
     unit: Unit = Unit.NUMBER
     """Unit of the value. ``percent`` and ``ratio`` bound it to 0-100 and 0-1."""
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
@@ -98,9 +99,14 @@ class MetricRow(Section):
     @property
     def bounds(self) -> tuple[float, float]:
         """Least and largest value, in ``unit``."""
-        limit = {Unit.PERCENT: 100.0, Unit.RATIO: 1.0}.get(self.unit, _MOST)
+        limit = _MOST if self.limit is None else self.limit
         high = limit if self.high is None else self.high
         return (0.0 if self.low is None else self.low, high)
+
+    @property
+    def limit(self) -> float | None:
+        """The most that the unit allows; None if it allows anything."""
+        return {Unit.PERCENT: 100.0, Unit.RATIO: 1.0}.get(self.unit)
 
     @property
     def combined(self) -> tuple[Combine, Combine]:

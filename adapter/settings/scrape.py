@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from adapter.settings.types import Interval, LabelSelector, PageUrl, Section
+
+_PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
+"""Kubernetes, "ports name" of a container: at least one letter, 15 characters at most."""
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def _pod_name(text: str) -> str:
@@ -23,8 +28,32 @@ def _page_path(text: str) -> str:
     return text
 
 
+def _port_name(text: str) -> str:
+    if not _PORT_NAME.fullmatch(text):
+        raise ValueError("must be a container port's name, such as metrics; a number goes unquoted")
+    return text
+
+
+def _port(given: int | str) -> int | str:
+    if isinstance(given, str):
+        return _port_name(given)
+    if not 1 <= given <= 65535:
+        raise ValueError("must be 1-65535, or the name of a container port")
+    return given
+
+
+def _namespace(text: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
+        raise ValueError("must be a namespace's name as it is: there are no patterns")
+    return text
+
+
 PodName = Annotated[str, AfterValidator(_pod_name)]
 PagePath = Annotated[str, AfterValidator(_page_path)]
+PortName = Annotated[str, AfterValidator(_port_name)]
+PortNumber = Annotated[int, Field(ge=1, le=65535)]
+ExporterPort = Annotated[int | str, AfterValidator(_port)]
+Namespace = Annotated[str, AfterValidator(_namespace)]
 
 
 class ExporterRule(Section):
@@ -34,14 +63,15 @@ class ExporterRule(Section):
     """What the rule is called in logs and metrics."""
     selector: LabelSelector
     """Label selector over pods."""
-    port: int | str
+    port: ExporterPort
     """Container port, by number or name."""
-    path: str = "/metrics"
+    path: PagePath = "/metrics"
     """Path of the page."""
     scheme: Literal["http", "https"] = "http"
     """How to ask for it."""
-    namespace: str | None = None
-    """Only pods of this namespace; None means any."""
+    namespace: Namespace | None = None
+    """Only pods of this namespace; None means any. Who may create pods there is believed about
+    every GPU of their nodes."""
 
 
 class StaticTarget(Section):
@@ -70,16 +100,16 @@ class InferenceSettings(Section):
     """Follow ``prometheus.io/scrape``, ``…/port``, ``…/path`` and ``…/scheme`` too."""
     selector: LabelSelector | None = None
     """Label selector over pods that serve a page without asking; None chooses none."""
-    port_names: tuple[str, ...] = ()
+    port_names: tuple[PortName, ...] = ()
     """Names of container ports. Without ``selector``, every pod that has one serves its page
     there; with it, this is where the chosen pods have theirs."""
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    port: PortNumber | None = None
     """Port of pods that do not say; None is a pod's only container port."""
     path: PagePath = "/metrics"
     """Path of the page of pods that do not say."""
     scheme: Literal["http", "https"] = "http"
     """How to ask pods that do not say."""
-    namespaces: tuple[str, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
     """Only pods of these namespaces; empty means any."""
 
 
@@ -91,9 +121,10 @@ class ScrapeSettings(Section):
     timeout: Interval = 3
     """Seconds one scrape may take."""
     discover: bool = True
-    """Find exporters among the watched pods by the labels of the usual charts."""
+    """Find exporters among the watched pods by the labels of the usual charts, in any namespace.
+    Where tenants may create such pods turn it off and say in ``exporters`` where yours are."""
     exporters: tuple[ExporterRule, ...] = ()
-    """Further discovery rules, tried before the built-in ones."""
+    """Discovery rules, tried before those of ``discover``, and without it too."""
     inference: InferenceSettings = InferenceSettings()
     targets: tuple[StaticTarget, ...] = ()
     """Exporters at fixed addresses."""
@@ -106,5 +137,6 @@ class ScrapeSettings(Section):
     ca_file: Path | None = None
     """CA of exporters that speak HTTPS; None trusts the system's."""
     bearer_token_file: Path | None = None
-    """Token sent to exporters, read anew for each scrape; never to pods that are scraped for
-    a page of their own."""
+    """Token sent to ``targets`` and to every pod that is discovered as an exporter, read anew for
+    each scrape; never to pods that are scraped for a page of their own. With it set, turn
+    ``discover`` off where tenants may create pods: labels alone make an exporter."""

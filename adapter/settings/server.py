@@ -5,9 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from adapter.settings.types import Interval, Port, Seconds, Section
+
+
+def _subject(text: str) -> str:
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("must be a DNS name or an address, an international name in its xn-- form")
+    return text
+
+
+Subject = Annotated[str, AfterValidator(_subject)]
 
 
 class ServerSettings(Section):
@@ -23,7 +32,11 @@ class ServerSettings(Section):
     """Private key of ``cert_file``."""
     cert_dir: Path = Path("/tmp/gpu-metrics-adapter/certs")  # noqa: S108 - an emptyDir in the chart
     """Where the self-signed certificate is kept; ``ca.crt`` in it is the APIService's caBundle."""
-    cert_names: tuple[str, ...] = ("gpu-metrics-adapter.gpu-metrics.svc", "localhost", "127.0.0.1")
+    cert_names: Annotated[tuple[Subject, ...], Field(min_length=1)] = (
+        "gpu-metrics-adapter.gpu-metrics.svc",
+        "localhost",
+        "127.0.0.1",
+    )
     """Names and addresses in the self-signed certificate; the Service's own name first."""
     keep_alive: Annotated[Interval, Field(ge=91)] = 130
     """Idle seconds before a connection is closed; above 90, which is how long Go pools one."""

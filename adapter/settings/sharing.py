@@ -28,9 +28,10 @@ class SharingSettings(Section):
     for scaling up. ``equal``: divided by the running pods known to share the device, marked
     ``split``. ``memory``: divided by the memory that each pod uses or, where that is not known
     of all of them, has asked for (``nvidia.com/gpumem``, ``volcano.sh/vgpu-memory``); left out
-    where neither is known. ``exact``: left out unless accounted per process. Values accounted
-    per process are served as they are under every policy, and what cannot be divided
-    (temperatures, clocks, codes, counts) is copied under the dividing ones."""
+    where neither is known. ``exact``: left out unless accounted per process or container. Such
+    values are served as they are under every policy, those of a pod's containers on one device
+    (HAMi) added up, and what cannot be divided (temperatures, clocks, codes, counts) is copied
+    under the dividing policies."""
     rules: tuple[SharingRule, ...] = ()
     """Policies of certain namespaces or node pools; the first rule that applies is taken."""
     mig_normalization: Literal["off", "profile"] = "off"

@@ -7,6 +7,7 @@ from typing import Annotated
 import durationpy
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, HttpUrl
 
+from adapter.promqltext import complaint
 from apiservice.selector import SelectorError, parse
 
 
@@ -32,6 +33,13 @@ def _selector(text: str) -> str:
     return text
 
 
+def _promql(text: str) -> str:
+    wrong = complaint(text)
+    if wrong is not None:
+        raise ValueError(wrong)
+    return text.strip()
+
+
 def _plain(url: HttpUrl) -> HttpUrl:
     """URLs are told in logs and by readiness: nothing secret may be in one."""
     if url.username is not None or url.password is not None:
@@ -45,12 +53,20 @@ def _bare(url: HttpUrl) -> HttpUrl:
     return _plain(url)
 
 
+def _secure(url: HttpUrl) -> HttpUrl:
+    if url.scheme != "https":
+        raise ValueError("must begin with https://: a token goes there")
+    return url
+
+
 Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, allow_inf_nan=False)]
 Interval = Annotated[float, BeforeValidator(_duration), Field(gt=0, le=86400, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
+Promql = Annotated[str, AfterValidator(_promql)]
 LabelSelector = Annotated[str, AfterValidator(_selector)]
 PageUrl = Annotated[HttpUrl, AfterValidator(_plain)]
 BaseUrl = Annotated[HttpUrl, AfterValidator(_bare)]
+SecureUrl = Annotated[HttpUrl, AfterValidator(_bare), AfterValidator(_secure)]
 
 
 class Section(BaseModel):

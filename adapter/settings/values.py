@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from adapter.settings.types import Interval, Section
 from adapter.validity import RatioScale
 
@@ -9,8 +13,9 @@ from adapter.validity import RatioScale
 class ValueSettings(Section):
     """What a served value promises."""
 
-    window: Interval = 30
-    """Seconds that utilisation is averaged over."""
+    window: Annotated[Interval, Field(le=3600)] = 30
+    """Seconds that utilisation is averaged over, up to an hour and to 720 scrapes. Every scrape
+    in it is held in memory: 8 bytes a field of a device."""
     collect_interval: Interval = 30
     """Seconds between the exporters' own readings (dcgm-exporter's ``--collect-interval``)."""
     age_limit: Interval | None = None

@@ -18,6 +18,12 @@ from adapter.sources.login import Outgoing
 from adapter.sources.tokens import redacted
 
 _SESSION: Final = "gpu-metrics-adapter"
+_PATIENCE: Final[dict[str, Any]] = {
+    "connect_timeout": 5,
+    "read_timeout": 10,
+    "retries": {"total_max_attempts": 2},
+}
+"""The library's own: a minute for each of five tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +49,33 @@ class AwsLogin:
         self._auth = required("botocore.auth", "aws")
         self._request = required("botocore.awsrequest", "aws").AWSRequest
         self._session = required("botocore.session", "aws").get_session()
+        config = required("botocore.config", "aws").Config(**_PATIENCE)
+        self._session.set_default_client_config(config)
+        if not self._session.get_config_variable("region"):
+            self._session.set_config_variable("region", identity.region)
         self._credentials: Any = None
-        self._asking = asyncio.Lock()
+        self._pending: asyncio.Task[Any] | None = None
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """The request's signature."""
-        async with self._asking:  # the library asks for new credentials within this call
-            frozen = await asyncio.to_thread(self._frozen)
+        frozen = await self._current()
         signed = self._request(request.method, request.url, dict(request.headers), request.body)
         identity = self._identity
         self._auth.SigV4Auth(frozen, identity.service, identity.region).add_auth(signed)
         names = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
         return {name: signed.headers[name] for name in names if name in signed.headers}
+
+    def refused(self, shown: Mapping[str, str]) -> bool:
+        """The library renews credentials by their end alone."""
+        return False
+
+    async def _current(self) -> Any:
+        # The library asks for new credentials within this call, and blocks: whoever needs them
+        # waits for the one thread, and a query that gives up waiting leaves it to the next.
+        if self._pending is None or self._pending.done():
+            self._pending = asyncio.create_task(asyncio.to_thread(self._frozen))
+            self._pending.add_done_callback(_heard)
+        return await asyncio.shield(self._pending)
 
     def _frozen(self) -> Any:
         try:
@@ -78,10 +99,7 @@ class AwsLogin:
         return self._assumed(self._identity.role_arn)
 
     def _assumed(self, role: str) -> Any:
-        config = required("botocore.config", "aws").Config(
-            connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2}
-        )
-        sts = self._session.create_client("sts", region_name=self._identity.region, config=config)
+        sts = self._session.create_client("sts")  # in the pod's own region
         extra = {"ExternalId": self._identity.external_id} if self._identity.external_id else {}
         credentials = required("botocore.credentials", "aws")
 
@@ -97,3 +115,9 @@ class AwsLogin:
         return credentials.RefreshableCredentials.create_from_metadata(
             refresh(), refresh, "sts-assume-role"
         )
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    """An error that nobody waited for is no news: the next query asks again."""
+    if not task.cancelled():
+        task.exception()

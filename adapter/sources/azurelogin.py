@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from adapter.sources.errors import CredentialError
 from adapter.sources.extras import required
-from adapter.sources.tokens import Token, Tokens
+from adapter.sources.tokens import Token, Tokens, redacted
 
 PROMETHEUS_AUDIENCE: Final = "https://prometheus.monitor.azure.com"
 LOGS_ENDPOINT: Final = "https://api.loganalytics.io"
@@ -45,10 +46,21 @@ def azure_tokens(
     """Tokens for an audience, such as ``https://prometheus.monitor.azure.com``.
 
     Raises:
-        CredentialError: the extra ``azure`` is not installed.
+        CredentialError: the extra ``azure`` is not installed, or there can be no such identity.
     """
-    credential = _credential(required("azure.identity", "azure"), identity)
-    fetch = _fetch(credential, audience.rstrip("/") + "/.default")
+    library = required("azure.identity", "azure")
+    try:
+        _credential(library, identity).close()
+    except ValueError as error:  # of a tenant, a client or an authority
+        raise CredentialError(f"the identity cannot be used: {redacted(error)}") from None
+    scope = audience.rstrip("/") + "/.default"
+
+    def fetch() -> Token:
+        # The library keeps tokens too: one that was refused would come back.
+        with _credential(library, identity) as credential:
+            token = credential.get_token(scope)
+        return Token(token.token, float(token.expires_on))
+
     return Tokens("Azure identity", fetch, clock=clock)
 
 
@@ -64,11 +76,3 @@ def _credential(library: Any, identity: AzureIdentity) -> Any:
         **more,
         **_PATIENCE,
     )
-
-
-def _fetch(credential: Any, scope: str) -> Callable[[], Token]:
-    def fetch() -> Token:
-        token = credential.get_token(scope)
-        return Token(token.token, float(token.expires_on))
-
-    return fetch

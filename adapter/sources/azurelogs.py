@@ -66,6 +66,7 @@ class AzureLogsSource:
         self._options = options
         self._sink = sink
         self._index = index
+        self._tokens = tokens
         self._credential = _Credential(tokens, required("azure.core.credentials", "azure"))
         self._library = required("azure.monitor.query.aio", "azure")
         self._errors = required("azure.core.exceptions", "azure")
@@ -110,6 +111,7 @@ class AzureLogsSource:
             connection_verify=verify,
             # Azure's own retries would sleep within a round for as long as they are told to.
             retry_total=0,
+            permit_redirects=False,
         )
         try:
             async with client:
@@ -125,7 +127,7 @@ class AzureLogsSource:
         self.queries += 1
         try:
             async with asyncio.timeout(self._options.timeout):
-                usage, loss = await self._ask(client, pods)
+                usage, loss = await self._admitted(client, pods)
         except Exception as error:  # one bad round must not end the source
             self._failed(told(error, self._errors))
             self._not_before = self._clock() + retry_after(error)
@@ -133,6 +135,16 @@ class AzureLogsSource:
             self._succeeded(usage, loss)
             self._deliver(usage)
         self.settled = True
+
+    async def _admitted(self, client: Any, pods: Pods) -> tuple[Usage, str]:
+        """What the workspace says, with another token where it refused the one it was shown."""
+        shown = (await self._tokens.current()).text
+        try:
+            return await self._ask(client, pods)
+        except self._errors.HttpResponseError as error:
+            if error.status_code != 401 or not self._tokens.refused(shown):
+                raise
+        return await self._ask(client, pods)
 
     async def _ask(self, client: Any, pods: Pods) -> tuple[Usage, str]:
         options = self._options
@@ -162,6 +174,8 @@ class AzureLogsSource:
         for node, rows in usage.rows.items():
             self._sink.ingest(Batch(f"azure_logs/{node}", node, rows, now, rejects))
             rejects = {}  # what named no pod has no node: it is counted once
+        if rejects:
+            self._sink.ingest(Batch("azure_logs", None, [], now, rejects))
 
     def _succeeded(self, usage: Usage, loss: str) -> None:
         if self.last_error:

@@ -40,8 +40,6 @@ class TlsFiles:
     """None trusts the system's CAs."""
     cert_file: Path | None = None
     key_file: Path | None = None
-    verify: bool = True
-    """Check the server's certificate and name."""
 
     def context(self) -> ssl.SSLContext:
         """TLS as the files are now.
@@ -55,9 +53,6 @@ class TlsFiles:
             raise CredentialError(
                 f"CA file {self.ca_file}: {error}; give one or more PEM CAs"
             ) from error
-        if not self.verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
         if self.cert_file is not None:
             try:
                 context.load_cert_chain(self.cert_file, self.key_file)

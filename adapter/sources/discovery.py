@@ -14,7 +14,7 @@ import structlog
 
 from adapter.cluster.pod import Pod
 from adapter.sources.serverpages import Misfit, ServerPages
-from adapter.sources.target import Target, page_url
+from adapter.sources.target import STATIC, Target, page_url
 from apiservice.selector import EVERYTHING, Selector, parse
 
 log = structlog.get_logger(__name__)
@@ -74,14 +74,20 @@ RULES: tuple[Rule, ...] = (
 """Tried in order; the first that matches a pod has it. Users' rules come before these."""
 
 
-def discover(pod: Pod, rules: Iterable[Rule]) -> Target | None:
+def discover(pod: Pod, rules: Iterable[Rule]) -> Target | Misfit | None:
     """The pod as a target; None if it is no exporter or cannot be asked now."""
     if pod.phase != "Running" or pod.deleting or not pod.ip:
         return None
     rule = next((rule for rule in rules if rule.matches(pod)), None)
-    port = _port(pod, rule) if rule else None
-    if rule is None or port is None:
+    if rule is None:
         return None
+    port = _port(pod, rule)
+    if port is None:
+        return Misfit(
+            "no_port",
+            f"rule {rule.name}: no container port is named {rule.port!r}: give its number in "
+            "source.scrape.exporters, or name the port in the pod",
+        )
     url = page_url(rule.scheme, pod.ip, port, rule.path)
     return Target(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
 
@@ -94,7 +100,12 @@ def _port(pod: Pod, rule: Rule) -> int | None:
 
 
 class Targets:
-    """The targets of the moment, from fixed ones and from pods as they come and go."""
+    """The targets of the moment, from fixed ones and from pods as they come and go.
+
+    Of several at one address (pods on their node's network, or a pod whose end is told late)
+    one is asked: the fixed one, else an exporter before a page of a pod's own, which must not
+    silence it, else the newest.
+    """
 
     def __init__(
         self,
@@ -106,28 +117,35 @@ class Targets:
         self._rules = rules
         self._servers = servers
         self._added, self._removed = added, removed
-        self._targets: dict[str, Target] = {}
+        self._at: dict[str, list[Target]] = {}
+        """Address -> those that claim it, the one that is asked last."""
         self.misfits: Counter[str] = Counter()
         """Pods that are to be scraped and cannot be, by reason, since the start."""
 
     def __len__(self) -> int:
-        return len(self._targets)
+        return len(self._at)
 
     def add(self, target: Target) -> None:
-        """A target exists; one that was at its address before is gone."""
-        known = self._targets.get(target.url)
-        if known == target:
-            return
-        if known:
-            self._removed(known)
-        self._targets[target.url] = target
-        self._added(target)
+        """A target exists."""
+        others = [other for other in self._at.get(target.url, ()) if other != target]
+        self._put(target.url, sorted([*others, target], key=_rank))
 
     def remove(self, target: Target) -> None:
-        """The target is gone, unless its address has passed to another."""
-        if self._targets.get(target.url) == target:
-            del self._targets[target.url]
-            self._removed(target)
+        """The target is gone."""
+        others = [other for other in self._at.get(target.url, ()) if other != target]
+        self._put(target.url, others)
+
+    def _put(self, url: str, claims: list[Target]) -> None:
+        before = self._at.pop(url, [None])[-1]
+        after = claims[-1] if claims else None
+        if claims:
+            self._at[url] = claims
+        if before == after:
+            return
+        if before is not None:
+            self._removed(before)
+        if after is not None:
+            self._added(after)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Follow one change of the pod index."""
@@ -151,3 +169,9 @@ class Targets:
         if any(rule.matches(pod) for rule in self._rules):
             return discover(pod, self._rules)
         return self._servers.of(pod) if self._servers else None
+
+
+def _rank(target: Target) -> int:
+    if target.rule == STATIC:
+        return 2
+    return 0 if target.serves else 1

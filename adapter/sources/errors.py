@@ -31,10 +31,13 @@ def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cas
             return error
         case TimeoutError():
             return SourceError("timeout", "no answer in time")
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
-            return SourceError("tls", f"{error}; check the CA file and the name in the URL")
+        # The texts of these two show the TLS context's address in memory.
+        case aiohttp.ClientSSLError() as failed:
+            mend = "check the CA file, the name in the URL, and whether it speaks HTTPS at all"
+            return SourceError(
+                "tls", f"no TLS with {failed.host}:{failed.port}: {failed.os_error}; {mend}"
+            )
         case aiohttp.ClientConnectorError() as failed:
-            # Its own text shows the TLS context's address in memory.
             said = failed.os_error.strerror or failed.os_error
             return SourceError("connect", f"cannot connect to {failed.host}:{failed.port}: {said}")
         case aiohttp.ServerDisconnectedError():

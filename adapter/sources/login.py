@@ -40,6 +40,9 @@ class Login(Protocol):
             CredentialError: there is nothing to show now; a later request may have it.
         """
 
+    def refused(self, shown: Mapping[str, str]) -> bool:
+        """Take note that what was shown let nobody in; whether there may be better to show."""
+
 
 class Anonymous:
     """Shows nothing."""
@@ -47,6 +50,10 @@ class Anonymous:
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """No headers."""
         return {}
+
+    def refused(self, shown: Mapping[str, str]) -> bool:
+        """There is never more."""
+        return False
 
 
 class Basic:
@@ -62,6 +69,10 @@ class Basic:
         password = self._file.read() if self._file else self._password
         return {"Authorization": aiohttp.encode_basic_auth(self._user, password)}
 
+    def refused(self, shown: Mapping[str, str]) -> bool:
+        """A file that changed is read by the next query anyhow."""
+        return False
+
 
 class BearerFile:
     """A token in a file."""
@@ -71,7 +82,11 @@ class BearerFile:
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """The token is read anew when its file changes."""
-        return {"Authorization": f"Bearer {self._file.read()}"}
+        return {"Authorization": _bearer(self._file.read())}
+
+    def refused(self, shown: Mapping[str, str]) -> bool:
+        """A file that changed is read by the next query anyhow."""
+        return False
 
 
 class Bearer:
@@ -84,4 +99,12 @@ class Bearer:
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """The token of the moment."""
         token = await self._tokens.current()
-        return {"Authorization": f"Bearer {token.text}", **self._more}
+        return {"Authorization": _bearer(token.text), **self._more}
+
+    def refused(self, shown: Mapping[str, str]) -> bool:
+        """See :meth:`.tokens.Tokens.refused`."""
+        return self._tokens.refused(shown["Authorization"].removeprefix(_bearer("")))
+
+
+def _bearer(text: str) -> str:
+    return f"Bearer {text}"

@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import aiohttp
 import structlog
@@ -20,50 +19,21 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 from adapter.batch import Batch, Row, Sink
 from adapter.sources import promql
 from adapter.sources.errors import SourceError, describe
-from adapter.sources.promql import Answer, QueryGroup, SeriesMemo
+from adapter.sources.groupstate import GroupState, tell
+from adapter.sources.promql import Answer, SeriesMemo
 from adapter.sources.queryapi import PrometheusOptions, QueryApi
+from adapter.sources.querygroup import QueryGroup
 
-__all__ = ["GroupState", "PrometheusOptions", "PrometheusSource"]
+__all__ = ["PrometheusOptions", "PrometheusSource"]
 
 log = structlog.get_logger(__name__)
 
 _RETRIED = frozenset({"connect", "timeout", "protocol", "truncated", "unavailable"})
 _BIG_ANSWER = 1 << 20
 """Answers above this many bytes are read beside the event loop."""
-_UNNAMED = (
-    "aggregations and functions drop __name__: keep it with by (__name__, ...) or give it with "
-    'label_replace(..., "__name__", "SERIES", "", "")'
-)
+_EMPTY = "check url, tenant and matchers, and that this engine's scrapes include the exporters"
 _PARALLEL = 4
 """Queries under way at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
-
-
-@dataclass(slots=True)
-class GroupState:
-    """How asking for a group has gone, for metrics and doctor. Times are epoch seconds."""
-
-    group: QueryGroup
-    query: str
-    queries: int = 0
-    failures: int = 0
-    """Failed rounds in a row."""
-    last_success: float = 0.0
-    last_error: str = ""
-    reason: str = ""
-    duration: float = 0.0
-    """Seconds of the last round, retries included."""
-    rows: int = 0
-    """Samples of the last good answer."""
-    size: int = 0
-    """Bytes of the last answer, decompressed."""
-    warnings: tuple[str, ...] = ()
-    """What the engine had to say about the last good answer."""
-    partial: bool = False
-    """The last good answer lacked series that exist."""
-    unnamed: int = 0
-    """Series of the last good answer that did not say which metric they are of."""
-    newest: Mapping[str, list[Row]] = field(default_factory=dict)
-    """Origin -> newest samples of the last good answer."""
 
 
 class PrometheusSource:
@@ -92,6 +62,7 @@ class PrometheusSource:
         self._decoding = asyncio.Lock()
         self._parallel = asyncio.Semaphore(_PARALLEL)
         self._origins: set[str] = set()
+        self._empty = False
         self.groups = [
             GroupState(group, group.promql(options.lookback, options.matchers))
             for group in _groups(groups, options.query)
@@ -117,7 +88,7 @@ class PrometheusSource:
         """Why good answers bring no rows at all, where they say so themselves."""
         if any(state.rows for state in self.groups):
             return None
-        said = [_complaint(state) for state in self.groups]
+        said = (state.complaint for state in self.groups)
         return next((f"{self._api.url}: {text}" for text in said if text), None)
 
     async def run(self) -> None:
@@ -133,12 +104,17 @@ class PrometheusSource:
                 await asyncio.sleep(max(0.0, began + self._options.interval - loop.time()))
 
     async def _round(self, session: aiohttp.ClientSession) -> None:
-        answers = await asyncio.gather(*(self._ask(session, state) for state in self.groups))
+        # Those that fail go last, what was asked least first: what hangs must not use up every
+        # round's time before the others.
+        order = sorted(self.groups, key=lambda state: (state.failures > 0, state.queries))
+        answers = await asyncio.gather(*(self._ask(session, state) for state in order))
         self._memo.turn()
+        tell(self.groups)
+        self._tell_of_nothing()
         rows: defaultdict[str, list[Row]] = defaultdict(list)
         rejects: Counter[str] = Counter()
         since = self._clock() - self._options.lookback
-        for state, answer in zip(self.groups, answers, strict=True):
+        for state, answer in zip(order, answers, strict=True):
             if answer.partial:
                 standing = _younger(state.newest, since)
                 answer.rows = {**standing, **answer.rows}
@@ -149,8 +125,17 @@ class PrometheusSource:
             state.newest = answer.newest
         await self._deliver(rows, rejects)
 
+    def _tell_of_nothing(self) -> None:
+        """GPU nodes may be scaled to zero, so it is no problem; most often it is a mistake."""
+        empty = not any(state.rows or state.last_error for state in self.groups)
+        if empty and not self._empty:
+            log.warning("no series at all", url=self._api.url, mend=_EMPTY)
+        self._empty = empty
+
     async def _deliver(self, rows: Mapping[str, list[Row]], rejects: Mapping[str, int]) -> None:
         now = self._clock()
+        if rejects and not rows:
+            rows = {promql.NO_ORIGIN: []}  # so that they are counted all the same
         for origin in self._origins - rows.keys():
             self._sink.forget(origin)
         self._origins = set(rows)
@@ -166,14 +151,20 @@ class PrometheusSource:
         began = loop.time()
         budget = max(self._options.interval, self._options.timeout)
         try:
-            async with self._parallel, asyncio.timeout(budget):
+            async with asyncio.timeout(budget), self._parallel:
                 answer = await self._retrying(session, state)
+        except TimeoutError:  # not a try's own: those are SourceErrors, and counted
+            self.failures["timeout"] += 1
+            state.failed(SourceError("timeout", f"no answer within the round's {budget:g} s"))
+            return Answer(partial=True)
         except Exception as error:  # whatever one group does, the others go on
-            self._failed(state, describe(error))
+            state.failed(describe(error))
             return Answer(partial=True)
         finally:
             state.duration = loop.time() - began
-        self._succeeded(state, answer)
+        self.last_success = self._clock()
+        self.warnings += bool(answer.warnings)
+        state.succeeded(answer, self.last_success)
         return answer
 
     async def _retrying(self, session: aiohttp.ClientSession, state: GroupState) -> Answer:
@@ -190,46 +181,26 @@ class PrometheusSource:
         try:
             body = await self._api.ask(session, state.query)
             state.size = len(body)
-            async with self._decoding:
-                if len(body) < _BIG_ANSWER:
-                    return promql.decode(body, self._memo, state.group)
-                return await asyncio.to_thread(promql.decode, body, self._memo, state.group)
+            return await self._decoded(body, state.group)
         except Exception as error:
             cause = describe(error)
             self.failures[cause.reason] += 1
             raise cause from error
 
-    def _succeeded(self, state: GroupState, answer: Answer) -> None:
-        if state.last_error:
-            log.info("query answered again", group=state.group.name, after=state.failures)
-        if answer.warnings:
-            self.warnings += 1
-        if answer.warnings != state.warnings:
-            log.warning("query warnings", group=state.group.name, warnings=answer.warnings[:5])
-        unnamed = answer.rejects["unnamed_series"]
-        if unnamed and not state.unnamed:
-            log.warning("query drops the metric's name", group=state.group.name, mend=_UNNAMED)
-        state.partial, state.unnamed = answer.partial, unnamed
-        state.failures, state.last_error, state.reason = 0, "", ""
-        state.warnings = answer.warnings
-        state.rows = sum(map(len, answer.rows.values()))
-        state.last_success = self.last_success = self._clock()
-
-    def _failed(self, state: GroupState, error: SourceError) -> None:
-        if state.reason != error.reason:
-            log.warning("query failed", group=state.group.name, error=str(error))
-        state.failures += 1
-        state.reason, state.last_error = error.reason, str(error)
+    async def _decoded(self, body: bytes, group: QueryGroup) -> Answer:
+        async with self._decoding:
+            if len(body) < _BIG_ANSWER:
+                answer = promql.decode(body, self._memo, group)
+            else:
+                answer = await asyncio.to_thread(promql.decode, body, self._memo, group)
+        if answer.partial and group.combines:
+            raise SourceError("partial", _partial(answer))
+        return answer
 
 
-def _complaint(state: GroupState) -> str:
-    """What is wrong with a good answer; empty if nothing is."""
-    group = state.group.name
-    if state.unnamed:
-        return f"query.{group}: {state.unnamed} series without a name; {_UNNAMED}"
-    if state.partial:
-        return f"group {group}: a partial answer: {'; '.join(state.warnings[:2])[:300]}"
-    return ""
+def _partial(answer: Answer) -> str:
+    said = "; ".join(answer.warnings[:2])[:300] or "the engine says so"
+    return f"a partial answer ({said}): what is combined of it would be wrong; mend the store"
 
 
 def _groups(

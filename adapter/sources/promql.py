@@ -19,29 +19,12 @@ import msgspec
 
 from adapter.batch import Row
 from adapter.sources.errors import SourceError
+from adapter.sources.querygroup import QueryGroup
 
 _ORIGIN_LABELS = ("instance", "Hostname", "hostname", "node")
 """What tells exporters apart, best first. ``instance`` is the scrape target's address."""
-_NO_ORIGIN = "prometheus"
-
-
-@dataclass(frozen=True, slots=True)
-class QueryGroup:
-    """Series that are asked for together."""
-
-    name: str
-    series: tuple[str, ...]
-    """Series names; a query override that drops the name is taken for the only one here."""
-    query: str | None = None
-    """PromQL in place of the selector made from ``series``."""
-
-    def promql(self, lookback: float, matchers: str = "") -> str:
-        """The expression to ask; ``lookback`` in seconds, ``matchers`` without braces."""
-        if self.query is not None:
-            return self.query
-        names = "|".join(self.series)
-        more = f",{matchers}" if matchers else ""
-        return f'{{__name__=~"{names}"{more}}}[{max(1, round(lookback * 1000))}ms]'
+NO_ORIGIN = "prometheus"
+"""The exporter of what names none."""
 
 
 @dataclass(slots=True)
@@ -85,7 +68,8 @@ class SeriesMemo:
     def turn(self) -> None:
         """A round is over: what it did not meet is forgotten."""
         self._old, self._new = self._new, {}
-        self._sets = {series.key: series.labels for series in self._old.values()}
+        # A list: the thread of a query that was given up may still be writing.
+        self._sets = {series.key: series.labels for series in list(self._old.values())}
 
     def series(self, raw: bytes) -> _Series:
         """The series of a ``metric`` object; raises msgspec.DecodeError."""
@@ -142,7 +126,8 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup) -> Answer:
     """
     answer = _decode_answer(body)
     if answer.status != "success" or answer.data is None:
-        raise SourceError("query", f"{answer.errorType or answer.status}: {answer.error}"[:500])
+        said = f"{answer.errorType or answer.status}: {answer.error}"
+        raise SourceError("query", shortened(said))
     if answer.data.resultType not in ("matrix", "vector"):
         raise SourceError(
             "result_type",
@@ -170,7 +155,16 @@ def error_text(body: bytes) -> str:
         answer = _answer.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
-    return f"{answer.errorType}: {answer.error}"[:500] if answer.error else ""
+    if not answer.error:
+        return ""
+    kind = answer.errorType
+    return shortened(answer.error if kind.isdigit() else f"{kind}: {answer.error}")
+
+
+def shortened(text: str) -> str:
+    """A text of one line; VictoriaMetrics repeats a long query before it says what is wrong."""
+    line = " ".join(text.split())
+    return line if len(line) <= 400 else f"{line[:120]} … {line[-260:]}"
 
 
 def _decode_answer(body: bytes) -> _Answer:
@@ -235,7 +229,7 @@ def _number(text: str) -> float | None:
 
 
 def _origin(labels: Mapping[str, str]) -> str:
-    found = next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), _NO_ORIGIN)
+    found = next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), NO_ORIGIN)
     _, colon, port = found.rpartition(":")
     if colon and not port.isdigit():
         # Google's managed Prometheus: "<pod>:<port name>", which another namespace may have too.

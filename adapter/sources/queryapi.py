@@ -11,11 +11,11 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
-from adapter.sources import promql
 from adapter.sources.body import read_body
 from adapter.sources.credentials import TlsClient, TlsFiles
 from adapter.sources.errors import SourceError
 from adapter.sources.login import Anonymous, Login, Outgoing
+from adapter.sources.refusal import refusal
 
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -72,8 +72,19 @@ class QueryApi:
 
         The session must not decompress. Raises SourceError, and what the transport raises.
         """
-        request = self._request(query)
-        shown = await self._options.login.headers(request)
+        request, login = self._request(query), self._options.login
+        shown = await login.headers(request)
+        status, body = await self._send(session, request, shown)
+        if status == 401 and login.refused(shown):
+            status, body = await self._send(session, request, await login.headers(request))
+        if status != 200:
+            raise refusal(status, body)
+        return body
+
+    async def _send(
+        self, session: aiohttp.ClientSession, request: Outgoing, shown: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """Status and body."""
         async with session.request(
             request.method,
             URL(request.url, encoded=True),
@@ -88,9 +99,7 @@ class QueryApi:
             except SourceError:
                 response.close()
                 raise
-            if response.status != 200:
-                raise _refusal(response.status, body)
-            return body
+            return response.status, body
 
     def _request(self, query: str) -> Outgoing:
         seconds = max(1, round(self._options.timeout))
@@ -100,19 +109,3 @@ class QueryApi:
         if self._options.method == "GET":
             return Outgoing("GET", f"{self.url}?{text}", {}, b"")
         return Outgoing("POST", self.url, {"Content-Type": _FORM}, text.encode())
-
-
-def _refusal(status: int, body: bytes) -> SourceError:
-    said = promql.error_text(body)
-    text = f"HTTP status {status}" + (f": {said}" if said else "")
-    if 300 <= status < 400:
-        return SourceError("redirect", f"{text}: redirects are not followed; mend the URL")
-    if status in (401, 403):
-        return SourceError("denied", f"{text}; check the token, password, role and tenant")
-    if status == 404:
-        return SourceError("status", f"{text}; check the URL's path prefix")
-    if status == 414:
-        return SourceError("status", f"{text}; the query is too long for a URL: use method POST")
-    if status == 429 or (status >= 500 and not said):
-        return SourceError("unavailable", text)
-    return SourceError("query" if said else "status", text)

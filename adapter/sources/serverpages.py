@@ -125,7 +125,7 @@ def _words(pod: Pod, prefix: str) -> dict[str, str]:
 
 
 def _said_port(pod: Pod, said: str) -> int | Misfit:
-    if said.isascii() and said.isdigit() and 1 <= int(said[:6]) <= 65535:
+    if said.isascii() and said.isdigit() and len(said) <= 5 and 1 <= int(said) <= 65535:
         return int(said)
     if _PORT_NAME.fullmatch(said) and not said.isdigit():
         named = next((port.port for port in pod.ports if port.name == said), None)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from adapter.cluster.pod import PodRef
+
+STATIC: Final = "static"
+"""In place of a discovery rule, of a target at a fixed address."""
 
 
 class Target(NamedTuple):
@@ -19,7 +22,7 @@ class Target(NamedTuple):
     """The exporter's own pod."""
     uid: str = ""
     """That pod's uid: a new pod at an old address is a new target."""
-    rule: str = "static"
+    rule: str = STATIC
     """The discovery rule that found it."""
     serves: bool = False
     """The page is the pod's own, an inference server's: it is about nothing else."""

@@ -25,6 +25,8 @@ _LAST: Final = 10.0
 """Seconds before its end that a token is no longer shown: a query takes a moment."""
 _PAUSE: Final = 10.0
 """Seconds between two tries while nothing comes."""
+_DOUBT: Final = 300.0
+"""Seconds between two tokens given up because a server refused them: most often it is right."""
 _SECRET: Final = re.compile(r"[\w\-.+=~]{60,}")
 """What may be a token, in a text that is to be logged."""
 
@@ -53,6 +55,7 @@ class Tokens:
         self._clock = clock
         self._token = Token("", 0.0)
         self._renew_at = 0.0
+        self._doubt_from = 0.0
         self._pending: asyncio.Task[None] | None = None
         self._problem = ""
 
@@ -72,6 +75,21 @@ class Tokens:
             raise CredentialError(self._problem or f"{self._origin}: the token has ended")
         return self._token
 
+    def refused(self, text: str) -> bool:
+        """A server would not have this token: revoked, or its keys were exchanged.
+
+        True if :meth:`current` may have another. That is so every five minutes at most: a
+        server that refuses every token must not make the cloud give out one per query.
+        """
+        if text != self._token.text:
+            return True
+        now = self._clock()
+        if now < self._doubt_from:
+            return False
+        self._doubt_from = now + _DOUBT
+        self._token, self._renew_at = Token("", 0.0), now
+        return True
+
     def _good(self, now: float) -> bool:
         return bool(self._token.text) and now < self._token.expires - _LAST
 
@@ -80,21 +98,27 @@ class Tokens:
         try:
             token = await asyncio.to_thread(self._fetch)
         except Exception as error:  # the libraries raise what they like
-            problem = f"{self._origin}: {redacted(error)}"
-            if not self._problem:
-                log.warning("no new token", origin=self._origin, error=problem)
-            self._problem = problem
-            self._renew_at = self._clock() + _PAUSE
+            self._failed(redacted(error))
+            return
+        now, life = self._clock(), token.expires - began
+        if life <= _LAST:
+            self._failed(f"the token has {life:.0f} s to live; check this machine's clock")
             return
         if self._problem:
             log.info("tokens come again", origin=self._origin)
         self._problem = ""
         self._token = token
-        life = token.expires - began
-        self._renew_at = token.expires - min(_EARLY, life / 2)
+        self._renew_at = max(token.expires - min(_EARLY, life / 2), now + _PAUSE)
+
+    def _failed(self, why: str) -> None:
+        problem = f"{self._origin}: {why}"
+        if not self._problem:
+            log.warning("no new token", origin=self._origin, error=problem)
+        self._problem = problem
+        self._renew_at = self._clock() + _PAUSE
 
 
-def redacted(error: BaseException) -> str:
+def redacted(error: BaseException, most: int = 300) -> str:
     """What an error says, in one line, without anything that may be a token."""
     text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
-    return _SECRET.sub("…", text)[:300]
+    return _SECRET.sub("…", text)[:most]

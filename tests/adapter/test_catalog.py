@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from adapter.basis import Scaled
 from adapter.catalog import FIELDS, METRICS, VENDORS, Catalog
-from adapter.metric import Combine, Field, Kind, Metric, Unit
+from adapter.field import Field
+from adapter.metric import Combine, Kind, Metric, Unit
 
 CATALOG = Catalog()
 

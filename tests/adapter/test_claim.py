@@ -46,6 +46,10 @@ CASES: dict[str, tuple[dict[str, str], Claim | None]] = {
         LLM,
     ),
     "Intel, unassigned": (EXPORTER | {"kube_pod": "", "kube_namespace": ""}, None),
+    "GKE's own metrics": (
+        {"pod_name": "llm-0", "namespace_name": "ml", "container_name": "server", "location": "l"},
+        LLM,
+    ),
     "HAMi, older names": (
         {"podname": "llm-0", "podnamespace": "ml", "ctrname": "server", "zone": "vGPU"},
         LLM,

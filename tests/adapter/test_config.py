@@ -75,6 +75,13 @@ REFUSED = {
         "values.window: 'soon' is no duration; write",
     ),
     "zero interval": ("values: {window: 0}", "values.window: Input should be greater than 0"),
+    "a window of more than is kept": (
+        "{values: {window: 30m}, source: {scrape: {interval: 1s}}}",
+        (
+            "values.window: 1800 s are more than the 720 samples that are kept at one in 1 s; set "
+            "at most 720, or a longer source.scrape interval"
+        ),
+    ),
     "endless interval": ("values: {window: .inf}", "values.window: Input should be"),
     "no URL": (
         "source: {scrape: {targets: [{url: nope}]}}",
@@ -87,6 +94,39 @@ REFUSED = {
     "a page's path without its slash": (
         "source: {scrape: {inference: {path: metrics}}}",
         "{file}: source.scrape.inference.path: must begin with / and have no blanks",
+    ),
+    "an exporter's port that is none": (
+        "source: {scrape: {exporters: [{name: x, selector: a, port: 94000}]}}",
+        "{file}: source.scrape.exporters.0.port: must be 1-65535, or the name of a container port",
+    ),
+    "an exporter's port in quotes": (
+        "source: {scrape: {exporters: [{name: x, selector: a, port: '9400'}]}}",
+        "source.scrape.exporters.0.port: must be a container port's name, such as metrics; a ",
+    ),
+    "an exporter's path without its slash": (
+        "source: {scrape: {exporters: [{name: x, selector: a, port: 1, path: metrics}]}}",
+        "{file}: source.scrape.exporters.0.path: must begin with / and have no blanks",
+    ),
+    "a port name that no container can have": (
+        "source: {scrape: {inference: {port_names: [Http_Metrics]}}}",
+        "{file}: source.scrape.inference.port_names.0: must be a container port's name",
+    ),
+    "a pattern of namespaces": (
+        "source: {scrape: {inference: {namespaces: ['team-*']}}}",
+        "{file}: source.scrape.inference.namespaces.0: must be a namespace's name as it is",
+    ),
+    "one where several may be": (
+        "source: {scrape: {inference: {port_names: metrics}}}",
+        "{file}: source.scrape.inference.port_names: must be a list (got 'metrics')",
+    ),
+    "a Service without its namespace": (
+        "external: {service: gpu}",
+        "{file}: external.service: must be NAMESPACE/NAME of a Service, or empty (got 'gpu')",
+    ),
+    "a certificate for no name": ("server: {cert_names: []}", "{file}: server.cert_names: "),
+    "a name that a certificate cannot have": (
+        "server: {cert_names: [ä.example]}",
+        "{file}: server.cert_names.0: must be a DNS name or an address, an international name",
     ),
     "prometheus without URL": (
         "source: {kind: prometheus}",

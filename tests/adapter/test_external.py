@@ -16,7 +16,7 @@ from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.services import Services
 from adapter.exposition import parse
-from adapter.external import DEVICE_LABELS, GpuExternalMetrics, by_lower_case
+from adapter.external import DEVICE_LABELS, POD_LABELS, GpuExternalMetrics, by_lower_case
 from adapter.metric import Evidence, Kind, Metric, Sample, Statistic, Unit
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
@@ -167,6 +167,14 @@ def test_labels_that_a_pods_devices_do_not_share_are_left_out(lab: Lab) -> None:
     assert item.labels["sharing"] == "exclusive"
 
 
+def test_a_pods_own_label_never_poses_as_one_of_ours(lab: Lab) -> None:
+    posing = dict.fromkeys((*DEVICE_LABELS, *POD_LABELS, "aggregate"), "posing")
+    lab.objects.pod_index.replace([pod("a", node="", owner=None, labels=posing)])
+    (item,) = lab.ask()
+    assert "posing" not in item.labels.values()
+    assert lab.ask("workload=posing") == []
+
+
 def test_every_label_of_a_reading_selects(lab: Lab) -> None:
     reading = lab.store.snapshot.pod(A, "gpu_utilization", EVERYTHING, NOW)
     assert isinstance(reading, Reading)
@@ -196,6 +204,11 @@ def test_an_aggregate_that_is_none_is_refused_by_name(lab: Lab, where: str) -> N
         lab.ask(where)
 
 
+def test_two_forms_of_an_answer_are_refused(lab: Lab) -> None:
+    with pytest.raises(BadQuery, match="aggregate is given more than once"):
+        lab.ask("aggregate=sum,aggregate=mean")
+
+
 @pytest.mark.parametrize(
     ("count", "expected"), [(1, 1.0), (19, 19.0), (20, 19.0), (21, 20.0), (100, 95.0)]
 )
@@ -222,6 +235,7 @@ NOT_WAITED_FOR = {
     "is not ready": pod("new", ready=False),
     "has finished": pod("new", phase="Succeeded"),
     "holds no GPU": pod("new", gpus={}),
+    "is being deleted": pod("new", deleting=True),
 }
 
 
@@ -229,6 +243,13 @@ NOT_WAITED_FOR = {
 def test_a_sum_does_not_wait_for_a_pod_that(lab: Lab, other: Pod) -> None:
     lab.objects.pod_index.replace([A, B, other])
     assert lab.values() == {"a": 90_000, "b": 30_000}
+
+
+def test_a_pod_that_drains_is_in_no_sum(lab: Lab) -> None:
+    """It is no replica any more: its share would scale the others."""
+    lab.objects.pod_index.replace([A, replace(B, deleting=True)])
+    assert lab.values("app=inf") == {"a": 90_000}
+    assert lab.one("app=inf,aggregate=sum") == 90_000
 
 
 def test_stale_readings_are_an_error_and_never_zero(lab: Lab) -> None:
@@ -261,6 +282,23 @@ def test_a_negative_value_is_zero(lab: Lab) -> None:
     external = GpuExternalMetrics(catalog, store, objects, Counter())
     answer = external.values(ExternalQuery("ns", "below", selector("pod=a")), NOW)
     assert [item.milli for item in answer.items] == [0]
+
+
+class Beyond(Below):
+    """Reads more than a quantity can say."""
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        sample = device.sample(self.fields[0], what)
+        return sample and sample._replace(value=1e16)
+
+
+def test_a_value_that_no_quantity_can_say_is_an_error_that_says_so(lab: Lab) -> None:
+    catalog = Catalog(metrics=[Metric("beyond", Unit.CELSIUS, Kind.LAST, (Beyond(),))])
+    store = Store(catalog, TelemetryOptions(), lab.objects.pod_index)
+    store.ingest(Batch("x", None, parse(PAGE.encode(), time=NOW).rows, NOW))
+    external = GpuExternalMetrics(catalog, store, lab.objects, Counter())
+    with pytest.raises(Unavailable, match=r"beyond: 1e\+16 is no quantity"):
+        external.values(ExternalQuery("ns", "beyond", selector("pod=a")), NOW)
 
 
 def test_every_metric_is_listed_once_in_lower_case(lab: Lab) -> None:

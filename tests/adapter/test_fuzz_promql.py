@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from adapter.batch import Batch, Row
 from adapter.sources.errors import SourceError
-from adapter.sources.promql import Answer, QueryGroup, SeriesMemo, decode
+from adapter.sources.promql import Answer, SeriesMemo, decode
+from adapter.sources.querygroup import QueryGroup
 from tests.adapter.fuzzing import bent, bounded
 from tests.adapter.promise import broken, pods_named
 from tests.adapter.telemetryworld import CATALOG, World, shared_folder

@@ -15,13 +15,14 @@ from adapter.exposition import parse
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
 from adapter.reading import Reading
+from adapter.sharingpolicy import Policy, SharingOptions
 from adapter.store import Store
 from adapter.telemetryoptions import TelemetryOptions
 from adapter.witnesses import witnesses
 from apiservice.errors import MetricNotFound
 from apiservice.provider import GroupResource, ObjectQuery
 from apiservice.selector import EVERYTHING
-from tests.adapter.telemetryworld import CATALOG, World, make_pod, row
+from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row
 
 T = 1_700_000_000.0
 WAITING = "inference_requests_waiting"
@@ -148,6 +149,82 @@ def test_nothing_that_a_server_says_of_devices_or_of_other_pods_is_believed() ->
     assert world.value("victim", WAITING, T) == "no_rows"
     assert world.value("llm", WAITING, T) == 9.0
     assert world.count("device_row_of_a_server") == 1
+
+
+TRITON_GPUS = """\
+nv_gpu_utilization{gpu_uuid="GPU-8"} 0.25
+nv_gpu_utilization{gpu_uuid="GPU-9"} 0.75
+nv_gpu_memory_used_bytes{gpu_uuid="GPU-8"} 6
+nv_gpu_memory_used_bytes{gpu_uuid="GPU-9"} 2
+nv_gpu_memory_total_bytes{gpu_uuid="GPU-8"} 16
+nv_gpu_memory_total_bytes{gpu_uuid="GPU-9"} 16
+"""
+OF_ITS_GPUS = {
+    "gpu_utilization": 50.0,
+    "gpu_utilization_max": 75.0,
+    "nv_gpu_utilization": 0.5,
+    "gpu_memory_used_bytes": 8.0,
+    "gpu_memory_headroom_bytes": 24.0,
+    "gpu_memory_utilization": 25.0,
+    "gpu_count": 2.0,
+}
+
+
+@pytest.mark.parametrize("metric", OF_ITS_GPUS)
+@pytest.mark.parametrize("way", ["its page", "PodMonitor", "Google"])
+def test_the_pod_that_serves_tritons_page_is_the_pod_of_its_gpus(way: str, metric: str) -> None:
+    world = World(make_pod("llm", gpus={"nvidia.com/gpu": 2}))
+    if way == "its page":
+        serve(world, TRITON_GPUS)
+    else:
+        store(world, TRITON_GPUS, SCRAPES[way])
+    assert world.value("llm", metric, T) == OF_ITS_GPUS[metric]
+
+
+def test_what_triton_says_of_gpus_is_heard_only_where_no_exporter_speaks_of_them() -> None:
+    world = World(make_pod("llm"))
+    serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
+    assert world.value("llm", "gpu_utilization", T) == 20.0
+    world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "llm"), T)
+    assert world.value("llm", "gpu_utilization", T) == 70.0
+    assert world.value("llm", "gpu_count", T) == 1.0
+
+
+def test_a_pod_without_a_gpu_sees_none() -> None:
+    world = World(make_pod("llm", gpus={}))
+    serve(world, TRITON_GPUS)
+    assert world.value("llm", "gpu_utilization", T) == "no_rows"
+
+
+def test_a_server_that_claims_another_pods_gpu_changes_nothing_of_it() -> None:
+    world = World(make_pod("victim", node="n1"), make_pod("llm", node="n1"))
+    world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "victim"), T, node="n1")
+    serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 1\n', T + 1)
+    found = reading(world.read("victim", "gpu_utilization", T + 1))
+    assert (found.value, found.devices[0].labels["sharing"]) == (70.0, "exclusive")
+    snapshot = world.store.snapshot
+    (node,) = snapshot.nodes()
+    assert reading(snapshot.node(node, "gpu_utilization", EVERYTHING, T + 1)).value == 70.0
+
+
+def test_what_triton_sees_of_a_shared_gpu_is_everybodys() -> None:
+    world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}))
+    serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
+    found = reading(world.read("llm", "gpu_utilization", T))
+    assert (found.value, found.devices[0].attribution.value) == (20.0, "copied")
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [(Policy.EQUAL, "no_rows"), (Policy.MEMORY, "no_rows"), (Policy.EXACT, "not_exact")],
+)
+def test_what_triton_sees_of_a_shared_gpu_is_not_divided_among_unknown_pods(
+    policy: Policy, reason: str
+) -> None:
+    options = TelemetryOptions(sharing=SharingOptions(policy=policy))
+    world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}), options=options)
+    serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
+    assert world.value("llm", "gpu_utilization", T) == reason
 
 
 def test_a_servers_page_and_an_exporters_page_do_not_mix() -> None:

@@ -14,10 +14,13 @@ from adapter.cluster.nodes import Node, Nodes
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.services import Service, Services
 from adapter.exposition import parse
+from adapter.metric import Unit
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
+from adapter.settings.metrics import MetricRow
 from adapter.store import Store
 from adapter.telemetryoptions import TelemetryOptions
+from adapter.userrows import rows
 from apiservice.errors import BadQuery, MetricNotFound, Unavailable
 from apiservice.provider import GroupResource, MetricValue, ObjectQuery
 from apiservice.selector import EVERYTHING
@@ -185,6 +188,31 @@ def test_a_mean_stands_for_pods_without_a_reading_while_they_are_at_most_half(la
     lab.objects.pod_index.replace([A, B, *silent])
     with pytest.raises(MetricNotFound):
         lab.ask("services", "front")
+
+
+@pytest.mark.parametrize("resource", ["services", "deployments.apps", "namespaces"])
+def test_a_pod_that_drains_has_no_part_in_an_objects_value(lab: Lab, resource: str) -> None:
+    """It is no replica any more, and idles: it would lower the mean and scale in further."""
+    lab.objects.pod_index.replace([A, replace(B, deleting=True)])
+    name = {"services": "front", "deployments.apps": "inf", "namespaces": "ns"}[resource]
+    assert lab.values(resource, name) == {name: 90_000}
+
+
+def test_a_value_that_no_quantity_can_say_is_left_out_alone(lab: Lab) -> None:
+    """Such an item would not parse, and would poison its whole list."""
+    row = MetricRow(name="beyond", series="tokens", unit=Unit.NUMBER, high=1e17)
+    catalog = Catalog().extended(*rows([row], Catalog()))
+    store = Store(catalog, TelemetryOptions(), lab.objects.pod_index)
+    page = UTIL.replace("DCGM_FI_DEV_GPU_UTIL", "tokens")
+    text = page.format(pod="a", model="T4", value="5e16") + page.format(
+        pod="b", model="T4", value=7
+    )
+    store.ingest(Batch("x", "n1", parse(text.encode(), time=NOW).rows, NOW))
+    other = Lab(store, lab.objects, GpuMetricsProvider(catalog, store, lab.objects))
+    assert other.values("pods", metric="beyond") == {"b": 7000}
+    assert other.provider.absent["too_large"] == 1
+    with pytest.raises(MetricNotFound):
+        other.ask("pods", "a", metric="beyond")
 
 
 def test_a_pod_without_a_gpu_is_not_waited_for(lab: Lab) -> None:

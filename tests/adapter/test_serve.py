@@ -6,11 +6,13 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import yaml
 
+from adapter.sharing import Evidence
 from tests.adapter.serving import PAGE, POD, Exporter, Lab, run
 
 PODS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/%2A/DCGM_FI_DEV_GPU_UTIL"
@@ -98,6 +100,22 @@ def test_broken_pages_are_counted_and_leave_the_last_good_value(lab: Lab) -> Non
             assert values(client) == ["80"], name
 
 
+def test_how_devices_are_given_to_pods_stands_on_the_adapters_own_page(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ["80"])
+        lines = client.get("/metrics").text.splitlines()
+        given = [line for line in lines if line.startswith("gma_attributed_devices{")]
+        assert given == [
+            'gma_attributed_devices{attribution="copied"} 0.0',
+            'gma_attributed_devices{attribution="exact"} 1.0',
+            'gma_attributed_devices{attribution="left_out"} 0.0',
+            'gma_attributed_devices{attribution="split"} 0.0',
+        ]
+        shared = [line for line in lines if line.startswith("gma_sharing_nodes{")]
+        assert {line.rpartition("} ")[2] for line in shared} == {"0.0"}
+        assert len(shared) == len(Evidence)
+
+
 def test_pods_come_and_go_with_the_file(lab: Lab) -> None:
     with lab.serving() as serving, serving.client() as client:
         eventually(lambda: values(client) == ["80"])
@@ -153,7 +171,7 @@ def test_a_metric_added_to_the_file_is_served_and_discovered_without_a_restart(l
         lab.config["metrics"] = [{**row, "name": "gpu_utilization"}]
         lab.write()
         entry = serving.wait_for("configuration refused, the one before stays")
-        assert "metrics.0.name: gpu_utilization is a name of the catalogue" in entry["problems"][0]
+        assert "metrics.0.name: is a name of the catalogue: choose another" in entry["problems"][0]
 
 
 def test_a_changed_section_that_needs_a_restart_is_named(lab: Lab) -> None:
@@ -189,6 +207,77 @@ def test_a_wrong_configuration_exits_2_and_names_key_and_mend(tmp_path: Path) ->
         f"gpu-metrics-adapter: {file}: source.kind: Input should be 'scrape', "
         "'prometheus' or 'azure_logs' (got 'graphite')\n"
     )
+
+
+EXTRAS = {
+    "azure": (
+        "azure.identity",
+        "prometheus: {url: 'https://e', auth: {kind: azure}}",
+        "source.prometheus: auth.kind azure: needs the Python package azure",
+    ),
+    "google": (
+        "google.auth",
+        "prometheus: {url: 'https://e', auth: {kind: google}}",
+        "source.prometheus: auth.kind google: needs the Python package google",
+    ),
+    "aws": (
+        "botocore.auth",
+        "prometheus: {url: 'https://e', auth: {kind: aws, aws: {region: eu-west-1}}}",
+        "source.prometheus: auth.kind aws: needs the Python package botocore",
+    ),
+    "azure, for its logs": (
+        "azure.identity",
+        "azure_logs: {workspace_id: w-1}",
+        "source.azure_logs: needs the Python package azure",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_an_extra_that_is_not_installed_exits_2_with_key_and_mend(
+    name: str, tmp_path: Path
+) -> None:
+    module, source, said = EXTRAS[name]
+    # Run by the interpreter before anything else.
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
+    file = tmp_path / "config.yaml"
+    kind = source.partition(":")[0]
+    file.write_text(
+        f"{{source: {{kind: {kind}, {source}}}, cluster: {{pods_file: /dev/null}}, "
+        f"server: {{cert_dir: {tmp_path}}}}}"
+    )
+    ended = run("serve", "--config", str(file), PYTHONPATH=str(tmp_path))
+    assert ended.returncode == 2, ended.stderr
+    assert said in ended.stderr
+    assert f"pip install 'gpu-metrics-adapter[{name.partition(',')[0]}]'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"metrics": [{"name": "a", "query": "up"}]}, "metrics.0.query: needs source.kind"),
+        (
+            {
+                "source": {
+                    "kind": "prometheus",
+                    "prometheus": {"url": "https://e", "ca_file": "/no/ca.crt"},
+                }
+            },
+            "source.prometheus: CA file /no/ca.crt",
+        ),
+    ],
+    ids=["a row of the user's own", "a CA that is not there"],
+)
+def test_settings_that_nothing_can_be_built_from_exit_2(
+    config: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.yaml"
+    more = {"cluster": {"pods_file": "/dev/null"}, "server": {"cert_dir": str(tmp_path)}}
+    file.write_text(yaml.safe_dump(config | more))
+    ended = run("serve", "--config", str(file))
+    assert (ended.returncode, said in ended.stderr) == (2, True), ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_check_says_whether_settings_are_valid() -> None:

@@ -317,3 +317,23 @@ def test_an_empty_store_says_so() -> None:
     assert store.snapshot.nodes() == []
     assert store.snapshot.ages(1.0) == {}
     assert store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0).reason == "no_rows"  # type: ignore[union-attr]
+
+
+def test_a_row_about_a_pod_that_cannot_have_the_device_disagrees_with_nobody() -> None:
+    """Section 4's order: whose row it is comes before who is believed."""
+    exporter = make_pod("exporter", gpus={}, node="n", uid="e")
+    ended = make_pod("ended", node="n", uid="o", phase="Succeeded")
+    world = World(make_pod("p", node="n"), ended, exporter)
+    world.scrape(row(UTIL, 50, "p"), 100.0, origin="a", node="n")
+    for name in ("gone", "ended", "exporter"):
+        world.scrape(row(UTIL, 90, name), 101.0, origin="b", node="n")
+        assert world.value("p", UTIL, 101.0) == 50.0
+    assert world.count("conflict") == 0
+
+
+def test_answers_about_a_fleet_behind_one_exporter_are_all_remembered() -> None:
+    names = [f"p{i}" for i in range(4100)]
+    world = World(*map(make_pod, names), options=TelemetryOptions(max_tracks=5000))
+    world.scrape("".join(row(UTIL, 1, name, uuid=f"GPU-{name}") for name in names), 100.0)
+    first = [world.read(name, UTIL, 100.0) for name in names]
+    assert all(world.read(n, UTIL, 100.0) is r for n, r in zip(names, first, strict=True))

@@ -12,7 +12,13 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.services import Services
 from adapter.config import ConfigError, load
-from adapter.feeds import azure_logs_options, build_source, prometheus_options, telemetry_options
+from adapter.feeds import (
+    azure_logs_options,
+    build_source,
+    prometheus_options,
+    query_groups,
+    telemetry_options,
+)
 from adapter.objects import Objects
 from adapter.settings import Settings
 from adapter.sources.awslogin import AwsLogin
@@ -58,6 +64,40 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
     "a token in the clear": ("auth: {kind: google}", "http://e", "needs a url with https"),
     "AWS without a region": ("auth: {kind: aws}", HTTPS, "needs aws.region"),
     "the adapter's own parameter": ("params: {query: up}", HTTPS, "params must not hold query"),
+    "a password in the clear": ("username: u", "http://engine:9090", "set plain_http: true where"),
+    "a token file in the clear": ("bearer_token_file: /t", "http://engine", "plain_http: true"),
+    "a header's token in the clear": (
+        "headers: {authorization: Bearer x}",
+        "http://engine",
+        "plain_http: true",
+    ),
+    "two Authorizations": (
+        "bearer_token_file: /t, headers: {Authorization: x}",
+        HTTPS,
+        "must not hold Authorization",
+    ),
+    "a header of two lines": (r'headers: {X-A: "a\nb"}', HTTPS, "'X-A' is no header of one line"),
+    "a header's name with a blank": ("headers: {X A: b}", HTTPS, "'X A' is no header"),
+    "matchers in braces": (
+        """matchers: '{cluster="a"}'""",
+        HTTPS,
+        r"source.prometheus.matchers: leave the braces out",
+    ),
+    "a query that is not closed": (
+        "query: {utilization: 'sum(x'}",
+        HTTPS,
+        r"query.utilization: has a \( that is not closed",
+    ),
+    "a tenant that cannot be one": (
+        "auth: {kind: azure, azure: {tenant_id: 'https://t'}}",
+        HTTPS,
+        "azure.tenant_id: String should match",
+    ),
+    "an authority in the clear": (
+        "auth: {kind: azure, azure: {authority: 'http://login.example'}}",
+        HTTPS,
+        "authority: must begin with https://",
+    ),
     "an audience with a path": (
         "auth: {kind: azure, azure: {audience: 'https://a/b'}}",
         HTTPS,
@@ -73,6 +113,25 @@ def test_what_cannot_work_is_refused_with_its_mend(name: str, tmp_path: Any) -> 
     file.write_text(f"source: {{kind: prometheus, prometheus: {{url: '{url}', {more}}}}}")
     with pytest.raises(ConfigError, match=said):
         load(file, environ={})
+
+
+IN_THE_CLEAR = {
+    "to this machine": ("bearer_token_file: /t", "http://127.0.0.1:9090"),
+    "where a mesh encrypts": ("username: u, plain_http: true", "http://engine:9090"),
+    "without anything secret": ("tenant: a", "http://engine:9090"),
+}
+
+
+@pytest.mark.parametrize("name", IN_THE_CLEAR)
+def test_http_is_for_what_is_not_secret_or_does_not_leave(name: str) -> None:
+    prometheus(*IN_THE_CLEAR[name])
+
+
+def test_log_analytics_gets_no_token_in_the_clear() -> None:
+    with pytest.raises(ValueError, match="must begin with https://"):
+        settings(
+            "{kind: azure_logs, azure_logs: {workspace_id: w, endpoint: 'http://api.example'}}"
+        )
 
 
 def test_a_tenant_is_told_to_mimir_and_to_thanos_and_a_header_of_the_users_wins() -> None:
@@ -107,3 +166,27 @@ def test_the_kind_says_which_source_is_built(text: str, kind: type) -> None:
     if isinstance(source, PrometheusSource):
         asked = {name for state in source.groups for name in state.group.series}
         assert "containerGpuDutyCycle" not in asked, "only Log Analytics has it"
+
+
+def groups(more: str) -> dict[str, tuple[str, ...]]:
+    chosen = prometheus(more)
+    query = prometheus_options(chosen).query
+    return query_groups(CATALOG, query, exact=chosen.source.prometheus.exact)
+
+
+def test_google_is_asked_for_each_series_by_its_exact_name() -> None:
+    asked = groups("auth: {kind: google}")
+    assert all(series == (name,) for name, series in asked.items())
+    assert {"DCGM_FI_DEV_GPU_UTIL", "kubernetes_io:container_accelerator_duty_cycle"} <= set(asked)
+    assert asked == groups("exact_names: true"), "a proxy before Google's engine"
+
+
+def test_a_query_of_the_users_own_stands_for_its_whole_group_at_google_too() -> None:
+    asked = groups("auth: {kind: google}, query: {memory: 'my_memory[1m]'}")
+    assert asked["memory"] == CATALOG.groups["memory"]
+    assert "DCGM_FI_DEV_FB_USED" not in asked
+
+
+def test_nobody_else_is_asked_for_what_only_google_has() -> None:
+    assert "google" not in groups("retries: 2")
+    assert groups("retries: 2") == groups("auth: {kind: google}, exact_names: false")

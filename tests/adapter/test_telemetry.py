@@ -75,6 +75,15 @@ async def test_settings_taken_back_before_they_brought_data_never_come_into_use(
         assert telemetry.current.settings == scraping(exporter)
 
 
+async def test_of_settings_taken_before_anything_ran_the_newest_are_in_use(
+    exporter: Exporter,
+) -> None:
+    async with running(scraping()) as telemetry:
+        telemetry.use(scraping(exporter))
+        await until(lambda: telemetry.current.store.version > 0)
+        assert telemetry.snapshot.ages(time.time()).keys() == {exporter.url}
+
+
 async def test_a_new_source_comes_into_use_once_every_exporter_was_asked(
     exporter: Exporter,
 ) -> None:
@@ -122,11 +131,11 @@ async def test_a_row_of_the_users_is_served_from_when_its_source_was_asked(
         await until(lambda: "mine" not in telemetry.metrics)
 
 
-async def test_a_row_that_takes_a_name_of_the_catalogue_changes_nothing(
+async def test_a_row_that_this_source_cannot_have_changes_nothing(
     exporter: Exporter,
 ) -> None:
     async with running(scraping(exporter)) as telemetry:
-        wrong = with_row(scraping(exporter), name="gpu_utilization", series="my_series")
-        with pytest.raises(ConfigError, match=r"metrics\.0\.name: .* choose another"):
+        wrong = with_row(scraping(exporter), name="lag", query="my_lag")
+        with pytest.raises(ConfigError, match=r"metrics\.0\.query: needs source.kind prometheus"):
             telemetry.use(wrong)
         assert telemetry.current.settings == scraping(exporter)

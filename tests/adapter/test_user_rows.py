@@ -14,7 +14,8 @@ from adapter.config import ConfigError, load
 from adapter.metric import Scope
 from adapter.settings import Settings
 from adapter.settings.metrics import MetricRow
-from adapter.sources.promql import QueryGroup, SeriesMemo, decode
+from adapter.sources.promql import SeriesMemo, decode
+from adapter.sources.querygroup import QueryGroup
 from adapter.userrows import problems, queries, rows
 from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row
 
@@ -154,6 +155,10 @@ REFUSED = {
     "neither": ({"name": "a"}, "metrics.0: needs either series or query"),
     "both": ({"name": "a", "series": "b", "query": "c"}, "metrics.0: needs either series or"),
     "no path segment": ({"name": "a/b", "series": "b"}, "metrics.0.name: must be letters"),
+    "the catalogue's name": (
+        {"name": "GPU_utilization", "series": "b"},
+        "metrics.0.name: is a name of the catalogue: choose another (got 'GPU_utilization')",
+    ),
     "series with labels": (
         {"name": "a", "series": 'b{c="d"}'},
         "metrics.0.series: must be a series' name alone; give labels in labels",
@@ -214,6 +219,16 @@ def test_a_wrong_row_is_refused_with_key_and_mend(name: str, tmp_path: Path) -> 
     assert expected in str(refusal.value)
 
 
+def test_every_wrong_row_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    wanted = [{"name": "gpu_count", "series": "a"}, {"name": "b"}, {"name": "c", "query": "sum("}]
+    file.write_text(yaml.safe_dump({"metrics": wanted}), encoding="utf-8")
+    with pytest.raises(ConfigError) as refusal:
+        load(file, environ={})
+    told = [problem.split(": ")[1] for problem in refusal.value.problems]
+    assert told == ["metrics.0.name", "metrics.1", "metrics.2.query"]
+
+
 def complaints(*wanted: dict[str, object], prometheus: bool = False) -> list[str]:
     settings = Settings.model_validate({"metrics": wanted})
     return list(problems(settings.metrics, CATALOG, prometheus=prometheus))
@@ -221,19 +236,33 @@ def complaints(*wanted: dict[str, object], prometheus: bool = False) -> list[str
 
 def test_rows_are_refused_beside_each_other_and_the_catalogue_all_at_once() -> None:
     assert complaints(
-        {"name": "GPU_utilization", "series": "a"},
         {"name": "mine", "series": "a"},
         {"name": "MINE", "series": "a"},
         {"name": "lag", "query": "lag"},
         {"name": "busy", "series": UTIL, "high": 50},
         {"name": "busier", "series": UTIL, "scope": "server"},
+        {"name": "share", "series": UTIL, "unit": "ratio"},
     ) == [
-        "metrics.0.name: GPU_utilization is a name of the catalogue: choose another",
-        "metrics.2.name: metrics.1 has the name mine already: choose another",
-        "metrics.3.query: needs source.kind prometheus; for scraped pages set series",
-        f"metrics.4: the catalogue bounds {UTIL} to 0-100: leave low and high out",
-        f"metrics.5.scope: {UTIL} is about a device: leave scope out",
+        "metrics.1.name: metrics.0 has the name mine already: choose another",
+        "metrics.2.query: needs source.kind prometheus; for scraped pages set series",
+        f"metrics.3: the catalogue bounds {UTIL} to 0-100: leave low and high out",
+        f"metrics.4.scope: {UTIL} is about a device: leave scope out",
+        f"metrics.5.scale: {UTIL} goes up to 100, a ratio to 1: set scale to 0.01, or another unit",
     ]
+
+
+@pytest.mark.parametrize(
+    ("series", "unit", "scale"),
+    [
+        (UTIL, "ratio", 0.01),
+        (f"{UTIL}_RATIO", "percent", 100),
+        ("xpum_engine_ratio", "percent", 100),
+    ],
+)
+def test_a_known_series_is_accepted_in_a_unit_that_holds_all_of_it(
+    series: str, unit: str, scale: float
+) -> None:
+    assert complaints({"name": "share", "series": series, "unit": unit, "scale": scale}) == []
 
 
 def test_a_query_is_accepted_where_there_is_a_query_api() -> None:

@@ -1,10 +1,10 @@
-"""AMD's, Intel's and HAMi's fields: names, units, and what the neutral metrics make of them."""
+"""AMD's, Intel's, HAMi's and GKE's fields: names, units, and what neutral metrics make of them."""
 
 from __future__ import annotations
 
 import pytest
 
-from adapter.metric import Mig
+from adapter.field import Mig
 from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading
 
 AMD = 'gpu_id="0",gpu_uuid="u",hostname="n",pod="p",namespace="ml",container="server"'
@@ -13,9 +13,34 @@ CPX = f'{AMD},gpu_partition_id="3",gpu_compute_partition_type="cpx"'
 INTEL = 'uuid="u",pci_bdf="0000:17:00.0",node="n",kube_pod="p",kube_namespace="ml"'
 XPUM2 = 'pci_bdf="0000:17:00.0",node="n",pod="p",namespace="ml"'
 HAMI = 'namespace="ml",pod="p",container="server",device_uuid="GPU-0"'
+GKE = (
+    'accelerator_id="GPU-9",make="nvidia",model="nvidia-l4",monitored_resource="k8s_container",'
+    'namespace_name="ml",pod_name="p",container_name="server",cluster_name="c",location="l"'
+)
 LEGACY = 'podnamespace="ml",podname="p",ctrname="server",deviceuuid="GPU-0"'
 
 PAGES = {
+    "gke utilisation": (
+        f"kubernetes_io:container_accelerator_duty_cycle{{{GKE}}} 83\n",
+        "gpu_utilization",
+        83.0,
+    ),
+    "gke memory": (
+        (
+            f"kubernetes_io:container_accelerator_memory_used{{{GKE}}} 6\n"
+            f"kubernetes_io:container_accelerator_memory_total{{{GKE}}} 24\n"
+        ),
+        "gpu_memory_utilization",
+        25.0,
+    ),
+    "gke beside dcgm-exporter is one device": (
+        (
+            f"kubernetes_io:container_accelerator_memory_used{{{GKE}}} 6\n"
+            'DCGM_FI_DEV_GPU_UTIL{UUID="GPU-9",pod="p",namespace="ml",container="server"} 83\n'
+        ),
+        "gpu_count",
+        1.0,
+    ),
     "amd utilisation": (f"gpu_gfx_activity{{{SPX}}} 83\n", "gpu_utilization", 83.0),
     "amd with its prefix": (f"amd_gpu_gfx_activity{{{SPX}}} 83\n", "gpu_utilization", 83.0),
     "amd verbatim under the other name": (

@@ -33,6 +33,8 @@ class Keda:
         self._ca = Authority(self.folder, "keda-ca")
         self.port = free_port()
         service = free_port()
+        # As administrator of the cluster: KEDA is the peer here, and which rights its own chart
+        # gives it is not what is tested. The adapter has its own, from our chart's RBAC.
         environment = {
             "KUBECONFIG": str(plane.kubeconfig),
             "WATCH_NAMESPACE": "",

@@ -36,7 +36,7 @@ PROMETHEUS = {
         "source": {
             "kind": "prometheus",
             "prometheus": {
-                "url": "http://prometheus.monitoring.svc:9090",
+                "url": "https://prometheus.monitoring.svc:9090",
                 "bearer_token_file": "/etc/prometheus-token/token",
                 "max_bytes": 268435456,
             },

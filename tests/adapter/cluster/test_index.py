@@ -256,3 +256,27 @@ def test_the_index_equals_a_plain_list_after_any_history(
             owned = sorted(r for r, p in plain.items() if p.owner and r.namespace == space)
             found = index.owned_by(space, GroupResource("statefulsets", "apps"), "s")
             assert [p.ref for p in found] == owned
+
+
+def test_answers_about_a_node_end_with_a_change_of_its_gpu_pods(make_pod: MakePod) -> None:
+    index = PodIndex()
+    pod, other = replace(make_pod("a"), gpus={"nvidia.com/gpu": 1}), make_pod("b")
+    seen = [index.changes("n1")]
+    for step in ([pod], [pod, other], [replace(pod, ready=False), other], [other]):
+        index.replace(step)
+        seen.append(index.changes("n1"))
+    assert seen[1] == seen[2], "a pod without a GPU changes nothing"
+    assert len(set(seen)) == 4
+
+
+def test_a_node_that_is_gone_is_not_remembered_and_comes_back_as_another(
+    make_pod: MakePod,
+) -> None:
+    index = PodIndex()
+    pod = replace(make_pod("a"), gpus={"nvidia.com/gpu": 1})
+    index.apply(EventType.ADDED, pod)
+    before = index.changes("n1")
+    index.apply(EventType.DELETED, pod)
+    assert index.changes("n1") == 0
+    index.apply(EventType.ADDED, pod)
+    assert index.changes("n1") > before

@@ -12,6 +12,7 @@ from adapter.demo import story
 from adapter.demo.manifests import pod_list, write
 from adapter.demo.world import World
 from adapter.sources.discovery import RULES, discover
+from adapter.sources.target import Target
 
 
 def read(world: World, ports: dict[str, int]) -> dict[str, Pod]:
@@ -45,7 +46,8 @@ def test_stages_are_phases_and_conditions(world: World) -> None:
 
 def test_the_built_in_rules_find_each_nodes_exporter(world: World) -> None:
     pods = read(world, {"h100-1": 4001, "mig-1": 4003})
-    targets = [target for pod in pods.values() if (target := discover(pod, RULES))]
+    found = [discover(pod, RULES) for pod in pods.values()]
+    targets = [target for target in found if isinstance(target, Target)]
     assert [(target.url, target.node) for target in targets] == [
         ("http://127.0.0.1:4001/metrics", "h100-1"),
         ("http://127.0.0.1:4003/metrics", "mig-1"),

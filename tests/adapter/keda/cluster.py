@@ -10,9 +10,9 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod
 from adapter.cluster.services import Services
+from adapter.keda.question import Ref
 from adapter.keda.scaledobjects import ScaledObjects
 from adapter.keda.scaler import Options, Scaler
-from adapter.keda.triggerpods import Ref
 from adapter.objects import Objects
 from adapter.reading import Absence, Reading
 from apiservice.reflector import EventType
@@ -50,9 +50,9 @@ class Readings(dict[str, float | str]):
 
 
 class Cluster:
-    """One namespace ``ml``; implements :class:`adapter.keda.scaler.Known`."""
+    """One namespace ``ml``; implements :class:`adapter.keda.podvalues.Known`."""
 
-    def __init__(self, *, watched: bool = False) -> None:
+    def __init__(self, *, watched: bool = False, hold: float = 0.0) -> None:
         self.index = PodIndex()
         self.feed = Feed()
         self.index.fed_by(self.feed)
@@ -67,7 +67,7 @@ class Cluster:
             self,
             Objects(self.index, Services(), Nodes()),
             self.targets,
-            Options(lambda: PATIENCE, STALE_AFTER),
+            Options(lambda: PATIENCE, STALE_AFTER, hold),
         )
 
     def put(self, name: str, reading: float | str = NO_ROWS, **how: object) -> None:
@@ -99,10 +99,10 @@ class Cluster:
         return Reading(known, now, 30, now + PATIENCE, (), partial=False)
 
     def value(self, now: float = 0.0, **metadata: str) -> float:
-        return self.scaler.value(trigger(**metadata), now)
+        return self.scaler.tell(trigger(**metadata), now).number.exact
 
     def active(self, now: float = 0.0, **metadata: str) -> bool:
-        return self.scaler.active(trigger(**metadata), now)
+        return self.scaler.tell(trigger(**metadata), now).active
 
 
 def trigger(**metadata: str) -> Ref:

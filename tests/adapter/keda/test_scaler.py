@@ -10,8 +10,8 @@ from adapter.attribution import NO_VALUE, NOT_SELECTED
 from adapter.claim import Refusal
 from adapter.cluster.workload import DEPLOYMENTS, Workload
 from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError
+from adapter.keda.question import Ref
 from adapter.keda.scaledobjects import ScaledObject, decode
-from adapter.keda.triggerpods import Ref
 from apiservice.provider import GroupResource
 from apiservice.reflector import EventType
 from tests.adapter.keda.cluster import NO_ROWS, PATIENCE, STALE, STALE_AFTER, Cluster, trigger
@@ -71,32 +71,41 @@ def test_the_target_is_told_without_any_data() -> None:
     assert spec == ("dcgm_fi_dev_gpu_util", 0.5)
 
 
-def test_missing_readings_of_more_than_half_are_an_error_that_names_pods_and_reasons() -> None:
+def test_a_missing_reading_of_any_ready_pod_is_an_error_that_names_pods_and_reasons() -> None:
     cluster = Cluster()
-    cluster.put("a", 50.0)
-    for name in ("b", "c", "d", "e"):
+    for name in ("a", "b", "c", "d", "e"):
+        cluster.put(name, 50.0)
+    assert cluster.value() == 250.0
+    cluster.put("e", STALE)
+    for ask in (cluster.value, cluster.active):
+        with pytest.raises(NoReadings, match=r"^gpu_utilization: 1 of 5 pods .*: e \(stale\)$"):
+            ask()
+    for name in ("b", "c", "d"):
         cluster.put(name, STALE)
     words = (
         r"^gpu_utilization: 4 of 5 pods have no value: "
         r"b \(stale\), c \(stale\), d \(stale\) and 1 more$"
     )
-    for ask in (cluster.value, cluster.active):
-        with pytest.raises(NoReadings, match=words):
-            ask()
-
-
-def test_missing_readings_are_never_zero() -> None:
-    cluster = Cluster()
-    cluster.put("a", STALE)
-    with pytest.raises(NoReadings, match=r"1 of 1 pods have no value: a \(stale\)"):
+    with pytest.raises(NoReadings, match=words):
         cluster.value()
 
 
-def test_a_missing_pod_counts_as_the_hpa_would_count_it() -> None:
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_missing_readings_are_never_zero(name: str) -> None:
+    cluster = Cluster()
+    cluster.put("a", STALE)
+    with pytest.raises(NoReadings, match=r"1 of 1 pods have no value: a \(stale\)"):
+        cluster.value(aggregate=name)
+    cluster.put("b", 30.0)
+    with pytest.raises(NoReadings, match=r"1 of 2 pods have no value: a \(stale\)"):
+        cluster.value(aggregate=name)
+
+
+def test_a_pod_that_starts_counts_as_the_hpa_would_count_it() -> None:
     cluster = Cluster()
     cluster.put("a", 50.0)
     cluster.put("b", 30.0)
-    cluster.put("c", STALE)
+    cluster.put("c", NO_ROWS)
     assert cluster.value() == 50.0 + 30.0 + 70.0, "as if at the target when scaling in"
     cluster.put("a", 190.0)
     assert cluster.value() == 190.0 + 30.0, "as if at 0 when scaling out"
@@ -171,11 +180,56 @@ def test_an_answer_stands_until_a_value_a_pod_or_its_age_changes() -> None:
     assert len(cluster.asked) == asked + 2, "what was known then is too old"
 
 
+def test_an_answer_is_held_although_values_change_but_not_past_a_change_of_pods() -> None:
+    cluster = Cluster(hold=1.0)
+    cluster.put("a", 30.0)
+    assert cluster.value(10.0) == 30.0
+    cluster.readings["a"] = 40.0
+    assert cluster.value(10.9) == 30.0
+    assert cluster.scaler.tell(trigger(), 10.9, newest=True).number.exact == 40.0
+    cluster.readings["a"] = 50.0
+    assert cluster.value(11.8) == 40.0
+    assert cluster.value(11.9) == 50.0
+    cluster.put("b", 5.0)
+    assert cluster.value(11.9) == 55.0
+    cluster.remove("a")
+    assert cluster.value(11.9) == 5.0
+
+
+def test_an_answer_is_never_held_past_the_age_of_a_value() -> None:
+    cluster = Cluster(hold=1000.0)
+    cluster.put("a", 30.0)
+    assert cluster.value(1.0) == 30.0
+    cluster.readings["a"] = STALE
+    assert cluster.value(1.0 + PATIENCE - 0.1) == 30.0
+    with pytest.raises(NoReadings, match=r"a \(stale\)"):
+        cluster.value(1.0 + PATIENCE)
+
+
+def test_a_clock_that_is_set_back_ends_an_answer() -> None:
+    cluster = Cluster(hold=1000.0)
+    cluster.put("a", 30.0)
+    assert cluster.value(1000.0) == 30.0
+    cluster.readings["a"] = 40.0
+    assert cluster.value(500.0) == 40.0
+
+
+def test_pods_are_asked_about_once_per_change_however_many_triggers_mean_them() -> None:
+    cluster = Cluster()
+    cluster.put("a", 30.0)
+    cluster.put("b", 20.0)
+    for target in ("10", "20", "30"):
+        assert cluster.value(target=target) == 50.0
+    assert len(cluster.asked) == 2
+    assert cluster.value(metricSelector="model=T4") == 50.0
+    assert len(cluster.asked) == 4, "of other devices they are other values"
+
+
 def test_one_metadata_in_two_namespaces_is_two_questions() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
     assert cluster.value() == 30.0
-    assert cluster.scaler.value(trigger()._replace(namespace="other"), 0.0) == 0.0
+    assert cluster.scaler.tell(trigger()._replace(namespace="other"), 0.0).number.exact == 0.0
 
 
 ACTIVITY: dict[str, tuple[dict[str, float | str], dict[str, str], bool]] = {
@@ -188,8 +242,8 @@ ACTIVITY: dict[str, tuple[dict[str, float | str], dict[str, str], bool]] = {
         {"activation": "5", "aggregate": "mean"},
         False,
     ),
-    "idle, and one that may be busy": ({"a": 0.0, "b": STALE}, {}, True),
-    "busy, whatever the other does": ({"a": 9.0, "b": STALE}, {}, True),
+    "idle, and one that starts and may be busy": ({"a": 0.0, "b": NO_ROWS}, {}, True),
+    "busy, whatever the one that starts does": ({"a": 9.0, "b": NO_ROWS}, {}, True),
 }
 
 
@@ -213,7 +267,7 @@ def test_only_pods_of_the_scaled_objects_own_namespace_are_asked() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
     elsewhere = Ref("other", "so", trigger().metadata)
-    assert cluster.scaler.value(elsewhere, 0.0) == 0.0
+    assert cluster.scaler.tell(elsewhere, 0.0).number.exact == 0.0
 
 
 def test_a_call_without_a_namespace_is_refused() -> None:

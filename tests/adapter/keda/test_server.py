@@ -10,6 +10,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from structlog.testing import capture_logs
 
 from adapter.keda import externalscaler_pb2 as messages
 from adapter.keda.server import KedaServer
@@ -139,6 +140,24 @@ async def test_missing_readings_are_a_failed_precondition_that_says_which_and_wh
     expected = (grpc.StatusCode.FAILED_PRECONDITION, words)
     assert await refused(scene.client.metrics()) == expected
     assert await refused(scene.client.active()) == expected
+
+
+async def test_of_two_triggers_only_the_failing_one_is_logged_and_only_when_it_changes(
+    scene: Scene,
+) -> None:
+    scene.cluster.put("a", STALE)
+    with capture_logs() as logs:
+        for _ in range(3):
+            await refused(scene.client.metrics())
+            await scene.client.metrics(podSelector="app=nobody")
+        scene.cluster.readings["a"] = 5.0
+        await scene.client.metrics()
+    named = {"namespace": "ml", "name": "so", "metric": "gpu_utilization"}
+    reason = "gpu_utilization: 1 of 1 pods have no value: a (stale)"
+    assert logs == [
+        {"event": "trigger has no value", "log_level": "warning", "reason": reason} | named,
+        {"event": "trigger has a value again", "log_level": "info"} | named,
+    ]
 
 
 async def test_a_replica_that_knows_no_pods_yet_is_unavailable(scene: Scene) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapter.aggregate import Aggregate
 from adapter.keda.number import number
-from adapter.keda.trigger import TriggerError, Triggers, compile_trigger
+from adapter.keda.trigger import TriggerError, compile_trigger
 
 KNOWN = ("gpu_utilization", "DCGM_FI_DEV_GPU_UTIL", "inference_requests_waiting")
 LEAST = {"metric": "gpu_utilization", "target": "70"}
@@ -54,6 +54,20 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
         "metricSelector: is no label selector: found 'b' at character 8",
     ),
     "a key that is none": ({"podselector": "a=b"}, "podselector: no such key; did you mean podSel"),
+    "metric in capitals": (
+        {"metric": "GPU_UTILIZATION"},
+        "metric: there is no 'GPU_UTILIZATION'; did you mean gpu_utilization?",
+    ),
+    "a key in capitals": ({"Target": "70"}, "Target: no such key; did you mean target?"),
+    "an empty key": ({"": "1"}, "an empty key: no such key; known here: metric, "),
+    "a metric that is far too long": (
+        {"metric": "x" * 100_000},
+        f"metric: there is no '{'x' * 200}…'; docs/metrics.md lists them all",
+    ),
+    "a number that is far too long": (
+        {"target": "9" * 100_000},
+        f"target: '{'9' * 200}…' must be at least 0.001 and below 9.2e15",
+    ),
     "a key like nothing": (
         {"xyz": "1"},
         "xyz: no such key; known here: metric, target, activation, podSelector, aggregate, metric",
@@ -102,21 +116,6 @@ def test_selectors_have_the_whole_grammar() -> None:
     assert found.pods is not None
     assert found.pods.matches({"app": "a", "size": "4"})
     assert not found.devices.matches({"app": "a", "size": "4", "canary": ""})
-
-
-def test_equal_metadata_is_compiled_once_and_anew_when_the_metrics_change() -> None:
-    triggers = Triggers()
-    first = triggers.get(LEAST, KNOWN)
-    assert triggers.get(dict(reversed(LEAST.items())), KNOWN) is first
-    assert triggers.get(LEAST, (*KNOWN, "another")) is not first
-
-
-def test_remembered_triggers_are_bounded() -> None:
-    triggers = Triggers(limit=2)
-    first = triggers.get(LEAST, KNOWN)
-    for target in ("1", "2", "3"):
-        triggers.get({**LEAST, "target": target}, KNOWN)
-    assert triggers.get(LEAST, KNOWN) is not first
 
 
 FORMS = {

@@ -13,8 +13,9 @@ TRITON: Final = "32_triton_8_models.prom"
 TGI: Final = "33_tgi.prom"
 
 
-def _served(page: str, *, then: str = "") -> World:
-    world = World(make_pod("server-0", gpus={}, node="n"), make_pod("beside-0", gpus={}, node="n"))
+def _served(page: str, *, then: str = "", gpus: dict[str, int] | None = None) -> World:
+    server = make_pod("server-0", gpus=gpus or {}, node="n")
+    world = World(server, make_pod("beside-0", gpus={}, node="n"))
     url = "http://10.0.0.9:8000/metrics"
     for i, text in enumerate(filter(None, (shared_page(page), then))):
         world.scrape(
@@ -64,7 +65,7 @@ SCENES: Final = {
     ),
     "32": Scene(
         pages=(TRITON,),
-        build=lambda: _served(TRITON),
+        build=lambda: _served(TRITON, gpus={"nvidia.com/gpu": 1}),
         now=100.0,
         says={
             "ml/server-0": (
@@ -73,11 +74,21 @@ SCENES: Final = {
                 Line("inference_requests_running", "no_value", "Triton does not say"),
                 Line("inference_kv_cache_utilization", "no_value", "nor does it have one"),
                 Line("nv_inference_queue_duration_us", "no_value", "no rate from one scrape"),
+                Line("nv_gpu_utilization", 0, "of the one GPU that it sees"),
+                Line("gpu_utilization", 0, "no exporter speaks of its GPU"),
+                Line("gpu_utilization_max", 0, "of one"),
+                Line("gpu_utilization_imbalance", 0, "of one"),
+                Line("gpu_utilization_of_request", 0, "it asks for the whole"),
+                Line("nv_gpu_memory_used_bytes", 266338304, "verbatim"),
+                Line("nv_gpu_memory_total_bytes", 16106127360, "verbatim"),
+                Line("gpu_memory_used_bytes", 266338304, "the same"),
+                Line("gpu_memory_total_bytes", 16106127360, "the same"),
+                Line("gpu_memory_headroom_bytes", 15839789056, "the rest"),
+                Line("gpu_memory_utilization", 100 * 266338304 / 16106127360, "used of total"),
+                Line("gpu_count", 1, "a row of it was heard"),
             ),
             "ml/beside-0": _beside(),
         },
-        # What a server says about devices is left to the exporters of devices.
-        rejects={"device_row_of_a_server": 3},
     ),
     "33": Scene(
         pages=(TGI,),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import itertools
 import json
 import ssl
 import time
@@ -29,7 +30,7 @@ from adapter.store import Store
 from adapter.telemetryoptions import TelemetryOptions
 from apiservice import selector
 from apiservice.reflector import EventType
-from tests.adapter.sources.conftest import Recorder, Reply, Web, answer, running, settled
+from tests.adapter.sources.conftest import Recorder, Reply, Request, Web, answer, running, settled
 from tests.adapter.telemetryworld import CATALOG, make_pod
 
 WORKSPACE = "b438b4f6-912a-46d5-9cb1-b44069212ab4"
@@ -210,6 +211,7 @@ async def test_rows_of_other_clusters_only_are_a_problem_with_its_reason(
         assert "1 rows, none about a pod of this cluster (unknown_uid 1)" in (
             source.problem(time.time()) or ""
         )
+    assert [(batch.rows, batch.rejects) for batch in sink.batches[:1]] == [([], {"unknown_uid": 1})]
 
 
 SEMANTIC = failure(
@@ -264,6 +266,40 @@ async def test_a_refusal_is_told_in_azures_own_words(
     assert sink.batches == []
 
 
+async def test_a_token_that_is_refused_is_exchanged_within_the_round(
+    web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
+) -> None:
+    async def only_t2(request: Request, writer: asyncio.StreamWriter) -> None:
+        if request.headers["authorization"] == "Bearer t2":
+            await said(table(row("containerGpuDutyCycle", 72)))(request, writer)
+        else:
+            await said(DENIED, "401 Unauthorized")(request, writer)
+
+    web.replies[PATH] = only_t2
+    given = itertools.count(1)
+    exchanged = Tokens("test", lambda: Token(f"t{next(given)}", time.time() + 3600))
+    source = AzureLogsSource(workspace, sink, index, exchanged)
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert not source.failures
+    assert [found.headers["authorization"] for found in web.requests[:2]] == [
+        "Bearer t1",
+        "Bearer t2",
+    ]
+
+
+async def test_a_redirect_takes_no_token_elsewhere(
+    web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
+) -> None:
+    web.replies[PATH] = said(DENIED, "307 Elsewhere", "Location: /elsewhere\r\n")
+    source = AzureLogsSource(workspace, sink, index, tokens())
+    async with running(source.run):
+        await settled(lambda: bool(source.failures))
+        assert "mend the endpoint" in (source.problem(time.time()) or "")
+    assert set(source.failures) == {"redirect"}
+    assert {request.line for request in web.requests} == {f"POST {PATH} HTTP/1.1"}
+
+
 async def test_throttling_is_obeyed(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
@@ -312,10 +348,10 @@ async def test_a_pod_that_comes_later_is_found_by_its_uid(
     source = AzureLogsSource(workspace, sink, index, tokens())
     async with running(source.run):
         await settled(lambda: source.settled)
-        assert sink.batches == []
+        assert not any(batch.rows for batch in sink.batches)
         index.apply(EventType.ADDED, late)
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert sink.batches[0].rows[0].labels["pod"] == "inf-1"
+        await sink.until(lambda: bool(sink.batches[-1].rows))
+    assert sink.batches[-1].rows[0].labels["pod"] == "inf-1"
 
 
 def test_a_missing_extra_is_named() -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -121,6 +121,22 @@ async def test_azure_without_an_identity_says_so(web: Web, monkeypatch: pytest.M
         await shown(Bearer(azure_tokens(AzureIdentity(), PROMETHEUS_AUDIENCE)))
 
 
+WRONG_IDENTITIES = {
+    "an authority in the clear": (AzureIdentity("c", TENANT, "http://login.example"), "https"),
+    "no client": (AzureIdentity(None, TENANT), "client_id"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_IDENTITIES)
+def test_an_azure_identity_that_cannot_be_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    identity, said = WRONG_IDENTITIES[name]
+    monkeypatch.setenv("AZURE_FEDERATED_TOKEN_FILE", "/token")
+    with pytest.raises(CredentialError, match=f"the identity cannot be used: .*{said}"):
+        azure_tokens(identity, PROMETHEUS_AUDIENCE)
+
+
 async def test_azure_workload_identity_exchanges_the_pods_token(
     secure: Secure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -142,6 +158,11 @@ async def test_azure_workload_identity_exchanges_the_pods_token(
     identity = AzureIdentity(authority=secure.url)
     login = Bearer(azure_tokens(identity, PROMETHEUS_AUDIENCE))
     assert await shown(login) == {"Authorization": "Bearer pod-token"}
+    secure.web.replies[f"/{TENANT}/oauth2/v2.0/token"] = reply(
+        token_type="Bearer", expires_in=3599, ext_expires_in=3599, access_token="another-token"
+    )
+    assert login.refused({"Authorization": "Bearer pod-token"})
+    assert await shown(login) == {"Authorization": "Bearer another-token"}, "not the library's own"
     form = parse_qs(secure.web.requests[-1].body.decode())
     assert form["client_assertion"] == ["service-account-jwt"]
     assert form["client_id"] == [CLIENT]
@@ -379,6 +400,85 @@ async def test_aws_takes_on_a_role(web: Web, monkeypatch: pytest.MonkeyPatch) ->
     assert signed_by(headers) == ("AKIDROLE", signature(QUERY, headers, "role-secret"))
     form = parse_qs(web.requests[0].body.decode())
     assert (form["RoleArn"], form["ExternalId"]) == ([role], ["x-1"])
+
+
+async def test_aws_exchanges_the_service_accounts_token(
+    web: Web, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """IAM roles for service accounts; the webhook's region is not always there."""
+    projected = tmp_path / "token"
+    projected.write_text("service-account-jwt")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(projected))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/pod")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", web.url(""))
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+    text = ASSUMED.format(until=until).replace("AssumeRole", "AssumeRoleWithWebIdentity")
+    web.replies["/"] = answer(text.encode(), headers="Content-Type: text/xml\r\n")
+    headers = await shown(AwsLogin(AwsIdentity("eu-central-1")))
+    assert signed_by(headers) == ("AKIDROLE", signature(QUERY, headers, "role-secret"))
+    form = parse_qs(web.requests[0].body.decode())
+    assert form["WebIdentityToken"] == ["service-account-jwt"]
+
+
+async def test_aws_is_asked_by_one_thread_however_many_give_up_waiting(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "static-secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", web.url(""))
+    released = asyncio.Event()
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+    good = answer(ASSUMED.format(until=until).encode(), headers="Content-Type: text/xml\r\n")
+
+    async def slow(request: Request, writer: asyncio.StreamWriter) -> None:
+        await released.wait()
+        await good(request, writer)
+
+    web.replies["/"] = slow
+    login = AwsLogin(AwsIdentity("eu-central-1", role_arn="arn:aws:iam::123456789012:role/metrics"))
+    for _ in range(3):
+        waiting = asyncio.create_task(shown(login))
+        await settled(lambda: len(web.requests) == 1)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    released.set()
+    assert signed_by(await shown(login))[0] == "AKIDROLE"
+    assert len(web.requests) == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_what_aws_checks_is_what_goes_over_the_wire(
+    secure: Secure, sink: Recorder, monkeypatch: pytest.MonkeyPatch, method: Literal["GET", "POST"]
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "static-secret")
+    series = {"metric": {"__name__": "UTIL", "instance": "a:1"}, "values": [[time.time(), "1"]]}
+    path = "/workspaces/ws-1/api/v1/query"
+    secure.web.replies[path] = reply(
+        status="success", data={"resultType": "matrix", "result": [series]}
+    )
+    options = PrometheusOptions(
+        f"{secure.url}/workspaces/ws-1",
+        interval=600.0,
+        ca_file=secure.ca,
+        method=method,
+        matchers='cluster=~"a b|ü+~/*"',
+        params={"z": "&=%", "a": ""},
+        headers={"X-Scope-OrgID": "not signed"},
+        login=AwsLogin(AwsIdentity("eu-central-1")),
+    )
+    async with running(PrometheusSource(options, sink, {"usage": ("UTIL",)}).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    (got,) = secure.web.requests
+    names = {"authorization": "Authorization", "x-amz-date": "X-Amz-Date"}
+    headers = {names.get(name, name): value for name, value in got.headers.items()}
+    url = secure.url + got.line.split(" ")[1]
+    sent = Outgoing(method, url, {}, got.body)
+    assert signed_by(headers) == ("AKIDEXAMPLE", signature(sent, headers, "static-secret"))
+    query = urlsplit(url).query if method == "GET" else got.body.decode()
+    asked = parse_qs(query, keep_blank_values=True)
+    assert (asked["z"], asked["a"]) == (["&=%"], [""])
+    assert 'cluster=~"a b|ü+~/*"' in asked["query"][0]
 
 
 async def test_aws_without_credentials_says_so() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.sources.discovery import RULES, Rule, Targets, discover
+from adapter.sources.serverpages import Misfit
 from adapter.sources.target import Target
 from apiservice.selector import parse
 
@@ -95,14 +96,14 @@ def test_what_is_no_exporter_or_cannot_be_asked_is_no_target(other: Pod) -> None
 
 def test_an_ipv6_address_is_bracketed() -> None:
     target = discover(pod(DCGM, ip="fd00::7"), RULES)
-    assert target is not None
+    assert isinstance(target, Target)
     assert target.url == "http://[fd00::7]:9400/metrics"
 
 
 def test_users_rules_come_first_and_may_say_everything() -> None:
     mine = Rule("mine", parse("app=own"), 8443, path="/gpu", scheme="https", namespace="gpu")
     target = discover(pod({"app": "own", **DCGM}), (mine, *RULES))
-    assert target is not None
+    assert isinstance(target, Target)
     assert (target.url, target.rule) == ("https://10.0.0.7:8443/gpu", "mine")
 
 
@@ -111,8 +112,15 @@ def test_a_rule_may_be_pinned_to_a_namespace() -> None:
     assert discover(pod({"app": "own"}), (pinned,)) is None
 
 
-def test_a_port_name_that_the_pod_lacks_gives_no_target() -> None:
-    assert discover(pod({"app": "own"}), (Rule("mine", parse("app=own"), "web"),)) is None
+def test_a_port_name_that_the_pod_lacks_is_told_with_the_mend() -> None:
+    found = discover(pod({"app": "own"}), (Rule("mine", parse("app=own"), "web"),))
+    assert isinstance(found, Misfit)
+    assert found.reason == "no_port"
+    assert "rule mine: no container port is named 'web': give its number" in found.message
+
+
+def test_a_built_in_rule_always_knows_a_port() -> None:
+    assert [rule.name for rule in RULES if rule.fallback is None] == []
 
 
 class Log:
@@ -148,3 +156,38 @@ def test_an_address_passes_from_an_old_pod_to_a_new_one() -> None:
     log.targets.pod_changed(old, None)  # told late: the address is the new pod's by now
     assert log.entries == ["+1", "-1", "+2"]
     assert len(log.targets) == 1
+
+
+URL = "http://10.0.0.7:9400/metrics"
+FIXED = Target(URL, uid="fixed")
+EXPORTER = Target(URL, uid="exporter", rule="dcgm-exporter")
+OWN_PAGE = Target(URL, uid="page", rule="inference", serves=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(FIXED, EXPORTER), (FIXED, OWN_PAGE), (EXPORTER, OWN_PAGE)]
+)
+def test_nobody_silences_an_exporter_by_claiming_its_address(first: Target, then: Target) -> None:
+    """Pods on their node's network have its address, and say themselves which port is theirs."""
+    log = Log()
+    log.targets.add(first)
+    log.targets.add(then)
+    assert log.entries == [f"+{first.uid}"]
+    log.targets.remove(first)
+    assert log.entries[1:] == [f"-{first.uid}", f"+{then.uid}"]
+    log.targets.add(first)
+    assert log.entries[3:] == [f"-{then.uid}", f"+{first.uid}"]
+    assert len(log.targets) == 1
+
+
+def test_of_two_alike_at_one_address_the_older_is_asked_again_once_the_newer_is_gone() -> None:
+    log = Log()
+    older, newer = EXPORTER._replace(uid="1"), EXPORTER._replace(uid="2")
+    log.targets.add(older)
+    log.targets.add(newer)
+    log.targets.add(newer)
+    log.targets.remove(newer)
+    log.targets.remove(older)
+    log.targets.remove(older)
+    assert log.entries == ["+1", "-1", "+2", "-2", "+1", "-1"]
+    assert len(log.targets) == 0

@@ -7,17 +7,20 @@ pods are given must be the same, whatever the scrape made of the labels.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from adapter.cluster.index import PodIndex
+from adapter.feeds import query_groups
+from adapter.settings.metrics import MetricRow
 from adapter.sources.prometheus import PrometheusOptions, PrometheusSource
-from adapter.sources.promql import QueryGroup
+from adapter.sources.querygroup import QueryGroup
 from adapter.store import Store
 from adapter.telemetryoptions import TelemetryOptions
+from adapter.userrows import queries, rows
 from apiservice import selector
 from tests.adapter.sources.conftest import running, settled
 from tests.adapter.sources.engines import Pages, engine, scrape_config, serving
@@ -123,15 +126,24 @@ def scraped(
 class Reader:
     """A store fed from the engine, and what it serves."""
 
-    def __init__(self, url: str, age_limit: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        age_limit: float = 30.0,
+        own: Sequence[MetricRow] = (),
+        *,
+        exact: bool = False,
+    ) -> None:
         self.index = PodIndex()
         self.index.replace(PODS)
         options = TelemetryOptions(age_limit=age_limit, window=5.0, scrape_interval=1.0)
-        self.store = Store(CATALOG, options, self.index)
+        catalog = CATALOG.extended(*rows(own, CATALOG))
+        self.store = Store(catalog, options, self.index)
+        asked = queries(own)
         self.source = PrometheusSource(
-            PrometheusOptions(url, interval=0.2, lookback=age_limit),
+            PrometheusOptions(url, interval=0.2, lookback=age_limit, query=asked),
             self.store,
-            CATALOG.groups,
+            query_groups(catalog, asked, exact=exact),
         )
 
     def value(self, name: str, metric: str) -> float | str:
@@ -194,6 +206,43 @@ async def test_a_query_with_an_instant_vector_gives_the_same_on_both(scraped: En
     )
     async with running(source.run):
         await settled(lambda: reader.value("false-0", "gpu_utilization") == 10.0)
+
+
+OWN: dict[str, dict[str, object]] = {
+    # The scrape's labels name the server's pod; one query adds up its engines.
+    "queue": {"query": "sum by (namespace, pod) (vllm:num_requests_waiting)", "scale": 2},
+    # Of a range the samples keep their own times.
+    "waiting": {"query": 'vllm:num_requests_waiting{engine="1"}[30s]'},
+    # Behind honorLabels: false the workload is in exported_pod.
+    "busy": {"query": f'max by (exported_namespace, exported_pod) ({UTIL}{{job="false"}})'},
+    "hottest": {"series": UTIL, "labels": {"gpu": "0"}, "combine": "max"},
+}
+OWN_EXPECTED = {
+    ("vllm-0", "queue"): 14.0,
+    ("vllm-0", "waiting"): 4.0,
+    ("false-0", "busy"): 10.0,
+    ("false-0", "hottest"): 10.0,
+    ("false-0", "queue"): "no_value",
+}
+
+
+async def test_metrics_of_the_users_own_are_answered_alike(scraped: Engine) -> None:
+    own = [MetricRow.model_validate({"name": name, **row}) for name, row in OWN.items()]
+    reader = Reader(scraped.url, own=own)
+
+    def found() -> dict[tuple[str, str], float | str]:
+        return {key: reader.value(*key) for key in OWN_EXPECTED}
+
+    async with running(reader.source.run):
+        await settled(lambda: found() == OWN_EXPECTED)
+        assert all(not state.last_error for state in reader.source.groups)
+
+
+async def test_a_query_for_each_exact_name_gives_the_same(scraped: Engine) -> None:
+    reader = Reader(scraped.url, exact=True)
+    async with running(reader.source.run):
+        await settled(lambda: reader.values() == EXPECTED)
+        assert all(not state.last_error for state in reader.source.groups)
 
 
 def test_no_query_is_longer_than_engines_take() -> None:

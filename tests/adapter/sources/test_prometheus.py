@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import itertools
 import json
 import ssl
 import time
@@ -16,10 +17,13 @@ from urllib.parse import parse_qs
 
 import pytest
 import trustme
+from structlog.testing import capture_logs
 
 from adapter.sources.errors import CredentialError
-from adapter.sources.login import Basic, BearerFile
-from adapter.sources.prometheus import GroupState, PrometheusOptions, PrometheusSource
+from adapter.sources.groupstate import GroupState
+from adapter.sources.login import Basic, Bearer, BearerFile
+from adapter.sources.prometheus import PrometheusOptions, PrometheusSource
+from adapter.sources.tokens import Token, Tokens
 from tests.adapter.sources.conftest import (
     Recorder,
     Reply,
@@ -96,8 +100,8 @@ async def test_a_round_is_one_post_per_group_and_one_batch_per_exporter(
         assert state(source, "usage").rows == 2
     assert [request.line for request in web.requests] == [f"POST {PATH} HTTP/1.1"] * 2
     assert sorted(map(asked, web.requests)) == [
+        "UTIL[60000ms]",
         '{__name__=~"USED|FREE"}[60000ms]',
-        '{__name__=~"UTIL"}[60000ms]',
     ]
     found = {batch.origin: batch for batch in sink.batches}
     assert sorted((row.name, row.value) for row in found["gpu-1:9400"].rows) == [
@@ -256,6 +260,125 @@ async def test_an_answer_that_is_partial_and_empty_says_why_nothing_is_here(
         assert source.problem(time.time()) is None
 
 
+async def test_a_partial_answer_to_what_combines_series_is_none(web: Web, sink: Recorder) -> None:
+    """A sum over the stores that were reached is too small, and would scale in."""
+    web.replies[PATH] = live("UTIL")
+    made = options(web, query={"usage": "sum by (namespace, pod) (UTIL)"})
+    source = PrometheusSource(made, sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        web.replies[PATH] = answer(matrix(now_series("UTIL", "0.5"), warnings=["store is away"]))
+        await settled(lambda: source.failures["partial"] >= 2)
+        assert "a partial answer (store is away)" in state(source, "usage").last_error
+    assert {row.value for batch in sink.batches for row in batch.rows} == {1.0}
+    assert sink.forgotten == []
+
+
+async def test_what_finds_nothing_is_told_once_with_its_mend(web: Web, sink: Recorder) -> None:
+    web.replies[PATH] = answer(matrix())
+    made = options(web, query={"metrics.lag": "no_such_series"})
+    with capture_logs() as logs:
+        async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
+            await settled(lambda: len(web.requests) > 6)
+    told = [(found["event"], found.get("group")) for found in logs]
+    assert sorted(told) == [("no series at all", None), ("query gives no series", "metrics.lag")]
+
+
+async def test_an_engine_that_fails_every_group_is_told_of_in_one_line(
+    web: Web, sink: Recorder
+) -> None:
+    bad = answer(_ERROR, "400 Bad Request")
+    away = answer(b"", "503 Away")
+    web.replies[PATH] = by_query({"lag": bad, "UTIL": away, "USED": away})
+    source = PrometheusSource(options(web, query={"metrics.lag": "lag("}), sink, GROUPS)
+    with capture_logs() as logs:
+        async with running(source.run):
+            await settled(lambda: state(source, "metrics.lag").failures >= 3)
+            web.replies[PATH] = by_query({"lag": bad, "UTIL": live("UTIL"), "USED": live("USED")})
+            await settled(lambda: not state(source, "usage").last_error)
+            await settled(lambda: not state(source, "memory").last_error)
+            await settled(lambda: len(logs) > 2)
+    told = [(found["event"], found["groups"]) for found in logs]
+    assert sorted(told[:2]) == [("query failed", "metrics.lag"), ("query failed", "usage, memory")]
+    assert {event for event, _ in told[2:]} == {"query answered again"}
+
+
+async def test_a_round_that_runs_out_of_time_is_counted(web: Web, sink: Recorder) -> None:
+    web.replies[PATH] = hang
+    made = options(web, timeout=0.2, interval=0.2, retries=5)
+    source = PrometheusSource(made, sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await settled(lambda: state(source, "usage").failures > 0)
+        assert source.failures["timeout"] > 0
+        assert state(source, "usage").reason == "timeout"
+
+
+async def test_queries_that_hang_cost_a_round_no_more_than_its_time(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies[PATH] = by_query({"slow": hang, "UTIL": live("UTIL"), "USED": live("USED")})
+    slow = {f"metrics.{number}": f"slow_{number}" for number in range(9)}
+    made = options(web, timeout=0.3, interval=0.3, query=slow)
+    source = PrometheusSource(made, sink, {**dict.fromkeys(slow, ("x",)), **GROUPS})
+    async with running(source.run):
+        await sink.until(lambda: _names(sink) == {"UTIL", "USED"})
+        await settled(lambda: all(found.queries for found in source.groups))
+        assert state(source, "metrics.8").failures == state(source, "metrics.0").failures
+    assert _names(sink) == {"UTIL", "USED"}
+
+
+def _names(sink: Recorder) -> set[str]:
+    return {row.name for batch in sink.batches[-1:] for row in batch.rows}
+
+
+def refusing(*refused: str) -> Reply:
+    """An engine that lets in whoever does not show these."""
+
+    async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
+        if request.headers["authorization"] in refused:
+            await answer(b"no", "401 Unauthorized")(request, writer)
+        else:
+            await live("UTIL")(request, writer)
+
+    return reply
+
+
+def numbered() -> Bearer:
+    given = itertools.count(1)
+    return Bearer(Tokens("cloud", lambda: Token(f"t{next(given)}", time.time() + 3600)))
+
+
+async def test_a_token_that_is_refused_is_exchanged_for_one_that_is_not(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies[PATH] = refusing("Bearer t1")
+    source = PrometheusSource(options(web, login=numbered()), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert not source.failures
+    shown = [request.headers["authorization"] for request in web.requests]
+    assert (shown[0], set(shown[1:])) == ("Bearer t1", {"Bearer t2"})
+
+
+async def test_an_engine_that_refuses_every_token_costs_the_cloud_one_more(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies[PATH] = refusing("Bearer t1", "Bearer t2")
+    source = PrometheusSource(options(web, login=numbered()), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await settled(lambda: state(source, "usage").failures >= 3)
+    shown = [request.headers["authorization"] for request in web.requests]
+    assert (shown[0], set(shown[1:])) == ("Bearer t1", {"Bearer t2"})
+
+
+async def test_a_redirect_takes_no_token_elsewhere(web: Web, sink: Recorder) -> None:
+    web.replies[PATH] = answer(b"", "307 Elsewhere", headers="Location: /elsewhere\r\n")
+    source = PrometheusSource(options(web, login=numbered()), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await settled(lambda: source.failures["redirect"] >= 2)
+    assert {request.line.split(" ")[1] for request in web.requests} == {PATH}
+
+
 async def test_a_query_that_drops_the_name_is_told_with_its_mend(web: Web, sink: Recorder) -> None:
     unnamed = {"metric": {"instance": "gpu-1:9400"}, "values": [[time.time(), "1"]]}
     web.replies[PATH] = answer(matrix(unnamed))
@@ -264,6 +387,7 @@ async def test_a_query_that_drops_the_name_is_told_with_its_mend(web: Web, sink:
     async with running(source.run):
         await settled(lambda: state(source, "memory").unnamed == 1)
         problem = source.problem(time.time()) or ""
+    assert sink.batches[0].rejects == {"unnamed_series": 1}, "counted without any row"
     assert "query.memory: 1 series without a name" in problem
     assert "by (__name__, ...)" in problem
 
@@ -278,7 +402,7 @@ async def test_a_get_carries_the_query_and_the_users_parameters_in_its_url(
     method, url, _ = web.requests[0].line.split(" ")
     assert method == "GET"
     assert parse_qs(url.partition("?")[2]) == {
-        "query": ['{__name__=~"UTIL"}[60000ms]'],
+        "query": ["UTIL[60000ms]"],
         "timeout": ["5s"],
         "dedup": ["true"],
         "extra_label": ["env=a b"],

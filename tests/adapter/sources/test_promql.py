@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from adapter.batch import Row
 from adapter.sources.errors import SourceError
-from adapter.sources.promql import QueryGroup, SeriesMemo, decode, error_text
+from adapter.sources.promql import SeriesMemo, decode, error_text
+from adapter.sources.querygroup import QueryGroup
 
 GROUP = QueryGroup("usage", ("UTIL", "MEM"))
 
@@ -31,9 +32,33 @@ def test_a_group_is_one_range_selector() -> None:
     assert GROUP.promql(0.5, 'cluster="a"') == '{__name__=~"UTIL|MEM",cluster="a"}[500ms]'
 
 
+def test_a_single_series_is_asked_for_by_its_exact_name() -> None:
+    """Google's engine takes no other: "PromQL compatibility", Matching on metric names."""
+    group = QueryGroup("kubernetes_io:x", ("kubernetes_io:x",))
+    assert group.promql(90.0) == "kubernetes_io:x[90000ms]"
+    assert group.promql(90.0, 'cluster="a"') == 'kubernetes_io:x{cluster="a"}[90000ms]'
+
+
 def test_a_query_of_the_user_is_asked_as_it_stands() -> None:
     group = QueryGroup("usage", ("UTIL",), "avg_over_time(x[1m])")
     assert group.promql(90.0, 'cluster="a"') == "avg_over_time(x[1m])"
+
+
+@pytest.mark.parametrize(
+    ("query", "combines"),
+    [
+        (None, False),
+        ("queue", False),
+        ('queue{a="sum(x)"}[1m]', False),
+        ('{__name__=~"a|b", c=~"}"}', False),
+        ("sum by (namespace, pod) (queue)", True),
+        ("a / b", True),
+        ("a or b", True),
+        ("queue offset 5m", True),
+    ],
+)
+def test_only_a_selector_alone_makes_no_new_values(query: str | None, *, combines: bool) -> None:
+    assert QueryGroup("g", ("UTIL",), query).combines is combines
 
 
 def test_a_matrix_gives_every_sample_its_own_time() -> None:

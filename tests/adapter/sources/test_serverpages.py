@@ -143,6 +143,7 @@ MISFITS = [
     (asks(port="8000@evil"), "bad_port"),
     (asks(port="٣"), "bad_port"),
     (asks(port="9" * 5000), "bad_port"),
+    (asks(port="000001234567"), "bad_port"),
     (asks(path="metrics"), "bad_path"),
     (asks(path="@evil/metrics"), "bad_path"),
     (asks(path="/a b"), "bad_path"),

@@ -108,6 +108,28 @@ async def test_a_cloud_that_fails_is_asked_at_most_every_ten_seconds(clock: Cloc
     assert (await tokens.current()).text == "token-2"
 
 
+async def test_a_token_that_was_refused_is_given_up_once_in_five_minutes(clock: Clock) -> None:
+    issuer = Issuer(clock)
+    tokens = Tokens("cloud", issuer, clock=clock)
+    await tokens.current()
+    assert tokens.refused("token-1"), "another may be better"
+    assert (await tokens.current()).text == "token-2"
+    assert tokens.refused("token-1"), "a newer one is here already"
+    assert not tokens.refused("token-2"), "the server refuses whatever it is shown"
+    assert ((await tokens.current()).text, issuer.asked) == ("token-2", 2)
+    clock.now += 301
+    assert tokens.refused("token-2")
+
+
+async def test_a_token_that_has_ended_is_a_matter_of_the_clock(clock: Clock) -> None:
+    issuer = Issuer(clock, life=-3600.0)
+    tokens = Tokens("cloud", issuer, clock=clock)
+    for _ in range(3):
+        with pytest.raises(CredentialError, match=r"cloud: .*check this machine's clock"):
+            await tokens.current()
+    assert issuer.asked == 1, "no haste helps"
+
+
 JWT = "eyJhbGciOiJSUzI1NiJ9." + "A" * 200 + "." + "b-_" * 40
 
 

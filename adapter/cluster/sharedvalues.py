@@ -1,0 +1,46 @@
+"""Values that many pods have in common, kept once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Final, TypeVar
+
+_LIMIT: Final = 1 << 12
+"""A full table is emptied: what is common comes back with one more copy, what is unique to a
+pod (a StatefulSet's labels) must not pile up."""
+
+V = TypeVar("V")
+H = TypeVar("H", bound=Hashable)
+M = TypeVar("M", str, int)
+
+
+class SharedValues:
+    """Gives for each value the first that was equal to it."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def text(self, text: str) -> str:
+        """The first text equal to this one."""
+        return self._first(text, text)
+
+    def once(self, value: H) -> H:
+        """The first value equal to this one and of its type."""
+        return self._first((type(value), value), value)
+
+    def mapping(self, mapping: Mapping[str, M]) -> Mapping[str, M]:
+        """The first mapping equal to this one; its texts are shared too."""
+        key = (dict, tuple(sorted(mapping.items())))
+        known: Mapping[str, M] | None = self._known.get(key)
+        if known is not None:
+            return known
+        texts = {
+            self.text(k): self.text(v) if isinstance(v, str) else v for k, v in mapping.items()
+        }
+        return self._first(key, texts)
+
+    def _first(self, key: Hashable, value: V) -> V:
+        if len(self._known) >= _LIMIT:
+            self._known.clear()
+        known: V = self._known.setdefault(key, value)
+        return known

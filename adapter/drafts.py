@@ -1,0 +1,189 @@
+"""A batch's rows on their way to drafts: names, units, ranges, devices, duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from adapter.batch import Batch, Row
+from adapter.catalog import Catalog
+from adapter.cluster.pod import PodRef
+from adapter.draft import Draft, folded
+from adapter.exporter import Exporter, Identity, TrackKey
+from adapter.field import Mig, Spelling
+from adapter.identity import identify, nameless
+from adapter.parts import Parts
+from adapter.rejects import Reject, Rejects
+from adapter.telemetryoptions import TelemetryOptions
+from adapter.validity import SENTINELS, Invalid, RatioScale, complaint, percent_of, scale_shown
+
+FUTURE = "future_timestamp"
+STALE = "stale_sample"
+DUPLICATE = "duplicate_series"
+INVALID_ON_MIG = "invalid_on_mig"
+TOO_MANY = "too_many_devices"
+
+
+class Drafts:
+    """What the rows of one batch say, device by device and container by container.
+
+    Args:
+        before: the exporter's state before the batch.
+        batch: whose rows are read, all of them, at once.
+        catalog: which series are known.
+        options: ages, scale of ratios and the most drafts that there may be.
+        rejects: counts every row that is left out.
+    """
+
+    def __init__(
+        self,
+        before: Exporter | None,
+        batch: Batch,
+        catalog: Catalog,
+        options: TelemetryOptions,
+        rejects: Rejects,
+    ) -> None:
+        self._before = before
+        self._batch = batch
+        self._catalog = catalog
+        self._options = options
+        self._rejects = rejects
+        self._drafts: dict[int, Draft | None] = {}
+        self._ratios: list[tuple[Draft, Spelling, float, float]] = []
+        self._parts = Parts()
+        self._forked: list[Row] = []
+        """Rows read so far that stand once more for every field that their labels tell."""
+        self.by_key: dict[TrackKey, Draft] = {}
+        self.identities: dict[int, Identity] = {}
+        """See :attr:`adapter.exporter.Exporter.identities`."""
+        self.reported: set[str] = set()
+        """Fields that whole devices have rows of."""
+        self.scale = before.scale if before else RatioScale.AUTO
+        """Of the exporter's ``_RATIO`` rows."""
+        self.pod = PodRef(*batch.pod) if batch.pod else before.pod if before else None
+        """The exporter's own, where it is known."""
+        self._read(batch.rows)
+        self._read(self._forked)
+        self._settle_ratios()
+        self._parts.settle()
+        self._learn_target()
+        self.by_key = folded(self.by_key)
+
+    def _read(self, rows: Iterable[Row]) -> None:
+        """Take every row of the catalogue. This loop is the cost of a scrape."""
+        spellings, drafts, reported = self._catalog.spellings, self._drafts, self.reported
+        received = self._batch.received
+        stale = received - self._options.oldest
+        for name, labels, value, time in rows:
+            spelling = spellings.get(name)
+            if spelling is None:
+                self._forked += self._forks(name, labels, value, time)
+                continue
+            # No address is negative: the same labels may stand for a device and for a server.
+            address = -id(labels) if spelling.server else id(labels)
+            if address in drafts:
+                draft = drafts[address]
+            else:
+                draft = drafts[address] = self._draft(address, labels, spelling)
+            if draft is None:
+                reason = TOO_MANY if self._full else nameless(spelling, self._batch)
+                self._rejects.count(reason)
+                continue
+            if draft.mig:
+                if spelling.field.mig is Mig.INVALID:
+                    self._rejects.count(INVALID_ON_MIG)
+                    continue
+            else:
+                reported.add(spelling.field.name)
+            measured = time if stale < time <= received else self._odd_time(time)
+            if spelling.special:
+                self._put_aside(draft, spelling, labels, value, measured)
+            elif spelling.low <= value <= spelling.high and value not in SENTINELS:
+                if not draft.put(spelling, value * spelling.factor, measured):
+                    self._rejects.count(DUPLICATE)
+            else:
+                wrong = complaint(value, spelling.low, spelling.high)
+                self._reject(draft, spelling, wrong or Invalid.OUT_OF_RANGE, value)
+
+    def _forks(
+        self, name: str, labels: Mapping[str, str], value: float, time: float
+    ) -> Iterator[Row]:
+        """The row once for each field that its labels make it one of."""
+        for alias, spelling in self._catalog.forks.get(name, ()):
+            if spelling.fits(labels):
+                yield Row(alias, labels, value, time)
+
+    def _put_aside(
+        self,
+        draft: Draft,
+        spelling: Spelling,
+        labels: Mapping[str, str],
+        value: float,
+        time: float,
+    ) -> None:
+        """Keep a row whose meaning the rest of the page decides."""
+        if spelling.traps:
+            self._ratios.append((draft, spelling, value, time))
+            return
+        wrong = complaint(value, spelling.low, spelling.high)
+        if wrong is not None:
+            self._reject(draft, spelling, wrong, value)
+        elif not self._parts.add(draft, spelling, labels, value * spelling.factor, time):
+            self._rejects.count(DUPLICATE)
+
+    def _settle_ratios(self) -> None:
+        """Read the ``_RATIO`` rows, whose scale only the whole page can tell."""
+        sound = []
+        for draft, spelling, value, time in self._ratios:
+            wrong = complaint(value, 0.0, 100.0)
+            if wrong is not None:
+                self._reject(draft, spelling, wrong, value)
+            else:
+                sound.append((draft, spelling, value, time))
+        if self._options.ratio_scale is RatioScale.AUTO:
+            self.scale = scale_shown((value for _, _, value, _ in sound), self.scale)
+        else:
+            self.scale = self._options.ratio_scale
+        for draft, spelling, value, time in sound:
+            percent = percent_of(value, self.scale)
+            if isinstance(percent, Invalid):
+                self._reject(draft, spelling, percent, value)
+            elif not draft.put(spelling, percent, time):
+                self._rejects.count(DUPLICATE)
+
+    @property
+    def _full(self) -> bool:
+        return len(self.by_key) >= self._options.max_tracks
+
+    def _draft(self, address: int, labels: Mapping[str, str], spelling: Spelling) -> Draft | None:
+        if self._full:
+            return None
+        known = self._before.identities.get(address) if self._before else None
+        if known is None or known.labels is not labels:
+            known = identify(labels, spelling, self._batch, self.pod)
+        identity = self.identities[address] = known
+        if identity.device is None:
+            return None
+        key = identity.key
+        draft = self.by_key.get(key)
+        if draft is None:
+            draft = self.by_key[key] = Draft(identity)
+        draft.replica = draft.replica or identity.replica
+        return draft
+
+    def _odd_time(self, time: float) -> float:
+        if time > self._batch.received:
+            self._rejects.count(FUTURE)
+            return self._batch.received
+        self._rejects.count(STALE)
+        return time
+
+    def _reject(self, draft: Draft, spelling: Spelling, reason: Invalid, value: float) -> None:
+        at = draft.identity.device
+        reject = Reject(reason, spelling.name, at.id if at else "")
+        self._rejects.add(reject, self._batch.received, value)
+
+    def _learn_target(self) -> None:
+        """The exporter's own pod, from a row that names it beside a workload."""
+        if self.pod is None:
+            found = {i.target for i in self.identities.values() if i.target is not None}
+            self.pod = found.pop() if len(found) == 1 else None

@@ -1,0 +1,149 @@
+"""A mixed fleet through the real `serve`: exporters, versions and vendors side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.adapter.serving import Exporter, Lab
+
+PATH = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/gpu_utilization"
+GPU = "nvidia.com/gpu"
+NODES = {
+    "gke": {"cloud.google.com/gke-accelerator": "nvidia-l4"},
+    "eks": {"k8s.amazonaws.com/accelerator": "nvidia-tesla-v100"},
+    "aks": {"kubernetes.azure.com/accelerator": "nvidia"},
+    "nfd": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"},
+    "amd": {"amd.com/gpu.product-name": "AMD_Instinct_MI300X"},
+    "intel": {"gpu.intel.com/product": "Max_1550"},
+}
+OWN = (
+    'instance="10.0.0.7:9400",job="dcgm-exporter",service="dcgm-exporter",'
+    'pod="dcgm-exporter-x",namespace="ns",container="exporter"'
+)
+PAGES = {
+    # Up to exporter 4.8 and from 4.9 on; rows of the last but one say which model it is.
+    "gke": 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="G1",pod="gke",namespace="ns",container="c"} 10\n',
+    "eks": 'DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="G2",pod="eks",namespace="ns"} 0.2\n',
+    "aks": 'dcgm_gpu_utilization{gpu="0",uuid="G3",modelName="Tesla T4",pod_name="aks",'
+    'pod_namespace="ns",container_name="c"} 30\n',
+    "nfd": 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="G4",pod="nfd",namespace="ns",container="c"} 40\n'
+    'DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="G5",pod="done",namespace="ns",container="c"} 90\n'
+    f'DCGM_FI_DEV_GPU_UTIL{{gpu="2",UUID="G6",{OWN}}} 95\n',
+    "amd": 'gpu_gfx_activity{gpu_id="0",pod="amd",namespace="ns",container="c"} 50\n',
+    "intel": 'xpum_engine_ratio{uuid="I1",kube_pod="intel",kube_namespace="ns"} 0.6\n',
+}
+RESOURCES = {"amd": "amd.com/gpu", "intel": "gpu.intel.com/i915"}
+ALL = {"gke": "10", "eks": "20", "aks": "30", "nfd": "40", "amd": "50", "intel": "60"}
+
+
+def pod(name: str, node: str, resource: str = GPU, **status: str) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}"},
+        "spec": {"nodeName": node, "containers": [{"name": "c"}]},
+    }
+    if resource:
+        made["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+    return made | ({"status": status} if status else {})
+
+
+def values(client: httpx.Client, selector: str = "") -> dict[str, str]:
+    answer = client.get(PATH, params={"metricLabelSelector": selector} if selector else None)
+    if answer.status_code != 200:
+        return {}
+    return {item["describedObject"]["name"]: item["value"] for item in answer.json()["items"]}
+
+
+def eventually(probe: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not probe():
+        assert time.monotonic() < deadline, f"never: {probe}"
+        time.sleep(0.05)
+
+
+@contextmanager
+def exporters() -> Iterator[dict[str, Exporter]]:
+    with ExitStack() as stack:
+        made = {}
+        for node, page in PAGES.items():
+            exporter = made[node] = Exporter()
+            stack.callback(exporter.close)
+            exporter.page = page.encode()
+        yield made
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[tuple[Lab, dict[str, Exporter]]]:
+    """An exporter and a pod of its node's name on each node."""
+    with exporters() as made:
+        lab = Lab(tmp_path, made["gke"])
+        lab.config["source"]["scrape"]["max_backoff"] = "500ms"
+        lab.config["source"]["scrape"]["targets"] = [
+            {"url": exporter.url, "node": node} for node, exporter in made.items()
+        ]
+        nodes = [
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": labels}}
+            for node, labels in NODES.items()
+        ]
+        pods = [pod(node, node, RESOURCES.get(node, GPU)) for node in NODES]
+        others = [pod("done", "nfd", phase="Succeeded"), pod("dcgm-exporter-x", "nfd", "")]
+        (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([*nodes, *pods, *others]))
+        yield lab, made
+
+
+MODELS = {
+    "nvidia-l4": "gke",
+    "nvidia-tesla-v100": "eks",
+    "Tesla-T4": "aks",
+    "NVIDIA-A100-SXM4-40GB": "nfd",
+    "AMD_Instinct_MI300X": "amd",
+    "Max_1550": "intel",
+}
+
+
+def test_every_vendor_and_version_is_served_and_selected_by_its_model(
+    fleet: tuple[Lab, dict[str, Exporter]],
+) -> None:
+    """Neither a finished pod's lingering row nor the exporter's own pod is."""
+    lab, _ = fleet
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ALL)
+        for model, name in MODELS.items():
+            assert values(client, f"model={model}") == {name: ALL[name]}, model
+        assert values(client, "model in (nvidia-l4,Max_1550)") == {"gke": "10", "intel": "60"}
+        told = client.get("/metrics").text
+        for reason in ("finished_pod", "self_attribution"):
+            assert f'gma_rejects_total{{reason="{reason}"}}' in told
+        assert 'reason="conflict"' not in told
+
+
+def test_a_pod_made_anew_under_its_name_is_not_given_its_predecessors_value(
+    fleet: tuple[Lab, dict[str, Exporter]],
+) -> None:
+    lab, made = fleet
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ALL)
+        made["nfd"].status = 500
+        serving.wait_for("scrape failed")
+        assert values(client)["nfd"] == "40", "the last value stands until the age limit"
+        file = lab.folder / "pods.yaml"
+        objects = list(yaml.safe_load_all(file.read_text()))
+        for item in objects:
+            if item["kind"] == "Pod" and item["metadata"]["name"] == "nfd":
+                item["metadata"]["uid"] = "its-successor"
+                item["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
+        file.write_text(yaml.safe_dump_all(objects))
+        eventually(lambda: "nfd" not in values(client))
+        made["nfd"].page = PAGES["nfd"].replace(" 40\n", " 70\n").encode()
+        made["nfd"].status = 200
+        eventually(lambda: values(client).get("nfd") == "70")
