@@ -58,7 +58,7 @@ class Cost(NamedTuple):
     parse: float
     ingest: float
     checks: float
-    """Of ``ingest``, what goes with ``values.cross_checks: false``: by a smaller fleet twice."""
+    """Of ``ingest``, what goes with ``values.cross_checks: false``: by two smaller fleets."""
     read: float
     """All pods of one page asked for once."""
     again: float
@@ -131,7 +131,7 @@ def measure(exporters: int) -> Cost:
     first, again = fleet.read(now), fleet.read(now)
     full = _resident()
     fewer = max(1, exporters // SMALLER)
-    checks = _ingest(fewer, checks=True) - _ingest(fewer, checks=False)
+    checks = _checks(fewer)
     return Cost(
         exporters=exporters,
         rows=GPUS_PER_NODE * len(FIELDS),
@@ -146,12 +146,17 @@ def measure(exporters: int) -> Cost:
     )
 
 
-def _ingest(exporters: int, *, checks: bool) -> float:
-    """CPU seconds of taking a page in, once the window is full."""
-    fleet = Fleet(exporters, checks=checks)
-    for scrape in range(SCRAPES):
-        times = fleet.scrape(EPOCH + scrape * INTERVAL)
-    return statistics.median(times.ingest)
+def _checks(exporters: int) -> float:
+    """CPU seconds that the cross-checks add to a page: the median difference of two fleets that
+    take the same pages in by turns, once their windows are full."""
+    fleets = [Fleet(exporters, checks=checks) for checks in (True, False)]
+    more = []
+    for scrape in range(3 * SCRAPES):
+        with_checks, without = (fleet.scrape(EPOCH + scrape * INTERVAL) for fleet in fleets)
+        if scrape >= SCRAPES:
+            pairs = zip(with_checks.ingest, without.ingest, strict=True)
+            more += [one - other for one, other in pairs]
+    return statistics.median(more)
 
 
 def _resident() -> int:
