@@ -8,8 +8,10 @@ from typing import Any
 
 import grpc
 import uvloop
+from grpc_health.v1 import health
 
 from adapter.keda import externalscaler_pb2 as messages
+from adapter.keda.server import KedaOptions, build
 from adapter.keda.service import NAME
 
 _VALUE = messages.MetricValue(metricName="gpu_utilization", metricValue=70, metricValueFloat=70.5)
@@ -25,9 +27,8 @@ async def _serve(port: int) -> None:
         request_deserializer=messages.GetMetricsRequest.FromString,
         response_serializer=messages.GetMetricsResponse.SerializeToString,
     )
-    server = grpc.aio.server()
     generic = grpc.method_handlers_generic_handler(NAME, {"GetMetrics": handler})
-    server.add_generic_rpc_handlers((generic,))
+    server = build(generic, health.aio.HealthServicer(), KedaOptions())
     server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     await asyncio.Event().wait()

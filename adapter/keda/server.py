@@ -93,20 +93,13 @@ class KedaServer:
         Raises:
             ListenError: the address is taken, not this machine's, or not allowed.
         """
-        options = self._options
-        server = grpc.aio.server(
-            options=_arguments(options), maximum_concurrent_rpcs=options.max_calls
-        )
-        server.add_generic_rpc_handlers((self._service.handler(),))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
+        server = build(self._service.handler(), self._health, self._options)
         await self._tell_health()
         self.port = self._bind(server)
         await server.start()
         self._server = server
         tls = self._credentials is not None
-        log.info("listening for KEDA", address=options.host or "*", port=self.port, tls=tls)
+        log.info("listening for KEDA", address=self._options.host or "*", port=self.port, tls=tls)
 
     async def run(self) -> None:
         """Keep streams and health up to date until cancelled."""
@@ -154,6 +147,21 @@ class KedaServer:
         status = health_pb2.HealthCheckResponse
         for service in ("", NAME):
             await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)
+
+
+def build(handler: grpc.GenericRpcHandler, healthy: Any, options: KedaOptions) -> grpc.aio.Server:
+    """A server of KEDA's protocol, health and reflection that listens nowhere yet.
+
+    Args:
+        handler: of KEDA's protocol.
+        healthy: a ``grpc_health`` servicer.
+    """
+    server = grpc.aio.server(options=_arguments(options), maximum_concurrent_rpcs=options.max_calls)
+    server.add_generic_rpc_handlers((handler,))
+    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
+    names = (NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server)
+    return server
 
 
 def _address(options: KedaOptions) -> str:
