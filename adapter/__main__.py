@@ -115,6 +115,69 @@ def serve(
 
 
 @main.command()
+@_CONFIG
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, when not running in a cluster.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
+@click.option(
+    "--apply/--dry-run", default=None, help="Write to the cluster, or only plan [--dry-run]."
+)
+@click.option("--once", is_flag=True, help="Print one plan as a table, write nothing, and end.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Least severity logged [info].",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "console", "json"]),
+    help="Form of the log [auto: console on a terminal, else JSON].",
+)
+def nodepool(
+    config: Path | None,
+    kubeconfig: str | None,
+    context: str | None,
+    apply: bool | None,
+    once: bool,
+    log_level: str | None,
+    log_format: str | None,
+) -> None:
+    """Order GPU nodes before pods wait for them, and let idle headroom go.
+
+    It reads HPAs, their GPU metrics and Jobs as any client of the API server does, and keeps
+    headroom for what they will want within a node's boot time: CapacityBuffers where the
+    cluster's autoscaler serves them, placeholder pods of low priority elsewhere. Unless told to
+    apply, it only prints its plan. docs/nodepool.md says how it decides and what bounds it.
+
+    \b
+    What it would do now, from outside the cluster:
+      gpu-metrics-adapter nodepool --once --kubeconfig ~/.kube/config
+    """
+    if once and apply:
+        raise click.UsageError("--once writes nothing: leave out --apply")
+    flags: dict[str, object] = {
+        "cluster.kubeconfig": kubeconfig,
+        "cluster.context": context,
+        "nodepool.apply": apply,
+        "log.level": log_level,
+        "log.format": log_format,
+    }
+    try:
+        settings = load(config, flags)
+    except ConfigError as error:
+        _refuse(error)
+    # Imported late: --help needs none of it.
+    from adapter.logs import configure  # noqa: PLC0415
+    from adapter.nodepool.process import NodepoolError, run  # noqa: PLC0415
+
+    configure(settings.log)
+    try:
+        run(settings, config, lambda: load(config, flags), once=once)
+    except NodepoolError as error:
+        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        sys.exit(1)
+
+
+@main.command()
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="Time to run for.")
 @click.option(
     "--speed",

@@ -16,6 +16,7 @@ from adapter.settings.external import ExternalSettings
 from adapter.settings.keda import KedaSettings
 from adapter.settings.log import LogSettings
 from adapter.settings.metrics import MetricRow
+from adapter.settings.nodepool import NodepoolSettings
 from adapter.settings.server import ServerSettings
 from adapter.settings.sharing import SharingSettings
 from adapter.settings.source import SourceSettings
@@ -38,6 +39,7 @@ class Settings(Section):
     sharing: SharingSettings = SharingSettings()
     external: ExternalSettings = ExternalSettings()
     keda: KedaSettings = KedaSettings()
+    nodepool: NodepoolSettings = NodepoolSettings()
     log: LogSettings = LogSettings()
 
     @model_validator(mode="after")

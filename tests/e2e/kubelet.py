@@ -74,10 +74,12 @@ class Kubelet:
             self._admin.patch(f"{path}/status", {"status": running})
         elif status.get("phase") == "Running":
             with self._lock:
-                self._running[meta["uid"]] = _running(meta, spec)
+                self._running[meta["uid"]] = running_pod(pod)
 
 
-def _running(meta: Object, spec: Object) -> RunningPod:
+def running_pod(pod: Object) -> RunningPod:
+    """Return what the simulated devices have to know of a pod with a node."""
+    meta, spec = pod["metadata"], pod["spec"]
     limits = [row.get("resources", {}).get("limits", {}) for row in spec["containers"]]
     gpus = sum(int(limit.get("nvidia.com/gpu", 0)) for limit in limits)
     labels = tuple(sorted((meta.get("labels") or {}).items()))

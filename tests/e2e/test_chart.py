@@ -63,6 +63,24 @@ KEDA = {
     "keda": {"enabled": True, "headlessService": True, "scaledObjects": True},
     "config": {"keda": {"port": 6100, "max_connection_age": "1m"}},
 }
+NODEPOOL = {
+    "nodepool": {
+        "enabled": True,
+        "apply": True,
+        "namespaces": ["charted"],
+        "replicas": 3,
+        "priorityClass": {"create": False},
+        "resources": {"requests": {"cpu": "10m"}},
+    },
+    "config": {
+        "nodepool": {
+            "port": 9090,
+            "deletion_cost": True,
+            "provisioning_request_pods": 10,
+            "lease": {"name": "ours"},
+        }
+    },
+}
 VALUES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "a certificate of one's own": OWN_CERTIFICATE,
@@ -72,6 +90,8 @@ VALUES: dict[str, dict[str, Any]] = {
     "external metrics": EXTERNAL_METRICS,
     "every value of KEDA": KEDA,
     "without KEDA": {"keda": {"enabled": False}},
+    "the node-pool controller, dry": {"nodepool": {"enabled": True}},
+    "every value of the node-pool controller": NODEPOOL,
 }
 every_value_set = pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
 
@@ -114,7 +134,7 @@ def test_the_adapter_accepts_its_settings_as_they_were_given(
     file = tmp_path / "config.yaml"
     file.write_text(one(objects, "ConfigMap")["data"]["config.yaml"])
     assert yaml.safe_load(file.read_text()) == values.get("config", {})
-    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    (container,) = pod_of(values)["spec"]["containers"]
     settings = load(file, environ={row["name"]: row["value"] for row in container["env"]})
     assert settings.server.port == container["ports"][0]["containerPort"]
     folders = {row["name"]: row["mountPath"] for row in container["volumeMounts"]}
@@ -127,6 +147,27 @@ def test_the_adapter_accepts_its_settings_as_they_were_given(
     assert settings.server.cert_file == Path(folders["certificate"], "tls.crt")
     assert settings.server.key_file == Path(folders["certificate"], "tls.key")
     assert container["args"] == ["serve", "--config", f"{folders['config']}/config.yaml"]
+
+
+@pytest.mark.parametrize("values", [{}, NODEPOOL], ids=["dry", "every value"])
+def test_the_controller_accepts_its_settings_as_they_were_given(
+    values: Mapping[str, Any], tmp_path: Path
+) -> None:
+    values = {"nodepool": {"enabled": True}, **values}
+    file = tmp_path / "config.yaml"
+    file.write_text(one(render(values, only=["configmap"]), "ConfigMap")["data"]["config.yaml"])
+    deployment = one(render(values, only=["nodepool/deployment"]), "Deployment")["spec"]
+    (container,) = deployment["template"]["spec"]["containers"]
+    settings = load(file, environ={row["name"]: row["value"] for row in container["env"]}).nodepool
+    given = values["nodepool"]
+    assert (settings.apply, list(settings.namespaces)) == (
+        given.get("apply", False),
+        given.get("namespaces", []),
+    )
+    assert settings.namespace == NAMESPACE
+    assert settings.port == container["ports"][0]["containerPort"]
+    assert deployment["replicas"] == given.get("replicas", 2)
+    assert container["args"][0] == "nodepool"
 
 
 def test_what_a_default_installation_is() -> None:
@@ -259,6 +300,7 @@ def test_pods_are_replaced_for_what_they_cannot_take_up() -> None:
         "metrics": [{"name": "queue"}],
         "external": {"unread": 1},
         "keda": {"port": 7000},
+        "nodepool": {"interval": 30},
         "log": {"level": "debug"},
     }
     assert changed.keys() == Settings.model_fields.keys()
@@ -307,6 +349,11 @@ def test_every_value_is_documented_and_in_the_schema() -> None:
             {"config": {"external": {"enabled": True}}},
             "config.external.enabled is set by the chart: use externalMetrics.enabled",
         ),
+        (
+            {"config": {"nodepool": {"apply": True}}},
+            "config.nodepool.apply is set by the chart: use nodepool.apply",
+        ),
+        ({"nodepool": {"aply": True}}, "at '/nodepool': additional properties 'aply' not allowed"),
         ({"keda": {"enable": True}}, "at '/keda': additional properties 'enable' not allowed"),
         ({"config": {"server": {"key_file": "/x"}}}, "config.server.key_file is set by the chart"),
         (

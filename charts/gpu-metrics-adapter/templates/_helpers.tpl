@@ -48,7 +48,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail (printf "config.server.%s is set by the chart: name the Secret with the certificate in certificate.existingSecret" .) }}
 {{- end }}
 {{- end }}
-{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") }}
+{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") }}
 {{- if hasKey (get $.Values.config (index . 0) | default dict) (index . 1) }}
 {{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
 {{- end }}
@@ -93,4 +93,21 @@ nothing can be seen. */ -}}
 {{- fail (printf "APIService %s belongs to %s and is not taken over: a cluster has one server of it. Remove that one first, or %s" $name $owner $mend) -}}
 {{- end -}}
 {{- end -}}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.nodepool" -}}
+{{- printf "%s-nodepool" (include "gpu-metrics-adapter.fullname" . | trunc 54 | trimSuffix "-") -}}
+{{- end }}
+
+{{- /* Not those of `serve`: its Services and its Deployment select by them. */ -}}
+{{- define "gpu-metrics-adapter.nodepoolSelectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-nodepool
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.nodepoolLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "gpu-metrics-adapter.nodepoolSelectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}

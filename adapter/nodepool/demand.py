@@ -1,0 +1,56 @@
+"""What is asked for: one workload, its pods, and how many it would have if nothing held it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from adapter.nodepool.history import EMPTY, History
+from adapter.nodepool.shape import Shape
+
+
+class WorkloadRef(NamedTuple):
+    """Who owns the pods: a HorizontalPodAutoscaler's target, or a queue of Jobs."""
+
+    namespace: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One workload now."""
+
+    workload: WorkloadRef
+    shape: Shape
+    bound: int
+    """Its pods that have a node and have not ended."""
+    pending: int
+    """Its pods without a node: they drive the autoscaler already."""
+    wanted: int | None
+    """``ceil(current x value / target)``, the largest over its metrics, not clamped; for
+    Jobs, the pods not yet ended. None where no metric could be read."""
+    max_replicas: int | None
+    """None where nothing limits it (queues of Jobs)."""
+    history: History = EMPTY
+    """What was learned of it."""
+    known_at: float | None = None
+    """When ``wanted`` was last known; None never."""
+    floor: int = 0
+    """Fewest pods of headroom for it, while its demand is known."""
+    parked: bool = False
+    """Its target is scaled to 0 on purpose: nothing follows of its past, and of the least
+    headroom only its own ``floor`` holds."""
+    pools: Mapping[str, int] = field(default_factory=dict)
+    """Its bound pods by the pool they are on."""
+
+    @property
+    def real(self) -> int:
+        """Pods that are there: they have capacity, or drive the autoscaler for it."""
+        return self.bound + self.pending
+
+    @property
+    def spare(self) -> int | None:
+        """Pods that it may still get; None where nothing limits it."""
+        return None if self.max_replicas is None else max(0, self.max_replicas - self.real)

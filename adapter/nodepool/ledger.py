@@ -1,0 +1,92 @@
+"""What is remembered between rounds: histories, boot times, and what headroom has cost today.
+
+Kept in memory, written to a ConfigMap now and then (:mod:`adapter.nodepool.ledgerstore`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from adapter.nodepool.boots import Boots
+from adapter.nodepool.capacity import Headroom
+from adapter.nodepool.demand import Demand, WorkloadRef
+from adapter.nodepool.history import EMPTY, History, Point, learn
+from adapter.nodepool.jobs import KIND
+from adapter.nodepool.observe import Known
+from adapter.nodepool.plan import Order
+from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.shape import Shape, gpus, key
+
+_DAY = 86400
+_MOST = 2000
+"""Workloads remembered; beyond that those seen longest ago are forgotten."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Owned by the loop; edited by nobody else."""
+
+    histories: dict[WorkloadRef, History] = field(default_factory=dict)
+    known_at: dict[WorkloadRef, float] = field(default_factory=dict)
+    queues: dict[tuple[str, str], Shape] = field(default_factory=dict)
+    boots: Boots = field(default_factory=Boots)
+    day: int = 0
+    """Days since the epoch (UTC) that ``gpu_hours`` is of."""
+    gpu_hours: dict[str, float] = field(default_factory=dict)
+    counted_at: float | None = None
+
+    def known(self) -> Known:
+        """What an observation needs of it."""
+        pools = self.boots.seconds
+        p90s = {pool: found for pool in pools if (found := self.boots.p90(pool)) is not None}
+        return Known(self.histories, self.known_at, p90s, self.gpu_hours, self.queues)
+
+    def learn(self, demand: Iterable[Demand], now: float) -> None:
+        """Remember what was wanted, where it is known."""
+        for row in demand:
+            if row.wanted is None:
+                continue
+            past = self.histories.pop(row.workload, EMPTY)
+            queue = row.workload.kind == KIND
+            if queue and past == EMPTY and not row.wanted:
+                continue
+            # Popped and put back: the order of the dict is that of the last sight.
+            self.histories[row.workload] = learn(past, Point(now, row.wanted))
+            self.known_at[row.workload] = now
+            if queue:
+                self.queues[row.workload.namespace, key(row.shape)] = row.shape
+        for workload in list(self.histories)[: max(0, len(self.histories) - _MOST)]:
+            self._forget(workload)
+
+    def spend(self, headroom: Iterable[Headroom], pool_of: Mapping[str, str], now: float) -> None:
+        """Count what the headroom that is there has cost since the last time.
+
+        Args:
+            pool_of: the shape's key, with its namespace, to the pool it was ordered in.
+        """
+        day = int(now) // _DAY
+        if day != self.day:
+            self.day, self.gpu_hours = day, {}
+        since, self.counted_at = self.counted_at, now
+        if since is None or now <= since:
+            return
+        for row in headroom:
+            pool = pool_of.get(f"{row.namespace}/{key(row.shape)}", "")
+            hours = row.replicas * (gpus(row.shape) or 0) * (now - since) / 3600
+            self.gpu_hours[pool] = self.gpu_hours.get(pool, 0.0) + hours
+
+    def _forget(self, workload: WorkloadRef) -> None:
+        self.histories.pop(workload, None)
+        self.known_at.pop(workload, None)
+        if workload.kind == KIND:
+            self.queues.pop((workload.namespace, workload.name), None)
+
+
+def pools_of(planned: Iterable[Order], *found: Iterable[Found]) -> Mapping[str, str]:
+    """Each shape's key, with its namespace, to the pool that its headroom is in; what is there
+    knows better than the last plan."""
+    pools = {f"{row.namespace}/{key(row.shape)}": row.pool for row in planned}
+    for rows in found:
+        pools |= {f"{row.namespace}/{key(row.shape)}": row.pool for row in rows if row.shape}
+    return pools

@@ -1,0 +1,79 @@
+"""What the plan may never exceed, and how it behaves. Every figure is a setting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+OTHER_POOLS = "*"
+"""Key of :attr:`Limits.gpu_hour_prices` for pools without an entry of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds and times of one plan.
+
+    Raises:
+        ValueError: a time is not above 0, or a bound is negative; the text names the field.
+    """
+
+    quantile: float = 0.8
+    """Of the growth of demand over a boot time."""
+    boot_seconds: float = 300.0
+    """Assumed for a pool until its own is known."""
+    hold_seconds: float = 600.0
+    """How long headroom stays after it was last needed."""
+    decay_seconds: float = 300.0
+    """After the hold, headroom halves every so many seconds."""
+    stale_seconds: float = 300.0
+    """Demand unknown for longer no longer holds its headroom: it decays to 0."""
+    min_pods: int = 0
+    """Fewest headroom pods of a shape that an HPA scales, while its demand is known; caps and
+    budgets come first."""
+    max_pods: int = 8
+    """Most headroom pods of one shape in one namespace."""
+    max_gpus_per_pool: int = 8
+    """Most GPUs of headroom in one pool."""
+    gpu_hours_per_day: float | None = None
+    """Budget of each pool; None for none."""
+    cost_per_day: float | None = None
+    """Budget of each pool in the currency of :attr:`gpu_hour_prices`; None for none. A pool
+    without a price gets no headroom under it."""
+    gpu_hour_prices: Mapping[str, float] = field(default_factory=dict)
+    """Pool to the price of one GPU for one hour; ``*`` stands for all other pools."""
+    deadman_seconds: float = 900.0
+    """How long headroom may outlive the controller. Budgets count every order for as long:
+    what a controller that dies now leaves behind is paid for already."""
+    enabled: bool = True
+    """False, the kill switch, lets all headroom go at once."""
+
+    def __post_init__(self) -> None:
+        for name in ("boot_seconds", "decay_seconds", "deadman_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: give a time above 0")
+        for name in ("hold_seconds", "stale_seconds", "min_pods", "max_pods", "max_gpus_per_pool"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: give 0 or more")
+
+    def price(self, pool: str) -> float | None:
+        """What a GPU of a pool costs for an hour; None where nobody says."""
+        return self.gpu_hour_prices.get(pool, self.gpu_hour_prices.get(OTHER_POOLS))
+
+    def gpus_within_budget(self, pool: str, spent_hours: float) -> float:
+        """Most GPUs that both budgets still pay for until the dead man's deadline.
+
+        Args:
+            spent_hours: GPU-hours of headroom in the pool so far today.
+
+        Returns:
+            A whole number, or infinity without a budget.
+        """
+        budget = math.inf if self.gpu_hours_per_day is None else self.gpu_hours_per_day
+        if self.cost_per_day is not None:
+            price = self.price(pool)
+            if price is None:
+                return 0
+            budget = min(budget, self.cost_per_day / price if price > 0 else math.inf)
+        left = (budget - spent_hours) * 3600 / self.deadman_seconds
+        return max(0, math.floor(left)) if math.isfinite(left) else math.inf

@@ -1,0 +1,185 @@
+"""Objects and values become demand and capacity. Pure.
+
+What cannot be planned for is left out and counted by reason; a value that is missing makes
+``wanted`` None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from adapter.cluster.workload import JOBS, Workload
+from adapter.hpa import Observation, Values
+from adapter.nodepool.capacity import Capacity, Headroom
+from adapter.nodepool.cluster import Cluster
+from adapter.nodepool.demand import Demand, WorkloadRef
+from adapter.nodepool.history import EMPTY, History
+from adapter.nodepool.jobs import Job, queues
+from adapter.nodepool.pools import UNLABELLED, pools, with_pods
+from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.seen.pods import Pod
+from adapter.nodepool.shape import Shape, gpus, key
+from adapter.nodepool.targets import PodsOf, Target, priorities, with_claims, with_priority
+from adapter.nodepool.want import wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is remembered of earlier rounds."""
+
+    histories: Mapping[WorkloadRef, History]
+    known_at: Mapping[WorkloadRef, float]
+    boots: Mapping[str, float]
+    """Pool to its p90."""
+    gpu_hours: Mapping[str, float]
+    """Pool to GPU-hours of headroom spent in the running day."""
+    queues: Mapping[tuple[str, str], Shape]
+    """Shapes of Jobs that were seen before, by namespace and the shape's key."""
+
+
+class Seen(NamedTuple):
+    """One moment, ready to be planned for."""
+
+    demand: tuple[Demand, ...]
+    capacity: Capacity
+    left_out: Counter[str]
+    """Jobs and headroom objects that nothing is planned for, by reason."""
+
+
+def observe(
+    cluster: Cluster,
+    targets: Sequence[Target],
+    values: Mapping[WorkloadRef, tuple[Values, ...]],
+    pods_of: PodsOf,
+    known: Known,
+    pool_labels: Sequence[str],
+    now: float,
+    *,
+    jobs: bool = True,
+    within: Collection[str] = (),
+) -> Seen:
+    """Demand and capacity of the cluster as it is.
+
+    Args:
+        targets: the workloads of HPAs.
+        values: what the metrics APIs said, by workload.
+        pool_labels: node labels that name a pool, before the clouds' own.
+        jobs: whether Jobs are a demand too.
+        within: namespaces whose Jobs are looked at; empty for all.
+    """
+    pool_of = {node.name: node.pool(pool_labels) or UNLABELLED for node in cluster.nodes}
+    demand = [
+        _scaled(target, values.get(target.workload), pool_of, known, now) for target in targets
+    ]
+    left_out: Counter[str] = Counter()
+    if jobs:
+        demand += _queues(cluster, pods_of, pool_of, known, left_out, within, now)
+    nodes = with_pods(cluster.nodes, cluster.pods, pool_labels, now)
+    status = next(iter(cluster.status), None)
+    capacity = Capacity(
+        nodes=nodes,
+        pools=pools(
+            cluster.nodes,
+            nodes,
+            status.groups if status else (),
+            cluster.node_pools,
+            known.boots,
+            pool_labels,
+            now,
+        ),
+        headroom=headroom((*cluster.buffers, *cluster.placeholders)),
+        gpu_hours_spent=known.gpu_hours,
+    )
+    return Seen(tuple(demand), capacity, +left_out)
+
+
+def headroom(found: Iterable[Found]) -> tuple[Headroom, ...]:
+    """What is ordered; while the way changes there are two objects of a shape, one need."""
+    most: dict[tuple[str, str], Found] = {}
+    for row in found:
+        if row.shape is None:
+            continue
+        place = (row.namespace, key(row.shape))
+        if place not in most or row.replicas > most[place].replicas:
+            most[place] = row
+    return tuple(
+        Headroom(row.namespace, row.shape, row.replicas, row.pods, row.needed_at)
+        for row in most.values()
+        if row.shape is not None
+    )
+
+
+def _scaled(
+    target: Target,
+    values: tuple[Values, ...] | None,
+    pool_of: Mapping[str, str],
+    known: Known,
+    now: float,
+) -> Demand:
+    count, parked = None, False
+    if values is not None:
+        seen = Observation(
+            replicas=target.replicas,
+            pods=target.states(),
+            values=values,
+            status_replicas=target.status_replicas,
+        )
+        scaler = target.autoscaler
+        want = wanted(target.readable, seen, scaler.status, from_zero=scaler.from_zero)
+        count, parked = want.pods, want.parked
+    there = _there(target.pods, pool_of)
+    return Demand(
+        workload=target.workload,
+        shape=target.shape,
+        bound=there.bound,
+        pending=there.pending,
+        wanted=count,
+        max_replicas=target.readable.spec.max_replicas,
+        history=known.histories.get(target.workload, EMPTY),
+        known_at=known.known_at.get(target.workload) if count is None else now,
+        pools=there.pools,
+        floor=target.autoscaler.floor or 0,
+        parked=parked,
+    )
+
+
+def _queues(
+    cluster: Cluster,
+    pods_of: PodsOf,
+    pool_of: Mapping[str, str],
+    known: Known,
+    left_out: Counter[str],
+    within: Collection[str],
+    now: float,
+) -> Iterable[Demand]:
+    """The queues of Jobs; those of the past are kept, as they may fill again."""
+    classes = priorities(cluster)
+    rows = [Job(space, shape, 0, 0, 0) for (space, _), shape in known.queues.items()]
+    for job in cluster.jobs:
+        if gpus(with_claims(job.shape, job.namespace, cluster)) == 0 or (
+            within and job.namespace not in within
+        ):
+            continue
+        left_out["job_suspended"] += job.suspended
+        pods = pods_of(job.namespace, Workload(JOBS, job.name))
+        shape = pods[0].shape if pods else with_priority(job.shape, job.priority_class, classes)
+        shape = with_claims(shape, job.namespace, cluster)
+        there = _there(pods, pool_of)
+        rows.append(Job(job.namespace, shape, job.left, *there))
+    return queues(rows, known.histories, now)
+
+
+class _There(NamedTuple):
+    bound: int
+    pending: int
+    pools: Mapping[str, int]
+
+
+def _there(pods: Sequence[Pod], pool_of: Mapping[str, str]) -> _There:
+    living = [pod for pod in pods if not pod.deleting]
+    bound = [pod.node for pod in living if pod.node]
+    on = Counter(pool_of[node] for node in bound if node in pool_of)
+    return _There(len(bound), len(living) - len(bound), on)

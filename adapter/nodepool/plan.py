@@ -1,0 +1,232 @@
+"""The plan: how much headroom each shape should have, and why. Pure.
+
+Each order is a total and is decided anew from what is seen. It can only be cut below what
+the demand asks for, never raised above it: by the pods a workload may have, by the cap of
+the shape, by the GPUs and the budget of its pool, by a back-off, and by what the pool can
+hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import add
+
+from adapter.nodepool.capacity import Capacity, Headroom, Pool
+from adapter.nodepool.demand import Demand, WorkloadRef
+from adapter.nodepool.limits import Limits
+from adapter.nodepool.packing import NOWHERE, Lot, Placed, Room, largest_first, pack
+from adapter.nodepool.poolchoice import Choice, PoolNote, backed_off, choose, notes
+from adapter.nodepool.reason import Reason
+from adapter.nodepool.shape import Shape, gpus, key
+from adapter.nodepool.target import ask
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The headroom that one shape in one namespace shall have: a total, not a change."""
+
+    namespace: str
+    shape: Shape
+    pool: str
+    """Empty where no pool takes the shape."""
+    replicas: int
+    """Pods of the shape. 0 is an order too: it lets the headroom go."""
+    was: int
+    pods: int
+    """Bound and pending pods of the shape now: what becomes :attr:`Headroom.pods`."""
+    needed_at: float
+    """What becomes :attr:`Headroom.needed_at`."""
+    workloads: tuple[WorkloadRef, ...]
+    reasons: tuple[Reason, ...]
+    """What raised, held, cut or refused it; never empty."""
+    nudge: bool = False
+    """Pods have consumed the buffer: change the object so that Karpenter looks at once."""
+    ready: int | None = 0
+    """Pods of ``replicas`` that free room on Ready nodes holds now; None where the devices of
+    DRA claims decide, which nodes do not tell."""
+    nodes: int | None = 0
+    """New nodes that it still needs, nodes that boot not counted; None as for ``ready``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that should be so after this round."""
+
+    orders: tuple[Order, ...]
+    """By namespace and the shape's key."""
+    notes: tuple[PoolNote, ...]
+    """By pool."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """One order while it is cut."""
+
+    namespace: str
+    key: str
+    shape: Shape
+    members: tuple[Demand, ...]
+    held: Headroom | None
+    choice: Choice
+    replicas: int = 0
+    needed: int = 0
+    kept_since: float = 0.0
+    consumed: bool = False
+    reasons: list[Reason] = field(default_factory=list)
+    given: int = 0
+    """Pods that the pool's GPUs and room were given to."""
+    placed: Placed = NOWHERE
+
+    @property
+    def was(self) -> int:
+        return self.held.replicas if self.held is not None else 0
+
+    @property
+    def pool(self) -> str:
+        return self.choice.pool.name if self.choice.pool is not None else ""
+
+    def cut(self, most: int, code: str, text: str) -> None:
+        """Lower the order; the reason is kept only where it decided something."""
+        if self.replicas > most:
+            self.replicas = most
+            self.reasons.append(Reason(code, text))
+
+    def give(self, put: Placed) -> None:
+        """Count one pod more, and where it went."""
+        self.given += 1
+        self.placed = Placed(*map(add, self.placed, put))
+
+    def order(self, now: float) -> Order:
+        placed = self.placed
+        # A cut may leave no more than what is needed: then nothing of it is only kept.
+        needed = self.needed >= self.replicas > 0
+        return Order(
+            namespace=self.namespace,
+            shape=self.shape,
+            pool=self.pool,
+            replicas=self.replicas,
+            was=self.was,
+            pods=sum(each.real for each in self.members),
+            needed_at=now if needed else self.kept_since,
+            workloads=tuple(each.workload for each in self.members),
+            reasons=tuple(self.reasons),
+            nudge=self.consumed and self.replicas > 0,
+            ready=None if self.shape.claims else placed.ready,
+            nodes=None if self.shape.claims else placed.nodes,
+        )
+
+
+def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: float) -> Plan:
+    """Decide every order anew from what is seen; the same input, the same plan.
+
+    Args:
+        demand: the workloads, in any order.
+        now: epoch seconds.
+    """
+    drafts = _drafts(demand, capacity, now)
+    for draft in drafts:
+        _ask(draft, limits, now)
+    by_pool: dict[str, list[_Draft]] = {}
+    for draft in drafts:
+        by_pool.setdefault(draft.pool, []).append(draft)
+    for name, theirs in by_pool.items():
+        _share(theirs, name, capacity, limits)
+    return Plan(tuple(draft.order(now) for draft in drafts), notes(capacity.pools, now))
+
+
+def _drafts(demand: Sequence[Demand], capacity: Capacity, now: float) -> list[_Draft]:
+    """One for each shape in each namespace that is asked for, or that headroom is left of."""
+    members: dict[tuple[str, str], list[Demand]] = {}
+    shapes: dict[tuple[str, str], Shape] = {}
+    for each in sorted(demand, key=lambda each: each.workload):
+        place = (each.workload.namespace, key(each.shape))
+        members.setdefault(place, []).append(each)
+        shapes.setdefault(place, each.shape)
+    held: dict[tuple[str, str], Headroom] = {}
+    for row in sorted(capacity.headroom, key=lambda row: (row.replicas, row.needed_at, row.pods)):
+        place = (row.namespace, key(row.shape))
+        held[place] = row
+        shapes.setdefault(place, row.shape)
+    drafts = []
+    for place in sorted(shapes):
+        theirs = tuple(members.get(place, ()))
+        choice = choose(shapes[place], theirs, capacity.pools, now)
+        drafts.append(_Draft(*place, shapes[place], theirs, held.get(place), choice))
+    return drafts
+
+
+def _ask(draft: _Draft, limits: Limits, now: float) -> None:
+    """Set what a shape asks for, less what concerns no other shape."""
+    pool = draft.choice.pool
+    known = pool.boot_seconds if pool is not None else None
+    lead = limits.boot_seconds if known is None else known
+    asked = ask(draft.members, draft.held, lead, limits, now)
+    draft.replicas, draft.needed = asked.replicas, asked.needed
+    draft.kept_since, draft.consumed = asked.kept_since, asked.consumed
+    draft.reasons.extend(asked.reasons)
+    if not draft.members:
+        draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]
+        return
+    size = gpus(draft.shape)
+    if not limits.enabled:
+        draft.cut(0, "stopped", "the kill switch is on")
+    if size is None:
+        draft.cut(0, "claims", "how many devices its ResourceClaimTemplates ask for is unknown")
+    if size == 0:
+        draft.cut(0, "no_gpu", "its pods hold no GPU")
+    if draft.choice.refusal is not None:
+        draft.cut(0, *draft.choice.refusal)
+    if pool is not None and backed_off(pool, now):
+        draft.cut(draft.was, "backoff", f"the autoscaler has backed off pool {pool.name}")
+    draft.cut(limits.max_pods, "max_pods", f"{limits.max_pods} headroom pods are the most")
+
+
+def _share(drafts: Sequence[_Draft], name: str, capacity: Capacity, limits: Limits) -> None:
+    """Give out a pool's GPUs and its room: one pod each in turn, so that no shape starves another.
+
+    A pod that is refused takes nothing. What a cut order left to the others is theirs in the
+    same round, and the orders, planned again beside each other, come out as they are.
+    """
+    asking = [draft for draft in drafts if draft.replicas]
+    if not asking:
+        return
+    asking.sort(key=lambda draft: largest_first(draft.shape))
+    pool, spent = capacity.pools[name], capacity.gpu_hours_spent.get(name, 0.0)
+    left = min(limits.max_gpus_per_pool, limits.gpus_within_budget(name, spent))
+    space = Room(pool, (node for node in capacity.nodes if node.pool == name))
+    # Real pods that are pending come before any headroom.
+    pack([Lot(each.shape, member.pending) for each in drafts for member in each.members], space)
+    while asking:
+        served = []
+        for draft in asking:
+            size = gpus(draft.shape) or 0
+            if size > left:
+                draft.cut(draft.given, *_unpaid(limits, name, spent))
+                continue
+            put = space.put(draft.shape, 1)
+            # Of a pool that never had a node nobody knows what it holds.
+            if put.left and pool.example is not None:
+                draft.cut(draft.given, *_full(pool))
+                continue
+            left -= size
+            draft.give(put)
+            if draft.given < draft.replicas:
+                served.append(draft)
+        asking = served
+
+
+def _unpaid(limits: Limits, name: str, spent: float) -> Reason:
+    """Why a pool's GPUs of headroom are no more: its cap, or the tighter budget."""
+    paid = limits.gpus_within_budget(name, spent)
+    if paid >= limits.max_gpus_per_pool:
+        most = limits.max_gpus_per_pool
+        return Reason("max_gpus", f"{most} GPUs of headroom are the pool's most")
+    if limits.cost_per_day is not None and limits.price(name) is None:
+        return Reason("no_price", "a budget in money needs the pool's price of a GPU-hour")
+    return Reason("budget", f"the budget pays for {paid:.0f} GPUs: {spent:.1f} GPU-hours are spent")
+
+
+def _full(pool: Pool) -> Reason:
+    within = "" if pool.high is None else f" within {pool.high} nodes"
+    return Reason("pool_full", f"pool {pool.name} holds no more{within}")

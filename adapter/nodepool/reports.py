@@ -1,0 +1,117 @@
+"""What is told of a round, and what a dry run remembers in place of the cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TextIO
+
+import structlog
+
+from adapter.nodepool.boots import Boot, Target, watch_claims, watch_targets
+from adapter.nodepool.capacity import Headroom
+from adapter.nodepool.cluster import Cluster
+from adapter.nodepool.ledger import Ledger
+from adapter.nodepool.observe import Seen
+from adapter.nodepool.plan import Plan
+from adapter.nodepool.plantable import render
+from adapter.nodepool.pools import UNLABELLED, devices
+from adapter.nodepool.seen.status import NAME, NAMESPACE, groups_of
+from adapter.nodepool.state import State
+
+log = structlog.get_logger(__name__)
+
+
+class Reports:
+    """Says what is new about plans; ``table`` gets them as tables, if it is there."""
+
+    def __init__(self, table: TextIO | None = sys.stdout) -> None:
+        self._table = table
+        self._said: object = None
+        self._noted: set[tuple[str, str]] = set()
+        self._problems: dict[str, str] = {}
+        self._ordered: tuple[Headroom, ...] | None = None
+        """None before the first plan."""
+
+    def say(self, decided: Plan, state: State) -> None:
+        """Print the plan where its numbers changed."""
+        facts = (
+            state.way,
+            [(row.namespace, row.shape, row.replicas, row.pool) for row in decided.orders],
+            [(note.pool, note.reason.code) for note in decided.notes],
+            sorted(state.shortfalls.items()),
+        )
+        self._ordered = tuple(
+            Headroom(row.namespace, row.shape, row.replicas, row.pods, row.needed_at)
+            for row in decided.orders
+            if row.replicas
+        )
+        self._log_notes(decided)
+        if facts == self._said:
+            return
+        self._said = facts
+        for (namespace, name), text in state.shortfalls.items():
+            log.warning("headroom falls short", namespace=namespace, name=name, why=text)
+        if self._table is not None:
+            way = f"{state.way or 'none yet'} ({state.way_reason})"
+            mode = "plan" if state.apply else "dry run: nothing is written"
+            self._table.write(f"{mode}\n{render(decided, way, state.idle)}\n\n")
+            self._table.flush()
+
+    def _log_notes(self, decided: Plan) -> None:
+        noted = {(note.pool, note.reason.code) for note in decided.notes}
+        for note in decided.notes:
+            if (note.pool, note.reason.code) not in self._noted:
+                log.warning("pool", pool=note.pool, reason=note.reason.code, why=note.reason.text)
+        self._noted = noted
+
+    def autoscalers(self, cluster: Cluster) -> None:
+        """Say, on change, what the autoscalers say is wrong with their groups and pools."""
+        problems = {}
+        for status in cluster.status:
+            if status.problem:
+                problems[f"{NAMESPACE}/{NAME}"] = status.problem
+            for group in status.groups:
+                if group.backing_off:
+                    problems[group.name] = f"backs off: {group.backoff or 'no reason is given'}"
+                elif not group.healthy:
+                    problems[group.name] = "is not healthy"
+        problems |= {row.name: row.problem for row in cluster.node_pools if row.problem}
+        for name, problem in problems.items():
+            if self._problems.get(name) != problem:
+                log.warning("autoscaler", about=name, problem=problem)
+        for name in self._problems.keys() - problems.keys():
+            log.info("autoscaler", about=name, problem="over")
+        self._problems = problems
+
+    def as_if(self, seen: Seen) -> Seen:
+        """The cluster as it would be if the last plan had been applied, for a dry run."""
+        if self._ordered is None:
+            return seen
+        return seen._replace(capacity=replace(seen.capacity, headroom=self._ordered))
+
+    def boots(self, cluster: Cluster, ledger: Ledger, labels: Sequence[str], now: float) -> None:
+        """Learn from the nodes that have come up since the last round."""
+        claims = list(cluster.node_claims)
+        up = [
+            Boot(claim.pool, claim.name, claim.ordered, claim.ready)
+            for claim in claims
+            if claim.ready is not None
+        ]
+        found = watch_claims(ledger.boots, up, (claim.name for claim in claims))
+        status = next(iter(cluster.status), None)
+        names: dict[str, list[str]] = {}
+        ready: dict[str, tuple[str, ...]] = {}
+        for node in cluster.nodes:
+            pool = node.pool(labels) or UNLABELLED
+            names.setdefault(pool, []).append(node.name)
+            if node.healthy and devices(node):
+                ready[pool] = (*ready.get(pool, ()), node.name)
+        targets = {}
+        for pool, own in names.items():
+            groups = groups_of(pool, own, status.groups) if status else []
+            if groups:
+                since = max((group.since or now for group in groups), default=now)
+                targets[pool] = Target(sum(group.target for group in groups), since)
+        ledger.boots = watch_targets(found, targets, ready, now)

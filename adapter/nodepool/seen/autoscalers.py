@@ -1,0 +1,85 @@
+"""HorizontalPodAutoscalers, as far as their metrics are read from the metrics APIs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from adapter.cluster.table import Table
+from adapter.cluster.workload import Workload
+from adapter.hpa import ManifestError
+from adapter.nodepool.seen.meta import resource_of
+from adapter.nodepool.want import Readable, readable
+from adapter.nodepool.ways.names import FLOOR
+
+PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """An HPA."""
+
+    namespace: str
+    name: str
+    target: Workload
+    kind: str
+    """Of the target, as people write it."""
+    readable: Readable | None
+    """None where it has no metric that can be read here."""
+    problem: str
+    """Why that is None, or what its annotation should be."""
+    status: Mapping[str, Any]
+    from_zero: bool
+    """KEDA's: its target is scaled from 0 by somebody else than the HPA."""
+    floor: int | None
+    """Fewest headroom pods, by the annotation; None without it."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.namespace, self.name)
+
+
+Autoscalers = Table[tuple[str, str], Autoscaler]
+
+
+def decode(raw: msgspec.Raw | bytes) -> Autoscaler:
+    """An HPA from its JSON; in a list, objects do not say what they are.
+
+    Raises:
+        msgspec.DecodeError: it is no JSON.
+        ValueError: it names no target.
+    """
+    manifest: dict[str, Any] = msgspec.json.decode(raw)
+    manifest |= {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    meta = manifest.get("metadata") or {}
+    target = (manifest.get("spec") or {}).get("scaleTargetRef") or {}
+    if not target.get("kind") or not target.get("name"):
+        raise ValueError("spec.scaleTargetRef names no object")
+    found, problem = None, ""
+    try:
+        found = readable(manifest)
+    except ManifestError as error:
+        problem = str(error)
+    asked = (meta.get("annotations") or {}).get(FLOOR)
+    floor = int(asked) if asked and asked.isascii() and asked.isdigit() else None
+    if asked is not None and floor is None:
+        problem = f"annotation {FLOOR} is {asked!r}: give a whole number of pods"
+    status = manifest.get("status") or {}
+    kept = ("conditions", "desiredReplicas", "currentReplicas")
+    return Autoscaler(
+        namespace=str(meta.get("namespace") or "default"),
+        name=str(meta.get("name") or ""),
+        target=Workload(
+            resource_of(str(target.get("apiVersion") or ""), target["kind"]), target["name"]
+        ),
+        kind=target["kind"],
+        readable=found,
+        problem=problem,
+        status={key: status[key] for key in kept if key in status},
+        from_zero="scaledobject.keda.sh/name" in (meta.get("labels") or {}),
+        floor=floor,
+    )

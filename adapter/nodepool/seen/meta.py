@@ -1,0 +1,82 @@
+"""The parts that every object has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from adapter.cluster.workload import plural
+from adapter.nodepool.seen import instant
+from apiservice.provider import GroupResource
+
+
+class OwnerRow(msgspec.Struct, rename="camel"):
+    """One of ``metadata.ownerReferences``."""
+
+    kind: str
+    name: str
+    api_version: str = "v1"
+    uid: str = ""
+    controller: bool = False
+
+
+class Meta(msgspec.Struct, rename="camel"):
+    """``metadata``."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerRow] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+    @property
+    def created(self) -> float:
+        """Epoch seconds; 0 where it is not said."""
+        return instant.read(self.creation_timestamp) or 0.0
+
+    @property
+    def controller(self) -> OwnerRow | None:
+        """The owner that controls it."""
+        return next((row for row in self.owner_references or () if row.controller), None)
+
+
+class ConditionRow(msgspec.Struct, rename="camel"):
+    """One of ``status.conditions``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class Condition(NamedTuple):
+    """A condition that is there."""
+
+    status: str
+    """True, False or Unknown."""
+    reason: str
+    message: str
+    since: float | None
+    """Epoch seconds."""
+
+
+def conditions(rows: list[ConditionRow] | None) -> Mapping[str, Condition]:
+    """Conditions by type."""
+    return {
+        row.type: Condition(
+            row.status, row.reason, row.message, instant.read(row.last_transition_time)
+        )
+        for row in rows or ()
+    }
+
+
+def resource_of(api_version: str, kind: str) -> GroupResource:
+    """The resource of a kind, as the API machinery guesses it."""
+    group, _, _ = api_version.rpartition("/")
+    return GroupResource(plural(kind), group)

@@ -1,0 +1,121 @@
+"""Nodes, each reduced to where its pods fit and which pool it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from adapter.cluster.table import Table
+from adapter.hpa import quantity
+from adapter.nodepool.capacity import Taint
+from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions
+
+PATH = "/api/v1/nodes"
+
+POOL_LABELS: tuple[str, ...] = (
+    "karpenter.sh/nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+)
+"""Labels that name a node's pool: Karpenter, AKS (new and old), GKE, EKS."""
+
+ACCELERATOR_LABELS: tuple[str, ...] = (
+    "k8s.amazonaws.com/accelerator",
+    "cloud.google.com/gke-accelerator",
+    "kubernetes.azure.com/accelerator",
+    "accelerator",
+)
+"""By which the Cluster Autoscaler knows a GPU node, whatever it has allocatable (nodepool.md, GPU
+traps); the last is AKS's old one."""
+
+_FLEETING = frozenset(
+    {
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    }
+)
+"""Taints that say how a node fares, not what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as it is now."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    allocatable: Mapping[str, int]
+    """Thousandths."""
+    healthy: bool
+    """Its Ready condition is True and it is not cordoned."""
+    created: float
+
+    @property
+    def key(self) -> str:
+        """The name."""
+        return self.name
+
+    def pool(self, labels: Sequence[str] = ()) -> str:
+        """The pool it is of, by the first label that it has; empty where none says."""
+        return next((self.labels[key] for key in (*labels, *POOL_LABELS) if key in self.labels), "")
+
+
+Nodes = Table[str, Node]
+
+
+class _Taint(msgspec.Struct):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class _Spec(msgspec.Struct):
+    taints: list[_Taint] | None = None
+    unschedulable: bool = False
+
+
+class _Status(msgspec.Struct):
+    allocatable: dict[str, str | int | float] | None = None
+    conditions: list[ConditionRow] | None = None
+
+
+class _Manifest(msgspec.Struct):
+    metadata: Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_manifest = msgspec.json.Decoder(_Manifest)
+
+
+def decode(raw: msgspec.Raw | bytes) -> Node:
+    """A node from its JSON.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+        ValueError: an amount is no quantity.
+    """
+    manifest = _manifest.decode(raw)
+    meta, spec, status = manifest.metadata, manifest.spec, manifest.status
+    ready = conditions(status.conditions).get("Ready")
+    up = ready is not None and ready.status == "True"
+    return Node(
+        name=meta.name,
+        labels=meta.labels or {},
+        taints=tuple(
+            Taint(row.key, row.value, row.effect)
+            for row in spec.taints or ()
+            if row.key not in _FLEETING
+        ),
+        allocatable={
+            name: quantity.to_milli(quantity.parse(amount))
+            for name, amount in (status.allocatable or {}).items()
+        },
+        healthy=up and not spec.unschedulable,
+        created=meta.created,
+    )

@@ -1,0 +1,119 @@
+"""Pods, each reduced to whose it is, where it is and what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from adapter.cluster.sharedvalues import SharedValues
+from adapter.cluster.table import Table
+from adapter.cluster.workload import Workload, workloads_of
+from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions, resource_of
+from adapter.nodepool.shape import Shape
+from adapter.nodepool.ways.names import DELETION_COST, HEADROOM
+
+PATH = "/api/v1/pods"
+LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+"""Field selector: pods that have ended hold nothing, and a cluster of Jobs is full of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that has not ended."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    """Empty until it is bound."""
+    phase: str
+    ready: bool
+    deleting: bool
+    workloads: tuple[Workload, ...]
+    """Its controller, and that one's where the names tell it."""
+    shape: Shape
+    daemon: bool
+    """A DaemonSet's: every node has one of its own."""
+    headroom: bool
+    """A placeholder of ours."""
+    created: float
+    deletion_cost: str | None = None
+    cost_writer: str = ""
+    """Who wrote ``deletion_cost``, by managedFields."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.namespace, self.name)
+
+
+Pods = Table[tuple[str, str], Pod]
+
+
+class _Managed(msgspec.Struct, rename="camel"):
+    manager: str = ""
+    fields_v1: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _PodMeta(Meta, rename="camel"):
+    managed_fields: list[_Managed] | None = None
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+    conditions: list[ConditionRow] | None = None
+
+
+class _Manifest(msgspec.Struct):
+    metadata: _PodMeta
+    spec: dict[str, Any]
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_manifest = msgspec.json.Decoder(_Manifest)
+
+
+class PodDecoder:
+    """Reads pods; one instance per collection, for what its pods share."""
+
+    def __init__(self) -> None:
+        self._once = SharedValues().once
+
+    def decode(self, raw: msgspec.Raw | bytes) -> Pod:
+        """A pod from its JSON.
+
+        Raises:
+            msgspec.DecodeError: it is none.
+            ValueError: an amount of its resources is no quantity.
+        """
+        manifest = _manifest.decode(raw)
+        meta, spec, status = manifest.metadata, manifest.spec, manifest.status
+        rows = conditions(status.conditions)
+        owner = meta.controller
+        cost = (meta.annotations or {}).get(DELETION_COST)
+        labels = meta.labels or {}
+        direct = Workload(resource_of(owner.api_version, owner.kind), owner.name) if owner else None
+        return Pod(
+            namespace=self._once(meta.namespace),
+            name=meta.name,
+            uid=meta.uid,
+            node=self._once(str(spec.get("nodeName") or "")),
+            phase=self._once(status.phase),
+            ready="Ready" in rows and rows["Ready"].status == "True",
+            deleting=meta.deletion_timestamp is not None,
+            workloads=self._once(workloads_of(direct, labels)),
+            shape=self._once(shape_of(spec)),
+            daemon=owner is not None and owner.kind == "DaemonSet",
+            headroom=HEADROOM in labels,
+            created=meta.created,
+            deletion_cost=cost,
+            cost_writer="" if cost is None else _writer(meta.managed_fields or []),
+        )
+
+
+def _writer(managers: list[_Managed]) -> str:
+    field = f'"f:{DELETION_COST}"'.encode()
+    return next((row.manager for row in managers if field in bytes(row.fields_v1)), "")

@@ -1,0 +1,30 @@
+"""A LabelSelector of a manifest as the text that a query carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_OPERATORS = {"In": "in", "NotIn": "notin"}
+
+
+def text(selector: Mapping[str, Any] | None) -> str:
+    """As ``metav1.FormatLabelSelector`` writes it; empty for one that selects everything.
+
+    Raises:
+        ValueError: an operator that the API does not know.
+    """
+    if not selector:
+        return ""
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for row in selector.get("matchExpressions") or ():
+        key, operator, values = row["key"], row["operator"], row.get("values") or ()
+        if operator in _OPERATORS:
+            parts.append(f"{key} {_OPERATORS[operator]} ({','.join(sorted(values))})")
+        elif operator == "Exists":
+            parts.append(key)
+        elif operator == "DoesNotExist":
+            parts.append(f"!{key}")
+        else:
+            raise ValueError(f"operator {operator!r} of a label selector is not known")
+    return ",".join(parts)

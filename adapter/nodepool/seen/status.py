@@ -1,0 +1,193 @@
+"""The cluster-autoscaler's own word: ConfigMap ``kube-system/cluster-autoscaler-status``.
+
+YAML since 1.30, as ``cluster-autoscaler/clusterstate/api/types.go`` has it; the plain text of
+older releases is refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import yaml
+
+from adapter.cluster.table import Table
+from adapter.nodepool.seen import instant
+from adapter.nodepool.seen.meta import Meta
+
+NAMESPACE = "kube-system"
+NAME = "cluster-autoscaler-status"
+PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+
+_BACKOFF = 300.0
+"""Seconds: ``--initial-node-group-backoff-duration``. The status says that a group is backing off
+and since when, never until when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One node group; several, such as one per zone, may be one pool."""
+
+    name: str
+    low: int
+    high: int
+    target: int
+    """Nodes that the cloud was asked for."""
+    healthy: bool
+    backing_off: bool
+    backoff: str
+    """Why: error code and message."""
+    since: float | None
+    """Epoch seconds when the group's scale-up last changed its status."""
+
+    def refused_until(self, now: float) -> float | None:
+        """Till when no scale-up is to be expected: the usual back-off from its begin, and while
+        the status still says so, a minute at a time."""
+        if not self.backing_off:
+            return None
+        return max((self.since or now) + _BACKOFF, now + 60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The ConfigMap's content."""
+
+    groups: tuple[Group, ...]
+    written: float | None
+    """Epoch seconds of the cluster-autoscaler's last look at its groups."""
+    problem: str = ""
+    """Why the content cannot be used."""
+
+    @property
+    def key(self) -> str:
+        """The ConfigMap's name."""
+        return NAME
+
+
+Statuses = Table[str, Status]
+
+
+class _Backoff(msgspec.Struct, rename="camel"):
+    error_code: str = ""
+    error_message: str = ""
+
+
+class _ScaleUp(msgspec.Struct, rename="camel"):
+    status: str = ""
+    backoff_info: _Backoff | None = None
+    last_transition_time: str | None = None
+
+
+class _Health(msgspec.Struct, rename="camel"):
+    status: str = ""
+    cloud_provider_target: int = 0
+    min_size: int = 0
+    max_size: int = 0
+    last_probe_time: str | None = None
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str
+    health: _Health
+    scale_up: _ScaleUp = msgspec.field(default_factory=_ScaleUp)
+
+
+class _Wide(msgspec.Struct):
+    health: _Health = msgspec.field(default_factory=_Health)
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    autoscaler_status: str
+    cluster_wide: _Wide = msgspec.field(default_factory=_Wide)
+    node_groups: list[_Group] | None = None
+
+
+class _ConfigMap(msgspec.Struct):
+    metadata: Meta
+    data: dict[str, str] | None = None
+
+
+_configmap = msgspec.json.Decoder(_ConfigMap)
+
+
+def decode(raw: msgspec.Raw | bytes) -> Status:
+    """The status from the ConfigMap's JSON; what is no such document is a ``problem``.
+
+    Raises:
+        msgspec.DecodeError: it is no ConfigMap.
+    """
+    return parse((_configmap.decode(raw).data or {}).get("status", ""))
+
+
+def parse(document: str) -> Status:
+    """The status from the text under ``data.status``."""
+    if document.startswith("Cluster-autoscaler status at"):
+        return Status((), None, "is the plain text of a cluster-autoscaler before 1.30: upgrade it")
+    try:
+        content = yaml.load(document, _Texts)  # noqa: S506 - a SafeLoader
+        read = msgspec.convert(content, _Document)
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        text = re.sub(r"\s+", " ", str(error))
+        return Status((), None, f"is no status of a cluster-autoscaler: {text}")
+    groups = tuple(map(_group, read.node_groups or ()))
+    return Status(groups, instant.read(read.cluster_wide.health.last_probe_time))
+
+
+class _Texts(yaml.SafeLoader):
+    """Leaves timestamps the texts that they are."""
+
+
+_Texts.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in rows if tag != "tag:yaml.org,2002:timestamp"]
+    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _group(row: _Group) -> Group:
+    up, info = row.scale_up, row.scale_up.backoff_info or _Backoff()
+    return Group(
+        name=row.name,
+        low=row.health.min_size,
+        high=row.health.max_size,
+        target=row.health.cloud_provider_target,
+        healthy=row.health.status == "Healthy",
+        backing_off=up.status == "Backoff",
+        backoff=": ".join(part for part in (info.error_code, info.error_message) if part),
+        since=instant.read(up.last_transition_time),
+    )
+
+
+def groups_of(pool: str, nodes: Collection[str], groups: Sequence[Group]) -> list[Group]:
+    """The groups that are the pool's, told by names: nothing else relates them.
+
+    Nodes are named after their group on AKS (``aks-POOL-…-vmss000001``) and GKE (``gke-…-grp``
+    less its end); EKS calls the group of node group POOL ``eks-POOL-UUID``. Elsewhere group and
+    pool have the same name.
+    """
+    return [group for group in groups if _belongs(group.name, pool, nodes)]
+
+
+def _belongs(group: str, pool: str, nodes: Collection[str]) -> bool:
+    base = group.rstrip("/").rpartition("/")[2]
+    if base == pool:
+        return True
+    stem = base.removesuffix("-grp")
+    if any(node.startswith(stem) for node in nodes):
+        return True
+    name = re.escape(pool)
+    return bool(
+        re.fullmatch(rf"aks-{name}-\d+-vmss", base)
+        or re.fullmatch(rf"eks-{name}-[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", base)
+        or re.fullmatch(rf"gke-.+-{name}-[0-9a-f]{{8}}-grp", base)
+    )
+
+
+def pool_name(group: str) -> str:
+    """The pool that a group without nodes is of, where its name tells; else the group's name."""
+    base = group.rstrip("/").rpartition("/")[2]
+    for form in (r"aks-(.+)-\d+-vmss", r"eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"):
+        if match := re.fullmatch(form, base):
+            return match[1]
+    return base

@@ -1,0 +1,93 @@
+"""Deployments, StatefulSets and ReplicaSets: how many pods, which ones, and of what shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from adapter.cluster.table import Table
+from adapter.cluster.workload import Workload
+from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.seen.meta import Meta, resource_of
+from adapter.nodepool.seen.selectors import text
+from adapter.nodepool.shape import Shape
+
+PATHS = {
+    "Deployment": "/apis/apps/v1/deployments",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+    "ReplicaSet": "/apis/apps/v1/replicasets",
+}
+UNOWNED_REPLICASETS = "!pod-template-hash,!rollouts-pod-template-hash"
+"""Label selector: a ReplicaSet of a Deployment is not what an HPA scales, and there are many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What an HPA may scale."""
+
+    namespace: str
+    workload: Workload
+    replicas: int
+    status_replicas: int
+    selector: str
+    """Of its pods, as a query has it."""
+    shape: Shape
+    priority_class: str
+    """To be looked up for the shape's priority; empty where there is none."""
+
+    @property
+    def key(self) -> tuple[str, Workload]:
+        """Namespace, resource and name."""
+        return (self.namespace, self.workload)
+
+
+Workloads = Table[tuple[str, Workload], Scaled]
+
+
+class _Template(msgspec.Struct):
+    spec: dict[str, Any]
+
+
+class _Spec(msgspec.Struct):
+    template: _Template
+    selector: dict[str, Any]
+    replicas: int = 1
+
+
+class _Status(msgspec.Struct):
+    replicas: int = 0
+
+
+class _Manifest(msgspec.Struct):
+    metadata: Meta
+    spec: _Spec
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_manifest = msgspec.json.Decoder(_Manifest)
+
+
+def decoder(kind: str) -> Callable[[msgspec.Raw | bytes], Scaled]:
+    """A reader of objects of this kind, one of :data:`PATHS`.
+
+    It raises msgspec.DecodeError, or ValueError for an amount or selector.
+    """
+    resource = resource_of("apps/v1", kind)
+
+    def decode(raw: msgspec.Raw | bytes) -> Scaled:
+        manifest = _manifest.decode(raw)
+        meta, spec = manifest.metadata, manifest.spec
+        return Scaled(
+            namespace=meta.namespace,
+            workload=Workload(resource, meta.name),
+            replicas=spec.replicas,
+            status_replicas=manifest.status.replicas,
+            selector=text(spec.selector),
+            shape=shape_of(spec.template.spec),
+            priority_class=str(spec.template.spec.get("priorityClassName") or ""),
+        )
+
+    return decode

@@ -1,0 +1,1 @@
+"""How headroom is ordered from the autoscaler, and which way a cluster has."""

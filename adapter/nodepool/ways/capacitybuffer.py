@@ -1,0 +1,108 @@
+"""Headroom as a CapacityBuffer with its PodTemplate (``autoscaling.x-k8s.io``).
+
+Only ``replicas`` is set: of replicas, percentage and limits the cluster-autoscaler takes the
+least and Karpenter the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from adapter.nodepool.lifeline import Lifeline
+from adapter.nodepool.plan import Order
+from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.seen.meta import Condition
+from adapter.nodepool.serverside import Object
+from adapter.nodepool.ways import headroomobjects, names
+
+GROUP: Final = "autoscaling.x-k8s.io"
+VERSIONS: Final = ("v1beta1", "v1alpha1")
+"""Karpenter serves v1beta1 only; the cluster-autoscaler v1alpha1 from 1.34, both from 1.35."""
+
+
+def path(version: str) -> str:
+    """The collection over all namespaces."""
+    return f"/apis/{GROUP}/{version}/capacitybuffers"
+
+
+def manifests(
+    order: Order, version: str, lifeline: Lifeline, image: str, nudged_at: float | None
+) -> tuple[Object, Object]:
+    """The PodTemplate and the CapacityBuffer, in the order in which they are applied."""
+    meta = headroomobjects.metadata(order, lifeline, nudged_at)
+    template: Object = {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        # Of the lasting facts only: the template's own words would be a write each round.
+        "metadata": meta | {"annotations": {}},
+        "template": {
+            "metadata": {"labels": headroomobjects.labels(order)},
+            "spec": headroomobjects.pause_pod(order, image),
+        },
+    }
+    return template, buffer(meta, version, order.replicas)
+
+
+def buffer(meta: Object, version: str, replicas: int) -> Object:
+    """A CapacityBuffer of the PodTemplate of the same name."""
+    return {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": "CapacityBuffer",
+        "metadata": meta,
+        "spec": {"podTemplateRef": {"name": meta["name"]}, "replicas": replicas},
+    }
+
+
+def probe(namespace: str, version: str, lifeline: Lifeline, image: str) -> tuple[Object, Object]:
+    """A PodTemplate and a CapacityBuffer of no replicas: whoever serves buffers says so on it."""
+    meta: Object = {
+        "name": names.PROBE,
+        "namespace": namespace,
+        "labels": {
+            "app.kubernetes.io/managed-by": names.MANAGER,
+            names.HEADROOM: "probe",
+        },
+        "annotations": {names.WHY: "of no replicas: shows whether CapacityBuffers are served"},
+        "ownerReferences": [lifeline.reference()],
+    }
+    template: Object = {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": meta,
+        "template": {
+            "metadata": {"labels": meta["labels"]},
+            "spec": {
+                "containers": [
+                    {"name": "headroom", "image": image, "resources": {"requests": {"cpu": "1m"}}}
+                ]
+            },
+        },
+    }
+    return template, buffer(meta, version, 0)
+
+
+def served(conditions: Mapping[str, Condition]) -> bool:
+    """Whether a controller has taken the buffer up."""
+    ready = conditions.get("ReadyForProvisioning")
+    return ready is not None and ready.status == "True"
+
+
+def shortfall(found: Found) -> str:
+    """Why the autoscaler cannot have all that a buffer asks for; empty where it does not say so.
+
+    Both autoscalers' conditions are as autoscaler-lab.md measured them: no condition says that
+    capacity *is* there.
+    """
+    provisioning = found.conditions.get("Provisioning")
+    if provisioning is not None and provisioning.status == "False":
+        failed = provisioning.message.rpartition(",")[2].strip()
+        if provisioning.reason == "RequiresNewCapacity" and failed not in ("", "0 failed"):
+            return f"pool at its limit: {provisioning.reason}: {provisioning.message}"
+    quotas = found.conditions.get("LimitedByQuotas")
+    if quotas is not None and quotas.status == "True":
+        return f"{quotas.reason}: {quotas.message}"
+    ready = found.conditions.get("ReadyForProvisioning")
+    if ready is not None and ready.status == "False":
+        return f"not ready for provisioning: {ready.reason}: {ready.message}"
+    return ""

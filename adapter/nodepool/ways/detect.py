@@ -1,0 +1,156 @@
+"""Which way a cluster has, and why.
+
+A CRD without a controller is common, so a CapacityBuffer counts only once a buffer of no
+replicas was taken up. The probe stays: what is taken up later, when somebody turns the
+feature on, is seen without asking again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from adapter.nodepool.capacity import Way
+from adapter.nodepool.seen import claimtemplates, karpenter
+from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.serverside import Call
+from adapter.nodepool.ways import capacitybuffer
+from apiservice.kubeclient import ClusterAnswerError
+
+_CUSTOM: Final = "custom.metrics.k8s.io"
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    group_version: str
+    version: str
+
+
+class _Group(msgspec.Struct):
+    name: str
+    versions: list[_Version]
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group]
+
+
+class _Resource(msgspec.Struct):
+    name: str
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the API server serves of what is optional here."""
+
+    buffers: str = ""
+    """Version of CapacityBuffers; empty where there are none."""
+    requests: bool = False
+    """ProvisioningRequests, v1."""
+    karpenter: bool = False
+    """NodePools and NodeClaims, v1."""
+    custom_metrics: str = ""
+    """Version of custom.metrics.k8s.io; empty where nobody serves it."""
+    claims: str = ""
+    """Version of resource.k8s.io (DRA); empty where it is off."""
+
+
+async def discover(call: Call) -> Served:
+    """Ask the API server what it serves; raises ClusterAnswerError or msgspec.DecodeError."""
+    answer = msgspec.json.decode(await call("GET", "/apis"), type=_Groups)
+    groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
+    scaling = groups.get(capacitybuffer.GROUP, [])
+    buffers, requests = "", False
+    for version in (*capacitybuffer.VERSIONS, "v1"):
+        if version not in scaling:
+            continue
+        names = await _resources(call, f"/apis/{capacitybuffer.GROUP}/{version}")
+        if version == "v1":
+            requests = "provisioningrequests" in names
+        elif "capacitybuffers" in names and not buffers:
+            buffers = version
+    return Served(
+        buffers=buffers,
+        requests=requests,
+        karpenter="v1" in groups.get(karpenter.GROUP, []),
+        custom_metrics=_first(("v1beta2", "v1beta1"), groups.get(_CUSTOM, [])),
+        claims=_first(claimtemplates.VERSIONS, groups.get(claimtemplates.GROUP, [])),
+    )
+
+
+def _first(wanted: Sequence[str], served: Sequence[str]) -> str:
+    return next((version for version in wanted if version in served), "")
+
+
+async def _resources(call: Call, path: str) -> frozenset[str]:
+    try:
+        answer = msgspec.json.decode(await call("GET", path), type=_Resources)
+    except ClusterAnswerError as error:
+        if error.status == 404:
+            return frozenset()
+        raise
+    return frozenset(row.name for row in answer.resources)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The way that is taken."""
+
+    way: Way | None
+    """None while the probe is waited for, or where the way that is set is not there."""
+    reason: str
+
+
+def choose(
+    setting: Literal["auto", "buffer", "placeholder"],
+    served: Served,
+    buffers: Iterable[Found],
+    waited: float | None,
+    patience: float,
+) -> Choice:
+    """Decide for a way.
+
+    Args:
+        buffers: the probe, and the buffers that were ordered.
+        waited: seconds since the probe was written; None where none was, as in a dry run.
+        patience: seconds that the probe is given.
+    """
+    if setting == "placeholder":
+        return Choice(Way.PLACEHOLDER, "nodepool.way is placeholder")
+    version = f"CapacityBuffer {served.buffers}"
+    if setting == "buffer":
+        if served.buffers:
+            return Choice(Way.BUFFER, f"nodepool.way is buffer ({version})")
+        return Choice(
+            None,
+            "nodepool.way is buffer, and no CapacityBuffer is served: install its CRD and turn "
+            "the autoscaler's feature on, or set auto",
+        )
+    if not served.buffers:
+        return Choice(Way.PLACEHOLDER, "the API server serves no CapacityBuffer")
+    return _probed(version, list(buffers), waited, patience)
+
+
+def _probed(version: str, found: list[Found], waited: float | None, patience: float) -> Choice:
+    if any(capacitybuffer.served(row.conditions) for row in found):
+        return Choice(Way.BUFFER, f"{version} is taken up by a controller")
+    if waited is None:
+        return Choice(Way.BUFFER, f"{version} is served; not probed in a dry run")
+    if waited < patience:
+        return Choice(None, f"{version} is served; waiting for a controller to take it up")
+    said = "; ".join(
+        f"{kind}={row.status} {row.reason}"
+        for each in found
+        for kind, row in each.conditions.items()
+    )
+    return Choice(
+        Way.PLACEHOLDER,
+        f"{version} is served, but no controller takes it up ({said or 'its status is empty'}): "
+        f"is the autoscaler's feature on?",
+    )

@@ -1,0 +1,83 @@
+"""What every way writes of an order: name, labels, and annotations that say why."""
+
+from __future__ import annotations
+
+from adapter.nodepool.capacity import Way
+from adapter.nodepool.lifeline import Lifeline
+from adapter.nodepool.plan import Order
+from adapter.nodepool.podspec import pod_spec
+from adapter.nodepool.seen import instant
+from adapter.nodepool.seen.headroom import Found, shape_text
+from adapter.nodepool.serverside import Object
+from adapter.nodepool.shape import key
+from adapter.nodepool.ways import names
+
+_NOTE_EVERY = 60.0
+"""Seconds: ``needed-at`` alone is not worth a write more often."""
+_LONGEST = 1000
+"""Characters of an annotation for people."""
+
+
+def name_of(order: Order) -> str:
+    """The name of an order's objects."""
+    return names.headroom_name(key(order.shape))
+
+
+def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> Object:
+    """``metadata`` of a headroom object."""
+    annotations = {
+        names.SHAPE: shape_text(order.shape),
+        names.POOL: order.pool,
+        names.PODS: str(order.pods),
+        names.NEEDED_AT: instant.write(order.needed_at),
+        names.WHY: "; ".join(reason.text for reason in order.reasons)[:_LONGEST],
+        names.WORKLOADS: ", ".join(f"{w.kind}/{w.name}" for w in order.workloads)[:_LONGEST],
+    }
+    if nudged_at is not None:
+        annotations[names.NUDGED_AT] = instant.write(nudged_at)
+    return {
+        "name": name_of(order),
+        "namespace": order.namespace,
+        "labels": labels(order),
+        "annotations": annotations,
+        "ownerReferences": [lifeline.reference()],
+    }
+
+
+def labels(order: Order) -> dict[str, str]:
+    """Labels of a headroom object, of its pod template and of placeholder pods."""
+    return {
+        "app.kubernetes.io/managed-by": names.MANAGER,
+        "app.kubernetes.io/component": "gpu-headroom",
+        names.HEADROOM: key(order.shape),
+    }
+
+
+def pause_pod(order: Order, image: str) -> Object:
+    """The spec of a pod of the order's shape that does nothing."""
+    spec: Object = pod_spec(order.shape)
+    (container,) = spec["containers"]
+    container["image"] = image
+    container["securityContext"] = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    return spec
+
+
+def worth_a_write(order: Order, found: Found | None, way: Way, lifeline: Lifeline) -> bool:
+    """Whether the object differs from the order in more than words."""
+    if found is None or found.way is not way:
+        return True
+    return (
+        order.nudge
+        # One whose lifeline was deleted without it would have no end.
+        or lifeline.uid not in found.owners
+        or found.replicas != order.replicas
+        or found.pods != order.pods
+        or found.pool != order.pool
+        or abs(order.needed_at - found.needed_at) >= _NOTE_EVERY
+    )

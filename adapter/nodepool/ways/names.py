@@ -1,0 +1,37 @@
+"""Names, labels and annotations of everything that this controller writes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MANAGER: Final = "gpu-metrics-adapter-nodepool"
+"""The one field manager of every write."""
+
+HEADROOM: Final = "gpu-metrics-adapter.io/headroom"
+"""Label of every headroom object and placeholder pod: the key of its shape."""
+SHAPE: Final = "gpu-metrics-adapter.io/shape"
+"""Annotation: the shape itself, as JSON."""
+POOL: Final = "gpu-metrics-adapter.io/pool"
+NEEDED_AT: Final = "gpu-metrics-adapter.io/needed-at"
+"""Annotation: when a plan last wanted at least as much; the hold counts from it."""
+PODS: Final = "gpu-metrics-adapter.io/pods"
+"""Annotation: bound and pending pods of the shape when it was ordered."""
+WHY: Final = "gpu-metrics-adapter.io/why"
+WORKLOADS: Final = "gpu-metrics-adapter.io/workloads"
+NUDGED_AT: Final = "gpu-metrics-adapter.io/nudged-at"
+"""Annotation without a meaning of its own: Karpenter refills a consumed buffer at once when the
+object changes, else at its resync every 30 s."""
+
+FLOOR: Final = "gpu-metrics-adapter.io/headroom"
+"""Annotation of an HPA: fewest headroom pods that its workload shall have."""
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+
+LIFELINE: Final = "gpu-headroom-lifeline"
+"""The Job in each namespace that all headroom there is owned by."""
+PROBE: Final = "gpu-headroom-probe"
+
+
+def headroom_name(key: str) -> str:
+    """The name of a shape's headroom objects; ``key`` as of :func:`adapter.nodepool.shape.key`."""
+    return f"gpu-headroom-{key}"

@@ -1,0 +1,40 @@
+"""Orders of a plan, and the objects that they become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapter.nodepool.demand import WorkloadRef
+from adapter.nodepool.lifeline import Lifeline
+from adapter.nodepool.plan import Order
+from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.reason import Reason
+from adapter.nodepool.shape import Shape
+from adapter.nodepool.ways import headroomobjects
+from tests.adapter.nodepool.manifests import SPEC, T0
+
+LIFELINE = Lifeline("team", "uid-lifeline", T0 + 900)
+SHAPE = shape_of(SPEC | {"tolerations": [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}]})
+
+
+def order(replicas: int = 2, was: int = 0, shape: Shape = SHAPE, **more: Any) -> Order:
+    return Order(
+        **{
+            "namespace": "team",
+            "shape": shape,
+            "pool": "gput4",
+            "replicas": replicas,
+            "was": was,
+            "pods": 2,
+            "needed_at": T0,
+            "workloads": (WorkloadRef("team", "Deployment", "inference"),),
+            "reasons": (Reason("need", "4 pods are needed now"),),
+            **more,
+        }
+    )
+
+
+def stored(shape: Shape = SHAPE, replicas: int = 2, **more: Any) -> dict[str, Any]:
+    """A headroom object, whichever its kind."""
+    meta = headroomobjects.metadata(order(replicas, shape=shape, **more), LIFELINE, None)
+    return {"metadata": meta, "spec": {"replicas": replicas}}

@@ -1,0 +1,141 @@
+"""Small worlds for the plan: one GPU pool, one shape, one workload, each as tests need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from adapter.nodepool.capacity import Capacity, Headroom, Node, Pool, Taint
+from adapter.nodepool.demand import Demand, WorkloadRef
+from adapter.nodepool.history import EMPTY, History
+from adapter.nodepool.limits import Limits
+from adapter.nodepool.plan import Order, Plan, plan
+from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.shape import Shape
+
+NOW = 1_700_000_000.0
+GIB = 1000 << 30
+TAINT = Taint("sku", "gpu", "NoSchedule")
+NODE: Mapping[str, int] = {
+    "cpu": 4000,
+    "memory": 16 * GIB,
+    "nvidia.com/gpu": 1000,
+    "pods": 110_000,
+}
+"""Allocatable of a 1-GPU node."""
+
+
+def pod(gpus: int = 1, cpu: str = "3", pool: str = "gpu", **spec: Any) -> Shape:
+    """The shape of a pod with GPUs that goes to a pool."""
+    resources = {"requests": {"cpu": cpu, "memory": "12Gi"}, "limits": {"nvidia.com/gpu": gpus}}
+    return shape_of(
+        {
+            "containers": [{"name": "c", "resources": resources}],
+            "nodeSelector": {"pool": pool},
+            "tolerations": [{"key": "sku", "operator": "Exists"}],
+            **spec,
+        }
+    )
+
+
+def node(name: str = "n", used: Shape | None = None, *, gpus: int = 1, **fields: Any) -> Node:
+    """A node of pool ``gpu``; full where pods of a shape use it."""
+    whole = {key: amount * (gpus if key != "pods" else 1) for key, amount in NODE.items()}
+    made = Node(
+        name=name,
+        pool="gpu",
+        labels={"pool": "gpu"},
+        taints=(TAINT,),
+        allocatable=whole,
+        used=dict(used.requests) if used else {},
+        ready=True,
+        created=NOW - 3600,
+    )
+    return replace(made, **fields)
+
+
+GPU = pod()
+
+
+def demand(
+    wanted: int | None,
+    bound: int = 0,
+    pending: int = 0,
+    *,
+    name: str = "inference",
+    namespace: str = "ml",
+    shape: Shape = GPU,
+    most: int | None = 100,
+    history: History = EMPTY,
+    known: float | None = NOW,
+    floor: int = 0,
+    parked: bool = False,
+    pools: Mapping[str, int] | None = None,
+) -> Demand:
+    """A workload that wants so many pods."""
+    return Demand(
+        workload=WorkloadRef(namespace, "Deployment", name),
+        shape=shape,
+        bound=bound,
+        pending=pending,
+        wanted=wanted,
+        max_replicas=most,
+        history=history,
+        known_at=known,
+        floor=floor,
+        parked=parked,
+        pools=pools or {},
+    )
+
+
+def headroom(
+    replicas: int,
+    pods: int = 0,
+    needed: float = NOW,
+    *,
+    shape: Shape = GPU,
+    namespace: str = "ml",
+) -> Headroom:
+    """What was ordered before."""
+    return Headroom(namespace, shape, replicas, pods, needed)
+
+
+def pool(name: str = "gpu", **fields: Any) -> Pool:
+    """A pool of 1-GPU nodes without limits."""
+    example = node("example", labels={"pool": name})
+    return replace(Pool(name, example=replace(example, pool=name)), **fields)
+
+
+def capacity(
+    *held: Headroom,
+    nodes: tuple[Node, ...] = (),
+    pools: tuple[Pool, ...] | None = None,
+    spent: Mapping[str, float] | None = None,
+) -> Capacity:
+    """The cluster, with one pool ``gpu`` unless told otherwise."""
+    known = (pool(),) if pools is None else pools
+    return Capacity(nodes, {each.name: each for each in known}, held, spent or {})
+
+
+def order(
+    *demands: Demand, at: Capacity | None = None, limits: Limits | None = None, now: float = NOW
+) -> Order:
+    """The only order of the plan."""
+    (only,) = plan(demands, at or capacity(), limits or Limits(), now).orders
+    return only
+
+
+def codes(made: Order) -> list[str]:
+    """Its reasons' codes."""
+    return [reason.code for reason in made.reasons]
+
+
+def applied(made: Plan, before: Capacity) -> Capacity:
+    """The cluster once the shell has written every order."""
+    held = tuple(
+        Headroom(each.namespace, each.shape, each.replicas, each.pods, each.needed_at)
+        for each in made.orders
+        if each.replicas or each.was
+    )
+    return replace(before, headroom=held)

@@ -1,0 +1,262 @@
+"""Objects of the API, each reduced to what a plan needs of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
+from adapter.nodepool.capacity import Taint, Way
+from adapter.nodepool.seen import autoscalers, claimtemplates, headroom, jobs, workloads
+from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS
+from adapter.nodepool.seen.pods import PodDecoder
+from adapter.nodepool.seen.selectors import text
+from adapter.nodepool.shape import Shape, Toleration
+from adapter.nodepool.ways import names
+from tests.adapter.nodepool.manifests import (
+    GPU,
+    T0,
+    deployment,
+    hpa,
+    job,
+    node,
+    nodeclaim,
+    nodepool,
+    pod,
+    raw,
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "more", "pool"),
+    [
+        ({"karpenter.sh/nodepool": "gpu", "agentpool": "x"}, (), "gpu"),
+        ({"kubernetes.azure.com/agentpool": "gput4"}, (), "gput4"),
+        ({"agentpool": "gput4"}, (), "gput4"),
+        ({"cloud.google.com/gke-nodepool": "a100"}, (), "a100"),
+        ({"eks.amazonaws.com/nodegroup": "p4d"}, (), "p4d"),
+        ({"rack": "7", "agentpool": "gput4"}, ("rack",), "7"),
+        ({"kubernetes.io/hostname": "a"}, (), ""),
+    ],
+    ids=["karpenter", "aks", "aks, old", "gke", "eks", "a setting", "plain"],
+)
+def test_a_node_is_of_the_pool_that_its_labels_name(
+    labels: dict[str, str], more: tuple[str, ...], pool: str
+) -> None:
+    assert node("a", labels=labels).pool(more) == pool
+
+
+def test_a_nodes_amounts_are_thousandths_and_its_fleeting_taints_are_left_out() -> None:
+    taints = [
+        {"key": "sku", "value": "gpu", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
+    ]
+    found = node("a", {"cpu": "3920m", GPU: "2"}, taints=taints)
+    assert found.allocatable == {"cpu": 3920, GPU: 2000}
+    assert found.taints == (Taint("sku", "gpu", "NoSchedule"),)
+
+
+@pytest.mark.parametrize(
+    ("ready", "spec", "healthy"),
+    [("True", {}, True), ("Unknown", {}, False), ("True", {"unschedulable": True}, False)],
+    ids=["ready", "its kubelet is silent", "cordoned"],
+)
+def test_a_node_that_takes_no_pods_is_not_healthy(
+    ready: str, spec: dict[str, Any], *, healthy: bool
+) -> None:
+    assert node("a", ready=ready, **spec).healthy is healthy
+
+
+def test_accelerator_labels_are_those_of_the_three_clouds() -> None:
+    assert {
+        "k8s.amazonaws.com/accelerator",
+        "cloud.google.com/gke-accelerator",
+        "kubernetes.azure.com/accelerator",
+    } <= set(ACCELERATOR_LABELS)
+
+
+def test_a_pod_belongs_to_its_replicaset_and_its_deployment() -> None:
+    found = pod("inference-abc-1", on="a")
+    assert found.workloads == (
+        Workload(REPLICASETS, "inference-abc"),
+        Workload(DEPLOYMENTS, "inference"),
+    )
+    assert (found.node, found.ready, found.daemon, found.headroom) == ("a", True, False, False)
+    assert dict(found.shape.requests)[GPU] == 1000
+
+
+def test_pods_of_daemonsets_and_placeholders_are_told_apart() -> None:
+    assert pod("exporter", on="a", owner=("DaemonSet", "exporter")).daemon
+    assert pod("headroom", labels={names.HEADROOM: "0123456789"}).headroom
+
+
+def test_who_wrote_a_deletion_cost_is_read_from_managed_fields() -> None:
+    fields: dict[str, Any] = {"f:metadata": {"f:annotations": {f"f:{names.DELETION_COST}": {}}}}
+    found = pod(
+        "a",
+        annotations={names.DELETION_COST: "100"},
+        managedFields=[
+            {"manager": "kube-controller-manager", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
+            {"manager": "karpenter", "fieldsV1": fields},
+        ],
+    )
+    assert (found.deletion_cost, found.cost_writer) == ("100", "karpenter")
+    assert pod("a").deletion_cost is None
+
+
+def test_pods_of_one_workload_share_what_is_equal() -> None:
+    decoder = PodDecoder()
+    spec = {"nodeName": "a", "containers": []}
+    a, b = (
+        decoder.decode(raw({"metadata": {"name": name, "namespace": "n"}, "spec": spec}))
+        for name in "ab"
+    )
+    assert a.shape is b.shape
+    assert a.node is b.node
+
+
+@pytest.mark.parametrize(
+    ("selector", "query"),
+    [
+        ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
+        (
+            {
+                "matchExpressions": [
+                    {"key": "a", "operator": "In", "values": ["y", "x"]},
+                    {"key": "b", "operator": "NotIn", "values": ["z"]},
+                    {"key": "c", "operator": "Exists"},
+                    {"key": "d", "operator": "DoesNotExist"},
+                ]
+            },
+            "a in (x,y),b notin (z),c,!d",
+        ),
+        (None, ""),
+    ],
+)
+def test_a_selector_becomes_the_text_of_a_query(selector: dict[str, Any], query: str) -> None:
+    assert text(selector) == query
+
+
+def test_an_operator_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(ValueError, match="Near"):
+        text({"matchExpressions": [{"key": "a", "operator": "Near"}]})
+
+
+def test_a_deployment_is_its_size_its_selector_and_its_template() -> None:
+    found = deployment(3, priorityClassName="high")
+    assert (found.replicas, found.selector, found.priority_class) == (3, "app=inference", "high")
+    assert dict(found.shape.requests)[GPU] == 1000
+
+
+def test_a_deployment_with_an_impossible_amount_is_left_out() -> None:
+    with pytest.raises(ValueError, match="many"):
+        deployment(containers=[{"resources": {"limits": {GPU: "many"}}}])
+
+
+def test_replicasets_of_deployments_are_not_watched() -> None:
+    assert workloads.UNOWNED_REPLICASETS == "!pod-template-hash,!rollouts-pod-template-hash"
+
+
+def test_an_hpa_is_its_target_and_the_metrics_that_can_be_read() -> None:
+    average = {"type": "AverageValue", "averageValue": "50"}
+    found = hpa(
+        [
+            {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}},
+            {"type": "Pods", "pods": {"metric": {"name": "gpu_utilization"}, "target": average}},
+        ]
+    )
+    assert found.target == Workload(DEPLOYMENTS, "inference")
+    assert found.readable is not None
+    assert [metric.name for metric in found.readable.spec.metrics] == ["gpu_utilization"]
+
+
+def test_an_hpa_on_cpu_alone_says_why_it_is_not_planned_for() -> None:
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+    found = hpa([{"type": "Resource", "resource": cpu}])
+    assert found.readable is None
+    assert found.problem
+
+
+@pytest.mark.parametrize(
+    ("annotation", "floor", "problem"),
+    [("2", 2, ""), (None, None, ""), ("two", None, "give a whole number of pods")],
+)
+def test_the_floor_is_an_annotation_of_the_hpa(
+    annotation: str | None, floor: int | None, problem: str
+) -> None:
+    found = hpa(annotations={names.FLOOR: annotation} if annotation else {})
+    assert found.floor == floor
+    assert problem in found.problem
+
+
+def test_kedas_hpa_is_known_by_its_label() -> None:
+    assert hpa(labels={"scaledobject.keda.sh/name": "x"}).from_zero
+    assert not hpa().from_zero
+
+
+@pytest.mark.parametrize("obj", [{}, {"metadata": {"name": "a"}, "spec": {}}])
+def test_an_hpa_without_a_target_is_left_out(obj: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="scaleTargetRef"):
+        autoscalers.decode(raw(obj))
+
+
+def test_a_job_is_what_is_left_of_it() -> None:
+    assert job("a", parallelism=5, succeeded=2).left == 3
+    ended: dict[str, Any] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    assert job("a", parallelism=5, **ended).left == 0
+    assert job("a", suspend=True).suspended
+
+
+def test_a_job_without_a_template_is_left_out() -> None:
+    with pytest.raises(ValueError, match="template"):
+        jobs.decode(raw({"metadata": {"name": "a", "namespace": "n"}, "spec": {}}))
+
+
+def test_a_nodepool_tells_its_limits_and_why_it_makes_no_nodes() -> None:
+    assert nodepool().limits == {GPU: 64000}
+    assert nodepool().problem == ""
+    row = {"type": "Ready", "status": "False", "reason": "NodeClassNotReady", "message": "m"}
+    assert nodepool(conditions=[row]).problem == "NodeClassNotReady: m"
+
+
+def test_a_nodeclaim_is_ready_once_it_is_initialized() -> None:
+    claim = nodeclaim("gpu-x", "2026-01-01T00:00:33Z")
+    assert (claim.pool, claim.ordered, claim.ready) == ("gpu", T0, T0 + 33)
+    assert nodeclaim("gpu-x", None).ready is None
+
+
+def test_a_claim_template_is_the_devices_that_it_asks_for() -> None:
+    spec = {"spec": {"devices": {"requests": [{"name": "g", "exactly": {"count": 2}}]}}}
+    obj = {"metadata": {"name": "two", "namespace": "n"}, "spec": spec}
+    assert claimtemplates.decode(raw(obj)).devices == 2
+
+
+shapes = st.builds(
+    Shape,
+    requests=st.lists(st.tuples(st.text(), st.integers(0, 1 << 60)), max_size=3).map(tuple),
+    node_selector=st.lists(st.tuples(st.text(), st.text()), max_size=2).map(tuple),
+    tolerations=st.lists(
+        st.builds(Toleration, st.text(), st.text(), st.text(), st.text()), max_size=2
+    ).map(tuple),
+    node_affinity=st.text(),
+    claims=st.lists(st.text(), max_size=2).map(tuple),
+    claim_devices=st.none() | st.integers(0, 8),
+    runtime_class=st.text(),
+    priority=st.integers(-(1 << 31), 1 << 31),
+)
+
+
+@given(shapes)
+def test_a_shape_survives_its_annotation(shape: Shape) -> None:
+    obj = {"metadata": {"name": "a", "annotations": {names.SHAPE: headroom.shape_text(shape)}}}
+    assert headroom.decoder(Way.BUFFER)(raw(obj)).shape == shape
+
+
+def test_headroom_with_a_broken_annotation_is_left_out() -> None:
+    obj = {"metadata": {"name": "a", "annotations": {names.SHAPE: "[]"}}, "spec": {"replicas": 1}}
+    with pytest.raises(msgspec.DecodeError):
+        headroom.decoder(Way.BUFFER)(raw(obj))

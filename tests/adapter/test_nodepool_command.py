@@ -1,0 +1,72 @@
+"""The command line of `nodepool`: what it refuses, and how it says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from adapter.__main__ import main
+
+
+def run(*arguments: str, config: str = "", folder: Path) -> tuple[int, str]:
+    file = folder / "config.yaml"
+    file.write_text(config)
+    done = CliRunner().invoke(main, ["nodepool", "--config", str(file), *arguments])
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("nodepool: {aply: true}", "nodepool.aply: no such key; did you mean apply?"),
+        ("nodepool: {way: guess}", "nodepool.way: Input should be 'auto', 'buffer'"),
+        ("nodepool: {limits: {quantile: 2}}", "nodepool.limits.quantile: Input should be less"),
+        (
+            "nodepool: {lease: {duration: 5, renew: 9}}",
+            "nodepool.lease: must have retry * 1.2 < renew < duration",
+        ),
+        ("nodepool: {lifeline: soon}", "nodepool.lifeline: 'soon' is no duration"),
+        (
+            "nodepool: {lifeline: 30, interval: 15}",
+            "nodepool: lifeline must be at least three intervals",
+        ),
+        (
+            "nodepool: {limits: {cost_per_day: 10}}",
+            "nodepool.limits: cost_per_day needs gpu_hour_prices",
+        ),
+    ],
+)
+def test_a_mistake_in_the_settings_is_named_with_file_and_key(
+    config: str, words: str, tmp_path: Path
+) -> None:
+    code, output = run("--once", config=config, folder=tmp_path)
+    assert code == 2
+    assert words in output
+    assert str(tmp_path / "config.yaml") in output
+
+
+def test_once_does_not_go_with_apply(tmp_path: Path) -> None:
+    code, output = run("--once", "--apply", folder=tmp_path)
+    assert code == 2
+    assert "--once writes nothing" in output
+
+
+def test_a_cluster_that_is_not_there_is_a_failed_job(tmp_path: Path) -> None:
+    code, output = run("--once", "--kubeconfig", str(tmp_path / "none"), folder=tmp_path)
+    assert code == 1
+    assert f"kubeconfig {tmp_path / 'none'} is not there" in output
+
+
+def test_pods_of_a_file_are_no_cluster(tmp_path: Path) -> None:
+    code, output = run("--once", config="cluster: {pods_file: x.yaml}", folder=tmp_path)
+    assert code == 1
+    assert "nodepool needs one; take it out" in output
+
+
+def test_help_says_how_to_look_without_writing() -> None:
+    done = CliRunner().invoke(main, ["nodepool", "--help"])
+    assert done.exit_code == 0
+    assert "--once" in done.output
+    assert "--apply / --dry-run" in done.output

@@ -1,0 +1,482 @@
+"""The node-pool controller on a real control plane, under the chart's own account."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import chart
+from tests.e2e.apiservice import NAMESPACE, ensure_namespace
+from tests.e2e.cluster import DEPLOYMENTS, Object, RefusedError, collection
+from tests.e2e.nodepoolstage import ACCOUNT, LIFELINE, Controller, NodepoolStage
+from tests.e2e.process import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gpu-metrics-adapter-nodepool"
+CRD: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "capacitybuffers.autoscaling.x-k8s.io"},
+    "spec": {
+        "group": "autoscaling.x-k8s.io",
+        "scope": "Namespaced",
+        "names": {
+            "kind": "CapacityBuffer",
+            "listKind": "CapacityBufferList",
+            "plural": "capacitybuffers",
+            "singular": "capacitybuffer",
+        },
+        "versions": [
+            {
+                "name": "v1beta1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {
+                                    "replicas": {"type": "integer"},
+                                    "podTemplateRef": {
+                                        "type": "object",
+                                        "properties": {"name": {"type": "string"}},
+                                    },
+                                },
+                            },
+                            "status": {
+                                "type": "object",
+                                "x-kubernetes-preserve-unknown-fields": True,
+                            },
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+"""A CapacityBuffer's definition without anybody who serves it."""
+BUFFERS = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{ns}/capacitybuffers"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodepoolStage]:
+    with NodepoolStage(tmp_path_factory.mktemp("nodepool")) as stage:
+        yield stage
+
+
+@pytest.fixture
+def controllers(running: NodepoolStage) -> Iterator[list[Controller]]:
+    """What is appended is killed, whatever becomes of the test."""
+    started: list[Controller] = []
+    yield started
+    for each in started:
+        each.stop(signal.SIGKILL)
+    running.admin.delete(LEASE)
+
+
+def start(
+    stage: NodepoolStage, controllers: list[Controller], name: str, **settings: Any
+) -> Controller:
+    each = Controller(stage.folder, name, stage.kubeconfig(), **settings)
+    controllers.append(each)
+    each.start()
+    return each
+
+
+def test_headroom_follows_what_the_metric_asks_for(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    """Two pods at 90 % of a target of 50 % need four: two more are ordered before the HPA acts."""
+    limits = {"hold_seconds": 2, "decay_seconds": 1}
+    one = start(running, controllers, "follows", limits=limits)
+    running.workload("follows", 2, 90)
+    running.wait_headroom("follows", [2])
+    (found,) = running.placeholders("follows")
+    pod = found["spec"]["template"]["spec"]
+    assert (pod["priorityClassName"], pod["preemptionPolicy"]) == (
+        "gpu-metrics-adapter-headroom",
+        "Never",
+    )
+    assert pod["terminationGracePeriodSeconds"] == 0
+    assert pod["nodeSelector"] == {"agentpool": "gput4"}
+    assert pod["tolerations"] == [
+        {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+    ]
+    assert found["metadata"]["annotations"]["gpu-metrics-adapter.io/workloads"] == (
+        "Deployment/inference"
+    )
+    assert one.metric("gma_nodepool_headroom_gpus") == 2
+    events = running.admin.get("/api/v1/namespaces/follows/events")["items"]
+    said = [row for row in events if row["reason"] == "HeadroomOrdered"]
+    assert len(said) == 1
+    assert said[0]["involvedObject"]["uid"] == found["metadata"]["uid"]
+    # Down after the hold, and then the object goes too.
+    running.load("follows", 30)
+    running.wait_headroom("follows", [])
+    running.clear("follows")
+
+
+def test_what_a_dead_controller_leaves_ends_by_itself(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    """Nothing of ours runs: the Job controller, the TTL controller and the garbage collector."""
+    one = start(running, controllers, "dead", lifeline=12)
+    running.workload("dead", 2, 90)
+    running.wait_headroom("dead", [2])
+    # Prolonged while it lives: it is there after twice its deadline.
+    begun = time.monotonic()
+    wait_until(lambda: time.monotonic() - begun > 24, "two deadlines have passed", 60)
+    running.wait_headroom("dead", [2], 1)
+    one.stop(signal.SIGKILL)
+    running.wait_headroom("dead", [], 40)
+    with pytest.raises(RefusedError):
+        running.admin.get(LIFELINE.format(ns="dead"))
+    running.clear("dead")
+
+
+def test_of_two_controllers_one_acts_and_the_other_takes_over(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    first = start(running, controllers, "first")
+    wait_until(lambda: first.metric("gma_nodepool_leading") == 1, "the first leads")
+    second = start(running, controllers, "second")
+    running.workload("pair", 2, 90)
+    running.wait_headroom("pair", [2])
+    assert second.metric("gma_nodepool_leading") == 0
+    assert second.metric("gma_nodepool_rounds_total") == 0
+    first.stop(signal.SIGKILL)
+    wait_until(lambda: second.metric("gma_nodepool_leading") == 1, "the second leads", 30)
+    running.load("pair", 120)
+    running.wait_headroom("pair", [3])
+    running.clear("pair")
+
+
+def test_an_orderly_end_hands_the_lease_over_at_once(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    first = start(running, controllers, "leaves")
+    wait_until(lambda: first.metric("gma_nodepool_leading") == 1, "it leads")
+    assert first.stop() == 0
+    assert running.admin.get(LEASE)["spec"].get("holderIdentity", "") == ""
+
+
+def test_a_field_of_somebody_else_is_left_alone(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    one = start(running, controllers, "conflict", lifeline=30)
+    running.workload("conflict", 2, 90)
+    running.wait_headroom("conflict", [2])
+    (found,) = running.placeholders("conflict")
+    path = f"{DEPLOYMENTS.format(ns='conflict')}/{found['metadata']['name']}"
+    running.admin.request(
+        "PATCH",
+        f"{path}?fieldManager=an-admin&force=true",
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": found["metadata"]["name"], "namespace": "conflict"},
+            "spec": {"replicas": 1},
+        },
+        **{"Content-Type": "application/apply-patch+yaml"},
+    )
+    series = 'gma_nodepool_failed_total{kind="Deployment",reason="conflict"}'
+    wait_until(lambda: (one.metric(series) or 0) >= 1, "the conflict is counted")
+    running.wait_headroom("conflict", [1], 1)
+    assert "an-admin" in one.process.tail()
+    wait_until(
+        lambda: one.metric('gma_nodepool_orders_refused{reason="conflict"}') == 1,
+        "the order is told as refused",
+    )
+    # Neither is it tried again each second.
+    tries = one.metric(series)
+    rounds = one.metric("gma_nodepool_rounds_total") or 0
+    wait_until(lambda: (one.metric("gma_nodepool_rounds_total") or 0) > rounds + 3, "more rounds")
+    assert one.metric(series) == tries
+    running.clear("conflict")
+
+
+def test_a_dry_run_writes_nothing(running: NodepoolStage, controllers: list[Controller]) -> None:
+    running.workload("dry", 2, 90)
+    before = everything(running)
+    one = start(running, controllers, "dry", apply=False)
+    wait_until(lambda: (one.metric("gma_nodepool_rounds_total") or 0) >= 3, "it has planned")
+    assert one.metric("gma_nodepool_headroom_gpus") == 2
+    assert everything(running) == before
+    assert "dry run: nothing is written" in one.process.log.read_text()
+    running.clear("dry")
+
+
+def everything(stage: NodepoolStage) -> dict[str, list[str]]:
+    """Names of all objects of the kinds that a controller writes."""
+    return {
+        path: sorted(row["metadata"]["name"] for row in stage.admin.get(path)["items"])
+        for path in (
+            "/apis/apps/v1/deployments",
+            "/apis/batch/v1/jobs",
+            "/apis/coordination.k8s.io/v1/leases",
+            "/api/v1/configmaps",
+            "/api/v1/podtemplates",
+            "/api/v1/events",
+        )
+    }
+
+
+def once(stage: NodepoolStage, kubeconfig: Path) -> subprocess.CompletedProcess[str]:
+    config = stage.folder / "once.yaml"
+    config.write_text("nodepool: {namespace: gpu-metrics}\n")
+    command: list[str | Path] = [sys.executable, "-P", "-m", "adapter", "nodepool", "--once"]
+    return subprocess.run(
+        [*command, "--config", config, "--kubeconfig", kubeconfig],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def test_once_prints_the_plan_as_a_table(running: NodepoolStage) -> None:
+    running.workload("once", 2, 90)
+    done = once(running, running.kubeconfig())
+    assert done.returncode == 0, done.stderr
+    (row,) = [line for line in done.stdout.splitlines() if line.startswith("once ")]
+    assert row.split()[:5] == ["once", "Deployment/inference", "gput4", "1", "nvidia.com/gpu"]
+    assert "the API server serves no CapacityBuffer" in done.stdout
+    running.clear("once")
+
+
+def test_once_names_the_right_that_is_missing(running: NodepoolStage) -> None:
+    nobody = running.plane.write_kubeconfig("nobody", pair=running.plane.user("nobody"))
+    done = once(running, nobody)
+    assert done.returncode == 1
+    assert "cannot list resource" in done.stderr
+    assert "grant list and watch on it" in done.stderr
+
+
+def test_the_kill_switch_lets_all_headroom_go_without_a_restart(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    one = start(running, controllers, "killed", limits={"hold_seconds": 3600})
+    running.workload("killed", 2, 90)
+    running.wait_headroom("killed", [2])
+    text = one.config.read_text()
+    one.config.write_text(text.replace("nodepool:\n", "nodepool:\n  stop: true\n"))
+    running.wait_headroom("killed", [])
+    running.clear("killed")
+
+
+def test_an_api_server_that_goes_away_changes_nothing(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    """It freezes, gives the lease up by the clock, and goes on when the API server is back."""
+    one = start(running, controllers, "outage")
+    running.workload("outage", 2, 90)
+    running.wait_headroom("outage", [2])
+    running.plane.apiserver.stop(signal.SIGKILL)
+    wait_until(lambda: one.metric("gma_nodepool_leading") == 0, "it no longer acts", 30)
+    running.plane.start_apiserver()
+    running.wait_headroom("outage", [2], 5)
+    wait_until(lambda: one.metric("gma_nodepool_leading") == 1, "it leads again")
+    running.load("outage", 120)
+    running.wait_headroom("outage", [3])
+    running.clear("outage")
+
+
+def test_deletion_costs_are_ours_alone_and_of_the_pod_that_was_seen(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    ensure_namespace(running.admin, "costs")
+    running.workload("costs", 2, 10)
+    config = running.plane.kubeconfig
+    one = Controller(running.folder, "costs", config, deletion_cost=True)
+    controllers.append(one)
+    one.start()
+    path = "/api/v1/namespaces/costs/pods?labelSelector=app%3Dinference"
+    key = "controller.kubernetes.io/pod-deletion-cost"
+
+    def costed() -> list[Object]:
+        rows: list[Object] = running.admin.get(path)["items"]
+        found = [row for row in rows if key in row["metadata"].get("annotations", {})]
+        return found if len(found) == 2 else []
+
+    for row in wait_until(costed, "both pods have a cost"):
+        (ours,) = [
+            each
+            for each in row["metadata"]["managedFields"]
+            if each["manager"] == "gpu-metrics-adapter-nodepool"
+        ]
+        assert ours["fieldsV1"] == {"f:metadata": {"f:annotations": {f"f:{key}": {}}}}
+        assert int(row["metadata"]["annotations"][key]) // 100 == 1
+    running.clear("costs")
+
+
+def test_nothing_is_forgotten_by_a_restart(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    one = start(running, controllers, "before", history={"interval": 1})
+    running.workload("remembered", 2, 90)
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/gpu-metrics-adapter-nodepool"
+
+    def stored(obj: Object) -> bool:
+        rows = [json.loads(line) for line in obj["data"]["workloads"].splitlines()]
+        return any(row["namespace"] == "remembered" for row in rows)
+
+    running.admin.wait(path, stored, "its history is stored")
+    one.stop()
+    running.clear("remembered")
+    two = start(running, controllers, "after", history={"interval": 1})
+    series = 'gma_nodepool_wanted_pods{kind="Deployment",name="inference",namespace="remembered"}'
+    wait_until(lambda: two.metric(series) == 4, "the new one knows what the old one learned")
+
+
+def test_a_capacity_buffer_counts_only_once_somebody_takes_it_up(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    """A CRD without a controller: placeholders. When the probe is taken up, buffers instead."""
+    admin = running.admin
+    admin.create(CRD)
+    name = CRD["metadata"]["name"]
+    try:
+        wait_until(lambda: served(running), "the API server serves CapacityBuffers")
+        one = start(running, controllers, "probe", probe_wait=3)
+        running.workload("probed", 2, 90)
+        running.wait_headroom("probed", [2])
+        assert "no controller takes it up" in one.process.tail()
+        probe = f"{BUFFERS.format(ns=NAMESPACE)}/gpu-headroom-probe"
+        assert admin.get(probe)["spec"] == {
+            "replicas": 0,
+            "podTemplateRef": {"name": "gpu-headroom-probe"},
+        }
+        ready = {"type": "ReadyForProvisioning", "status": "True", "reason": "Resolved"}
+        admin.patch(f"{probe}/status", {"status": {"conditions": [ready]}})
+        path = BUFFERS.format(ns="probed")
+        (row,) = wait_until(lambda: admin.get(path)["items"], "a buffer instead")
+        assert row["spec"]["replicas"] == 2
+        template = admin.get(f"/api/v1/namespaces/probed/podtemplates/{row['metadata']['name']}")
+        owner = template["metadata"]["ownerReferences"][0]
+        assert (owner["kind"], owner["name"]) == ("Job", "gpu-headroom-lifeline")
+        running.wait_headroom("probed", [])
+    finally:
+        running.clear("probed")
+        admin.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+
+
+def served(stage: NodepoolStage) -> bool:
+    try:
+        return bool(stage.admin.get(BUFFERS.format(ns="default")))
+    except RefusedError:
+        return False
+
+
+def test_the_account_of_a_dry_run_may_write_nothing(running: NodepoolStage) -> None:
+    """Every rule of the roles that the chart makes for it is about reading."""
+    rows = chart.render({"nodepool": {"enabled": True}}, only=["nodepool/rbac"])
+    rules = [rule for row in rows for rule in row.get("rules", ())]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
+
+
+def test_the_account_may_touch_no_other_job(running: NodepoolStage) -> None:
+    """Of Jobs it may write the lifeline alone: asked of the API server itself."""
+    ensure_namespace(running.admin, "rights")
+
+    def may(verb: str, group: str, resource: str, name: str = "", where: str = "rights") -> bool:
+        attributes = {
+            "namespace": where,
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "name": name,
+        }
+        answer = running.admin.request(
+            "POST",
+            "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {
+                    "user": f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}",
+                    "resourceAttributes": attributes,
+                },
+            },
+        )
+        return bool(answer["status"]["allowed"])
+
+    assert may("patch", "batch", "jobs", "gpu-headroom-lifeline")
+    assert not may("patch", "batch", "jobs", "training")
+    assert not may("delete", "", "pods", "a")
+    assert not may("create", "", "pods", "a")
+    assert not may("patch", "", "pods", "a")
+    assert not may("create", "policy", "poddisruptionbudgets")
+    assert not may("get", "", "secrets", "a")
+    assert not may("update", "", "configmaps", "other", NAMESPACE)
+    assert not may("patch", "", "nodes")
+
+
+@pytest.mark.parametrize(
+    ("way", "resource", "verbs"),
+    [
+        ("placeholder", "capacitybuffers", {"delete"}),
+        ("placeholder", "deployments", {"create", "patch", "delete"}),
+        ("buffer", "capacitybuffers", {"create", "patch", "delete"}),
+        ("buffer", "deployments", set()),
+    ],
+)
+def test_the_account_may_write_what_its_way_needs(way: str, resource: str, verbs: set[str]) -> None:
+    values = {"nodepool": {"enabled": True, "apply": True}, "config": {"nodepool": {"way": way}}}
+    rows = chart.render(values, only=["nodepool/rbac"])
+    (role,) = [
+        row
+        for row in rows
+        if row["kind"] == "ClusterRole" and row["metadata"]["name"].endswith(":headroom")
+    ]
+    granted = [set(rule["verbs"]) for rule in role["rules"] if resource in rule["resources"]]
+    assert set().union(*granted) == verbs
+
+
+def test_rights_may_be_given_in_some_namespaces_only() -> None:
+    values = {"nodepool": {"enabled": True, "apply": True, "namespaces": ["ml"]}}
+    rows = chart.render(values, only=["nodepool/rbac"])
+    bound = [row for row in rows if row["metadata"]["name"].endswith(":headroom")]
+    kinds = {(row["kind"], row["metadata"].get("namespace")) for row in bound}
+    assert kinds == {("ClusterRole", None), ("RoleBinding", "ml")}
+    (deployment,) = chart.render(values, only=["nodepool/deployment"])
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    settings = {row["name"]: row["value"] for row in container["env"]}
+    assert settings["GMA_NODEPOOL__NAMESPACES"] == '["ml"]'
+    assert settings["GMA_NODEPOOL__APPLY"] == "true"
+
+
+def test_without_the_value_there_is_nothing_of_it() -> None:
+    assert not [row for row in chart.render() if "nodepool" in json.dumps(row["metadata"])]
+
+
+def test_the_api_server_takes_every_object_of_it(running: NodepoolStage) -> None:
+    for row in chart.render({"nodepool": {"enabled": True, "apply": True}}):
+        if "nodepool" not in row["metadata"]["name"]:
+            continue
+        path = f"{collection(row)}/{row['metadata']['name']}"
+        query = "fieldManager=chart&force=true&fieldValidation=Strict&dryRun=All"
+        kind = {"Content-Type": "application/apply-patch+yaml"}
+        running.admin.request("PATCH", f"{path}?{query}", row, **kind)
+
+
+def test_the_notes_say_how_to_see_what_it_orders(running: NodepoolStage) -> None:
+    to = ("--namespace=elsewhere", f"--kubeconfig={running.plane.kubeconfig}", "--dry-run=server")
+    for apply in (False, True):
+        nodepool = {"enabled": True, "apply": apply, "priorityClass": {"create": False}}
+        values = {"nodepool": nodepool, "apiServices": {"create": False}}
+        done = chart.helm("install", "second", chart.FOLDER, *to, values=values)
+        assert done.returncode == 0, done.stderr
+        assert "logs deployment/second-gpu-metrics-adapter-nodepool" in done.stdout
+        assert ("It is a dry run and writes nothing" in done.stdout) is not apply
