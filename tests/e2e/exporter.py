@@ -24,7 +24,7 @@ class Health(Enum):
 
 
 class Load:
-    """Work that the pods of a namespace share; a pod's GPU is busy with its part."""
+    """Work that a namespace's pods of one ``app`` share; a pod's GPU is busy with its part."""
 
     def __init__(self) -> None:
         self._demand: dict[str, float] = {}
@@ -45,14 +45,13 @@ class Load:
         self._expected[namespace] = expected
 
     def percent(self, pod: RunningPod, pods: list[RunningPod]) -> float:
-        """Return how busy the GPUs of a pod are, 0 to 100."""
+        """Return how busy the GPUs of a pod are, 0 to 100; who has no ``app`` does nothing."""
+        if not _app(pod)[1]:
+            return 0.0
         pinned = self._pinned.get(_app(pod))
         if pinned is not None:
             return pinned
-        sharing = sum(
-            other.namespace == pod.namespace and other.gpus > 0 and _app(other) not in self._pinned
-            for other in pods
-        )
+        sharing = sum(_app(other) == _app(pod) and other.gpus > 0 for other in pods)
         if sharing >= self._expected.get(pod.namespace, 0):
             self._expected[pod.namespace] = 0
         among = max(sharing, self._expected[pod.namespace], 1)
@@ -64,15 +63,29 @@ def _app(pod: RunningPod) -> tuple[str, str]:
 
 
 class Exporter:
-    """Serves ``/metrics`` of one node on loopback."""
+    """Serves ``/metrics`` of one node on loopback.
 
-    def __init__(self, node: str, load: Load, pods: Callable[[], list[RunningPod]]) -> None:
+    Args:
+        port: 0 takes a free one.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        load: Load,
+        pods: Callable[[], list[RunningPod]],
+        *,
+        gpus: int = GPUS_PER_NODE,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
         self.node = node
-        self.port = free_port()
+        self.host = host
+        self.port = port or free_port()
         self.health = Health.WELL
         self._load, self._pods = load, pods
         self._server: ThreadingHTTPServer | None = None
-        self._slots: list[str | None] = [None] * GPUS_PER_NODE
+        self._slots: list[str | None] = [None] * gpus
         self._slots_lock = threading.Lock()
 
     def start(self) -> None:
@@ -100,7 +113,7 @@ class Exporter:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        server = ThreadingHTTPServer((self.host, self.port), Handler)
         server.daemon_threads = True
         # The argument is the poll interval, which is how long stop() may take.
         target, name = server.serve_forever, f"exporter {self.node}"
@@ -126,7 +139,7 @@ class Exporter:
         lines = []
         for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"):
             lines += [f"# HELP {name} simulated", f"# TYPE {name} gauge"]
-            for index in range(GPUS_PER_NODE):
+            for index in range(len(holders)):
                 pod = holders[index]
                 busy = self._load.percent(pod, everybody) if pod else 0.0
                 lines.append(f"{name}{{{self._labels(index, pod)}}} {self._value(name, busy)}")

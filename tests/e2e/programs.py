@@ -100,6 +100,13 @@ PROMETHEUS_ADAPTER = Built(
     "sigs.k8s.io/prometheus-adapter/cmd/adapter",
     Path("load/programs/prometheus-adapter"),
 )
+KARPENTER = Built(
+    # Karpenter's kwok provider and kwok itself are both called kwok by `go install`.
+    "karpenter-kwok",
+    "sigs.k8s.io/karpenter/kwok",
+    Path("tests/e2e/programs/karpenter"),
+)
+KWOK = Built("kwok", "sigs.k8s.io/kwok/cmd/kwok", Path("tests/e2e/programs/kwok"))
 ETCD = Packaged("etcd", "etcd-server")
 PROMETHEUS = Packaged("prometheus", "prometheus")
 PROMTOOL = Packaged("promtool", "prometheus")
@@ -223,6 +230,9 @@ END_TO_END = (
     HELM,
     KEDA_OPERATOR,
     KEDA_METRICS_SERVER,
+    KUBE_SCHEDULER,
+    KARPENTER,
+    KWOK,
 )
 """What the tests of this folder need."""
 PEER = (PROMETHEUS_ADAPTER,)

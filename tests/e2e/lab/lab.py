@@ -1,0 +1,250 @@
+"""Control plane, kube-scheduler, kwok and Karpenter: nodes that boot when pods ask for them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e import programs
+from tests.e2e.cluster import Object, condition
+from tests.e2e.controlplane import WORKLOADS, ControlPlane
+from tests.e2e.process import Process, free_port, wait_until
+
+GPU = "nvidia.com/gpu"
+POOL = "gpu"
+TAINT = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+SELECTOR = {"pool": POOL}
+_CONTROLLERS = (
+    *WORKLOADS,
+    "daemonset-controller",
+    "job-controller",
+    "node-lifecycle-controller",
+    "pod-garbage-collector-controller",
+    "ttl-after-finished-controller",
+)
+_MODULE = "sigs.k8s.io/karpenter"
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_STAGES = Path(__file__).with_name("stages.yaml")
+NODEPOOLS = "/apis/karpenter.sh/v1/nodepools"
+
+
+class Lab:
+    """Use as a context manager; what it starts ends with it.
+
+    Args:
+        boot: seconds from the order of a node to the node.
+        gpus: most GPUs of the pool.
+        features: Karpenter's feature gates.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        boot: int = 10,
+        gpus: int = 64,
+        features: str = "CapacityBuffer=true",
+    ) -> None:
+        self.folder = folder
+        self.boot = boot
+        self.gpus = gpus
+        self.plane = ControlPlane(
+            folder,
+            _CONTROLLERS,
+            manager=("--horizontal-pod-autoscaler-sync-period=1s",),
+            # kwok watches from resourceVersion 0, which kube-apiserver makes a WatchList, and
+            # etcd before 3.4.31 cannot serve that: nodes would never become Ready.
+            gates="WatchList=false",
+        )
+        self.admin = self.plane.admin
+        self.scheduler = self._scheduler()
+        self.kwok = self._kwok()
+        self.karpenter = self._karpenter(features)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Lab:
+        with ExitStack() as stack:
+            stack.enter_context(self.plane)
+            for crd in _definitions():
+                self.admin.create(crd)
+                name = crd["metadata"]["name"]
+                self.admin.wait(
+                    f"{_CRDS}/{name}",
+                    lambda obj: condition(obj, "Established")[0] == "True",
+                    f"{name} is established",
+                )
+            for manifest in self._pool():
+                self.admin.request("POST", _path(manifest), manifest)
+            for process in (self.scheduler, self.kwok, self.karpenter):
+                process.start()
+                stack.callback(process.stop)
+            self.admin.wait(
+                f"{NODEPOOLS}/{POOL}",
+                lambda obj: condition(obj, "Ready")[0] == "True",
+                "Karpenter says that the pool is ready",
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def nodes(self) -> list[Object]:
+        """Return the pool's nodes that are Ready."""
+        found = self.admin.get("/api/v1/nodes?labelSelector=pool%3Dgpu")["items"]
+        return [node for node in found if condition(node, "Ready")[0] == "True"]
+
+    def wait_nodes(self, count: int, seconds: float = 180.0) -> None:
+        """Wait until the pool has exactly so many nodes that are Ready."""
+        wait_until(lambda: len(self.nodes()) == count, f"{count} nodes are Ready", seconds, 0.2)
+
+    def tails(self) -> str:
+        """Return the ends of all logs."""
+        parts = (self.scheduler, self.kwok, self.karpenter)
+        own = "\n".join(f"--- {part.log.stem}\n{part.tail()}" for part in parts)
+        return f"{self.plane.tails()}\n{own}"
+
+    def _scheduler(self) -> Process:
+        pair = self.plane.user("system:kube-scheduler")
+        kubeconfig = self.plane.write_kubeconfig("kube-scheduler", pair=pair)
+        config = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 500, "burst": 1000},
+            "leaderElection": {"leaderElect": False},
+            # Its own back-off, up to 10 s, would be added to every boot.
+            "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": 1,
+        }
+        path = self.folder / "kube-scheduler.yaml"
+        path.write_text(yaml.safe_dump(config))
+        return Process(
+            [
+                programs.find(programs.KUBE_SCHEDULER),
+                f"--config={path}",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={free_port()}",
+            ],
+            self.folder / "kube-scheduler.log",
+        )
+
+    def _kwok(self) -> Process:
+        return Process(
+            [
+                programs.find(programs.KWOK),
+                f"--kubeconfig={self.plane.kubeconfig}",
+                f"--config={_STAGES}",
+                "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+                f"--server-address=127.0.0.1:{free_port()}",
+            ],
+            self.folder / "kwok.log",
+        )
+
+    def _karpenter(self, features: str) -> Process:
+        types = self.folder / "instance-types.json"
+        types.write_text(json.dumps([_instance_type(1)]))
+        environment = {
+            "KUBECONFIG": str(self.plane.kubeconfig),
+            "INSTANCE_TYPES_FILE_PATH": str(types),
+            "FEATURE_GATES": features,
+            "DISABLE_LEADER_ELECTION": "true",
+            "METRICS_PORT": str(free_port()),
+            "HEALTH_PROBE_PORT": str(free_port()),
+            "KUBE_CLIENT_QPS": "500",
+            "KUBE_CLIENT_BURST": "1000",
+        }
+        return Process(
+            [programs.find(programs.KARPENTER)], self.folder / "karpenter.log", environment
+        )
+
+    def _pool(self) -> list[Object]:
+        node_class = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": POOL}
+        return [
+            {
+                "apiVersion": "karpenter.kwok.sh/v1alpha1",
+                "kind": "KWOKNodeClass",
+                "metadata": {"name": POOL},
+                "spec": {"nodeRegistrationDelay": f"{self.boot}s"},
+            },
+            {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodePool",
+                "metadata": {"name": POOL},
+                "spec": {
+                    "limits": {GPU: str(self.gpus)},
+                    "disruption": {
+                        "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                        "consolidateAfter": "5s",
+                        "budgets": [{"nodes": "100%"}],
+                    },
+                    "template": {
+                        "metadata": {"labels": SELECTOR},
+                        "spec": {
+                            "expireAfter": "Never",
+                            "nodeClassRef": node_class,
+                            "taints": [TAINT],
+                            "requirements": [
+                                _requirement("karpenter.sh/capacity-type", "on-demand"),
+                                _requirement("node.kubernetes.io/instance-type", "gpu-1x"),
+                            ],
+                        },
+                    },
+                },
+            },
+        ]
+
+
+def gpu_pod(**more: Any) -> Object:
+    """Return the spec of a pod that holds a GPU of the pool."""
+    resources = {"requests": {"cpu": "3", "memory": "12Gi"}, "limits": {GPU: "1"}}
+    return {
+        "nodeSelector": SELECTOR,
+        "tolerations": [TOLERATION],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "none", "resources": resources}],
+        **more,
+    }
+
+
+def _requirement(key: str, value: str) -> Object:
+    return {"key": key, "operator": "In", "values": [value]}
+
+
+def _instance_type(gpus: int) -> Object:
+    offering = {
+        "Price": 0.5 * gpus,
+        "Available": True,
+        "Requirements": [
+            _requirement("karpenter.sh/capacity-type", "on-demand"),
+            _requirement("topology.kubernetes.io/zone", "lab-a"),
+        ],
+    }
+    return {
+        "name": f"gpu-{gpus}x",
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {
+            "cpu": str(4 * gpus),
+            "memory": f"{16 * gpus}Gi",
+            "ephemeral-storage": "100Gi",
+            "pods": "110",
+            GPU: str(gpus),
+        },
+        "offerings": [offering],
+    }
+
+
+def _definitions() -> list[Object]:
+    folder = programs.source(programs.KARPENTER, _MODULE)
+    files = sorted((folder / "kwok/charts/crds").glob("*.yaml"))
+    files += sorted((folder / "kwok/apis/crds").glob("*.yaml"))
+    return [row for file in files for row in yaml.safe_load_all(file.read_text()) if row]
+
+
+def _path(manifest: Object) -> str:
+    plural = {"KWOKNodeClass": "kwoknodeclasses", "NodePool": "nodepools"}[manifest["kind"]]
+    return f"/apis/{manifest['apiVersion']}/{plural}"

@@ -1,0 +1,168 @@
+"""The main job in the lab: exporters on every node, `serve`, HPAs, and waits of pods timed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tests.e2e import chart
+from tests.e2e.adapterprocess import Adapter
+from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, register, wait_available
+from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object, Watch
+from tests.e2e.exporter import Load
+from tests.e2e.lab.fleet import Fleet
+from tests.e2e.lab.lab import Lab, gpu_pod
+from tests.e2e.nodepoolstage import ACCOUNT, Controller
+from tests.e2e.process import wait_until
+from tests.e2e.stage import SCRAPE
+
+HEADROOM = "gpu-metrics-adapter.io/headroom"
+"""Annotation of an HPA: pods of headroom that it always has."""
+
+
+class LabStage:
+    """Use as a context manager; what it starts ends with it.
+
+    Args:
+        boot: seconds from the order of a node to the node.
+    """
+
+    def __init__(self, folder: Path, boot: int) -> None:
+        self.folder = folder
+        self.boot = boot
+        self.lab = Lab(folder, boot)
+        self.admin = self.lab.admin
+        self.load = Load()
+        self.fleet = Fleet(self.admin, self.load)
+        self._seen: dict[tuple[str, str], float] = {}
+        self._waits: dict[tuple[str, str], float] = {}
+        self._lock = threading.Lock()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> LabStage:
+        with ExitStack() as stack:
+            stack.enter_context(self.lab)
+            ensure_namespace(self.admin, NAMESPACE)
+            self.fleet.start()
+            stack.callback(self.fleet.stop)
+            stack.callback(Watch(self.admin, "/api/v1/pods", self._changed).stop)
+            for row in chart.render(only=("serviceaccount", "rbac")):
+                self.admin.create(row)
+            for row in chart.render(
+                {"nodepool": {"enabled": True, "apply": True}},
+                only=("nodepool/rbac", "nodepool/priorityclass"),
+            ):
+                self.admin.create(row)
+            token = self.admin.token(NAMESPACE, SERVICE)
+            kubeconfig = self.lab.plane.write_kubeconfig("adapter", token=token)
+            self.adapter = Adapter(self.folder, "adapter", kubeconfig, SCRAPE)
+            stack.callback(self.adapter.stop)
+            # Ready needs values, and there is no node yet.
+            self.adapter.process.start()
+            self.adapter.process.wait_ready(self.adapter.ca.exists)
+            register(self.admin, self.adapter.port, self.adapter.ca.read_bytes())
+            wait_available(self.admin)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def controller(self, name: str, **settings: Any) -> Controller:
+        """`nodepool` as the chart's ServiceAccount, at a pace that a test can wait for."""
+        token = self.admin.token(NAMESPACE, ACCOUNT)
+        kubeconfig = self.lab.plane.write_kubeconfig(name, token=token)
+        limits = {
+            "boot_seconds": self.boot,
+            "hold_seconds": 5,
+            "decay_seconds": 5,
+            "max_gpus_per_pool": 64,
+        } | settings.pop("limits", {})
+        return Controller(self.folder, name, kubeconfig, limits=limits, **settings)
+
+    def workload(self, namespace: str, replicas: int, headroom: int = 0) -> None:
+        """A Deployment of GPU pods, and its HPA at 50 percent."""
+        ensure_namespace(self.admin, namespace)
+        self.admin.create(_deployment(namespace, replicas))
+        self.admin.create(_autoscaler(namespace, headroom))
+
+    def clear(self, namespace: str) -> None:
+        """Delete a workload."""
+        self.admin.delete(f"{HPAS.format(ns=namespace)}/inference")
+        self.admin.delete(f"{DEPLOYMENTS.format(ns=namespace)}/inference")
+
+    def scale(self, namespace: str, replicas: int) -> None:
+        """As `kubectl scale` would."""
+        path = f"{DEPLOYMENTS.format(ns=namespace)}/inference"
+        self.admin.patch(path, {"spec": {"replicas": replicas}})
+
+    def wait_running(self, namespace: str, count: int, seconds: float = 120.0) -> None:
+        """Wait until exactly so many pods of a namespace's workload run."""
+        wait_until(
+            lambda: len(self.running(namespace)) == count,
+            f"{count} pods of {namespace} run",
+            seconds,
+        )
+
+    def running(self, namespace: str) -> list[str]:
+        """Names of the pods of a namespace's workload that run."""
+        return [
+            pod.name
+            for pod in self.fleet.pods()
+            if pod.namespace == namespace and ("app", "inference") in pod.labels
+        ]
+
+    def longest_wait(self, namespace: str) -> float:
+        """Seconds from seeing a pod to seeing it run: the longest since the last call."""
+        with self._lock:
+            own = [key for key in self._waits if key[0] == namespace]
+            return max(self._waits.pop(key) for key in own)
+
+    def _changed(self, kind: str, pod: Object) -> None:
+        meta = pod["metadata"]
+        if (meta.get("labels") or {}).get("app") != "inference" or kind == "DELETED":
+            return
+        key, now = (meta["namespace"], meta["name"]), time.monotonic()
+        with self._lock:
+            self._seen.setdefault(key, now)
+            if pod["status"].get("phase") == "Running" and self._seen[key] >= 0:
+                self._waits[key] = now - self._seen[key]
+                self._seen[key] = -1.0
+
+
+def _deployment(namespace: str, replicas: int) -> Object:
+    labels = {"app": "inference"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "inference", "namespace": namespace},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": gpu_pod()},
+        },
+    }
+
+
+def _autoscaler(namespace: str, headroom: int) -> Object:
+    target = {"type": "AverageValue", "averageValue": "50"}
+    metric = {"name": "gpu_utilization"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {
+            "name": "inference",
+            "namespace": namespace,
+            "annotations": {HEADROOM: str(headroom)},
+        },
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "inference"},
+            "minReplicas": 2,
+            "maxReplicas": 12,
+            "metrics": [{"type": "Pods", "pods": {"metric": metric, "target": target}}],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 3}},
+        },
+    }

@@ -1,0 +1,157 @@
+"""The companion controller before a real scheduler and a real node autoscaler (Karpenter)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.apiservice import ensure_namespace
+from tests.e2e.cluster import Object
+from tests.e2e.lab.lab import gpu_pod
+from tests.e2e.lab.stage import LabStage
+from tests.e2e.process import wait_until
+
+BOOT = 10
+pytestmark = pytest.mark.timeout(400)
+BUFFERS = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{ns}/capacitybuffers"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabStage]:
+    """One lab for all tests of this module."""
+    with LabStage(tmp_path_factory.mktemp("lab"), BOOT) as stage:
+        yield stage
+
+
+def steps(lab: LabStage, namespace: str, headroom: int) -> dict[str, float]:
+    """Take a workload from 0 over 2 and 4 to 8 pods; returns the longest wait of each step.
+
+    The pods' utilisation asks for the steps: 2 busy pods want 4, 4 want 8. Before each, the
+    headroom is there.
+    """
+    waits: dict[str, float] = {}
+    lab.workload(namespace, 0, headroom)
+    lab.lab.wait_nodes(headroom)
+    lab.load.set(namespace, 100)
+    lab.scale(namespace, 2)
+    lab.wait_running(namespace, 2)
+    waits["0→2"] = lab.longest_wait(namespace)
+    for before, after in ((2, 4), (4, 8)):
+        lab.lab.wait_nodes(before + headroom)
+        lab.load.set(namespace, 50.0 * after)
+        lab.wait_running(namespace, after)
+        waits[f"{before}→{after}"] = lab.longest_wait(namespace)
+    lab.clear(namespace)
+    lab.lab.wait_nodes(0)
+    return waits
+
+
+def test_steps_wait_for_a_boot_without_the_controller_and_not_with_it(lab: LabStage) -> None:
+    without = steps(lab, "plain", headroom=0)
+    controller = lab.controller("buffers", way="auto")
+    controller.start()
+    try:
+        nudged = steps(lab, "nudged", headroom=4)
+        assert controller.metric('gma_nodepool_way{way="CapacityBuffer"}') == 1
+    finally:
+        controller.stop()
+    print(f"longest wait of a pod in seconds, boot {BOOT:g} s: without {without}, with {nudged}")
+    for step, waited in without.items():
+        assert waited > BOOT, "a node has to boot for it"
+        assert nudged[step] < BOOT, "its node was there"
+
+
+def held(lab: LabStage, namespace: str) -> int:
+    """Pods of headroom that a namespace's buffers ask for."""
+    buffers = lab.admin.get(BUFFERS.format(ns=namespace))["items"]
+    return sum(buffer["spec"]["replicas"] for buffer in buffers)
+
+
+def test_placeholders_keep_the_place_where_buffers_are_not_used(lab: LabStage) -> None:
+    controller = lab.controller("placeholders", way="placeholder")
+    controller.start()
+    try:
+        waits = steps(lab, "held", headroom=4)
+    finally:
+        controller.stop()
+    print(f"longest wait of a pod in seconds, with placeholders: {waits}")
+    assert max(waits.values()) < BOOT
+
+
+def test_headroom_outlives_a_restart_of_the_api_server(lab: LabStage) -> None:
+    """It freezes: what is unknown for a moment costs nobody a node."""
+    controller = lab.controller("restart")
+    controller.start()
+    try:
+        lab.workload("restart", 2, headroom=2)
+        lab.load.set("restart", 50)
+        lab.lab.wait_nodes(4)
+        lab.wait_running("restart", 2)
+        assert lab.longest_wait("restart") > 0, "those that waited for a boot do not count below"
+        before = {node["metadata"]["uid"] for node in lab.lab.nodes()}
+        lab.lab.plane.restart_apiserver()
+        wait_until(lambda: controller.get("/readyz")[0] == 200, "the controller sees it again")
+        lab.load.set("restart", 200)
+        lab.wait_running("restart", 4)
+        assert lab.longest_wait("restart") < BOOT
+        assert before <= {node["metadata"]["uid"] for node in lab.lab.nodes()}
+    finally:
+        lab.clear("restart")
+        wait_until(lambda: not held(lab, "restart"), "headroom of no workload is let go")
+        controller.stop()
+
+
+def test_headroom_of_a_controller_that_was_killed_ends_and_its_nodes_go(lab: LabStage) -> None:
+    controller = lab.controller("killed", lifeline=20)
+    controller.start()
+    try:
+        lab.workload("killed", 2, headroom=3)
+        lab.load.set("killed", 50)
+        lab.lab.wait_nodes(5)
+        controller.stop(signal.SIGKILL)
+        assert held(lab, "killed") == 3, "nobody was there to let it go"
+        wait_until(lambda: not held(lab, "killed"), "the buffer is gone")
+        assert len(lab.running("killed")) == 2
+    finally:
+        lab.clear("killed")
+    # Karpenter thinks again when pods change; of a buffer that went it takes no notice for up to
+    # five minutes.
+    lab.lab.wait_nodes(0)
+
+
+def test_a_burst_of_fifty_jobs_comes_and_goes_within_the_caps(lab: LabStage) -> None:
+    """The jobs' pods order their own nodes; the controller must not order them again."""
+    cap = 4
+    controller = lab.controller("burst", limits={"max_pods": cap, "max_gpus_per_pool": cap})
+    most = 0
+    controller.start()
+    try:
+        ensure_namespace(lab.admin, "burst")
+        for number in range(50):
+            lab.admin.request("POST", "/apis/batch/v1/namespaces/burst/jobs", _job(number))
+
+        def all_done() -> bool:
+            nonlocal most
+            most = max(most, len(lab.lab.nodes()))
+            jobs = lab.admin.get("/apis/batch/v1/namespaces/burst/jobs")["items"]
+            return bool(sum(job["status"].get("succeeded", 0) for job in jobs) == 50)
+
+        wait_until(all_done, "fifty jobs are done", 240, 0.5)
+        assert most <= 50 + cap
+        lab.lab.wait_nodes(0)
+    finally:
+        controller.stop()
+    print(f"burst of fifty jobs: {most} nodes at most")
+
+
+def _job(number: int) -> Object:
+    annotations = {"lab/runs-for": "20s"}
+    spec = gpu_pod(restartPolicy="Never")
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"burst-{number}", "namespace": "burst"},
+        "spec": {"template": {"metadata": {"annotations": annotations}, "spec": spec}},
+    }
