@@ -18,6 +18,7 @@ from load.fanout import fanout
 from load.freshness import freshness
 from load.keda import keda
 from load.memory import memory
+from load.nodepool import nodepool
 from load.parsing import parsing
 from load.peer import peer
 from load.pipeline import pipeline
@@ -43,6 +44,7 @@ SCENARIOS: dict[str, Scenario] = {
     "fanout": Scenario("upstream requests per sync of 1, 100 and 1,500 HPAs", fanout),
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP beside it", keda),
+    "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
     "peer": Scenario("beside prometheus-adapter on a real API server and Prometheus", peer),
 }
 

@@ -1,0 +1,135 @@
+"""Recorded load as GPU work by the minute. The files are read where they lie, never copied.
+
+Work is in percent of one GPU: 700 is what ten pods do at a target of 70 %.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Final, NamedTuple
+
+STEP: Final = 60
+"""Seconds of one entry of a trace."""
+TARGET: Final = 70
+"""Percent: what the HorizontalPodAutoscaler keeps each pod at."""
+SERVICES: Final = 4
+"""Into how many services the pods of one cluster are dealt."""
+WHOLE: Final = "genai"
+"""The trace of all of them together."""
+DEFAULT = Path(__file__).parents[1] / "../shared/data"
+
+
+class Trace(NamedTuple):
+    """One service's recorded load."""
+
+    name: str
+    work: tuple[float, ...]
+    """Percent of one GPU, one entry a minute."""
+    tuned_on: bool
+    """The forecast was tuned on it; the others were held out."""
+    begin: float
+    """Epoch seconds of the first entry, as the trace has it."""
+
+
+class TracesMissingError(RuntimeError):
+    """The recorded traces are not on this machine."""
+
+
+def folder() -> Path:
+    """Where the traces lie; raises :class:`TracesMissingError`."""
+    found = Path(os.environ.get("GPU_METRICS_SHARED_DATA", DEFAULT)) / "traces"
+    if not found.is_dir():
+        raise TracesMissingError(
+            f"no recorded traces at {found}: set GPU_METRICS_SHARED_DATA to their parent folder"
+        )
+    return found
+
+
+def load_traces(source: Path) -> tuple[Trace, ...]:
+    """Every trace of the folder.
+
+    The GenAI cluster's pods are taken together (``genai``) and dealt into services
+    (``genai-1`` …). Requests have no unit of GPU work: those of the same cluster are scaled
+    to its GPUs' mean, and Azure's, which name no GPU at all, to the same.
+    """
+    begin, pods = _duty_cycles(source / "gentd26_pod_gpu_duty_cycle.csv.gz")
+    whole = _total(pods)
+    mean = fmean(whole)
+    dealt = [_total(pods[k::SERVICES]) for k in range(SERVICES)]
+    traces = [Trace(WHOLE, whole, False, begin)]
+    traces += [
+        Trace(f"{WHOLE}-{k + 1}", work, k < SERVICES // 2, begin) for k, work in enumerate(dealt)
+    ]
+    start, qps = _requests_per_second(source / "gentd26_qps.csv.gz")
+    traces.append(Trace("genai-qps", _scaled(qps, mean), False, start))
+    for kind in ("code", "conv"):
+        start, requests = _arrivals(source / f"azure_llm_2023_{kind}.csv.gz")
+        traces.append(Trace(f"azure-{kind}", _scaled(requests, mean), False, start))
+    return tuple(traces)
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, str]]:
+    with gzip.open(path, "rt", newline="") as stream:
+        yield from csv.DictReader(stream)
+
+
+def _duty_cycles(path: Path) -> tuple[float, list[tuple[float, ...]]]:
+    """When it begins, and each pod's work by the minute, pods in the order of their ids."""
+    pods: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in _rows(path):
+        pods[row["container_ip"]].append((float(row["timestamp_anon"]), float(row["value"])))
+    begin = min(time for samples in pods.values() for time, _ in samples)
+    end = max(time for samples in pods.values() for time, _ in samples)
+    return begin, [_by_minute(sorted(pods[ip]), begin, end) for ip in sorted(pods)]
+
+
+def _by_minute(
+    samples: Sequence[tuple[float, float]], begin: float, end: float
+) -> tuple[float, ...]:
+    """The last sample of the two minutes before each minute; a pod without one is not there."""
+    work = []
+    following = 0
+    for minute in range(int((end - begin) // STEP) + 1):
+        now = begin + minute * STEP
+        while following < len(samples) and samples[following][0] <= now:
+            following += 1
+        last = samples[following - 1] if following else None
+        there = last is not None and last[0] > now - 2 * STEP
+        work.append(last[1] if there and last is not None else 0.0)
+    return tuple(work)
+
+
+def _requests_per_second(path: Path) -> tuple[float, tuple[float, ...]]:
+    """Requests that pods generated for, a minute's mean of all pods together."""
+    totals: dict[float, float] = defaultdict(float)
+    for row in _rows(path):
+        if row["container_ip"]:
+            totals[float(row["timestamp_anon"])] += float(row["value"])
+    samples = sorted(totals.items())
+    return samples[0][0], _by_minute(samples, samples[0][0], samples[-1][0])
+
+
+def _arrivals(path: Path) -> tuple[float, tuple[float, ...]]:
+    """Requests of each whole minute."""
+    times = [datetime.fromisoformat(row["TIMESTAMP"][:26] + "+00:00") for row in _rows(path)]
+    begin = times[0].timestamp()
+    counts = [0.0] * (int((times[-1].timestamp() - begin) // STEP) + 1)
+    for time in times:
+        counts[int((time.timestamp() - begin) // STEP)] += 1
+    return begin, tuple(counts[:-1])
+
+
+def _total(pods: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(map(sum, zip(*pods, strict=True)))
+
+
+def _scaled(work: Sequence[float], mean: float) -> tuple[float, ...]:
+    factor = mean / fmean(work)
+    return tuple(each * factor for each in work)

@@ -1,0 +1,211 @@
+"""One service on nodes of one GPU: its HPA, the node autoscaler, and the clock between them.
+
+Deterministic and pure. The HPA is :func:`adapter.hpa.decide`; the autoscaler behaves as the
+Cluster Autoscaler does: it orders a node for a pod that has waited 30 s, or at once when
+headroom does not fit either, and removes a node that nothing has needed for ten minutes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+
+from adapter.hpa import (
+    HpaSpec,
+    Metric,
+    MetricKind,
+    Missing,
+    Observation,
+    PodState,
+    State,
+    Target,
+    TargetKind,
+    Values,
+    decide,
+)
+from load.nodepooltraces import STEP, TARGET
+
+TICK: Final = 15
+"""Seconds: the HPA controller's sync period."""
+
+
+class Physics(NamedTuple):
+    """How long things take, in seconds."""
+
+    boot: float = 300.0
+    """From a node's order to its GPU being allocatable."""
+    gpu_wait: float = 30.0
+    """How old a pending GPU pod must be before the Cluster Autoscaler looks at it."""
+    unneeded: float = 600.0
+    """How long nothing needs a node before it is removed: --scale-down-unneeded-time."""
+
+
+class Moment(NamedTuple):
+    """What a policy sees."""
+
+    now: float
+    """Epoch seconds."""
+    wanted: int
+    """ceil(work / target): not clamped, not stabilised."""
+    bound: int
+    pending: int
+    headroom: int
+    """As ordered before."""
+    nodes: int
+    """Ready ones."""
+    booting: int
+
+
+class Policy(Protocol):
+    """Decides the headroom once a minute."""
+
+    def headroom(self, seen: Moment) -> int:
+        """GPUs to keep free, as one total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a day came to."""
+
+    pending_pod_seconds: float
+    gpu_hours: float
+    """From a node's order to its removal: a cloud bills a booting machine."""
+    replicas: tuple[int, ...]
+    """By tick: what the HPA asked for."""
+    headroom: tuple[int, ...]
+    """By minute: what the policy asked for."""
+
+
+def ceiling(work: Sequence[float]) -> int:
+    """Twice the most pods that the trace ever wants: maxReplicas must not know the future."""
+    return 2 * max(1, math.ceil(max(work) / TARGET))
+
+
+def simulate(
+    work: Sequence[float],
+    begin: float,
+    policy: Policy,
+    physics: Physics = Physics(),  # noqa: B008 (immutable)
+) -> Outcome:
+    """Let a trace run.
+
+    Args:
+        work: percent of one GPU, one entry a minute.
+        begin: epoch seconds of the first entry.
+    """
+    world = _World(work, physics, begin)
+    for minute, load in enumerate(work):
+        world.minute(load, begin + minute * STEP, policy)
+    return Outcome(
+        world.pending_seconds, world.gpu_seconds / 3600, tuple(world.asked), tuple(world.kept)
+    )
+
+
+class _World:
+    """The state between two ticks."""
+
+    def __init__(self, work: Sequence[float], physics: Physics, begin: float) -> None:
+        first = max(1, math.ceil(work[0] / TARGET))
+        self.physics = physics
+        self.spec = HpaSpec(
+            ceiling(work),
+            (Metric(MetricKind.PODS, "work", Target(TargetKind.AVERAGE_VALUE, TARGET * 1000)),),
+        )
+        self.state = State()
+        self.replicas = first
+        self.ready = first
+        self.booting: deque[float] = deque()
+        """When each will be ready."""
+        self.waiting: deque[float] = deque()
+        """Since when each pending pod waits, oldest first."""
+        self.unneeded: list[float] = []
+        """Since when nothing needs a node, one entry for each such node, oldest first."""
+        self.headroom = 0
+        self.pending_seconds = 0.0
+        self.gpu_seconds = 0.0
+        self.asked: list[int] = []
+        self.kept: list[int] = []
+
+    def minute(self, load: float, begin: float, policy: Policy) -> None:
+        for tick in range(0, STEP, TICK):
+            now = begin + tick
+            self._arrive(now)
+            self._scale(load, now)
+            if tick == 0:
+                self.headroom = policy.headroom(self._moment(load, now))
+                self.kept.append(self.headroom)
+            self._autoscale(now)
+            self.pending_seconds += len(self.waiting) * TICK
+            self.gpu_seconds += (self.ready + len(self.booting)) * TICK
+            self.asked.append(self.replicas)
+
+    @property
+    def bound(self) -> int:
+        return self.replicas - len(self.waiting)
+
+    def _moment(self, load: float, now: float) -> Moment:
+        return Moment(
+            now,
+            math.ceil(load / TARGET),
+            self.bound,
+            len(self.waiting),
+            self.headroom,
+            self.ready,
+            len(self.booting),
+        )
+
+    def _arrive(self, now: float) -> None:
+        while self.booting and self.booting[0] <= now:
+            self.booting.popleft()
+            self.ready += 1
+        while self.waiting and self.bound < self.ready:
+            self.waiting.popleft()
+
+    def _scale(self, load: float, now: float) -> None:
+        """The HPA. A ReplicaSet removes its pending pods first."""
+        bound = self.bound
+        values: Values = Missing("no pod is running")
+        if bound:
+            values = dict.fromkeys(_names(bound), round(load / bound * 1000))
+        seen = Observation(self.replicas, _pods(bound, len(self.waiting)), (values,))
+        decision, self.state = decide(self.spec, self.state, seen, now)
+        free = self.ready - bound
+        change = decision.desired - self.replicas
+        self.replicas = decision.desired
+        if change > 0:
+            self.waiting.extend([now] * max(0, change - free))
+        for _ in range(min(-change, len(self.waiting))):
+            self.waiting.pop()
+
+    def _autoscale(self, now: float) -> None:
+        nodes = self.ready + len(self.booting)
+        unfit = self.bound + self.headroom + len(self.waiting) - nodes
+        # A buffer that does not fit lifts the wait from all pending pods: nodepool.md.
+        aged = sum(since <= now - self.physics.gpu_wait for since in self.waiting)
+        drive = len(self.waiting) if self.headroom and unfit > 0 else aged
+        missing = self.bound + drive + self.headroom - nodes
+        self.booting.extend([now + self.physics.boot] * max(0, missing))
+        surplus = min(nodes - self.replicas - self.headroom, self.ready - self.bound)
+        # What is freed last is used first, so that the node free for longest can go.
+        del self.unneeded[max(0, surplus) :]
+        self.unneeded.extend([now] * (surplus - len(self.unneeded)))
+        while self.unneeded and self.unneeded[0] <= now - self.physics.unneeded:
+            del self.unneeded[0]
+            self.ready -= 1
+
+
+@lru_cache(maxsize=1024)
+def _names(count: int) -> tuple[str, ...]:
+    return tuple(f"p{index}" for index in range(count))
+
+
+@lru_cache(maxsize=4096)
+def _pods(bound: int, pending: int) -> tuple[PodState, ...]:
+    running = tuple(PodState(name) for name in _names(bound))
+    return running + tuple(
+        PodState(f"q{index}", "Pending", ready=False) for index in range(pending)
+    )

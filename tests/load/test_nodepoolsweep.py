@@ -1,0 +1,72 @@
+"""How policies are compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from load.nodepoolsweep import (
+    OURS,
+    STATIC,
+    Cost,
+    Result,
+    Setting,
+    gpu_hours_for,
+    pending_at,
+    sweep,
+    total,
+)
+from load.nodepooltraces import Trace
+
+SWEPT = {
+    Setting(STATIC, 1): Cost(60, 12),
+    Setting(STATIC, 2): Cost(20, 16),
+    Setting(OURS, 0.5): Cost(50, 11),
+}
+
+
+def result(name: str = "a") -> Result:
+    return Result(name, False, Cost(100, 10), Cost(0, 10.5), Cost(0, 30), SWEPT)
+
+
+@pytest.mark.parametrize(
+    ("family", "gpu_percent", "pending"),
+    [
+        pytest.param(STATIC, 100, 100, id="the reactive autoscaler itself"),
+        pytest.param(STATIC, 120, 60, id="a setting"),
+        pytest.param(STATIC, 110, 80, id="between reactive and the first setting"),
+        pytest.param(STATIC, 140, 40, id="between two settings"),
+        pytest.param(OURS, 120, None, id="no setting is so dear"),
+    ],
+)
+def test_families_are_compared_at_the_same_cost(
+    family: str, gpu_percent: float, pending: float | None
+) -> None:
+    assert pending_at(result(), family, gpu_percent) == pending
+
+
+@pytest.mark.parametrize(
+    ("family", "pending", "gpu_percent"),
+    [
+        pytest.param(STATIC, 60, 120, id="a setting"),
+        pytest.param(STATIC, 40, 140, id="between two settings"),
+        pytest.param(STATIC, 10, None, id="no setting comes down so far"),
+    ],
+)
+def test_families_are_compared_at_the_same_wait(
+    family: str, pending: float, gpu_percent: float | None
+) -> None:
+    assert gpu_hours_for(result(), family, pending) == gpu_percent
+
+
+def test_costs_of_traces_add_up() -> None:
+    both = total([result("a"), result("b")], "all")
+    assert both.reactive == Cost(200, 20)
+    assert both.swept[Setting(STATIC, 1)] == Cost(120, 24)
+
+
+def test_each_trace_gets_each_setting() -> None:
+    traces = [Trace(name, (70.0, 280.0) * 10, False, 0.0) for name in ("a", "b")]
+    (first, second) = sweep(traces, [STATIC])
+    assert first.swept == second.swept
+    assert {setting.family for setting in first.swept} == {STATIC}
+    assert first.reactive.pending > 0

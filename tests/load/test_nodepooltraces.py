@@ -1,0 +1,63 @@
+"""Recorded load, read where it lies."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from load.nodepooltraces import Trace, TracesMissingError, folder, load_traces
+
+
+@pytest.fixture(scope="module")
+def traces() -> dict[str, Trace]:
+    try:
+        source = folder()
+    except TracesMissingError as error:
+        pytest.skip(str(error))
+    return {each.name: each for each in load_traces(source)}
+
+
+def test_missing_traces_are_named_with_the_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPU_METRICS_SHARED_DATA", str(tmp_path))
+    with pytest.raises(TracesMissingError, match="set GPU_METRICS_SHARED_DATA"):
+        folder()
+
+
+def test_every_recorded_trace_is_there(traces: dict[str, Trace]) -> None:
+    whole = [f"genai-{number}" for number in range(1, 5)]
+    assert list(traces) == ["genai", *whole, "genai-qps", "azure-code", "azure-conv"]
+
+
+def test_the_services_are_the_cluster_dealt_out(traces: dict[str, Trace]) -> None:
+    parts = [traces[f"genai-{number}"].work for number in range(1, 5)]
+    assert [sum(each) for each in zip(*parts, strict=True)] == pytest.approx(traces["genai"].work)
+
+
+def test_a_day_has_its_minutes(traces: dict[str, Trace]) -> None:
+    assert len(traces["genai"].work) == 82_080 // 60 + 1
+    assert 50 < len(traces["azure-code"].work) < 60
+
+
+def test_constructed_rows_become_minutes(tmp_path: Path) -> None:
+    duty = "value,timestamp_anon,container_ip\n50.0,600.0,a\n70.0,657.0,a\n10.0,600.0,b\n"
+    qps = "timestamp_anon,value,container_ip,request_type\n600.0,1,a,G\n600.0,9,,A\n660.0,3,a,G\n"
+    azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
+        f"2023-11-16 18:{minute}.9799600,1,1\n" for minute in ("17:03", "17:30", "18:10", "19:04")
+    )
+    for name, text in {
+        "gentd26_pod_gpu_duty_cycle": duty,
+        "gentd26_qps": qps,
+        "azure_llm_2023_code": azure,
+        "azure_llm_2023_conv": azure,
+    }.items():
+        with gzip.open(tmp_path / f"{name}.csv.gz", "wt") as stream:
+            stream.write(text)
+    by_name = {each.name: each for each in load_traces(tmp_path)}
+    assert by_name["genai"].work == (60.0,)
+    assert by_name["genai"].begin == 600
+    assert by_name["genai-qps"].work == (30.0, 90.0)
+    assert by_name["azure-code"].work == (80.0, 40.0)

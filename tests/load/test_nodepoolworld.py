@@ -1,0 +1,117 @@
+"""The simulator's world: what waits, what is paid, and what a policy may know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapter.nodepool.limits import Limits
+from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
+from load.nodepoolworld import Outcome, Physics, Policy, ceiling, simulate
+
+BEGIN = 1_700_000_040.0
+"""A whole minute."""
+ONE, TWO, FOUR = 70.0, 140.0, 280.0
+"""Work of so many pods at the target."""
+
+
+def run(work: Sequence[float], policy: Policy) -> Outcome:
+    return simulate(work, BEGIN, policy)
+
+
+def planned(work: Sequence[float], quantile: float = 0.8) -> Planned:
+    limits = Limits(quantile=quantile, max_pods=99, max_gpus_per_pool=99)
+    return Planned(limits, ceiling(work), BEGIN)
+
+
+def oracle(work: Sequence[float]) -> Oracle:
+    ample = run(work, Static(ceiling(work)))
+    return Oracle(ample.replicas, BEGIN, Physics().boot)
+
+
+def test_a_constant_load_waits_for_nothing_and_pays_for_its_pods() -> None:
+    outcome = run([TWO] * 60, Reactive())
+    assert outcome.pending_pod_seconds == 0
+    assert outcome.gpu_hours == pytest.approx(2)
+
+
+def test_a_pod_without_a_node_waits_for_the_autoscaler_and_for_the_boot() -> None:
+    outcome = run([ONE] * 5 + [TWO] * 30, Reactive())
+    assert outcome.pending_pod_seconds == 30 + 300
+
+
+def test_a_step_into_headroom_waits_for_nothing() -> None:
+    work = [ONE] * 10 + [TWO] * 30
+    assert run(work, Static(1)).pending_pod_seconds == 0
+
+
+def test_what_does_not_fit_is_looked_at_at_once_where_there_is_headroom() -> None:
+    """A buffer that does not fit lifts the 30 s wait from all pending pods."""
+    outcome = run([ONE] * 10 + [FOUR] * 30, Static(1))
+    assert outcome.pending_pod_seconds == 2 * 300
+
+
+def test_headroom_that_pods_took_is_ordered_again() -> None:
+    work = [ONE] * 10 + [TWO] * 15 + [3 * ONE] * 15
+    assert run(work, Static(1)).pending_pod_seconds == 0
+
+
+def test_a_node_goes_ten_minutes_after_its_pod() -> None:
+    """The HPA keeps the second pod for 5 minutes, the autoscaler its node for 10 more."""
+    outcome = run([TWO] * 5 + [ONE] * 60, Reactive())
+    assert outcome.gpu_hours * 3600 == pytest.approx(65 * 60 + (5 + 5 + 10) * 60, abs=30)
+
+
+def test_a_node_that_is_needed_again_stays() -> None:
+    work = [TWO] * 5 + [ONE] * 10 + [TWO] * 5
+    assert run(work, Reactive()).pending_pod_seconds == 0
+
+
+def test_a_share_of_the_pods_is_rounded_up() -> None:
+    assert run([4 * ONE] * 3, Share(0.3)).headroom == (2, 2, 2)
+
+
+def test_the_oracle_waits_for_nothing_and_costs_less_than_any_size_that_does() -> None:
+    work = ([ONE] * 20 + [FOUR] * 20) * 3
+    knowing, fixed = run(work, oracle(work)), run(work, Static(3))
+    assert knowing.pending_pod_seconds == fixed.pending_pod_seconds == 0
+    assert knowing.gpu_hours < fixed.gpu_hours
+
+
+BURSTS = [*([ONE] * 29), FOUR] * 8
+"""Four pods for one minute in each half an hour: longer than any node stays unneeded."""
+
+
+def test_the_plan_learns_bursts_that_come_again_and_again() -> None:
+    reactive = run(BURSTS, Reactive())
+    ours = run(BURSTS, planned(BURSTS, quantile=0.9))
+    assert ours.pending_pod_seconds < reactive.pending_pod_seconds / 2
+
+
+def test_the_same_trace_gives_the_same_day() -> None:
+    assert run(BURSTS, planned(BURSTS)) == run(BURSTS, planned(BURSTS))
+
+
+loads = st.lists(st.integers(0, 700).map(float), min_size=41, max_size=80)
+
+
+@settings(deadline=None, max_examples=25)
+@given(loads)
+def test_no_policy_but_the_oracle_knows_what_comes(work: list[float]) -> None:
+    """What comes after minute 40 in another order changes nothing before."""
+    other = work[:40] + work[:39:-1]
+    for make in (planned, lambda _: Static(2), lambda _: Share(0.3)):
+        first, second = run(work, make(work)), run(other, make(other))
+        assert first.headroom[:40] == second.headroom[:40]
+
+
+@settings(deadline=None, max_examples=25)
+@given(loads)
+def test_no_policy_pays_less_than_its_running_pods(work: list[float]) -> None:
+    for policy in (Reactive(), Static(1), planned(work), oracle(work)):
+        outcome = run(work, policy)
+        asked = sum(outcome.replicas) * 15
+        assert outcome.gpu_hours * 3600 >= asked - outcome.pending_pod_seconds
