@@ -27,6 +27,8 @@ class Sync:
     """The decision in words."""
     queue: int
     """Requests of the service that waited."""
+    seen: Observation
+    """What it was decided from."""
 
     @property
     def value(self) -> float | None:
@@ -45,6 +47,7 @@ class Autoscaler:
     """An autoscaling/v2 HPA with one Pods metric, on the service of the same name."""
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
+        self.manifest = manifest
         self.spec: HpaSpec = from_manifest(manifest)
         self.syncs: list[Sync] = []
         self._state = State()
@@ -91,4 +94,5 @@ class Autoscaler:
             decision=decision,
             why=explain(self.spec, decision, missing),
             queue=world.queue(self.service),
+            seen=seen,
         )

@@ -2,7 +2,7 @@
 
 Times are seconds of the simulation. A pod waits for a free device of its resource; where
 none is left, a pool that may grow boots another node, which takes as long as a cloud's
-does. Whoever wants a node earlier asks with :meth:`Fleet.boot`.
+does. Whoever wants a node earlier sets :attr:`Fleet.headroom`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ class Pod:
     device: Device | None = None
     since: float = 0.0
     """When the present stage began."""
+    bound: float | None = None
+    """When it got its device; None as long as it has had none."""
+    deleted: float | None = None
 
 
 class Fleet:
@@ -54,15 +57,18 @@ class Fleet:
         self.pods: dict[str, Pod] = {}
         self.version = 0
         """Changes with anything that a pod's manifest shows."""
+        self.headroom: dict[str, int] = {}
+        """Resource to devices that shall be free beyond what pods wait for: what the replicas
+        of a CapacityBuffer are to a node autoscaler. It lasts until it is set anew."""
         for pool in pools:
             for _ in range(pool.first):
-                self._add(pool, ready_at=now)
+                self._add(pool, now, boot_seconds=0.0)
 
     def boot(self, pool: Pool, now: float) -> Node | None:
         """Start one more node of ``pool``; None when it may not grow."""
         if sum(node.pool is pool for node in self.nodes) >= pool.most:
             return None
-        return self._add(pool, ready_at=now + pool.boot_seconds)
+        return self._add(pool, now, pool.boot_seconds)
 
     def create(self, service: str, resource: str, start_seconds: float, now: float) -> Pod:
         """A new pod, waiting for a device."""
@@ -77,6 +83,7 @@ class Fleet:
     def delete(self, pod: Pod, now: float) -> None:
         """Begin to terminate ``pod``; one without a device is gone at once."""
         self.version += 1
+        pod.deleted = now
         if pod.device is None:
             del self.pods[pod.name]
             return
@@ -92,12 +99,16 @@ class Fleet:
 
     def step(self, now: float) -> Iterator[tuple[str, Node | Pod]]:
         """Advance to ``now``; yields what changed: (word, what)."""
+        yield from self.schedule(now)
+        yield from self._grow(now)
+        yield from self._shrink(now)
+
+    def schedule(self, now: float) -> Iterator[tuple[str, Node | Pod]]:
+        """What scheduler and kubelets do; the node autoscaler is slower and comes with a step."""
         yield from self._finish(now)
         yield from self._boot(now)
         yield from self._place(now)
         yield from self._start(now)
-        yield from self._grow(now)
-        yield from self._shrink(now)
 
     def _finish(self, now: float) -> Iterator[tuple[str, Pod]]:
         for pod in list(self.pods.values()):
@@ -124,7 +135,7 @@ class Fleet:
                 continue
             pod.node, pod.device = free
             pod.device.pod = pod.name
-            pod.stage, pod.since = Stage.STARTING, now
+            pod.stage, pod.since, pod.bound = Stage.STARTING, now, now
             self.version += 1
             yield "bound", pod
 
@@ -136,32 +147,47 @@ class Fleet:
                 yield "ready", pod
 
     def _grow(self, now: float) -> Iterator[tuple[str, Node]]:
-        """As a cluster autoscaler: one node at a time for what nothing booting will take."""
+        """As a node autoscaler: one node at a time for what nothing booting will take."""
         for pool in self.pools:
             waiting = sum(
                 pod.stage is Stage.PENDING and pod.resource == pool.resource
                 for pod in self.pods.values()
             )
-            coming = sum(
-                len(node.devices)
-                for node in self.nodes
-                if node.pool is pool and not node.ready(now)
-            )
-            if waiting > coming and (node := self.boot(pool, now)):
-                yield "booting", node
+            free, coming = self._spare(pool, now)
+            wanted = waiting + self.headroom.get(pool.resource, 0)
+            if wanted > free + coming and (node := self.boot(pool, now)):
+                yield "booting" if waiting > coming else "ahead", node
 
     def _shrink(self, now: float) -> Iterator[tuple[str, Node]]:
         for node in list(self.nodes):
             if not node.ready(now) or any(device.pod for device in node.devices):
                 node.empty_since = None
                 continue
+            pool = node.pool
+            free, _ = self._spare(pool, now)
+            if free - len(node.devices) < self.headroom.get(pool.resource, 0):
+                # To a node autoscaler headroom is pods, and they would have nowhere to go.
+                node.empty_since = None
+                continue
             if node.empty_since is None:
                 node.empty_since = now
-            surplus = sum(other.pool is node.pool for other in self.nodes) > node.pool.first
-            if surplus and now - node.empty_since >= node.pool.idle_seconds:
+            surplus = sum(other.pool is pool for other in self.nodes) > pool.first
+            if surplus and now - node.empty_since >= pool.idle_seconds:
                 self.nodes.remove(node)
                 self.version += 1
                 yield "removed", node
+
+    def _spare(self, pool: Pool, now: float) -> tuple[int, int]:
+        """Free devices on the pool's nodes, and devices on those that boot."""
+        free = coming = 0
+        for node in self.nodes:
+            if node.pool is not pool:
+                continue
+            if node.ready(now):
+                free += sum(device.pod is None for device in node.devices)
+            else:
+                coming += len(node.devices)
+        return free, coming
 
     def _free(self, resource: str, now: float) -> tuple[Node, Device] | None:
         for node in self.nodes:
@@ -172,8 +198,9 @@ class Fleet:
                     return node, device
         return None
 
-    def _add(self, pool: Pool, ready_at: float) -> Node:
-        node = make_node(f"{pool.name}-{self._number(pool.name)}", pool, ready_at)
+    def _add(self, pool: Pool, now: float, boot_seconds: float) -> Node:
+        name = f"{pool.name}-{self._number(pool.name)}"
+        node = make_node(name, pool, now, now + boot_seconds)
         self.nodes.append(node)
         return node
 

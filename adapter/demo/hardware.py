@@ -65,6 +65,7 @@ class Node:
 
     name: str
     pool: Pool
+    ordered_at: float
     ready_at: float
     devices: tuple[Device, ...]
     joined: bool = False
@@ -76,7 +77,7 @@ class Node:
         return now >= self.ready_at
 
 
-def make_node(name: str, pool: Pool, ready_at: float) -> Node:
+def make_node(name: str, pool: Pool, ordered_at: float, ready_at: float) -> Node:
     """A node with its devices; the same name gives the same UUIDs."""
     devices = tuple(
         Device(
@@ -87,4 +88,4 @@ def make_node(name: str, pool: Pool, ready_at: float) -> Node:
         for gpu in range(pool.gpus)
         for slot in range(pool.instances)
     )
-    return Node(name, pool, ready_at, devices)
+    return Node(name, pool, ordered_at, ready_at, devices)

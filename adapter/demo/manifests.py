@@ -7,7 +7,8 @@ The shapes are those of the Kubernetes API, so that ``cluster.pods_file`` is fed
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,14 @@ def pod_state(pod: Pod) -> PodState:
     )
 
 
-def pod_list(world: World, namespace: str, exporter_ports: Mapping[str, int]) -> dict[str, Any]:
+def pod_list(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Manifests as the API lists them."""
+    return {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": list(items)}
+
+
+def pods(
+    world: World, namespace: str, exporter_ports: Mapping[str, int]
+) -> Sequence[dict[str, Any]]:
     """Every pod of the cluster, the nodes' exporters included.
 
     Args:
@@ -41,13 +49,21 @@ def pod_list(world: World, namespace: str, exporter_ports: Mapping[str, int]) ->
         namespace: of the services.
         exporter_ports: node -> TCP port on loopback of its exporter.
     """
-    pods = [_pod(pod, namespace) for pod in world.fleet.pods.values()]
+    replicas = [_pod(pod, namespace) for pod in world.fleet.pods.values()]
     exporters = [
         _exporter(node, exporter_ports[node.name])
         for node in world.fleet.nodes
         if node.name in exporter_ports
     ]
-    return {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": pods + exporters}
+    return replicas + exporters
+
+
+def pod_spec(resource: str) -> dict[str, Any]:
+    """``spec`` of a replica, as its Deployment's template has it."""
+    devices = {resource: "1"}
+    return {
+        "containers": [{"name": "server", "resources": {"limits": devices, "requests": devices}}]
+    }
 
 
 def write(path: Path, content: Mapping[str, Any]) -> None:
@@ -62,24 +78,22 @@ def _pod(pod: Pod, namespace: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "name": pod.name,
         "namespace": namespace,
-        "uid": pod.uid,
+        # Both namespaces have a pod of this name.
+        "uid": str(uuid.uuid5(uuid.UUID(pod.uid), namespace)),
         "labels": {"app": pod.service, "pod-template-hash": "6d5f8c7b9"},
         "ownerReferences": [
             {
                 "apiVersion": "apps/v1",
                 "kind": "ReplicaSet",
                 "name": f"{pod.service}-6d5f8c7b9",
-                "uid": f"{pod.service}-6d5f8c7b9",
+                "uid": f"{namespace}-{pod.service}-6d5f8c7b9",
                 "controller": True,
             }
         ],
     }
     if state.deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    devices = {pod.resource: "1"}
-    spec: dict[str, Any] = {
-        "containers": [{"name": "server", "resources": {"limits": devices, "requests": devices}}]
-    }
+    spec = pod_spec(pod.resource)
     status: dict[str, Any] = {"phase": state.phase, "conditions": [_ready(state.ready)]}
     if pod.node:
         spec["nodeName"] = pod.node.name

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from adapter.demo import waits
 from adapter.demo.autoscaler import Autoscaler
 from adapter.demo.show import Show, clock
+from adapter.demo.side import Side
 from adapter.demo.world import Event
 
 STATUS_PERIOD = 60.0
@@ -26,3 +28,18 @@ def status_line(show: Show, scaler: Autoscaler) -> str:
         f"{world.wanted(name)} wanted, {counts.ready} ready, {counts.starting} loading, "
         f"{counts.pending} without a GPU; {scaler.metric} {value}, target {scaler.target:g}"
     )
+
+
+def nudge_line(show: Show) -> str:
+    """Headroom, and what the pods of both clusters have waited for a GPU so far."""
+    ordered = sum(order.replicas for order in show.nudged.nudge.orders) if show.nudged.nudge else 0
+    nudged, reactive = (_waited(show, side) for side in show.sides)
+    return (
+        f"{clock(show.world.now)}  nudge: {ordered} pods of headroom; waited for a GPU so far: "
+        f"{nudged:.0f} pod-seconds with it, {reactive:.0f} without"
+    )
+
+
+def _waited(show: Show, side: Side) -> float:
+    names = [scaler.service for scaler in show.reactive.autoscalers]
+    return sum(waits.waited(side.world.created[name], side.world.now) for name in names)

@@ -13,6 +13,7 @@ from adapter.demo.client import MetricsClient
 from adapter.demo.screen import Screen
 from adapter.demo.server import AGE_LIMIT
 from adapter.demo.show import OutagePlayed, Show
+from adapter.demo.world import World
 
 _TICK = 0.1
 """Real seconds between two looks at what is due."""
@@ -25,7 +26,7 @@ class Player:
         self.show = show
         self.client = client
         self._pods_file = pods_file
-        self._published = -1
+        self._published: tuple[int, ...] = ()
         self._due = PERIOD
 
     async def play(
@@ -54,32 +55,52 @@ class Player:
             stopped.cancel()
 
     async def publish(self) -> None:
-        """Bring the exporters and the pods file up to the world."""
-        world, exporters = self.show.world, self.show.exporters
-        nodes = {node.name for node in world.fleet.nodes if node.ready(world.now)}
-        changed = await exporters.match(nodes)
-        if not changed and world.fleet.version == self._published:
+        """Bring the exporters and the pods file up to the worlds."""
+        sides, exporters = self.show.sides, self.show.exporters
+        nodes = [
+            node.name
+            for side in sides
+            for node in side.world.fleet.nodes
+            if node.ready(side.world.now)
+        ]
+        changed = await exporters.match(set(nodes))
+        versions = tuple(side.world.fleet.version for side in sides)
+        if not changed and versions == self._published:
             return
-        self._published = world.fleet.version
-        pods = manifests.pod_list(world, story.NAMESPACE, exporters.ports)
-        manifests.write(self._pods_file, pods)
+        self._published = versions
+        pods = [
+            pod
+            for side in sides
+            for pod in manifests.pods(side.world, side.namespace, exporters.ports)
+        ]
+        manifests.write(self._pods_file, manifests.pod_list(pods))
 
     async def _turn(self, now: float) -> None:
         world = self.show.world
-        world.advance(now)
+        for side in self.show.sides:
+            side.world.advance(now)
         self._break_exporters()
         await self.publish()
         if world.now >= self._due:
             # A machine that was too slow for a sync skips it, as the controller's queue does.
             self._due = (math.floor(world.now / PERIOD) + 1) * PERIOD
-            for scaler in self.show.autoscalers:
-                await self._sync(scaler)
+            for side in self.show.sides:
+                for scaler in side.autoscalers:
+                    await self._sync(side.world, scaler)
+                if side.nudge:
+                    side.nudge.round(side.world, side.autoscalers)
             await self.publish()
-        self.show.events.extend(world.take_events())
+        self._tell()
 
-    async def _sync(self, scaler: Autoscaler) -> None:
+    def _tell(self) -> None:
+        """Take up what happened; of the cluster without the nudge, what its nodes did."""
+        self.show.events.extend(self.show.world.take_events())
+        for event in self.show.reactive.world.take_events():
+            if event.about.startswith("node "):
+                self.show.events.append(event._replace(about=f"without the nudge: {event.about}"))
+
+    async def _sync(self, world: World, scaler: Autoscaler) -> None:
         before = scaler.latest
-        world = self.show.world
         sync = await scaler.sync(world, self.client)
         decision = sync.decision
         name = f"HPA {scaler.service}"

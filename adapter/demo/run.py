@@ -13,20 +13,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from adapter.demo import page, story
+from adapter.demo import days, page, story
 from adapter.demo.autoscaler import Autoscaler
 from adapter.demo.certificates import make_front_proxy
 from adapter.demo.client import USER, MetricsClient, metric_path
 from adapter.demo.exporters import Exporters
+from adapter.demo.nudge import Nudge
 from adapter.demo.options import DemoOptions
 from adapter.demo.player import Player
 from adapter.demo.screen import Screen, make_screen, write_closing, write_opening
 from adapter.demo.server import HOST, DemoError, Serve, choose_port, configuration
 from adapter.demo.show import Show, curl_command, curl_options
+from adapter.demo.side import Side
 from adapter.demo.world import World
 
-_WARM_UP = 60.0
-"""Seconds simulated before the story starts, so that the first page shows a running fleet."""
 _START_LIMIT = 60.0
 """Real seconds that ``serve`` may take to become ready."""
 _FAIR_TRIES = 6
@@ -55,7 +55,8 @@ async def _run(options: DemoOptions, console: Console) -> None:
     stop = asyncio.Event()
     with _temporary_folder(keep=options.keep, console=console) as folder, _signals(stop):
         async with contextlib.AsyncExitStack() as stack:
-            player, serve = await _prepare(options, folder, stack)
+            with _learning(console, plain=options.plain):
+                player, serve = await _prepare(options, folder, stack)
             screen = make_screen(player.show, console, plain=options.plain)
             write_opening(player.show, console, folder)
             ended = asyncio.create_task(serve.ended())
@@ -74,13 +75,18 @@ async def _prepare(
     port = choose_port(options.port)
     base = f"https://{HOST}:{port}"
     proxy = make_front_proxy(folder, time.time())
-    world = World(story.POOLS, story.WORKLOADS, options.seed, start=-_WARM_UP)
-    world.advance(0.0)
-    world.take_events()
+    earlier = await days.live(story.EARLIER_DAYS, options.seed, -story.BEFORE)
+    nudge = Nudge(story.LIMITS, story.BEGIN, earlier.past)
+    nudged = await _side(story.NUDGED, options.seed, nudge)
+    reactive = await _side(story.REACTIVE, options.seed, None)
 
     def render(name: str) -> bytes:
-        node = next(node for node in world.fleet.nodes if node.name == name)
-        return page.render(node, world.fleet.pods, world.workloads, story.NAMESPACE)
+        for side in (nudged, reactive):
+            world = side.world
+            for node in world.fleet.nodes:
+                if node.name == name:
+                    return page.render(node, world.fleet.pods, world.workloads, side.namespace)
+        raise KeyError(name)
 
     exporters = Exporters(render)
     stack.push_async_callback(exporters.close)
@@ -91,13 +97,13 @@ async def _prepare(
     serve = Serve(folder, settings, options.command)
     ca = folder / "serving" / "ca.crt"
     client = MetricsClient(base, proxy, ca)
-    autoscalers = [Autoscaler(manifest) for manifest in story.HPAS]
-    url = base + metric_path(story.NAMESPACE, autoscalers[0].metric)
+    url = base + metric_path(nudged.namespace, nudged.autoscalers[0].metric)
     curl_file = folder / "curl.conf"
     curl_file.write_text(curl_options(url, proxy, ca), encoding="utf-8")
     show = Show(
-        world=world,
-        autoscalers=autoscalers,
+        nudged=nudged,
+        reactive=reactive,
+        days=earlier,
         exporters=exporters,
         tally=client.tally,
         curl=curl_command(url, proxy, ca),
@@ -113,6 +119,14 @@ async def _prepare(
     stack.push_async_callback(client.close)
     await serve.start()
     return player, serve
+
+
+async def _side(cluster: story.Cluster, seed: int, nudge: Nudge | None) -> Side:
+    """A cluster as it is at the first picture."""
+    world = World(cluster.pools, cluster.workloads, seed, start=-story.BEFORE)
+    await days.play(world, cluster.hpas, nudge, 0.0)
+    world.take_events()
+    return Side(cluster.namespace, world, [Autoscaler(each) for each in cluster.hpas], nudge)
 
 
 async def _until_ready(
@@ -155,6 +169,13 @@ async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError, DemoError):
         await task
+
+
+def _learning(console: Console, *, plain: bool) -> contextlib.AbstractContextManager[object]:
+    """Seconds in which there is nothing to see: a sign of life where it can be taken back."""
+    if plain or not console.is_terminal:
+        return contextlib.nullcontext()
+    return console.status("playing the days before ...")
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.live import Live
 
-from adapter.demo.plain import STATUS_PERIOD, event_line, status_line
+from adapter.demo.plain import STATUS_PERIOD, event_line, nudge_line, status_line
 from adapter.demo.server import AGE_LIMIT, SCRAPE, WINDOW
 from adapter.demo.show import Show
 from adapter.demo.summary import summary
@@ -87,6 +87,7 @@ class Lines:
         self._next = self._show.world.now + STATUS_PERIOD
         for scaler in self._show.autoscalers:
             self._print(status_line(self._show, scaler))
+        self._print(nudge_line(self._show))
 
     def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
         """A line."""
@@ -111,9 +112,12 @@ def write_line(console: Console, text: str) -> None:
 
 def write_opening(show: Show, console: Console, folder: object) -> None:
     """Say what is real, what is not, how time runs and how to look at the API."""
+    days = len(show.days.seeds)
     for line in (
         "gpu-metrics-adapter demo",
-        "Simulated: GPU nodes, pods, load. Real: exporters' HTTP, serve, TLS, the HPA's algorithm.",
+        "Simulated: GPU nodes, pods, load. Real: exporters' HTTP, serve, TLS, the HPA's",
+        "algorithm and the nodepool controller's plan. Its nudge orders nodes before pods",
+        f"wait, as it learned on {days} days played silently; a second cluster goes without.",
         f"Time runs {show.speed:.3g} times as fast, for serve too. In simulated seconds it scrapes",
         f"every {SCRAPE:g}, averages over {WINDOW:g} and drops values older than {AGE_LIMIT:g}.",
         f"Its configuration, certificates and log are in {folder} until the end.",

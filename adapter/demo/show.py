@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from adapter.demo.autoscaler import Autoscaler
 from adapter.demo.certificates import FrontProxy
 from adapter.demo.client import USER, Tally
+from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
+from adapter.demo.side import Side
 from adapter.demo.world import Event, World
 
 
@@ -28,8 +30,12 @@ class OutagePlayed:
 class Show:
     """The demo's state while it runs."""
 
-    world: World
-    autoscalers: Sequence[Autoscaler]
+    nudged: Side
+    """What the picture shows."""
+    reactive: Side
+    """The same load without the nudge."""
+    days: Days
+    """What the nudge knew at the start."""
     exporters: Exporters
     tally: Tally
     curl: str
@@ -43,6 +49,21 @@ class Show:
     seed: int
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=100))
     outages: list[OutagePlayed] = field(default_factory=list)
+
+    @property
+    def world(self) -> World:
+        """The cluster in the picture."""
+        return self.nudged.world
+
+    @property
+    def autoscalers(self) -> Sequence[Autoscaler]:
+        """Its HPAs."""
+        return self.nudged.autoscalers
+
+    @property
+    def sides(self) -> Iterable[Side]:
+        """Both clusters."""
+        return (self.nudged, self.reactive)
 
 
 def clock(seconds: float) -> str:

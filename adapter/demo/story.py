@@ -1,22 +1,35 @@
 """What happens in the demo: fifteen minutes in which everything that matters is seen once.
 
-A chat service on whole GPUs gets a burst that outgrows the nodes at hand, calms down and
-gets a smaller one. An embedding service on MIG slices is busy, then idle *while the
-exporter of its node is dead*: its values run out, and nothing may be scaled in on that.
+A chat service on whole GPUs gets a burst that outgrows the node at hand, calms down and
+gets a smaller one. It is played on two clusters at once: on one the ``nodepool`` controller
+orders nodes ahead, on the other they come when pods wait for them. An embedding service on
+MIG slices is busy, then idle *while the exporter of its node is dead*: its values run out,
+and nothing may be scaled in on that.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from adapter.demo.hardware import Pool
 from adapter.demo.load import Point, Profile
 from adapter.demo.world import Workload
+from adapter.nodepool.limits import Limits
 
 LENGTH = 900.0
 """Seconds of the simulation; then the load profiles start again."""
 NAMESPACE = "inference"
+BEGIN = 1_767_603_540.0
+"""Epoch seconds of the story's 0: 08:59 UTC, so that its first burst begins at nine."""
+BEFORE = 900.0
+"""Seconds played silently before the first picture, which then shows a running fleet. The
+history keeps quarters of an hour, and tells what comes from the one before."""
+EARLIER_DAYS = 3
+"""Played silently before, for the history."""
+LIMITS = Limits()
+"""Of the nudge: the defaults."""
 
 POOLS = (
     Pool(
@@ -25,7 +38,7 @@ POOLS = (
         model="NVIDIA H100 80GB HBM3",
         gpus=4,
         memory_mib=81559,
-        first=2,
+        first=1,
         most=3,
     ),
     Pool(
@@ -83,6 +96,19 @@ WORKLOADS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Burst:
+    """A stretch of the story in which a service gets more load than before and after."""
+
+    service: str
+    start: float
+    """When its load begins to rise, in seconds of the story."""
+    end: float
+
+
+BURSTS = (Burst("chat", 60, 420), Burst("chat", 690, LENGTH))
+
+
+@dataclass(frozen=True, slots=True)
 class Outage:
     """An exporter that answers nothing for a while."""
 
@@ -99,11 +125,13 @@ class Outage:
 OUTAGES = (Outage(node="mig-1", start=420, end=620),)
 
 
-def _hpa(service: str, least: int, most: int, target: str, window: int) -> dict[str, Any]:
+def _hpa(
+    namespace: str, service: str, least: int, most: int, target: str, window: int
+) -> dict[str, Any]:
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": service, "namespace": NAMESPACE},
+        "metadata": {"name": service, "namespace": namespace},
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": service},
             "minReplicas": least,
@@ -122,6 +150,26 @@ def _hpa(service: str, least: int, most: int, target: str, window: int) -> dict[
     }
 
 
-HPAS = (_hpa("chat", 2, 12, "70", 90), _hpa("embed", 1, 7, "60", 60))
+HPAS = (_hpa(NAMESPACE, "chat", 2, 12, "70", 90), _hpa(NAMESPACE, "embed", 1, 7, "60", 60))
 """autoscaling/v2 manifests. The scale-down windows are shorter than the default 300 s, so
 that scaling in is seen within the story."""
+
+
+class Cluster(NamedTuple):
+    """Where the story is played."""
+
+    namespace: str
+    pools: tuple[Pool, ...]
+    workloads: tuple[Workload, ...]
+    hpas: tuple[Mapping[str, Any], ...]
+
+
+NUDGED = Cluster(NAMESPACE, POOLS, WORKLOADS, HPAS)
+REACTIVE = Cluster(
+    namespace="inference-reactive",
+    pools=(replace(POOLS[0], name="reactive"),),
+    workloads=WORKLOADS[:1],
+    hpas=(_hpa("inference-reactive", "chat", 2, 12, "70", 90),),
+)
+"""Without the nudge, and only what needs nodes that come and go. Its pool has a name of its
+own, by which nodes, exporters and GPUs differ from the other cluster's."""

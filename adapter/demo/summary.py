@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.comparison import comparison, learned
 from adapter.demo.show import OutagePlayed, Show, clock
 
 
@@ -26,6 +27,11 @@ def summary(show: Show) -> RenderableType:
         Text(heading),
         _services(show),
         *(Text(sentence) for sentence in [*sentences, _reads(show)]),
+        Text(),
+        Text("The same load on two clusters whose nodes take time to boot:"),
+        comparison(show),
+        Text(learned(show)),
+        Text("These minutes are all bursts; whole days of recorded load are in load/README.md."),
     )
 
 

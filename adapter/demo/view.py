@@ -13,11 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from adapter.demo.glyphs import ASCII, UNICODE, Glyphs
+from adapter.demo.nudgepanel import nudge_body, nudge_title
 from adapter.demo.panels import node_body, node_line, node_title, service_body, service_title
 from adapter.demo.show import Show, clock
 
 _WIDE_COLUMNS, _WIDE_ROWS = 110, 38
 _FRAMED_ROWS = 30
+_NUDGED_ROWS = 24
+"""With fewer rows the cluster without the nudge is left to the summary."""
 _FEWEST_EVENTS = 2
 """With fewer rows left for events the curl command gives way to them."""
 
@@ -36,7 +39,10 @@ class View:
         if width >= _WIDE_COLUMNS and height >= _WIDE_ROWS:
             parts += _wide(self._show, glyphs, width)
         else:
-            parts += _narrow(self._show, glyphs, width, framed=height >= _FRAMED_ROWS)
+            framed = height >= _FRAMED_ROWS
+            parts += _narrow(self._show, glyphs, width, framed=framed)
+            if height >= _NUDGED_ROWS:
+                parts.append(_nudge(self._show, glyphs, framed=framed))
         curl = Text(f"the API: {self._show.curl_short}", style="dim", overflow="fold")
         natural = options.update(height=None)
         left = height - len(console.render_lines(Group(*parts), natural))
@@ -97,13 +103,20 @@ def _wide(show: Show, glyphs: Glyphs, width: int) -> list[RenderableType]:
         )
         for node in show.world.fleet.nodes
     ]
-    return [Columns(services, padding=0), Columns(nodes, padding=0)]
+    nudge = _nudge(show, glyphs, framed=True)
+    return [Columns(services, padding=0), Columns(nodes, padding=0), nudge]
+
+
+def _nudge(show: Show, glyphs: Glyphs, *, framed: bool) -> RenderableType:
+    return _framed(nudge_title(show), nudge_body(show, glyphs), framed=framed)
 
 
 def _framed(title: str, body: RenderableType, *, framed: bool) -> RenderableType:
     if framed:
         return Panel(body, title=title, title_align="left")
-    return Group(Text.from_markup(title, overflow="ellipsis"), body)
+    line = Text.from_markup(title, overflow="ellipsis")
+    line.no_wrap = True
+    return Group(line, body)
 
 
 def _events(show: Show, rows: int) -> RenderableType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -75,6 +75,10 @@ class World:
         self.fleet = Fleet(pools, start)
         self.gpu_seconds = dict.fromkeys(self.workloads, 0.0)
         """Device time that each service's pods have held."""
+        self.paid_seconds = {pool.name: 0.0 for pool in pools}
+        """Time of each pool's physical GPUs, from a node's order to its end."""
+        self.created: dict[str, list[Pod]] = {name: [] for name in self.workloads}
+        """All pods that each service has had, those that are gone included, oldest first."""
         self._collect = max(1, round(collect_seconds / STEP))
         self._wanted = {workload.name: workload.replicas for workload in workloads}
         self._services: dict[str, Service] = {}
@@ -88,7 +92,7 @@ class World:
             self._arrivals[workload.name] = Arrivals(workload.profile, workload.mean_work, arrivals)
             for _ in range(workload.replicas):
                 self._create(workload, warm=True)
-        self._settle()
+        self._heed(self.fleet.step(self.now))
         self._events.clear()
 
     def advance(self, until: float) -> None:
@@ -106,7 +110,7 @@ class World:
         for pod in sorted(pods, key=_keep, reverse=True)[: max(0, len(pods) - replicas)]:
             self._services[name].leave(pod.name)
             self.fleet.delete(pod, self.now)
-        self._settle()
+        self._heed(self.fleet.schedule(self.now))
 
     def wanted(self, name: str) -> int:
         """Return ``spec.replicas`` of the service's Deployment."""
@@ -148,7 +152,7 @@ class World:
         self._events.append(Event(self.now, about, text))
 
     def _step(self) -> None:
-        self._settle()
+        self._heed(self.fleet.step(self.now))
         busy: dict[str, float] = {}
         for name, service in self._services.items():
             requests = self._arrivals[name].draw(self.now, STEP)
@@ -161,20 +165,22 @@ class World:
         for pod in self.fleet.pods.values():
             if pod.device:
                 self.gpu_seconds[pod.service] += STEP
+        for node in self.fleet.nodes:
+            self.paid_seconds[node.pool.name] += node.pool.gpus * STEP
         self.now += STEP
 
-    def _settle(self) -> None:
-        for word, what in self.fleet.step(self.now):
+    def _heed(self, changes: Iterable[tuple[str, Node | Pod]]) -> None:
+        for word, what in changes:
             if isinstance(what, Node):
                 self._tell_node(word, what)
             elif word == "ready":
                 self._services[what.service].join(what.name)
 
     def _tell_node(self, word: str, node: Node) -> None:
-        if word == "booting":
+        if word in {"booting", "ahead"}:
+            why = "for headroom" if word == "ahead" else f"no free {node.pool.resource}"
             seconds = round(node.ready_at - self.now)
-            text = f"no free {node.pool.resource}: booting, ready in {seconds} s"
-            self.tell(f"node {node.name}", text)
+            self.tell(f"node {node.name}", f"{why}: booting, ready in {seconds} s")
         elif word == "booted":
             self.tell(f"node {node.name}", f"ready, {len(node.devices)} devices")
         else:
@@ -182,7 +188,9 @@ class World:
 
     def _create(self, workload: Workload, *, warm: bool = False) -> Pod:
         start = 0.0 if warm else workload.start_seconds
-        return self.fleet.create(workload.name, workload.resource, start, self.now)
+        pod = self.fleet.create(workload.name, workload.resource, start, self.now)
+        self.created[workload.name].append(pod)
+        return pod
 
 
 def power(busy: float) -> float:

@@ -73,6 +73,38 @@ def test_an_added_node_goes_when_it_was_empty_long_enough_and_the_first_never() 
     assert len(fleet.nodes) == 1
 
 
+def test_headroom_is_booted_for_and_not_twice() -> None:
+    fleet = Fleet((POOL,), 0.0)
+    fleet.headroom = {GPU: 3}
+    assert words(fleet, 0.0) == ["booted n-1", "ahead n-2"], "two of three are free"
+    assert words(fleet, 1.0) == []
+    fleet.headroom = {GPU: 4}
+    assert words(fleet, 2.0) == []
+    fleet.headroom = {GPU: 5}
+    assert words(fleet, 3.0) == ["ahead n-3"]
+
+
+def test_headroom_keeps_an_empty_node_and_lets_it_go_when_it_goes() -> None:
+    fleet = Fleet((POOL,), 0.0)
+    fleet.headroom = {GPU: 4}
+    words(fleet, 0.0)
+    words(fleet, 60.0)
+    assert words(fleet, 1000.0) == []
+    fleet.headroom = {GPU: 2}
+    words(fleet, 1001.0)
+    assert [word.split()[0] for word in words(fleet, 1101.0)] == ["removed"]
+
+
+def test_pods_take_headroom_before_the_node_autoscaler_looks() -> None:
+    fleet = Fleet((POOL,), 0.0)
+    fleet.headroom = {GPU: 2}
+    words(fleet, 0.0)
+    fleet.create("chat", GPU, 20, 1.0)
+    assert [change for change, _ in fleet.schedule(1.0)] == ["bound"]
+    fleet.headroom = {GPU: 1}
+    assert words(fleet, 1.0) == [], "the total is the same"
+
+
 def test_a_deleted_pod_holds_its_device_until_it_has_ended() -> None:
     fleet = Fleet((POOL,), 0.0, terminate_seconds=5)
     for _ in range(3):

@@ -9,14 +9,14 @@ from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.podsfile import parse
 from adapter.demo import story
-from adapter.demo.manifests import pod_list, write
+from adapter.demo.manifests import pod_list, pods, write
 from adapter.demo.world import World
 from adapter.sources.discovery import RULES, discover
 from adapter.sources.target import Target
 
 
 def read(world: World, ports: dict[str, int]) -> dict[str, Pod]:
-    text = json.dumps(pod_list(world, story.NAMESPACE, ports)).encode()
+    text = json.dumps(pod_list(pods(world, story.NAMESPACE, ports))).encode()
     return {pod.ref.name: pod for pod in parse(text, PodDecoder()).pods}
 
 
@@ -36,17 +36,17 @@ def test_stages_are_phases_and_conditions(world: World) -> None:
     world.advance(world.now + 1)
     world.scale("chat", 9)
     world.fleet.delete(world.fleet.of("chat")[0], world.now)
-    pods = [pod for pod in read(world, {}).values() if pod.labels.get("app") == "chat"]
-    seen = [(pod.phase, pod.ready, pod.deleting, bool(pod.node)) for pod in pods]
+    chat = [pod for pod in read(world, {}).values() if pod.labels.get("app") == "chat"]
+    seen = [(pod.phase, pod.ready, pod.deleting, bool(pod.node)) for pod in chat]
     assert seen.count(("Running", False, True, True)) == 1, "terminating"
     assert seen.count(("Running", True, False, True)) == 1, "serving"
-    assert seen.count(("Running", False, False, True)) == 6, "loading"
-    assert seen.count(("Pending", False, False, False)) == 1, "without a GPU"
+    assert seen.count(("Running", False, False, True)) == 2, "loading"
+    assert seen.count(("Pending", False, False, False)) == 5, "without a GPU"
 
 
 def test_the_built_in_rules_find_each_nodes_exporter(world: World) -> None:
-    pods = read(world, {"h100-1": 4001, "mig-1": 4003})
-    found = [discover(pod, RULES) for pod in pods.values()]
+    seen = read(world, {"h100-1": 4001, "mig-1": 4003})
+    found = [discover(pod, RULES) for pod in seen.values()]
     targets = [target for target in found if isinstance(target, Target)]
     assert [(target.url, target.node) for target in targets] == [
         ("http://127.0.0.1:4001/metrics", "h100-1"),
@@ -62,3 +62,9 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
         assert json.load(before) == {"items": [1]}
     assert json.loads(path.read_text()) == {"items": [1, 2]}
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_pods_of_one_name_in_two_namespaces_are_two_pods(world: World) -> None:
+    here, there = (pods(world, namespace, {})[0]["metadata"] for namespace in ("a", "b"))
+    assert here["name"] == there["name"]
+    assert here["uid"] != there["uid"]

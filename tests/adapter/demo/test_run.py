@@ -51,6 +51,8 @@ def test_it_plays_reads_real_values_sums_up_and_leaves_nothing(temporary: Path) 
     )
     assert reads
     assert int(reads[2]) > 0
+    both = re.search(r"syncs over the target and its tolerance +\d+% +\d+%", text)
+    assert both, "the HPAs of both clusters read values"
     assert list(temporary.iterdir()) == []
 
 

@@ -10,14 +10,18 @@ from rich.console import Console
 from adapter.demo import story
 from adapter.demo.autoscaler import Autoscaler
 from adapter.demo.client import Answer, Tally
+from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
 from adapter.demo.glyphs import ASCII, UNICODE
-from adapter.demo.plain import event_line, status_line
+from adapter.demo.nudge import Nudge, Past
+from adapter.demo.plain import event_line, nudge_line, status_line
 from adapter.demo.show import OutagePlayed, Show, clock
+from adapter.demo.side import Side
 from adapter.demo.summary import summary
 from adapter.demo.view import View
 from adapter.demo.world import Event, World
 from adapter.hpa import Missing
+from adapter.nodepool.limits import Limits
 
 
 class Busy:
@@ -36,9 +40,14 @@ class Busy:
 async def show(world: World) -> Show:
     exporters = Exporters(lambda _: b"")
     exporters.kill("mig-1")
+    reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed=7, start=-30.0)
+    nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
+    scalers = [Autoscaler(manifest) for manifest in story.HPAS]
+    others = [Autoscaler(manifest) for manifest in story.REACTIVE.hpas]
     show = Show(
-        world=world,
-        autoscalers=[Autoscaler(manifest) for manifest in story.HPAS],
+        nudged=Side(story.NAMESPACE, world, scalers, nudge),
+        reactive=Side(story.REACTIVE.namespace, reactive, others),
+        days=Days(Past(), ({"chat": 12}, {"chat": 14}), (9, 8)),
         exporters=exporters,
         tally=Tally(requests=8, answered=4, seconds=[0.002] * 7 + [0.005]),
         curl="curl --cacert CA \\\n  URL",
@@ -48,10 +57,12 @@ async def show(world: World) -> Show:
         seed=7,
         outages=[OutagePlayed("mig-1", 0.0)],
     )
-    for _ in range(8):
-        world.advance(world.now + 15)
-        for scaler in show.autoscalers:
-            await scaler.sync(world, Busy(world))
+    for _ in range(6):
+        for side in show.sides:
+            side.world.advance(side.world.now + 15)
+            for scaler in side.autoscalers:
+                await scaler.sync(side.world, Busy(side.world))
+        nudge.round(world, show.autoscalers)
     show.events.extend(world.take_events())
     show.events.append(Event(61.0, "exporter mig-1", "dead"))
     return show
@@ -79,15 +90,17 @@ async def test_the_picture_fills_its_terminal_and_no_more(
 async def test_the_picture_says_what_matters(show: Show, size: tuple[int, int]) -> None:
     text = "\n".join(drawn(show, *size))
     for part in (
-        "02:00 of 15:00, 15x",
+        "01:30 of 15:00, 15x",
         "chat: HPA 2 to 12, gpu_utilization 70, on nvidia.com/gpu",
         "98 is over the target of 70",
         "no value: holds 2 (ScalingActive=False, FailedGetPodsMetric)",
         "without a GPU",
-        "h100-3",
-        "boots,",
+        "h100-2",
+        "boots, 15 s left",
         "mig-1 exporter dead",
         "booting, ready in 90 s",
+        "nudge: 2 pods of headroom, 0 ready: 2 pods of headroom are the least",
+        "without chat ●●●●○○  1 node, 1 booting; waited for a GPU: 105 pod-seconds",
         "the API: curl -K /tmp/gma-demo-x/curl.conf",
     ):
         assert part in text
@@ -101,20 +114,37 @@ async def test_the_summary_counts_what_happened(show: Show) -> None:
     file = io.StringIO()
     Console(file=file, width=120, color_system=None).print(summary(show))
     text = " ".join(file.getvalue().split())
-    assert "02:00 simulated (and 00:30 before the first picture), 15x real time, seed 7" in text
-    assert "replicas, least to most 2 to 12 2 to 2" in text
+    assert "01:30 simulated (and 00:30 before the first picture), 15x real time, seed 7" in text
+    assert "replicas, least to most 2 to 6 2 to 2" in text
     assert (
-        "The exporter of mig-1 was dead from 00:00 to 02:00: embed had no value at 7 of 7 syncs "
+        "The exporter of mig-1 was dead from 00:00 to 01:30: embed had no value at 5 of 5 syncs "
         "(ScalingActive=False) and was scaled in 0 times on that."
     ) in text
     assert "The HPAs made 8 requests over HTTPS, 4 of them brought values: median 2.0 ms, " in text
     assert "99 % within 5.0 ms." in text
+    for row in (
+        "chat with the nudge without",
+        "pod-seconds of waiting for a GPU 105 105",
+        "longest wait of a pod 60 s 60 s",
+        "burst at 01:00: 9 pods Running after not yet not yet",
+        "GPU-hours of its nodes, from their order 0.22 (+30%) 0.17",
+        "syncs over the target and its tolerance 100% 100%",
+    ):
+        assert row in text
+    assert (
+        "before it 2 earlier days of the same load were played silently, with the seeds 9, 8. "
+        "gpu_utilization of chat asked for up to 12, 14 pods on them."
+    ) in text
 
 
 async def test_lines_stand_for_themselves(show: Show) -> None:
     assert event_line(Event(61.0, "node a", "ready")) == "01:01  node a: ready"
+    assert nudge_line(show) == (
+        "01:30  nudge: 2 pods of headroom; waited for a GPU so far: 105 pod-seconds with it, "
+        "105 without"
+    )
     assert status_line(show, show.autoscalers[1]) == (
-        f"02:00  embed: 9.5 req/s, queue {show.world.queue('embed')}, 2 wanted, 2 ready, "
+        f"01:30  embed: 9.5 req/s, queue {show.world.queue('embed')}, 2 wanted, 2 ready, "
         "0 loading, 0 without a GPU; gpu_utilization none, target 60"
     )
 

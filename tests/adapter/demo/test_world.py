@@ -52,7 +52,7 @@ def test_scaling_in_keeps_the_replicas_that_serve_and_the_oldest_of_them(world: 
     oldest = [pod.name for pod in world.fleet.of("chat")]
     world.scale("chat", 12)
     world.advance(world.now + 10)
-    assert world.counts("chat") == Counts(ready=2, starting=6, pending=4)
+    assert world.counts("chat") == Counts(ready=2, starting=2, pending=8)
     world.scale("chat", 2)
     assert [pod.name for pod in world.fleet.of("chat")] == oldest
 
@@ -80,3 +80,23 @@ def test_an_outage_is_longer_than_the_age_limit_so_that_values_run_out(
     assert outage.covers(outage.start)
     assert not outage.covers(outage.end)
     assert outage.covers(story.LENGTH + outage.start)
+
+
+def test_gpus_are_paid_for_from_a_nodes_order_on_whoever_uses_them() -> None:
+    world = World(story.POOLS, story.WORKLOADS, seed=1)
+    world.advance(10.0)
+    assert world.paid_seconds == {"h100": 40.0, "mig": 10.0}
+    world.scale("chat", 5)
+    world.advance(20.0)
+    assert world.paid_seconds["h100"] == 40.0 + 80.0, "a second node boots"
+
+
+def test_every_pod_is_remembered_with_its_times(world: World) -> None:
+    before = len(world.created["chat"])
+    world.scale("chat", 5)
+    world.scale("chat", 4)
+    assert [(pod.bound, pod.deleted) for pod in world.created["chat"][before:]] == [
+        (0.0, None),
+        (0.0, None),
+        (None, 0.0),
+    ]

@@ -1,0 +1,98 @@
+"""The ``nodepool`` controller on the simulated cluster: its own plan, without its shell.
+
+Forecast, history, boot times and plan are the real ones. What the shell would keep in the
+cluster (the headroom object, the history) is kept here, and an order reaches the simulated
+node autoscaler as :attr:`Fleet.headroom`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from adapter.demo import sight
+from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.world import World
+from adapter.nodepool.boots import Boots, watch_claims
+from adapter.nodepool.capacity import Capacity, Headroom
+from adapter.nodepool.history import EMPTY, History, Point, learn
+from adapter.nodepool.limits import Limits
+from adapter.nodepool.plan import Order, plan
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was learned."""
+
+    histories: Mapping[str, History] = field(default_factory=dict)
+    """By service."""
+    boots: Boots = field(default_factory=Boots)
+
+
+class Nudge:
+    """One round after the other, on the services whose pools can grow."""
+
+    def __init__(self, limits: Limits, begin: float, past: Past) -> None:
+        """``begin`` is the simulation's 0 in epoch seconds: it has a time of day."""
+        self.past = past
+        self.peaks: dict[str, int] = {}
+        """Most pods that each service's metric has asked for, before any limit."""
+        self.orders: Sequence[Order] = ()
+        """The latest plan's."""
+        self._limits = limits
+        self._begin = begin
+        self._held: tuple[Headroom, ...] = ()
+        self._known_at: dict[str, float] = {}
+
+    def round(self, world: World, autoscalers: Sequence[Autoscaler]) -> None:
+        """Look, learn, plan, order."""
+        now = self._begin + world.now
+        mine = [scaler for scaler in autoscalers if sight.grows(world, scaler.service)]
+        self._learn(world, mine, now)
+        demand = [
+            sight.demand(
+                world,
+                scaler,
+                self.past.histories.get(scaler.service, EMPTY),
+                self._known_at.get(scaler.service),
+                now,
+            )
+            for scaler in mine
+        ]
+        nodes = sight.nodes(world, self._begin)
+        pools = {each.name: sight.pool(each, nodes, self.past.boots) for each in world.fleet.pools}
+        capacity = Capacity(nodes, pools, self._held)
+        self.orders = plan(demand, capacity, self._limits, now).orders
+        self._held = tuple(
+            Headroom(each.namespace, each.shape, each.replicas, each.pods, each.needed_at)
+            for each in self.orders
+        )
+        world.fleet.headroom = {
+            pool.resource: sum(each.replicas for each in self.orders if each.pool == pool.name)
+            for pool in world.fleet.pools
+        }
+        self._tell(world)
+
+    def _learn(self, world: World, autoscalers: Sequence[Autoscaler], now: float) -> None:
+        histories = dict(self.past.histories)
+        for scaler in autoscalers:
+            name, pods = scaler.service, sight.asked(scaler)
+            if pods is None:
+                continue
+            histories[name] = learn(histories.get(name, EMPTY), Point(now, pods))
+            self.peaks[name] = max(pods, self.peaks.get(name, 0))
+            self._known_at[name] = now
+        boots = watch_claims(
+            self.past.boots,
+            sight.booted(world, self._begin),
+            [node.name for node in world.fleet.nodes],
+        )
+        self.past = Past(histories, boots)
+
+    def _tell(self, world: World) -> None:
+        for order in self.orders:
+            if order.replicas == order.was:
+                continue
+            names = ", ".join(each.name for each in order.workloads)
+            why = "; ".join(reason.text for reason in order.reasons)
+            world.tell("nudge", f"headroom of {names} {order.was} -> {order.replicas}: {why}")

@@ -1,0 +1,113 @@
+"""The simulated cluster as the node-pool controller sees one. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.fleet import Stage
+from adapter.demo.hardware import Node, Pool
+from adapter.demo.manifests import pod_spec
+from adapter.demo.world import World
+from adapter.nodepool import capacity
+from adapter.nodepool.boots import Boot, Boots
+from adapter.nodepool.demand import Demand, WorkloadRef
+from adapter.nodepool.history import History
+from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.want import readable, wanted
+
+_PODS = 110_000
+"""Pods that a node takes, in thousandths: the kubelet's default of 110."""
+
+
+def grows(world: World, service: str) -> bool:
+    """Whether the service's pool may have more nodes: elsewhere headroom brings nothing."""
+    resource = world.workloads[service].resource
+    return any(pool.most > pool.first for pool in world.fleet.pools if pool.resource == resource)
+
+
+def workload(scaler: Autoscaler) -> WorkloadRef:
+    """What the HPA scales."""
+    return WorkloadRef(scaler.spec.namespace, "Deployment", scaler.service)
+
+
+def asked(scaler: Autoscaler) -> int | None:
+    """Pods that the HPA's metric asked for at its latest sync, before any limit; None: unknown."""
+    if scaler.latest is None:
+        return None
+    return wanted(readable(scaler.manifest), scaler.latest.seen, {}).pods
+
+
+def demand(
+    world: World, scaler: Autoscaler, history: History, known_at: float | None, now: float
+) -> Demand:
+    """One service now.
+
+    Args:
+        history: what was learned of it.
+        known_at: epoch seconds when its demand was last known.
+        now: epoch seconds.
+    """
+    pods = world.fleet.of(scaler.service)
+    on = Counter(pod.node.pool.name for pod in pods if pod.node is not None)
+    pods_wanted = asked(scaler)
+    return Demand(
+        workload=workload(scaler),
+        shape=shape_of(pod_spec(world.workloads[scaler.service].resource)),
+        bound=on.total(),
+        pending=sum(pod.stage is Stage.PENDING for pod in pods),
+        wanted=pods_wanted,
+        max_replicas=scaler.spec.max_replicas,
+        history=history,
+        known_at=known_at if pods_wanted is None else now,
+        pools=on,
+    )
+
+
+def nodes(world: World, begin: float) -> tuple[capacity.Node, ...]:
+    """All nodes, booting ones included. ``begin``: epoch seconds of the simulation's 0."""
+    return tuple(_node(node, world, begin) for node in world.fleet.nodes)
+
+
+def pool(pool: Pool, every: Iterable[capacity.Node], boots: Boots) -> capacity.Pool:
+    """One pool, with what was learned of its boots."""
+    ready = [node for node in every if node.pool == pool.name and node.ready]
+    newest = max(ready, key=lambda node: node.created, default=None)
+    return capacity.Pool(
+        name=pool.name,
+        low=pool.first,
+        high=pool.most,
+        boot_seconds=boots.p90(pool.name),
+        example=None if newest is None else _empty(newest),
+    )
+
+
+def booted(world: World, begin: float) -> Iterable[Boot]:
+    """The nodes that were ordered in the simulation and are up."""
+    return [
+        Boot(node.pool.name, node.name, begin + node.ordered_at, begin + node.ready_at)
+        for node in world.fleet.nodes
+        if node.ready(world.now) and node.ready_at > node.ordered_at
+    ]
+
+
+def _node(node: Node, world: World, begin: float) -> capacity.Node:
+    held = sum(device.pod is not None for device in node.devices)
+    resource = node.pool.resource
+    return capacity.Node(
+        name=node.name,
+        pool=node.pool.name,
+        labels={"agentpool": node.pool.name},
+        taints=(),
+        allocatable={resource: 1000 * len(node.devices), "pods": _PODS},
+        used={resource: 1000 * held, "pods": 1000 * held} if held else {},
+        ready=node.ready(world.now),
+        created=begin + node.ordered_at,
+    )
+
+
+def _empty(node: capacity.Node) -> capacity.Node:
+    return capacity.Node(
+        node.name, node.pool, node.labels, node.taints, node.allocatable, {}, True, node.created
+    )

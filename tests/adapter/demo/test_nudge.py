@@ -1,0 +1,141 @@
+"""The nudge learns, orders through the real plan, and pods wait less for it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from adapter.demo import days, sight, story, waits
+from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.client import Answer
+from adapter.demo.gauge import Gauge
+from adapter.demo.nudge import Nudge, Past
+from adapter.demo.world import World
+from adapter.hpa import Missing
+from adapter.nodepool.limits import Limits
+
+
+class Values:
+    """Answers every question with what it was given."""
+
+    def __init__(self, values: Answer) -> None:
+        self.values = values
+
+    async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
+        return self.values
+
+
+def scalers() -> list[Autoscaler]:
+    return [Autoscaler(manifest) for manifest in story.HPAS]
+
+
+async def rounds(world: World, nudge: Nudge, values: Answer) -> None:
+    mine = scalers()
+    for scaler in mine:
+        await scaler.sync(world, Values(values))
+    nudge.round(world, mine)
+
+
+async def test_what_a_metric_asks_for_is_ordered_beyond_what_the_hpa_may_add(world: World) -> None:
+    """4 pods at 160 of 70 want 10; the HPA's own steps decide how soon it gets them."""
+    world.scale("chat", 4)
+    world.advance(world.now + 30)
+    busy = {pod.name: 160_000 for pod in world.fleet.of("chat")}
+    nudge = Nudge(Limits(), story.BEGIN, Past())
+    await rounds(world, nudge, busy)
+    assert nudge.peaks == {"chat": 10}
+    assert [order.replicas for order in nudge.orders] == [10 - len(world.fleet.of("chat"))]
+    assert world.fleet.headroom == {
+        "nvidia.com/gpu": nudge.orders[0].replicas,
+        "nvidia.com/mig-1g.10gb": 0,
+    }
+
+
+async def test_a_pool_that_cannot_grow_gets_no_headroom(world: World) -> None:
+    assert sight.grows(world, "chat")
+    assert not sight.grows(world, "embed")
+    nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
+    await rounds(world, nudge, {pod.name: 60_000 for pod in world.fleet.pods.values()})
+    assert {each.name for order in nudge.orders for each in order.workloads} == {"chat"}
+
+
+async def test_without_a_value_nothing_is_learned_and_nothing_ordered(world: World) -> None:
+    nudge = Nudge(Limits(), story.BEGIN, Past())
+    await rounds(world, nudge, Missing("gone"))
+    assert nudge.past.histories == {}
+    assert [order.replicas for order in nudge.orders] == [0]
+
+
+async def test_boots_are_learned_from_nodes_that_came_up(world: World) -> None:
+    nudge = Nudge(Limits(), story.BEGIN, Past())
+    world.scale("chat", 6)
+    for _ in range(8):
+        world.advance(world.now + 15)
+        await rounds(world, nudge, Missing("none"))
+    assert nudge.past.boots.p90("h100") == 90.0
+    assert nudge.past.boots.p90("mig") is None, "its node was there from the start"
+
+
+async def test_a_change_of_headroom_is_told_with_its_reason(world: World) -> None:
+    nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
+    world.take_events()
+    await rounds(world, nudge, {pod.name: 60_000 for pod in world.fleet.pods.values()})
+    (event,) = (event for event in world.take_events() if event.about == "nudge")
+    assert event.text == "headroom of chat 0 -> 2: 2 pods of headroom are the least"
+
+
+async def test_a_gauge_averages_what_the_devices_did_and_knows_no_loading_pod() -> None:
+    world = World(story.POOLS, story.WORKLOADS, seed=3)
+    gauge = Gauge(world)
+    assert isinstance(await gauge.pods("n", "m", "app=chat"), Missing)
+    shares = []
+    for _ in range(2):
+        world.advance(world.now + 5)
+        gauge.look()
+        shares.append(device_busy(world))
+    world.scale("chat", 3)
+    values = await gauge.pods("n", "m", "app=chat")
+    first, second, _ = (pod.name for pod in world.fleet.of("chat"))
+    assert isinstance(values, dict)
+    assert set(values) == {first, second}
+    assert values[first] == pytest.approx(100_000 * sum(shares) / 2, abs=1)
+
+
+def device_busy(world: World) -> float:
+    device = world.fleet.of("chat")[0].device
+    assert device is not None
+    return device.busy
+
+
+async def test_earlier_days_have_other_seeds_and_leave_their_past() -> None:
+    lived = await days.live(2, seed=7, start=-30.0)
+    assert lived.seeds == (9, 8)
+    assert [set(day) for day in lived.peaks] == [{"chat"}, {"chat"}]
+    (history,) = lived.past.histories.values()
+    assert [day.number for day in history.days] == [
+        math.floor(story.BEGIN / days.DAY) - before for before in (2, 1)
+    ]
+    assert lived.past.boots.p90("h100") == 90.0
+
+
+async def test_no_earlier_day_is_nothing_learned() -> None:
+    lived = await days.live(0, seed=7, start=-30.0)
+    assert (lived.past, lived.peaks, lived.seeds) == (Past(), (), ())
+
+
+@pytest.mark.parametrize("seed", [7, 8, 21])
+async def test_pods_wait_less_where_nodes_are_ordered_ahead_and_the_load_is_the_same(
+    seed: int,
+) -> None:
+    lived = await days.live(story.EARLIER_DAYS, seed, -story.BEFORE)
+    nudge = Nudge(story.LIMITS, story.BEGIN, lived.past)
+    nudged = World(story.POOLS, story.WORKLOADS, seed, -story.BEFORE)
+    reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed, -story.BEFORE)
+    await days.play(nudged, story.HPAS, nudge, story.LENGTH)
+    await days.play(reactive, story.REACTIVE.hpas, None, story.LENGTH)
+    assert nudged.totals("chat").arrived == reactive.totals("chat").arrived
+    waited, usual = (waits.waited(each.created["chat"], each.now) for each in (nudged, reactive))
+    assert usual > 300
+    assert waited < usual / 2
+    assert nudged.paid_seconds["h100"] < 12 * (story.LENGTH + story.BEFORE)

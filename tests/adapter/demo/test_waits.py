@@ -1,0 +1,48 @@
+"""How long pods waited for a GPU is counted from their own times."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter.demo.fleet import Pod
+from adapter.demo.waits import longest, running_after, wait, waited
+
+
+def pod(created: float, bound: float | None = None, deleted: float | None = None) -> Pod:
+    return Pod("chat-x", "chat", "uid", created, "r", 0.0, bound=bound, deleted=deleted)
+
+
+@pytest.mark.parametrize(
+    ("one", "seconds"),
+    [
+        pytest.param(pod(10, bound=10), 0.0, id="a device was free"),
+        pytest.param(pod(10, bound=95), 85.0, id="it got one later"),
+        pytest.param(pod(10), 90.0, id="it still waits"),
+        pytest.param(pod(10, deleted=40), 30.0, id="it was deleted before it got one"),
+        pytest.param(pod(10, bound=30, deleted=60), 20.0, id="it was deleted afterwards"),
+    ],
+)
+def test_a_pod_waits_until_it_has_a_device_or_is_gone(one: Pod, seconds: float) -> None:
+    assert wait(one, now=100.0) == seconds
+
+
+def test_waits_add_up_and_the_longest_is_one_pods() -> None:
+    pods = [pod(0, bound=0), pod(10, bound=40), pod(20, bound=40)]
+    assert waited(pods, 100.0) == 50.0
+    assert longest(pods, 100.0) == 30.0
+    assert (waited([], 0.0), longest([], 0.0)) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("pods", "after"),
+    [
+        pytest.param([pod(0, 0), pod(0, 0)], 0.0, id="they were there before"),
+        pytest.param([pod(0, 0), pod(60, 75)], 25.0, id="the last one decides"),
+        pytest.param([pod(0, 0), pod(60)], None, id="one never gets a device"),
+        pytest.param([pod(0, 0), pod(60, 140)], None, id="one gets it too late"),
+        pytest.param([pod(0, 0, 70), pod(60, 80), pod(60, 90)], 40.0, id="one goes meanwhile"),
+        pytest.param([pod(0, 0), pod(0, 0, 40), pod(60, 80)], 30.0, id="one went before"),
+    ],
+)
+def test_so_many_pods_run_so_long_after_the_start(pods: list[Pod], after: float | None) -> None:
+    assert running_after(pods, 2, start=50.0, end=120.0) == after
