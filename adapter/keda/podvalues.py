@@ -6,8 +6,10 @@ all of them were told, although it changes few pods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 from adapter.aggregate import PodValue
 from adapter.cluster.pod import Pod
@@ -53,6 +55,30 @@ class Found(NamedTuple):
     """Epoch seconds at which a value's age may end it."""
 
 
+class PodRow:
+    """Pods in an order, looked up at once: one by one took most of an answer's time."""
+
+    __slots__ = ("__weakref__", "_pick", "keys", "pods")
+
+    def __init__(self, pods: Sequence[Pod], keys: tuple[int, ...]) -> None:
+        self.pods = pods
+        self.keys = keys
+        """Their identities, which belong to nobody else while the pods are held here."""
+        self._pick: Callable[[Mapping[int, float]], tuple[float, ...]] | None = (
+            itemgetter(*keys) if len(keys) > 1 else None  # of one key it makes no tuple
+        )
+
+    def of(self, values: Mapping[int, float]) -> tuple[float, ...]:
+        """The value of each.
+
+        Raises:
+            KeyError: one has none.
+        """
+        if self._pick is None:
+            return tuple(values[key] for key in self.keys)
+        return self._pick(values)
+
+
 class _Column:
     """One metric over some devices. Pods are known by identity: one that changed is another."""
 
@@ -93,27 +119,34 @@ class PodValues:
         self._asked = 0.0
         self._size = 0
         self._columns: dict[tuple[str, Selector], _Column] = {}
+        self._rows: WeakValueDictionary[tuple[int, ...], PodRow] = WeakValueDictionary()
+        """Many questions may be about the same pods."""
 
-    def of(
-        self, pods: Sequence[Pod], metric: Metric, devices: Selector, version: int, now: float
-    ) -> Found:
+    def row(self, pods: Sequence[Pod]) -> PodRow:
+        """The row of these pods, to be kept by whoever asks about them."""
+        keys = tuple(map(id, pods))
+        found = self._rows.get(keys)
+        if found is None:
+            found = self._rows[keys] = PodRow(pods, keys)
+        return found
+
+    def of(self, row: PodRow, metric: Metric, devices: Selector, version: int, now: float) -> Found:
         """What is known of each pod; no value is past its age.
 
         Args:
-            pods: as the cluster has them now.
+            row: the pods as the cluster has them now.
             metric: of the catalogue.
             devices: over the devices' labels.
             version: grows with every change of a value or a pod.
             now: epoch seconds.
         """
         column = self._column((metric.name, devices), version, now)
-        keys = list(map(id, pods))
         try:
-            return Found(list(map(column.values.__getitem__, keys)), (), column.until)
+            return Found(row.of(column.values), (), column.until)
         except KeyError:
-            self._fill(column, pods, metric, devices, now)
-        values = [column.values[key] for key in keys if key in column.values]
-        others = [column.lacking[key] for key in keys if key in column.lacking]
+            self._fill(column, row.pods, metric, devices, now)
+        values = tuple(column.values[key] for key in row.keys if key in column.values)
+        others = [column.lacking[key] for key in row.keys if key in column.lacking]
         return Found(values, [other for other in others if other.value is not GONE], column.until)
 
     def _column(self, key: tuple[str, Selector], version: int, now: float) -> _Column:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from adapter.cluster.pod import Pod
 from adapter.keda.number import Number
+from adapter.keda.podvalues import PodRow
 from adapter.keda.trigger import Trigger, compile_trigger
 
 _LIMIT: Final = 32 * 1024 * 1024
@@ -47,10 +49,14 @@ class State(NamedTuple):
 class Question:
     """A trigger of one ScaledObject, and what it was told last."""
 
-    __slots__ = ("_known", "_since", "_state", "_told", "trigger")
+    __slots__ = ("_known", "_since", "_state", "_told", "pods", "row", "trigger")
 
     def __init__(self, trigger: Trigger, known: object) -> None:
         self.trigger = trigger
+        self.pods: Sequence[Pod] | None = None
+        """As of the last answer."""
+        self.row: PodRow | None = None
+        """The same; other questions may share it."""
         self._known = known
         self._told: Told | None = None
         self._state = State(-1, -1)

@@ -112,14 +112,18 @@ class Scaler:
         state = State(self._known.version, self._objects.version + self._pods.version)
         found = question.recall(state, now, 0.0 if newest else self._hold)
         if found is None:
-            found = _told(question.trigger, self._look(question.trigger, ref, sum(state), now))
+            found = _told(question.trigger, self._look(question, ref, sum(state), now))
             question.remember(found, state, now)
         return found
 
-    def _look(self, trigger: Trigger, ref: Ref, version: int, now: float) -> Survey:
+    def _look(self, question: Question, ref: Ref, version: int, now: float) -> Survey:
+        trigger, row = question.trigger, question.row
         pods = self._pods.meant(trigger, ref)
+        if row is None or question.pods is not pods:
+            row = question.row = self._values.row(pods)
+            question.pods = pods
         metric = self._catalog.metrics[trigger.metric]
-        found = self._values.of(pods, metric, trigger.devices, version, now)
+        found = self._values.of(row, metric, trigger.devices, version, now)
         if not found.others:
             if found.values:
                 return Survey(Standing(found.values), found.until)

@@ -149,7 +149,7 @@ class Serving:
             self.log.append({"event": "end of log"})
             self._arrived.notify_all()
 
-    def wait_for(self, event: str, seconds: float = 30) -> dict[str, Any]:
+    def wait_for(self, event: str, seconds: float = 120) -> dict[str, Any]:
         """The first log entry of that event."""
 
         def found() -> dict[str, Any] | None:
@@ -163,7 +163,7 @@ class Serving:
         assert entry is not None, f"never logged {event!r}: {self.log}"
         return entry
 
-    def finish(self, seconds: float = 30) -> int:
+    def finish(self, seconds: float = 120) -> int:
         """Wait for the end; the exit code."""
         code = self.process.wait(seconds)
         self._reader.join(seconds)
@@ -200,7 +200,7 @@ def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "adapter", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
         env={**clean_environ(), **environ},
     )

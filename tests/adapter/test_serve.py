@@ -25,7 +25,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     exporter.close()
 
 
-def eventually(probe: Callable[[], bool], seconds: float = 20) -> None:
+def eventually(probe: Callable[[], bool], seconds: float = 90) -> None:
     """Wait until the probe holds; other processes decide when."""
     deadline = time.monotonic() + seconds
     while not probe():

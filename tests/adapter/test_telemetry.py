@@ -39,7 +39,7 @@ def dead() -> Settings:
     return Settings.model_validate({"source": {"kind": "prometheus", "prometheus": prometheus}})
 
 
-async def until(probe: Callable[[], bool], seconds: float = 20) -> None:
+async def until(probe: Callable[[], bool], seconds: float = 90) -> None:
     async with asyncio.timeout(seconds):
         while not probe():  # noqa: ASYNC110 - what is waited for says nothing of itself
             await asyncio.sleep(0.01)

@@ -95,7 +95,7 @@ async def handshake_refused(
         return type(error)
     try:
         writer.write(sent)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             got = await reader.read(100)
     except (OSError, ssl.SSLError) as error:
         return type(error)
@@ -401,7 +401,7 @@ def test_who_still_shakes_hands_when_the_server_stops_is_let_go(
             await server.stop()
 
             await slow.send(greeting[20:])
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not client.version():
                     incoming.write(await slow.reader.read(1 << 16))
                     with suppress(ssl.SSLWantReadError):

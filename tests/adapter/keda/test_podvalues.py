@@ -31,7 +31,8 @@ class Asked:
     def __call__(
         self, *pods: Pod, version: int = 1, now: float = 0.0, devices: Selector = EVERYTHING
     ) -> Found:
-        return self.values.of(pods, Catalog().metrics[METRIC], devices, version, now)
+        row = self.values.row(pods)
+        return self.values.of(row, Catalog().metrics[METRIC], devices, version, now)
 
     @property
     def times(self) -> int:
@@ -40,9 +41,9 @@ class Asked:
 
 def test_values_come_in_the_order_of_the_pods_with_the_end_of_the_first() -> None:
     asked = Asked()
-    assert asked(asked.pod("b"), now=5.0) == ([20.0], [], 5.0 + PATIENCE)
+    assert asked(asked.pod("b"), now=5.0) == ((20.0,), [], 5.0 + PATIENCE)
     found = asked(asked.pod("b"), asked.pod("a"), now=9.0)
-    assert found == ([20.0, 30.0], [], 5.0 + PATIENCE)
+    assert found == ((20.0, 30.0), [], 5.0 + PATIENCE)
     assert asked.times == 2
 
 
@@ -51,7 +52,7 @@ def test_pods_without_a_value_are_told_with_the_reason_and_those_that_end_are_no
     asked.cluster.readings["b"] = STALE
     ending = replace(asked.pod("a"), deleting=True)
     found = asked(asked.pod("a"), ending, asked.pod("b"), asked.pod(CPU_POD))
-    assert found.values == [30.0]
+    assert found.values == (30.0,)
     assert [(pod.ref.name, value.reason) for pod, value in found.others] == [  # type: ignore[union-attr]  # absences
         ("b", "stale"),
         (CPU_POD, "no_gpu"),
@@ -62,20 +63,20 @@ def test_pods_without_a_value_are_told_with_the_reason_and_those_that_end_are_no
 def test_a_pod_that_was_replaced_is_asked_about_anew() -> None:
     asked = Asked()
     first = asked.pod("a")
-    assert asked(first).values == [30.0]
+    assert asked(first).values == (30.0,)
     asked.cluster.readings["a"] = 70.0
-    assert asked(replace(first, uid="another")).values == [70.0]
+    assert asked(replace(first, uid="another")).values == (70.0,)
 
 
 def test_a_value_ends_with_its_age_and_with_a_new_version() -> None:
     asked = Asked()
     pod = asked.pod("a")
-    assert asked(pod, now=0.0).values == [30.0]
+    assert asked(pod, now=0.0).values == (30.0,)
     asked.cluster.readings["a"] = 40.0
-    assert asked(pod, now=PATIENCE - 0.1).values == [30.0]
-    assert asked(pod, now=PATIENCE).values == [40.0]
+    assert asked(pod, now=PATIENCE - 0.1).values == (30.0,)
+    assert asked(pod, now=PATIENCE).values == (40.0,)
     asked.cluster.readings["a"] = 50.0
-    assert asked(pod, now=PATIENCE, version=2).values == [50.0]
+    assert asked(pod, now=PATIENCE, version=2).values == (50.0,)
 
 
 def test_what_is_remembered_is_bounded() -> None:

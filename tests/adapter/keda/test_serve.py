@@ -54,7 +54,7 @@ def value(through: grpc.Channel) -> float | str:
     return float(answer.metricValues[0].metricValueFloat)
 
 
-def eventually(probe: Callable[[], bool], seconds: float = 20) -> None:
+def eventually(probe: Callable[[], bool], seconds: float = 90) -> None:
     """Wait until the probe holds; other processes decide when."""
     deadline = time.monotonic() + seconds
     while not probe():

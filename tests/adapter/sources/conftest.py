@@ -119,7 +119,7 @@ class Recorder:
 
     async def until(self, done: Callable[[], bool]) -> None:
         """Wait until something that came in makes ``done`` true."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             while not done():
                 self._changed.clear()
                 await self._changed.wait()
@@ -144,6 +144,6 @@ async def running(run: Callable[[], Awaitable[None]]) -> AsyncIterator[asyncio.T
 
 async def settled(done: Callable[[], bool]) -> None:
     """Wait for a state that nothing announces."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         while not done():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.002)
