@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e bench lint format lock docs proto clean
+.PHONY: help demo test e2e bench lint audit format lock docs proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -29,10 +29,12 @@ test: $(READY) ## unit, property, contract and real-Prometheus tests (ARGS="-k n
 
 e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS="-k name")
 	$(BIN)/python -m tests.e2e.programs
-	$(BIN)/python -m pytest tests/e2e $(ARGS)
+	$(BIN)/python -m tests.e2e.modules
+	$(BIN)/python -m tests.e2e.imagebuild
+	$(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python -m pytest tests/e2e $(ARGS)
 
 bench: $(READY) ## every benchmark; tables go to load/README.md (ARGS="parse pipeline")
-	$(BIN)/python -m tests.e2e.programs peer
+	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m load $(ARGS)
 
 lint: $(READY) ## ruff, mypy, import-linter
@@ -41,19 +43,23 @@ lint: $(READY) ## ruff, mypy, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+audit: $(READY) ## known advisories about what is shipped
+	$(BIN)/python -m tests.security.audit
+
 format: $(READY) ## rewrite the sources as ruff would
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(READY) ## write docs/settings.md and docs/metrics.md from the code
+docs: $(READY) ## write the pages that come from the code, and the chart's schema and README
 	$(BIN)/python -m docs.generate
 
 proto: $(READY) ## compile KEDA's protocol
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. adapter/keda/externalscaler.proto
 
-lock: ## resolve the dependencies anew into both locks (needs uv)
+lock: ## resolve the dependencies anew into the locks (needs uv)
 	uv pip compile $(LOCK) --all-extras -o requirements.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
+	uv pip compile $(LOCK) -c requirements-dev.lock --group pyproject.toml:image --python-version 3.11 -o requirements-image.lock
 
 clean: ## remove the environment and everything built or cached
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,6 +13,7 @@ import click
 
 from adapter import __version__
 from adapter.config import ConfigError, load
+from adapter.maintain.commands import maintain
 
 _CONFIG = click.option(
     "--config",
@@ -191,8 +192,19 @@ def nodepool(
 @click.option("--plain", is_flag=True, help="Lines of text even on a terminal.")
 @click.option("--port", type=int, default=0, metavar="PORT", help="Port of `serve` [a free one].")
 @click.option("--keep", is_flag=True, help="Leave certificates, configuration and log behind.")
+@click.option(
+    "--exporter",
+    metavar="NODE",
+    help="Only be NODE's simulated exporter, in a real cluster without GPUs.",
+)
 def demo(
-    seconds: float, speed: float | None, seed: int, plain: bool, port: int, keep: bool
+    seconds: float,
+    speed: float | None,
+    seed: int,
+    plain: bool,
+    port: int,
+    keep: bool,
+    exporter: str | None,
 ) -> None:
     """The main job on this machine: no cluster and no GPU needed.
 
@@ -200,7 +212,13 @@ def demo(
     them, the real `serve` over HTTPS with front-proxy authentication, and the HPA's algorithm
     reading it and scaling. It prints the curl command with which to look at the API itself,
     and ends with a summary.
+
+    With --exporter it plays nothing: it stands in for dcgm-exporter on a node of a cluster that
+    has no GPUs (docs/quickstart-kind.md), on --port [9400].
     """
+    if exporter is not None:
+        _stand_in(exporter, port)
+        return
     from adapter.demo.options import DemoOptions  # noqa: PLC0415
     from adapter.demo.run import run as play  # noqa: PLC0415
 
@@ -209,6 +227,48 @@ def demo(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     sys.exit(play(options))
+
+
+def _stand_in(node: str, port: int) -> None:
+    from adapter.demo.standin import StandInError, run  # noqa: PLC0415
+    from adapter.logs import configure  # noqa: PLC0415
+    from adapter.settings.log import LogSettings  # noqa: PLC0415
+
+    configure(LogSettings())
+    try:
+        run(node, port or 9400)
+    except StandInError as error:
+        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        sys.exit(1)
+
+
+main.add_command(maintain)
+
+
+@main.command()
+@click.option("--proc", type=click.Path(path_type=Path), default="/proc", hidden=True)
+def healthy(proc: Path) -> None:
+    """Ask the `serve` or `nodepool` of this container whether it lives.
+
+    Ends with 0 when it does, or when the container runs neither; with 1 and the reason when it
+    does not. The image's HEALTHCHECK; Kubernetes asks by itself.
+    """
+    from adapter import healthcheck  # noqa: PLC0415
+
+    found = healthcheck.beside(proc)
+    if found is None:
+        click.echo("nothing here is to be asked")
+        return
+    given = main.commands[found.command].make_context(found.command, found.arguments).params
+    flags = {f"server.{key}": given.get(key) for key in ("host", "port")}
+    try:
+        settings = load(given["config"], flags)
+    except ConfigError as error:
+        _refuse(error)
+    if problem := healthcheck.problem(healthcheck.address(found.command, settings)):
+        click.echo(problem)
+        sys.exit(1)
+    click.echo("ok")
 
 
 def _refuse(error: ConfigError) -> NoReturn:

@@ -47,6 +47,9 @@ _NEARNESS: Final[Mapping[str, int]] = {
     CONFLICT: 1,
 }
 """Of several reasons, the one that the least was missing for."""
+_STEP: Final = 1.0
+"""Seconds. A sample that is more than this in the future was taken before the clock was set
+back: there is no telling how old it is, and it would pass for new until the clock caught up."""
 _NONE: Final[Mapping[str, Share]] = {}
 _WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _MIG_PREFIX: Final = "nvidia.com/mig-"
@@ -217,7 +220,8 @@ def _unusable(found: Candidate, question: Question) -> str | None:
     """Why a candidate has no part in the value."""
     if found.sample is None:
         return doubt(question.metric, found.track) or NO_VALUE
-    if found.sample.time + question.options.oldest <= question.now:
+    age = question.now - found.sample.time
+    if age >= question.options.oldest or age < -_STEP:
         return STALE
     return found.given if isinstance(found.given, str) else None
 

@@ -19,7 +19,9 @@ PREFIX = "GMA_"
 # Kubernetes adds these for every Service of the namespace, whatever its name.
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_\w+)?)$")
 
-_SECRET = frozenset({"password", "headers"})
+_SECRET = frozenset({"password", "headers", "params"})
+_QUOTED = re.compile(r"'(?!<)[^']{3,}'")
+"""What an error of YAML repeats of the file; its own words for things stand in angle brackets."""
 _PLAINER = {"tuple_type": "must be a list"}
 """What the types of YAML call a mistake that pydantic tells in Python's words."""
 
@@ -77,13 +79,21 @@ def _read(file: Path) -> dict[str, Any]:
         mend = "mend the path given with --config or GMA_CONFIG"
         raise ConfigError([f"{file}: cannot be read ({error.strerror}); {mend}"]) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        text = re.sub(r"\s+", " ", str(error))
-        raise ConfigError([f"{file}: is not YAML: {text}"]) from None
+        raise ConfigError([f"{file}: is not YAML: {_wrong(error)}"]) from None
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ConfigError([f"{file}: must be a mapping of sections, such as 'source:'"])
     return content
+
+
+def _wrong(error: Exception) -> str:
+    """What is wrong and where, without the line itself: a password may stand in it."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return _QUOTED.sub("'…'", re.sub(r"\s+", " ", str(error)))
+    said = _QUOTED.sub("'…'", ": ".join(filter(None, (error.context, error.problem))))
+    mark = error.problem_mark or error.context_mark
+    return f"{said} (line {mark.line + 1}, column {mark.column + 1})" if mark else said
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, Any]:

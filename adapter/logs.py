@@ -7,6 +7,7 @@ import sys
 
 import structlog
 
+from adapter.loglines import LogLines
 from adapter.settings.log import LogSettings
 
 
@@ -14,7 +15,10 @@ def configure(settings: LogSettings) -> None:
     """Send our logs and the libraries' through one renderer. May be called again on reload."""
     console = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        # Its own formatter shows local variables, tokens among them, where rich is installed.
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
         if console
         else structlog.processors.JSONRenderer()
     )
@@ -32,7 +36,7 @@ def configure(settings: LogSettings) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _handler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -44,3 +48,10 @@ def configure(settings: LogSettings) -> None:
     root.setLevel(settings.level.upper())
     for chatty in ("httpx", "httpcore", "uvicorn.access", "asyncio", "azure", "google", "botocore"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+
+
+def _handler() -> logging.Handler:
+    """Writes to standard error; the real one may block, and nobody may wait for it."""
+    if sys.stderr is sys.__stderr__ and sys.stderr is not None:
+        return LogLines(sys.stderr.fileno())
+    return logging.StreamHandler(sys.stderr)

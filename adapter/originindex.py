@@ -18,6 +18,10 @@ class OriginIndex(Generic[K]):
         self._contested: dict[K, tuple[str, ...]] = {}
         self._lent = False
 
+    def __len__(self) -> int:
+        """How many keys anybody speaks of."""
+        return len(self._origins)
+
     def of(self, key: K) -> tuple[str, ...]:
         """The origins that speak of ``key``."""
         return self._origins.get(key, ())

@@ -17,6 +17,7 @@ from apiservice.authfiles import FileTrust, RequestHeaderOptions
 from apiservice.authorization import AccessReviewer, Authorization, AuthorizationOptions
 from apiservice.certificates import CertificateFiles
 from apiservice.clientauth import ClientAuth
+from apiservice.durations import Durations
 from apiservice.health import Check
 from apiservice.identity import PRIVILEGED_GROUP
 from apiservice.selfsigned import SelfSigned
@@ -29,6 +30,8 @@ class Reviews(TokenReviewer, AccessReviewer, Protocol):
 
     asked: Counter[tuple[str, str]]
     """Questions by kind and outcome."""
+    durations: dict[str, Durations]
+    """What they took, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Security:
     authorization: Authorization
     reviews: Reviews | None
     """None without a cluster."""
+    tokens: Tokens | None
+    """None where no token is reviewed."""
     loops: Sequence[Loop]
     checks: Sequence[Check]
     """Readiness: without these nobody can be served."""
@@ -94,8 +99,19 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
             deny_ttl=allowed.cache,
         ),
     )
-    authentication = Authentication(trust, tokens if chosen.token_review else None)
-    return Security(tls, files, authentication, authorization, reviews, loops, checks, problems)
+    if not chosen.token_review:
+        tokens = None
+    return Security(
+        tls,
+        files,
+        Authentication(trust, tokens),
+        authorization,
+        reviews,
+        tokens,
+        loops,
+        checks,
+        problems,
+    )
 
 
 def _expired(tls: ServingTLS) -> str | None:

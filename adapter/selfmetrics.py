@@ -9,21 +9,99 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from adapter import __version__, accessmetrics, sourcemetrics
+from adapter.accessmetrics import access_families
 from adapter.apiserviceowner import APIServiceOwner
-from adapter.families import counter, gauge, gauges
+from adapter.attributions import LEFT_OUT
+from adapter.coverage import Coverage
+from adapter.keda import selfmetrics as kedametrics
+from adapter.keda.selfmetrics import keda_families
 from adapter.keda.stats import KedaStats
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
+from adapter.reading import Attribution
+from adapter.reasons import ABSENCES, REJECTS
 from adapter.reload import ConfigWatch
 from adapter.security import Security
+from adapter.sharing import Evidence
 from adapter.sourcemetrics import source_families
 from adapter.telemetry import Telemetry
+from apiservice import requeststats
+from apiservice.families import Row, counter, gauge
 from apiservice.server import Server
+
+BUILD: Final = gauge(
+    "gma_build_info", "1, with the version of this process.", "version", "component"
+)
+REJECTED: Final = counter(
+    "gma_rejects_total", "Rows and values left out since the start.", "reason", known=REJECTS
+)
+ABSENT: Final = counter(
+    "gma_absent_total",
+    "Pods left out of an answer when it was prepared.",
+    "reason",
+    known=ABSENCES,
+)
+GPU_PODS: Final = gauge(
+    "gma_gpu_pods",
+    "Ready pods whose spec asks for a GPU: each should have a value. Counted once a minute.",
+)
+MEASURED: Final = gauge("gma_gpu_pods_measured", "Of these, have a value of gpu_utilization.")
+UNMEASURED: Final = gauge(
+    "gma_gpu_pods_unmeasured", "Of these, have none.", "reason", known=ABSENCES
+)
+ATTRIBUTED: Final = gauge(
+    "gma_attributed_devices",
+    "Devices by how their pods are given utilisation, once per pod.",
+    "attribution",
+    known=tuple(sorted((*map(str, Attribution), LEFT_OUT))),
+)
+SHARING: Final = gauge(
+    "gma_sharing_nodes",
+    "Nodes whose devices are shared among pods, by what tells it.",
+    "evidence",
+    known=tuple(map(str, Evidence)),
+)
+EXPORTERS: Final = gauge("gma_exporters", "Exporters whose rows are held.")
+SILENT: Final = gauge(
+    "gma_exporters_stale", "Of these, silent for longer than the age limit: nothing is served."
+)
+YOUNGEST: Final = gauge("gma_exporter_age_min_seconds", "Age of the newest page held.")
+OLDEST: Final = gauge("gma_exporter_age_max_seconds", "Age of the oldest page held.")
+DEVICES: Final = gauge("gma_snapshot_devices", "Devices that exporters speak of.")
+NAMED: Final = gauge("gma_snapshot_pods", "Pods that their rows name.")
+TRACKS: Final = gauge("gma_snapshot_tracks", "Devices, once for each pod that rows name for one.")
+SYNCED: Final = gauge("gma_watch_synced", "1 once a collection has been read wholly.", "collection")
+HEARD: Final = gauge(
+    "gma_watch_age_seconds", "Since the collection's origin was last heard from.", "collection"
+)
+PODS: Final = gauge("gma_pods", "Pods in the index.")
+CONFIG: Final = gauge("gma_config_ok", "0 while the configuration file is refused.")
+RELOADS: Final = counter("gma_config_reloads_total", "Changes of the configuration taken up.")
+FOREIGN: Final = gauge(
+    "gma_external_foreign",
+    "1 while the APIService of external metrics points to another Service; absent where that is "
+    "not known or external metrics are off.",
+)
+OWN: Final = (
+    *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING),
+    *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, TRACKS),
+    *(SYNCED, HEARD, PODS, CONFIG, RELOADS, FOREIGN),
+)
+FAMILIES: Final = (
+    *requeststats.FAMILIES,
+    *accessmetrics.FAMILIES,
+    *OWN,
+    *sourcemetrics.FAMILIES,
+    *kedametrics.FAMILIES,
+)
+"""All that ``serve`` shows, beside the process' own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +114,7 @@ class Parts:
     server: Server
     security: Security
     watch: ConfigWatch
+    coverage: Coverage
     owner: APIServiceOwner | None = None
     """Looks whose the external metrics API is, if anybody does."""
     keda: KedaStats | None = None
@@ -60,126 +139,59 @@ class _Adapter(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        now = self._clock()
-        yield from _values(self._parts.telemetry, now)
-        yield counter(
-            "gma_absent",
-            "Pods left out of an answer when it was prepared.",
-            "reason",
-            self._parts.provider.absent,
-        )
-        yield from source_families(self._parts.telemetry.current, now)
-        yield from _cluster(self._parts.objects, now)
-        yield from _connections(self._parts.server, self._parts.security)
-        yield from _configuration(self._parts.watch)
-        if self._parts.keda is not None:
-            yield from _keda(self._parts.keda)
-        owner = self._parts.owner
-        if owner is not None and owner.foreign is not None:
-            yield gauge(
-                "gma_external_foreign",
-                "1 while the APIService of external metrics points to another Service.",
-                owner.foreign,
-            )
+        parts, now = self._parts, self._clock()
+        yield BUILD.rows([((__version__, "serve"), 1)])
+        yield from _values(parts.telemetry, now)
+        yield from _coverage(parts.coverage)
+        yield ABSENT.by(parts.provider.absent)
+        yield from source_families(parts.telemetry.current, now)
+        yield from _cluster(parts.objects, now)
+        yield from access_families(parts.server, parts.security)
+        yield CONFIG.one(not parts.watch.problem)
+        yield RELOADS.one(parts.watch.reloads)
+        if parts.keda is not None:
+            yield from keda_families(parts.keda)
+        if parts.owner is not None and parts.owner.foreign is not None:
+            yield FOREIGN.one(parts.owner.foreign)
 
 
 def _values(telemetry: Telemetry, now: float) -> Iterator[Metric]:
     store = telemetry.current.store
-    yield counter(
-        "gma_rejects", "Rows and values left out since the start.", "reason", store.rejects.totals
-    )
-    yield gauges(
-        "gma_attributed_devices",
-        "Devices by how their pods are given utilisation, once per pod.",
-        "attribution",
-        store.attributions,
-    )
-    yield gauges(
-        "gma_sharing_nodes",
-        "Nodes whose devices are shared among pods, by what tells it.",
-        "evidence",
-        store.sharing_nodes,
-    )
+    yield REJECTED.by(store.rejects.totals)
+    yield ATTRIBUTED.by(store.attributions)
+    yield SHARING.by(store.sharing_nodes)
+    exporters, devices, pods, tracks = store.size
+    yield EXPORTERS.one(exporters)
+    yield SILENT.one(store.silent(now))
     ages = store.snapshot.ages(now).values()
-    yield gauge("gma_exporters", "Exporters whose rows are held.", len(ages))
     if ages:
-        yield gauge("gma_exporter_age_seconds_min", "Age of the newest page.", min(ages))
-        yield gauge("gma_exporter_age_seconds_max", "Age of the oldest page held.", max(ages))
+        yield YOUNGEST.one(max(0.0, min(ages)))
+        yield OLDEST.one(max(0.0, *ages))
+    yield DEVICES.one(devices)
+    yield NAMED.one(pods)
+    yield TRACKS.one(tracks)
+
+
+def _coverage(coverage: Coverage) -> Iterator[Metric]:
+    counted = coverage.last
+    if counted is None:
+        return
+    yield GPU_PODS.one(counted.pods)
+    yield MEASURED.one(counted.measured)
+    yield UNMEASURED.by(counted.missing)
 
 
 def _cluster(objects: Objects, now: float) -> Iterator[Metric]:
-    synced = GaugeMetricFamily(
-        "gma_watch_synced", "1 once a collection has been read wholly.", labels=["collection"]
-    )
-    age = GaugeMetricFamily(
-        "gma_watch_age_seconds", "Since its origin was last heard from.", labels=["collection"]
-    )
+    synced: list[Row] = []
+    heard: list[Row] = []
     for name, collection in (
         ("pods", objects.pod_index),
         ("services", objects.services),
         ("nodes", objects.nodes),
     ):
-        synced.add_metric([name], float(collection.synced))
+        synced.append(((name,), collection.synced))
         if collection.synced:
-            age.add_metric([name], collection.age(now))
-    yield synced
-    yield age
-    yield gauge("gma_pods", "Pods in the index.", len(objects.pod_index))
-
-
-def _connections(server: Server, security: Security) -> Iterator[Metric]:
-    yield gauge("gma_connections", "Connections open.", server.connections)
-    yield counter(
-        "gma_connections_refused",
-        "Connections and requests cut off, by the limit that did it.",
-        "limit",
-        server.stats.refused,
-    )
-    yield counter(
-        "gma_unauthorized", "Requests answered 401.", "method", security.authentication.refused
-    )
-    yield gauge(
-        "gma_serving_certificate_expiry_timestamp_seconds",
-        "When the serving certificate expires.",
-        security.tls.expires,
-    )
-    in_force = GaugeMetricFamily(
-        "gma_security_file_ok", "0 while its newest content is refused.", labels=["file"]
-    )
-    for name, problem in security.problems.items():
-        in_force.add_metric([name], float(not problem()))
-    yield in_force
-    if security.reviews is not None:
-        reviews = CounterMetricFamily(
-            "gma_reviews",
-            "TokenReviews and SubjectAccessReviews sent.",
-            labels=["kind", "outcome"],
-        )
-        for (kind, outcome), count in sorted(security.reviews.asked.items()):
-            reviews.add_metric([kind, outcome], count)
-        yield reviews
-
-
-def _keda(stats: KedaStats) -> Iterator[Metric]:
-    calls = CounterMetricFamily(
-        "gma_keda_calls", "Calls ended, by gRPC status.", labels=["method", "code"]
-    )
-    for (method, code), count in sorted(stats.calls.items()):
-        calls.add_metric([method, code], count)
-    yield calls
-    streams = GaugeMetricFamily("gma_keda_streams", "Streams open.", labels=["method"])
-    for method, count in sorted(stats.streams.items()):
-        streams.add_metric([method], count)
-    yield streams
-    yield gauge(
-        "gma_keda_certificate_ok",
-        "0 while its newest certificate or client CA is refused.",
-        not stats.problem(),
-    )
-
-
-def _configuration(watch: ConfigWatch) -> Iterator[Metric]:
-    yield gauge("gma_config_ok", "0 while the configuration file is refused.", not watch.problem)
-    yield CounterMetricFamily(
-        "gma_config_reloads", "Changes of the configuration taken up.", value=watch.reloads
-    )
+            heard.append(((name,), collection.age(now)))
+    yield SYNCED.rows(synced)
+    yield HEARD.rows(heard)
+    yield PODS.one(len(objects.pod_index))

@@ -26,6 +26,7 @@ from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.services import Services
+from adapter.coverage import Coverage
 from adapter.external import GpuExternalMetrics
 from adapter.feeds import Loop, cluster_loops
 from adapter.keda.wiring import build_keda
@@ -114,6 +115,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         except CertificatePairError as error:
             raise StartError(str(error)) from None
         watch = ConfigWatch(file, settings, reload, telemetry.use)
+        coverage = Coverage(telemetry, objects.pod_index)
         register(
             registry,
             Parts(
@@ -123,6 +125,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 server,
                 security,
                 watch,
+                coverage,
                 owner,
                 keda.server.stats if keda else None,
             ),
@@ -140,6 +143,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *([owner.run] if owner else []),
             *(keda.loops if keda else []),
             telemetry.run,
+            coverage.run,
             _every(_FILE_CHECK, lambda: security.check_files(time.time())),
             _every(_FILE_CHECK, watch.check),
         ]

@@ -4,65 +4,91 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
-from adapter.families import counter, gauge
+from adapter.reasons import FAILURES, MISFITS
 from adapter.sources.azurelogs import AzureLogsSource
 from adapter.sources.prometheus import PrometheusSource
 from adapter.sources.scrape import ScrapeSource
 from adapter.telemetry import Pipeline
+from apiservice.families import counter, gauge, histogram
+
+UP: Final = gauge("gma_source_up", "1 while the source brings fresh data.", "kind")
+LAST: Final = gauge(
+    "gma_source_last_success_timestamp_seconds",
+    "When an exporter or the store last gave a good answer; absent before the first.",
+    "kind",
+)
+TARGETS: Final = gauge("gma_scrape_targets", "Exporters and pods to be scraped.")
+FAILING: Final = gauge("gma_scrape_targets_failing", "Of these, failed last time.")
+BY_RULE: Final = gauge(
+    "gma_scrape_targets_by_rule",
+    "Targets by the discovery rule that found them: those of the code and of the settings.",
+    "rule",
+)
+MISFIT: Final = counter(
+    "gma_scrape_misfits_total",
+    "Pods that ask to be scraped and cannot be, such as for a wrong annotation.",
+    "reason",
+    known=MISFITS,
+)
+SCRAPES: Final = counter("gma_scrapes_total", "Scrapes made, good and bad.")
+SCRAPE_FAILURES: Final = counter(
+    "gma_scrape_failures_total", "Scrapes that gave nothing.", "reason", known=FAILURES
+)
+SCRAPE_DURATIONS: Final = histogram(
+    "gma_scrape_duration_seconds", "What scrapes took, good and bad."
+)
+QUERIES: Final = counter("gma_queries_total", "Queries sent to the store, retries included.")
+QUERY_FAILURES: Final = counter(
+    "gma_query_failures_total", "Queries without a usable answer.", "reason", known=FAILURES
+)
+QUERY_DURATIONS: Final = histogram(
+    "gma_query_duration_seconds", "What queries took, with their retries."
+)
+WARNINGS: Final = counter("gma_query_warnings_total", "Answers that came with warnings.")
+PARTIAL: Final = gauge(
+    "gma_query_groups_partial", "Metric groups whose last answer lacked series that exist."
+)
+FAMILIES: Final = (
+    *(UP, LAST, TARGETS, FAILING, BY_RULE, MISFIT, SCRAPES, SCRAPE_FAILURES, SCRAPE_DURATIONS),
+    *(QUERIES, QUERY_FAILURES, QUERY_DURATIONS, WARNINGS, PARTIAL),
+)
 
 
 def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
     """Of the source in use, whichever kind it is of."""
-    source = pipeline.source
-    up = GaugeMetricFamily(
-        "gma_source_up", "1 while the source brings fresh data.", labels=["kind"]
-    )
-    up.add_metric([pipeline.settings.source.kind], float(source.problem(now) is None))
-    yield up
+    source, kind = pipeline.source, pipeline.settings.source.kind
+    yield UP.rows([((kind,), source.problem(now) is None)])
     if isinstance(source, ScrapeSource):
-        failing = sum(1 for state in source.states.values() if state.last_error)
-        yield gauge("gma_scrape_targets", "Exporters to be scraped.", len(source.states))
-        yield gauge("gma_scrape_targets_failing", "Of these, failed last time.", failing)
-        yield _targets_by_rule(source)
-        yield counter(
-            "gma_scrape_misfits",
-            "Pods that ask to be scraped and cannot be, such as for a wrong annotation.",
-            "reason",
-            source.misfits,
-        )
-        yield CounterMetricFamily("gma_scrapes", "Scrapes made.", value=source.scrapes)
-        yield counter(
-            "gma_scrape_failures", "Scrapes that gave nothing.", "reason", source.failures
-        )
+        yield _last(kind, source.last_success)
+        yield from _scraping(source)
     if isinstance(source, AzureLogsSource):
-        yield CounterMetricFamily("gma_queries", "Queries sent.", value=source.queries)
-        yield counter(
-            "gma_query_failures", "Queries without a usable answer.", "reason", source.failures
-        )
-        yield gauge(
-            "gma_query_groups_partial", "Groups whose last answer was partial.", source.partial
-        )
+        yield _last(kind, source.last_success)
+        yield QUERIES.one(source.queries)
+        yield QUERY_FAILURES.by(source.failures)
+        yield QUERY_DURATIONS.durations([((), source.durations)])
+        yield PARTIAL.one(source.partial)
     if isinstance(source, PrometheusSource):
-        queries = sum(state.queries for state in source.groups)
-        yield CounterMetricFamily("gma_queries", "Queries sent, retries included.", value=queries)
-        yield counter(
-            "gma_query_failures", "Queries without a usable answer.", "reason", source.failures
-        )
-        yield CounterMetricFamily(
-            "gma_query_warnings", "Answers that came with warnings.", value=source.warnings
-        )
-        partial = sum(1 for state in source.groups if state.partial)
-        yield gauge("gma_query_groups_partial", "Groups whose last answer was partial.", partial)
+        yield _last(kind, source.last_success)
+        yield QUERIES.one(sum(state.queries for state in source.groups))
+        yield QUERY_FAILURES.by(source.failures)
+        yield QUERY_DURATIONS.durations([((), source.durations)])
+        yield WARNINGS.one(source.warnings)
+        yield PARTIAL.one(sum(1 for state in source.groups if state.partial))
 
 
-def _targets_by_rule(source: ScrapeSource) -> Metric:
-    """Rules are those of the code and of the settings: a fixed set."""
-    family = GaugeMetricFamily(
-        "gma_scrape_targets_by_rule", "Exporters found, by discovery rule.", labels=["rule"]
-    )
-    for rule, count in sorted(Counter(target.rule for target in source.states).items()):
-        family.add_metric([rule], count)
-    return family
+def _scraping(source: ScrapeSource) -> Iterator[Metric]:
+    yield TARGETS.one(len(source.states))
+    yield FAILING.one(sum(1 for state in source.states.values() if state.last_error))
+    yield BY_RULE.by(Counter(target.rule for target in source.states))
+    yield MISFIT.by(source.misfits)
+    yield SCRAPES.one(source.scrapes)
+    yield SCRAPE_FAILURES.by(source.failures)
+    yield SCRAPE_DURATIONS.durations([((), source.durations)])
+
+
+def _last(kind: str, when: float) -> Metric:
+    return LAST.rows([((kind,), when)] if when else [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -34,6 +34,17 @@ log = structlog.get_logger(__name__)
 _RETENTION: Final = 600.0
 """Seconds that a silent exporter's last rows are kept, too old to be served, so that
 ``stale`` can be told from ``no_rows``."""
+
+
+class Size(NamedTuple):
+    """How much a store holds."""
+
+    exporters: int
+    devices: int
+    pods: int
+    """That rows name."""
+    tracks: int
+    """Devices, once for each pod that rows name for one."""
 
 
 class Store:
@@ -81,6 +92,17 @@ class Store:
         """The origin is no longer a target; its rows stand until the age limit."""
         if origin in self._exporters:
             self._forgotten.add(origin)
+
+    @property
+    def size(self) -> Size:
+        """How much is held."""
+        rows = sum(len(exporter.tracks) for exporter in self._exporters.values())
+        return Size(len(self._exporters), len(self._devices), len(self._holders), rows)
+
+    def silent(self, now: float) -> int:
+        """Exporters held whose last rows are past the age limit."""
+        last = now - self._options.oldest
+        return sum(1 for exporter in self._exporters.values() if exporter.received < last)
 
     @property
     def sharing_nodes(self) -> Mapping[str, int]:

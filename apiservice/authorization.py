@@ -84,6 +84,15 @@ class Authorization:
         )
         self._flights: SingleFlight[_Question, Decision] = SingleFlight()
         self._failing = False
+        self.hits = 0
+        """Questions answered from memory."""
+        self.misses = 0
+        """Questions that the cluster was asked, or that waited for its answer to another."""
+
+    @property
+    def remembered(self) -> int:
+        """Answers in memory."""
+        return len(self._allows) + len(self._denies)
 
     def cached(self, user: User, attributes: Attributes) -> Decision | None:
         """The decision of a static rule or of memory, else None."""
@@ -95,9 +104,12 @@ class Authorization:
             return _ALLOWED
         question = (user, attributes)
         try:
-            return self._allows[question]  # half the cost of its ``get``, and the usual case
+            # Half the cost of its ``get``, and the usual case.
+            decision: Decision | None = self._allows[question]
         except KeyError:
-            return self._denies.get(question)
+            decision = self._denies.get(question)
+        self.hits += decision is not None
+        return decision
 
     async def authorize(self, user: User, attributes: Attributes) -> Decision:
         """The decision; concurrent equal questions share one review.
@@ -112,6 +124,7 @@ class Authorization:
             return _DENIED
         reviewer = self._reviewer
         question = (user, attributes)
+        self.misses += 1
         return await self._flights.ask(question, lambda: self._review(reviewer, question))
 
     async def _review(self, reviewer: AccessReviewer, question: _Question) -> Decision:

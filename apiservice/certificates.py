@@ -16,7 +16,8 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-_PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+"""How public keys are written to be compared."""
 
 
 class CertificatePairError(Exception):
@@ -60,22 +61,33 @@ def read_pair(files: CertificateFiles, now: float) -> ServingCertificate:
         CertificatePairError: a file is missing or unreadable, the two do not belong
             together, or the certificate is outside its dates.
     """
-    leaf = _leaf(files.certificate)
-    public = _public_key(files.key)
-    if leaf.public_key().public_bytes(*_PUBLIC) != public:
+    certificate, key = _content(files.certificate), _content(files.key)
+    return judge_pair(certificate, key, now, str(files.certificate), str(files.key))
+
+
+def judge_pair(
+    certificate: bytes, key: bytes, now: float, certificate_name: str, key_name: str
+) -> ServingCertificate:
+    """Judge a pair in PEM at ``now``, epoch seconds; the names are what errors call the two.
+
+    Raises:
+        CertificatePairError: see :func:`read_pair`.
+    """
+    leaf = _leaf(certificate, certificate_name)
+    if leaf.public_key().public_bytes(*PUBLIC) != _public_key(key, key_name):
         raise CertificatePairError(
-            f"{files.certificate} and {files.key} do not belong together: give the key that "
+            f"{certificate_name} and {key_name} do not belong together: give the key that "
             f"the certificate was issued for, and the server's certificate first in its file"
         )
     starts, ends = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
     if now >= ends:
         raise CertificatePairError(
-            f"{files.certificate} expired on {_day(ends)}: renew it, or remove it to have "
+            f"{certificate_name} expired on {_day(ends)}: renew it, or remove it to have "
             f"another made where it is self-signed"
         )
     if now < starts:
         raise CertificatePairError(
-            f"{files.certificate} is not valid before {_day(starts)}: check this machine's clock"
+            f"{certificate_name} is not valid before {_day(starts)}: check this machine's clock"
         )
     return ServingCertificate(_names(leaf), starts, ends)
 
@@ -102,29 +114,29 @@ def canonical_name(name: str) -> str:
         return name.lower().rstrip(".")
 
 
-def _leaf(path: Path) -> x509.Certificate:
+def _leaf(content: bytes, name: str) -> x509.Certificate:
     try:
-        return x509.load_pem_x509_certificates(_content(path))[0]
+        return x509.load_pem_x509_certificates(content)[0]
     except ValueError as error:
         raise CertificatePairError(
-            f"{path} holds no certificate in PEM: {error}; give a file that begins with "
+            f"{name} holds no certificate in PEM: {error}; give a file that begins with "
             f"-----BEGIN CERTIFICATE-----"
         ) from error
 
 
-def _public_key(path: Path) -> bytes:
+def _public_key(content: bytes, name: str) -> bytes:
     try:
-        key = serialization.load_pem_private_key(_content(path), password=None)
+        key = serialization.load_pem_private_key(content, password=None)
     except TypeError as error:
         raise CertificatePairError(
-            f"{path} is encrypted: decrypt it with `openssl pkey`, a server cannot ask"
+            f"{name} is encrypted: decrypt it with `openssl pkey`, a server cannot ask"
         ) from error
     except ValueError as error:
         raise CertificatePairError(
-            f"{path} holds no private key in PEM: {error}; give a file that begins with "
+            f"{name} holds no private key in PEM: {error}; give a file that begins with "
             f"-----BEGIN PRIVATE KEY-----"
         ) from error
-    return key.public_key().public_bytes(*_PUBLIC)
+    return key.public_key().public_bytes(*PUBLIC)
 
 
 def _content(path: Path) -> bytes:

@@ -1,8 +1,8 @@
 """A client of the Kubernetes API, from a pod's service account or a kubeconfig.
 
 Whatever is wrong with the configuration becomes a :class:`ClusterError` that names the
-file and the mend. Credentials that rotate are read again: token files when they change,
-exec plugins when what they gave expires.
+file and the mend. Credentials that rotate are read again: files when they change, the
+cluster's CA among them, and exec plugins when what they gave expires.
 
 Importing this module costs about 35 MB (aiohttp and the ``kubernetes`` package), so who
 runs without a cluster imports it only when there is one to talk to.
@@ -14,6 +14,7 @@ import os
 import ssl
 import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from kubernetes.aio.config.incluster_config import (
 )
 from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
+from apiservice.clusterclient import ClusterClient
 from apiservice.filestamp import Stamp, stamp
 
 # These classes carry no annotations.
@@ -86,7 +88,7 @@ async def connect(
         source = _paths(kubeconfig, environ)
         await _load_kubeconfig(configuration, source, context)
     try:
-        client = ApiClient(configuration)
+        client = ClusterClient(configuration)
     except (OSError, ssl.SSLError, ValueError) as error:
         raise ClusterError(
             f"{source}: the certificates it names cannot be used: {error}; check "
@@ -133,6 +135,31 @@ async def call(
             f"{method} {path}: {response.status} {_message(answer)}", response.status
         )
     return answer
+
+
+async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float:
+    """The API server's clock, epoch seconds: the ``Date`` of an answer, whichever it is.
+
+    Raises:
+        ClusterAnswerError: it did not answer, or without that header.
+    """
+    path = "/version"
+    try:
+        verb, url, headers, content, _ = await client.param_serialize(
+            "GET", path, header_params={}, auth_settings=["BearerToken"]
+        )
+        response: Any = await client.call_api(
+            verb,
+            url,
+            headers,
+            content,
+            _request_timeout=aiohttp.ClientTimeout(total=timeout_seconds),
+        )
+        await response.read()
+        return parsedate_to_datetime(response.headers["Date"]).timestamp()
+    except (aiohttp.ClientError, OSError, ConfigException, ValueError, KeyError) as error:
+        text = str(error) or type(error).__name__
+        raise ClusterAnswerError(f"GET {path}: {text}") from error
 
 
 class _Status(msgspec.Struct):

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from apiservice.answers import Key, Prepared, PreparedAnswers
+from apiservice.durations import Durations
 from apiservice.identity import Attributes
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
-from apiservice.requeststats import Series
 from apiservice.routes import Location, custom_query, external_query
 from apiservice.values import external_metric_value_list, metric_value_list
 
@@ -89,7 +89,7 @@ class Route(NamedTuple):
 
     attributes: Attributes
     answer: Answer
-    answered: Series
+    answered: Durations
     """Where its 200s are counted."""
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import msgspec
 from kubernetes.aio.client import ApiClient
 
+from apiservice.durations import SLOW, Durations
 from apiservice.identity import Attributes, Decision, User
 from apiservice.kubeclient import ClusterAnswerError, call
 from apiservice.tokens import ReviewError
@@ -65,6 +67,8 @@ class KubernetesReviews:
         self._audiences = tuple(audiences)
         self.asked: Counter[tuple[str, str]] = Counter()
         """Questions by kind (``token``, ``access``) and outcome (``yes``, ``no``, ``error``)."""
+        self.durations = {kind: Durations(SLOW) for kind in ("access", "token")}
+        """By kind, repetitions included."""
 
     async def review_token(self, token: str) -> User | None:
         """See :class:`apiservice.tokens.TokenReviewer`."""
@@ -103,6 +107,7 @@ class KubernetesReviews:
         )
 
     async def _ask(self, kind: str, path: str, body: Any, answer: type[Any]) -> Any:
+        started = perf_counter()
         try:
             async with asyncio.timeout(_TIMEOUT):
                 return msgspec.json.decode(await self._insist(path, body), type=answer)
@@ -112,6 +117,8 @@ class KubernetesReviews:
         except (ClusterAnswerError, msgspec.MsgspecError) as error:
             self.asked[kind, "error"] += 1
             raise ReviewError(_with_mend(path, error)) from error
+        finally:
+            self.durations[kind].observe(perf_counter() - started)
 
     async def _insist(self, path: str, body: Any) -> bytes:
         for pause in _PAUSES:

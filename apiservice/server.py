@@ -82,6 +82,11 @@ class Server:
         """Connections open now."""
         return len(self._state.connections)
 
+    @property
+    def requests(self) -> int:
+        """Requests being answered now."""
+        return len(self._state.tasks)
+
     async def start(self) -> None:
         """Bind and accept.
 

@@ -67,6 +67,15 @@ class Tokens:
         self._flights: SingleFlight[bytes, User | None] = SingleFlight()
         self._pepper = secrets.token_bytes(32)
         self._failing = False
+        self.hits = 0
+        """Tokens whose answer was remembered."""
+        self.misses = 0
+        """Tokens that the cluster was asked about, or that waited for its answer."""
+
+    @property
+    def remembered(self) -> int:
+        """Answers in memory."""
+        return len(self._answers)
 
     async def user(self, token: str) -> User | None:
         """The token's user, or None where it is not valid.
@@ -79,9 +88,12 @@ class Tokens:
             return None
         key = hashlib.blake2b(raw, key=self._pepper, digest_size=32).digest()
         try:
-            return self._answers[key]
+            known = self._answers[key]
         except KeyError:
+            self.misses += 1
             return await self._flights.ask(key, lambda: self._review(key, token))
+        self.hits += 1
+        return known
 
     async def _review(self, key: bytes, token: str) -> User | None:
         try:

@@ -1,4 +1,4 @@
-"""The nodes' exporters: real HTTP on loopback, one port each, like a DaemonSet's pods."""
+"""The nodes' exporters: real HTTP, one port each, like a DaemonSet's pods."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ _LARGEST_HEAD = 16 * 1024
 class Exporters:
     """One listener for each node that has booted; a dead one resets every connection."""
 
-    def __init__(self, page: Callable[[str], bytes]) -> None:
-        """``page`` makes the page of the node of that name."""
+    def __init__(
+        self, page: Callable[[str], bytes], host: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        """``page`` makes the page of the node of that name; port 0 takes a free one for each."""
         self._page = page
+        self._host, self._port = host, port
         self._servers: dict[str, asyncio.Server] = {}
         self._ports: dict[str, int] = {}
         self._dead: set[str] = set()
@@ -57,7 +60,7 @@ class Exporters:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await self._answer(node, reader, writer)
 
-        server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=_LARGEST_HEAD)
+        server = await asyncio.start_server(answer, self._host, self._port, limit=_LARGEST_HEAD)
         self._servers[node] = server
         self._ports[node] = server.sockets[0].getsockname()[1]
 

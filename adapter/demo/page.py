@@ -135,14 +135,37 @@ _FIELDS = (
 )
 
 
+class Holder(NamedTuple):
+    """The container that a device is assigned to."""
+
+    namespace: str
+    pod: str
+    container: str
+    memory_share: float
+    """Share of the device's framebuffer in use, 0 to 1."""
+
+
 def render(
     node: Node,
     pods: Mapping[str, Pod],
     workloads: Mapping[str, Workload],
     namespace: str,
 ) -> bytes:
-    """The whole page, as UTF-8."""
-    devices = [_device(node, device, pods, workloads, namespace) for device in node.devices]
+    """The whole page of a node of the simulated cluster, as UTF-8."""
+
+    def holder(device: Device) -> Holder | None:
+        pod = pods.get(device.pod) if device.pod else None
+        if pod is None:
+            return None
+        share = 0.0 if pod.stage is Stage.STARTING else workloads[pod.service].memory_share
+        return Holder(namespace, pod.name, "server", share)
+
+    return text(node, holder)
+
+
+def text(node: Node, holder: Callable[[Device], Holder | None]) -> bytes:
+    """The whole page, as UTF-8; ``holder`` says whose a device is, None for an unassigned one."""
+    devices = [_device(node, device, holder(device)) for device in node.devices]
     lines = []
     for field in _FIELDS:
         rows = [
@@ -156,13 +179,7 @@ def render(
     return ("\n".join(lines) + "\n").encode()
 
 
-def _device(
-    node: Node,
-    device: Device,
-    pods: Mapping[str, Pod],
-    workloads: Mapping[str, Workload],
-    namespace: str,
-) -> tuple[str, _Seen]:
+def _device(node: Node, device: Device, holder: Holder | None) -> tuple[str, _Seen]:
     pool = node.pool
     labels = {
         "gpu": str(device.gpu),
@@ -174,16 +191,17 @@ def _device(
     if device.instance is not None:
         labels |= {"GPU_I_PROFILE": pool.mig_profile, "GPU_I_ID": str(device.instance)}
     labels |= {"Hostname": node.name, "DCGM_FI_DRIVER_VERSION": _DRIVER}
-    pod = pods.get(device.pod) if device.pod else None
-    used = 0.0
-    if pod and pod.stage is not Stage.STARTING:
-        used = workloads[pod.service].memory_share * (pool.memory_mib - _RESERVED_MIB)
-    if pod:
-        labels |= {"container": "server", "namespace": namespace, "pod": pod.name}
+    if holder:
+        labels |= {
+            "container": holder.container,
+            "namespace": holder.namespace,
+            "pod": holder.pod,
+        }
+    free = pool.memory_mib - _RESERVED_MIB
     seen = _Seen(
         busy=min(1.0, device.busy),
-        used_mib=used,
-        total_mib=pool.memory_mib - _RESERVED_MIB,
+        used_mib=holder.memory_share * free if holder else 0.0,
+        total_mib=free,
         # The board's figure: on MIG it is repeated for every instance.
         watts=power(_board_busy(node, device.gpu)),
         energy_mj=1000 * device.energy,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
@@ -146,10 +147,13 @@ class Service:
         self, method: str, message: type[Message], answer: Callable[[Any], Message | bytes]
     ) -> grpc.RpcMethodHandler[Any, Any]:
         async def call(request: Any, context: Context) -> Message | bytes:
+            started = perf_counter()
             try:
                 response = answer(request)
             except Exception as error:
                 await self._refuse(method, context, error)
+            finally:
+                self._stats.durations[method].observe(perf_counter() - started)
             self._stats.calls[method, "OK"] += 1
             return response
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
+
+from apiservice.durations import Durations
+
+UNARY: Final = ("GetMetricSpec", "GetMetrics", "IsActive")
+"""Methods that answer once."""
+STREAMS: Final = ("StreamIsActive", "StreamMetricSpec")
+"""Methods that answer again and again."""
 
 
 @dataclass(slots=True)
@@ -15,5 +23,9 @@ class KedaStats:
     """Calls ended, by method and gRPC code."""
     streams: Counter[str] = field(default_factory=Counter)
     """Streams open now, by method."""
+    durations: dict[str, Durations] = field(
+        default_factory=lambda: {method: Durations() for method in UNARY}
+    )
+    """What calls took, by method."""
     problem: Callable[[], str] = lambda: ""
     """Why the certificate files as they are now are not in force; empty when they are."""

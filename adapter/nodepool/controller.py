@@ -102,6 +102,11 @@ class Controller:
         """The cluster-autoscaler's word; None where there is none."""
         return next(iter(self._cluster.status), None)
 
+    @property
+    def history_problem(self) -> str:
+        """Why what was learned would not outlive this process; empty while it would."""
+        return self._store.problem
+
     def use(self, settings: NodepoolSettings) -> None:
         """Take up the kill switch and the limits from a changed file."""
         taken = {"stop": settings.stop, "limits": settings.limits}

@@ -59,7 +59,8 @@ class LedgerStore:
         self._ledger = ledger
         self._namespace = namespace
         self._read = False
-        self._problem = ""
+        self.problem = ""
+        """Why what was learned is neither read nor stored; empty while all is well."""
         self._written_at: float | None = None
 
     def forget(self) -> None:
@@ -77,11 +78,11 @@ class LedgerStore:
         try:
             found = await self._writer.read(_configmap(self._namespace, {}))
         except WriteError as error:
-            if str(error) != self._problem:
+            if str(error) != self.problem:
                 log.warning("what was learned before cannot be read", error=str(error))
-            self._problem = str(error)
+            self.problem = str(error)
             return False
-        self._read, self._problem = True, ""
+        self._read, self.problem = True, ""
         self._written_at = now
         restore(self._ledger, (found or {}).get("data") or {})
         url = self._settings.prometheus_url
@@ -96,8 +97,10 @@ class LedgerStore:
             return
         try:
             await self._writer.apply(_configmap(self._namespace, dump(self._ledger)))
+            self.problem = ""
         except WriteError as error:
             log.warning("what was learned is not stored", error=str(error))
+            self.problem = str(error)
         # Success or not: the next attempt is an interval away.
         self._written_at = now
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final
 
 import structlog
@@ -22,6 +23,7 @@ from adapter.sources.errors import SourceError
 from adapter.sources.extras import required
 from adapter.sources.insights import LabelMemo, Pods, Usage
 from adapter.sources.tokens import Tokens
+from apiservice.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
 
@@ -85,6 +87,8 @@ class AzureLogsSource:
         self.last_error = ""
         self.usage: Usage | None = None
         """What the last good answer said."""
+        self.durations = Durations(SLOW)
+        """What rounds took."""
         self.settled = False
         """A round is over, with or without success."""
 
@@ -125,6 +129,7 @@ class AzureLogsSource:
 
     async def _round(self, client: Any, pods: Pods) -> None:
         self.queries += 1
+        started = perf_counter()
         try:
             async with asyncio.timeout(self._options.timeout):
                 usage, loss = await self._admitted(client, pods)
@@ -132,8 +137,10 @@ class AzureLogsSource:
             self._failed(told(error, self._errors))
             self._not_before = self._clock() + retry_after(error)
         else:
+            self._not_before = 0.0  # or a clock that is set back would bring the wait again
             self._succeeded(usage, loss)
             self._deliver(usage)
+        self.durations.observe(perf_counter() - started)
         self.settled = True
 
     async def _admitted(self, client: Any, pods: Pods) -> tuple[Usage, str]:

@@ -61,8 +61,8 @@ def _said(error: Any) -> str:
         if isinstance(inner, Mapping):
             while isinstance(inner.get("innererror"), Mapping):
                 inner = inner["innererror"]
-            return f"{inner.get('code', '')}: {inner.get('message', '')}"[:300]
+            return redacted(ValueError(f"{inner.get('code', '')}: {inner.get('message', '')}"))
         found = inner
     if found is not None and getattr(found, "message", None):
-        return f"{found.code}: {found.message}"[:300]
+        return redacted(ValueError(f"{found.code}: {found.message}"))
     return redacted(error)

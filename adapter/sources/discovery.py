@@ -1,7 +1,7 @@
 """Which pods are exporters, and where on them the page is: a table of the usual charts.
 
 A pod that carries these labels is believed about its own node. Where tenants may create
-pods freely, pin a rule to the exporter's namespace.
+pods freely, rules pinned to the exporters' namespace take the place of these.
 """
 
 from __future__ import annotations

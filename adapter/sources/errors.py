@@ -42,6 +42,9 @@ def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cas
             return SourceError("connect", f"cannot connect to {failed.host}:{failed.port}: {said}")
         case aiohttp.ServerDisconnectedError():
             return SourceError("connect", str(error))
+        # Its text shows the URL, and with method GET every parameter in it.
+        case aiohttp.ClientResponseError() as failed:
+            return SourceError("protocol", f"{type(error).__name__}: {failed.message}")
         case aiohttp.ClientError() | OSError():
             return SourceError("protocol", f"{type(error).__name__}: {error}")
     return SourceError("internal", f"{type(error).__name__}: {error}")

@@ -23,6 +23,7 @@ from adapter.sources.groupstate import GroupState, tell
 from adapter.sources.promql import Answer, SeriesMemo
 from adapter.sources.queryapi import PrometheusOptions, QueryApi
 from adapter.sources.querygroup import QueryGroup
+from apiservice.durations import SLOW, Durations
 
 __all__ = ["PrometheusOptions", "PrometheusSource"]
 
@@ -57,7 +58,7 @@ class PrometheusSource:
         self._options = options
         self._sink = sink
         self._clock = clock
-        self._api = QueryApi(options)
+        self._api = QueryApi(options, clock)
         self._memo = SeriesMemo()
         self._decoding = asyncio.Lock()
         self._parallel = asyncio.Semaphore(_PARALLEL)
@@ -74,6 +75,8 @@ class PrometheusSource:
         """Answers that came with warnings."""
         self.last_success = 0.0
         """Epoch seconds of the last good answer to any group; 0 before the first."""
+        self.durations = Durations(SLOW)
+        """What a group took, retries included."""
         self.settled = False
         """A whole round has been handed over, with or without success."""
 
@@ -162,6 +165,7 @@ class PrometheusSource:
             return Answer(partial=True)
         finally:
             state.duration = loop.time() - began
+            self.durations.observe(state.duration)
         self.last_success = self._clock()
         self.warnings += bool(answer.warnings)
         state.succeeded(answer, self.last_success)
@@ -183,16 +187,17 @@ class PrometheusSource:
             state.size = len(body)
             return await self._decoded(body, state.group)
         except Exception as error:
-            cause = describe(error)
+            cause = self._api.discreet(describe(error))
             self.failures[cause.reason] += 1
             raise cause from error
 
     async def _decoded(self, body: bytes, group: QueryGroup) -> Answer:
+        ahead = self._api.clock.ahead
         async with self._decoding:
             if len(body) < _BIG_ANSWER:
-                answer = promql.decode(body, self._memo, group)
+                answer = promql.decode(body, self._memo, group, ahead)
             else:
-                answer = await asyncio.to_thread(promql.decode, body, self._memo, group)
+                answer = await asyncio.to_thread(promql.decode, body, self._memo, group, ahead)
         if answer.partial and group.combines:
             raise SourceError("partial", _partial(answer))
         return answer

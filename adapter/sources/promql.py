@@ -51,7 +51,7 @@ class _Series:
     origin: str
     key: bytes
     seen: float = -math.inf
-    """Epoch seconds of the newest sample handed over."""
+    """Epoch seconds, by the engine's clock, of the newest sample handed over."""
 
 
 class SeriesMemo:
@@ -117,8 +117,14 @@ _raw_results = msgspec.json.Decoder(list[msgspec.Raw])
 _result = msgspec.json.Decoder(_Result)
 
 
-def decode(body: bytes, memo: SeriesMemo, group: QueryGroup) -> Answer:
+def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> Answer:
     """Read an answer of ``/api/v1/query``. One bad series costs that series.
+
+    Args:
+        body: of the answer.
+        memo: label sets that are known.
+        group: what was asked.
+        ahead: seconds that the engine's clock is ahead of ours.
 
     Raises:
         SourceError: ``not_json``, ``query`` for an error of the engine, or
@@ -139,7 +145,7 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup) -> Answer:
     )
     name = group.series[0] if len(group.series) == 1 else ""
     for result in _decode_results(answer.data.result, found.rejects):
-        _add(found, result, memo, name)
+        _add(found, result, memo, name, ahead)
     return found
 
 
@@ -193,7 +199,7 @@ def _decode_results(raw: msgspec.Raw, rejects: Counter[str]) -> Iterator[_Result
             rejects["bad_series"] += 1
 
 
-def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str) -> None:
+def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str, ahead: float) -> None:
     try:
         series = memo.series(bytes(result.metric))
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -213,10 +219,10 @@ def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str) -> No
         if value is None or not math.isfinite(time):
             found.rejects["bad_value"] += 1
         else:
-            rows.append(Row(name, series.labels, value, time))
+            rows.append(Row(name, series.labels, value, time - ahead))
+            series.seen = time
     if not rows:
         return
-    series.seen = rows[-1].time
     found.rows.setdefault(series.origin, []).extend(rows)
     found.newest.setdefault(series.origin, []).append(rows[-1])
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -13,9 +14,10 @@ from yarl import URL
 
 from adapter.sources.body import read_body
 from adapter.sources.credentials import TlsClient, TlsFiles
+from adapter.sources.engineclock import EngineClock
 from adapter.sources.errors import SourceError
 from adapter.sources.login import Anonymous, Login, Outgoing
-from adapter.sources.refusal import refusal
+from adapter.sources.refusal import refusal, without
 
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -61,11 +63,14 @@ class QueryApi:
         CredentialError: at construction, if a TLS file cannot be used.
     """
 
-    def __init__(self, options: PrometheusOptions) -> None:
+    def __init__(self, options: PrometheusOptions, clock: Callable[[], float] = time.time) -> None:
         self._options = options
         self.url = options.url.rstrip("/") + "/api/v1/query"
         """Where queries are posted."""
+        self.clock = EngineClock(self.url, clock)
+        """The engine's, by its answers."""
         self._tls = TlsClient(TlsFiles(options.ca_file, options.cert_file, options.key_file))
+        self._shown: Mapping[str, str] = {}
 
     async def ask(self, session: aiohttp.ClientSession, query: str) -> bytes:
         """The body of the answer to one instant query.
@@ -76,10 +81,25 @@ class QueryApi:
         shown = await login.headers(request)
         status, body = await self._send(session, request, shown)
         if status == 401 and login.refused(shown):
-            status, body = await self._send(session, request, await login.headers(request))
+            shown = await login.headers(request)
+            status, body = await self._send(session, request, shown)
+        self._shown = shown
         if status != 200:
-            raise refusal(status, body)
+            raise refusal(status, without(body, self._secrets(shown)))
         return body
+
+    def discreet(self, error: SourceError) -> SourceError:
+        """The error without what was shown: even an answer 200 may be one that repeats it."""
+        said = str(error)
+        left = without(said.encode(), self._secrets(self._shown)).decode()
+        return error if left == said else SourceError(error.reason, left)
+
+    def _secrets(self, shown: Mapping[str, str]) -> Iterator[str]:
+        """Texts that no log may repeat: of an ``Authorization`` also what follows its scheme."""
+        for value in (*shown.values(), *self._options.headers.values()):
+            scheme, _, rest = value.partition(" ")
+            yield from (value, rest or scheme)
+        yield from self._options.params.values()
 
     async def _send(
         self, session: aiohttp.ClientSession, request: Outgoing, shown: Mapping[str, str]
@@ -94,6 +114,7 @@ class QueryApi:
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=self._options.timeout),
         ) as response:
+            self.clock.heard(response.headers.get("Date"))
             try:
                 body = await read_body(response, self._options.max_bytes)
             except SourceError:

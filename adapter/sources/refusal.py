@@ -7,7 +7,9 @@ AWS says ``message``, Azure and Google ``error.message``, Mimir and most proxies
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -19,6 +21,11 @@ _PLAIN: Final = re.compile(r"[^<{\x00-\x08]{3,}")
 """A body that is words: neither a page nor JSON."""
 _READ: Final = 1 << 16
 _DENIED: Final = "check the token, password, role and tenant, and this machine's clock"
+_SECRET: Final = 6
+"""Characters from which on a header's or parameter's value is taken for a secret."""
+_WITHHELD: Final = b"(withheld)"
+_GO: Final = {b"&": rb"\u0026", b"<": rb"\u003c", b">": rb"\u003e"}
+"""What Go's JSON writes in place of these, which most engines are written in."""
 _PREFIX: Final = "check the URL's path prefix"
 _MENDS: Final = {
     405: f"{_PREFIX}, or use method GET",
@@ -40,6 +47,29 @@ def refusal(status: int, body: bytes) -> SourceError:
     if engine:
         return SourceError("query", text)
     return SourceError("status", f"{text}; {_MENDS.get(status, _PREFIX)}")
+
+
+def without(body: bytes, secrets: Iterable[str]) -> bytes:
+    """A body in which nothing that was shown stands: proxies repeat headers in their errors.
+
+    Args:
+        body: of an error.
+        secrets: texts as they were sent; short ones are words that errors need.
+    """
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        if len(secret) < _SECRET:
+            continue
+        for text in _spelled(secret):
+            body = body.replace(text, _WITHHELD)
+    return body
+
+
+def _spelled(secret: str) -> Iterator[bytes]:
+    """As it is, in JSON, in Go's JSON and in a URL."""
+    json = in_go = msgspec.json.encode(secret)[1:-1]
+    for plain, escaped in _GO.items():
+        in_go = in_go.replace(plain, escaped)
+    yield from (secret.encode(), json, in_go, quote(secret, "").encode())
 
 
 def _others(body: bytes) -> str:

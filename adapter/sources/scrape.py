@@ -24,6 +24,7 @@ from adapter.sources.errors import SourceError, describe
 from adapter.sources.pageclient import PageClient
 from adapter.sources.serverpages import ServerPages
 from adapter.sources.target import Target, TargetState
+from apiservice.durations import SLOW, Durations
 from apiservice.selector import EVERYTHING
 
 log = structlog.get_logger(__name__)
@@ -97,6 +98,8 @@ class ScrapeSource:
         """Failed scrapes by reason."""
         self.last_success = 0.0
         """Epoch seconds of the last good page of any exporter; 0 before the first."""
+        self.durations = Durations(SLOW)
+        """What scrapes took, good and bad."""
 
     @property
     def states(self) -> Mapping[Target, TargetState]:
@@ -193,6 +196,7 @@ class ScrapeSource:
         except Exception as error:  # whatever one exporter does, the others go on
             self._failed(state, describe(error))
         state.duration = max(0.0, self._clock() - started)
+        self.durations.observe(state.duration)
 
     async def _parse(self, body: bytes, started: float, memo: LabelMemo) -> Page:
         if len(body) < _BIG_PAGE:

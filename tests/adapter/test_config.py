@@ -140,6 +140,7 @@ REFUSED = {
     "short keep-alive": ("server: {keep_alive: 60}", "server.keep_alive: Input should be greater"),
     "no mapping": ("- a", "{file}: must be a mapping of sections"),
     "no YAML": ("a: [", "{file}: is not YAML: while parsing"),
+    "no YAML, on its second line": ('log:\n  level: "x', "end of stream (line 2, column 12)"),
     "no date": ("values: 2026-99-99", "{file}: is not YAML: month must be in 1..12"),
     "too deep": ("[" * 5000, "{file}: is not YAML: maximum recursion depth"),
     "two at once": ("server: {port: x}\nlog: {level: loud}", "log.level: Input should be 'debug'"),
@@ -195,8 +196,24 @@ def test_a_refused_url_with_a_password_is_not_repeated(tmp_path: Path) -> None:
     assert "hush" not in str(refusal.value)
 
 
-def test_a_refused_secret_is_not_repeated(tmp_path: Path) -> None:
+WITH_A_SECRET = {
+    "a password that is a list": (
+        "source: {prometheus: {password: [hunter2]}}",
+        "source.prometheus.password",
+    ),
+    "a parameter that is a list": (
+        "source: {prometheus: {params: {key: [hunter2]}}}",
+        "source.prometheus.params.key",
+    ),
+    "a quote that is not closed": ('source: {prometheus: {password: "hunter2', "is not YAML"),
+    "an alias": ("source: {prometheus: {password: *hunter2}}", "undefined alias"),
+    "a tag": ("source: {prometheus: {password: !hunter2 x}}", "for the tag"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), WITH_A_SECRET.values(), ids=WITH_A_SECRET)
+def test_a_refused_secret_is_not_repeated(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refusal:
-        load(write(tmp_path, "source: {prometheus: {password: [hunter2]}}"), environ={})
-    assert "source.prometheus.password" in str(refusal.value)
+        load(write(tmp_path, text), environ={})
+    assert said in str(refusal.value)
     assert "hunter2" not in str(refusal.value)

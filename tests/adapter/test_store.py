@@ -296,6 +296,17 @@ def test_a_clock_that_is_set_back_does_not_keep_old_values_new() -> None:
     assert world.value("p", UTIL, 106) == "no_rows"
 
 
+def test_a_value_of_before_the_clock_was_set_back_is_not_served() -> None:
+    """Its exporter may have died just then: nobody could say for an hour how old it is."""
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 90, "p"), 5000)
+    assert world.value("p", UTIL, 4999) == 90  # a correction by NTP, not a step
+    assert world.value("p", UTIL, 4998) == "stale"
+    assert world.value("p", UTIL, 1400) == "stale"
+    world.scrape(row(UTIL, 10, "p"), 1401)
+    assert world.value("p", UTIL, 1401) == 10
+
+
 def test_an_exporter_that_invents_devices_is_bounded() -> None:
     world = World(make_pod("p"), options=TelemetryOptions(max_tracks=3))
     for time in (100.0, 105.0):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from apiservice.answers import ENTRY, Key, PreparedAnswers
+from apiservice.durations import Durations
 from apiservice.identity import Attributes
 from apiservice.metricroutes import Route, RouteCache
-from apiservice.requeststats import Series
 
 NEVER = float("inf")
 
@@ -90,7 +90,7 @@ def test_small_answers_to_long_requests_are_bounded_too() -> None:
 
 def _route() -> Route:
     prepared = PreparedAnswers().put(KEY, 1, NEVER, b"{}")
-    return Route(Attributes("get"), lambda _: prepared, Series())
+    return Route(Attributes("get"), lambda _: prepared, Durations())
 
 
 def test_routes_are_bounded_in_number_and_length() -> None:

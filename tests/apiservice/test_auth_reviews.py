@@ -223,3 +223,22 @@ async def test_no_token_is_kept_in_clear() -> None:
     await tokens.user("good")
 
     assert b"good" not in b"".join(tokens._answers)
+
+
+async def test_hits_and_misses_are_counted_and_static_rules_are_neither() -> None:
+    clock = Clock()
+    authorization = Authorization(FakeCluster(), clock=clock)
+    for _ in range(3):
+        await authorization.authorize(BOB, PODS)
+    await authorization.authorize(User("x", groups=("system:masters",)), PODS)
+    assert (authorization.hits, authorization.misses, authorization.remembered) == (2, 1, 1)
+    clock.now = 11.0
+    await authorization.authorize(BOB, PODS)
+    assert (authorization.hits, authorization.misses, authorization.remembered) == (2, 2, 1)
+
+
+async def test_tokens_asked_about_and_remembered_are_counted() -> None:
+    tokens = Tokens(FakeCluster())
+    for token in ("good", "good", "bad", "bad"):
+        await tokens.user(token)
+    assert (tokens.hits, tokens.misses, tokens.remembered) == (2, 2, 2)

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,56 @@ async def test_a_pod_uses_its_service_account_and_its_rotated_token(
             await call(client, "GET", "/b")
 
     assert api.tokens == [b"Bearer one", b"Bearer two"]
+
+
+async def test_a_pod_follows_its_cluster_to_another_ca(tmp_path: Path, api: FakeApiServer) -> None:
+    now = time.time()
+    old, new = Authority("old", now), Authority("new", now)
+    async with AsyncExitStack() as stack:
+        servers = {}
+        for name, ca in (("old", old), ("new", new)):
+            files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / name, "tls"))
+            tls = ServingTLS(files, ClientAuth(), now)
+            servers[ca] = await stack.enter_async_context(serving(api, tls.context))
+        environ = pod(tmp_path, servers[old].port, old.pem)
+        client = await connect(environ=environ, service_account=tmp_path)
+        await stack.enter_async_context(client)
+
+        async def reaches(ca: Authority) -> bool:
+            client.configuration.host = f"https://127.0.0.1:{servers[ca].port}"
+            try:
+                return await call(client, "GET", "/") == b"{}"
+            except ClusterAnswerError as error:
+                if "certificate verify failed" not in str(error):
+                    raise
+                return False
+
+        assert (await reaches(old), await reaches(new)) == (True, False)
+        (tmp_path / "ca.crt").write_bytes(old.pem + new.pem)
+        assert (await reaches(old), await reaches(new)) == (True, True)
+        (tmp_path / "ca.crt").write_bytes(b"half-written")
+        assert await reaches(new), "the last good content stays in force"
+        (tmp_path / "ca.crt").write_bytes(new.pem)
+        assert (await reaches(old), await reaches(new)) == (False, True)
+
+
+async def test_files_that_are_written_anew_with_the_same_content_change_nothing(
+    tmp_path: Path, api: FakeApiServer
+) -> None:
+    """kubelet does that with every new token: a connection each would pile up."""
+    now = time.time()
+    ca = Authority("kubernetes", now)
+    files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / "server", "tls"))
+    tls = ServingTLS(files, ClientAuth(), now)
+    async with serving(api, tls.context) as server:
+        environ = pod(tmp_path, server.port, ca.pem)
+        async with await connect(environ=environ, service_account=tmp_path) as client:
+            await call(client, "GET", "/a")
+            before = client.rest_client
+            (tmp_path / "ca.crt.new").write_bytes(ca.pem)
+            (tmp_path / "ca.crt.new").rename(tmp_path / "ca.crt")
+            await call(client, "GET", "/b")
+            assert client.rest_client is before
 
 
 @pytest.mark.parametrize("spoiled", ["token", "ca.crt"])

@@ -13,7 +13,7 @@ from apiservice.server import Server
 from apiservice.serving import ServingOptions
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds after which a test that waits for an event fails."""
 
 

@@ -131,6 +131,10 @@ async def test_a_write_that_fails_is_tried_an_interval_later() -> None:
         for seconds in (300, 310, 600):
             await store.write(T0 + seconds)
     assert writer.failed == {("ConfigMap", "forbidden"): 2}
+    assert "grant it to this ServiceAccount" in store.problem
+    api.failures.clear()
+    await store.write(T0 + 900)
+    assert store.problem == ""
 
 
 def test_prometheus_rows_become_histories() -> None:

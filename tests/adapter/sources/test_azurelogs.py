@@ -311,6 +311,21 @@ async def test_throttling_is_obeyed(
     assert source.queries == 1
 
 
+async def test_a_wait_that_is_over_does_not_come_again_with_a_clock_that_is_set_back(
+    web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
+) -> None:
+    web.replies[PATH] = said(BUSY, "429 Too Many Requests", "Retry-After: 0\r\n")
+    ahead = [3600.0]
+    source = AzureLogsSource(workspace, sink, index, tokens(), clock=lambda: time.time() + ahead[0])
+    async with running(source.run):
+        await settled(lambda: source.settled)
+        web.replies[PATH] = said(table(row("containerGpuDutyCycle", 72)))
+        await sink.until(lambda: len(sink.batches) > 0)
+        ahead[0] = 0.0
+        before = source.queries
+        await settled(lambda: source.queries > before + 2)
+
+
 async def test_a_partial_answer_forgets_nobody(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:

@@ -11,6 +11,7 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -19,6 +20,7 @@ import pytest
 import trustme
 from structlog.testing import capture_logs
 
+from adapter.batch import Batch, Row
 from adapter.sources.errors import CredentialError
 from adapter.sources.groupstate import GroupState
 from adapter.sources.login import Basic, Bearer, BearerFile
@@ -427,6 +429,37 @@ async def test_a_server_that_is_away_is_a_problem_with_its_address(sink: Recorde
     assert "http://127.0.0.1:1/api/v1/query" in (source.problem(time.time()) or "")
 
 
+async def test_a_server_that_speaks_no_http_is_told_without_the_parameters(
+    web: Web, sink: Recorder
+) -> None:
+    async def greet(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-server\r\n\r\n")
+        await writer.drain()
+
+    web.replies[PATH] = greet
+    source = PrometheusSource(
+        options(web, method="GET", params={"key": "s3cr3t-key"}), sink, {"usage": ("UTIL",)}
+    )
+    async with running(source.run):
+        await settled(lambda: source.failures["protocol"] >= 2)
+    problem = source.problem(time.time()) or ""
+    assert "ClientResponseError" in problem
+    assert "s3cr3t" not in problem
+
+
+async def test_an_error_that_comes_as_200_does_not_repeat_what_was_shown(
+    web: Web, sink: Recorder
+) -> None:
+    said = {"status": "error", "errorType": "auth", "error": "no such key s3cr3t-key"}
+    web.replies[PATH] = answer(json.dumps(said).encode())
+    source = PrometheusSource(
+        options(web, headers={"X-Api-Key": "s3cr3t-key"}), sink, {"usage": ("UTIL",)}
+    )
+    async with running(source.run):
+        await settled(lambda: state(source, "usage").failures >= 1)
+    assert state(source, "usage").last_error == "auth: no such key (withheld)"
+
+
 async def test_credentials_and_headers_go_with_every_query(
     web: Web, sink: Recorder, tmp_path: Path
 ) -> None:
@@ -490,3 +523,41 @@ async def test_a_client_certificate_is_shown_and_the_ca_checked(
 def test_an_unusable_client_certificate_is_named(web: Web, sink: Recorder, tmp_path: Path) -> None:
     with pytest.raises(CredentialError, match=r"client\.pem"):
         PrometheusSource(options(web, cert_file=tmp_path / "client.pem"), sink, GROUPS)
+
+
+async def test_rows_that_stand_for_a_failing_group_grow_old_though_the_engine_is_ahead(
+    web: Web, sink: Recorder
+) -> None:
+    """Its samples are of our future: without its ``Date`` they would pass for new each round."""
+    ahead = 600.0
+    series = now_series("USED")
+    series["values"] = [[time.time() + ahead - 1, "100"]]
+    stamp = f"Date: {formatdate(time.time() + ahead, usegmt=True)}\r\n"
+    web.replies[PATH] = by_query(
+        {
+            "UTIL": live("UTIL"),
+            "USED": in_turn(answer(matrix(series), headers=stamp), answer(b"", "500 Failed")),
+        }
+    )
+    source = PrometheusSource(options(web, lookback=3.0), sink, GROUPS)
+    began = time.time()
+    async with running(source.run):
+        await sink.until(lambda: any(used(batch) for batch in sink.batches))
+        (row,) = next(found for batch in sink.batches if (found := used(batch)))
+        assert began - 3 < row.time < time.time()
+        # It is handed over again while it is young enough to count, with the time it had.
+        await sink.until(lambda: not used(sink.batches[-1]))
+    assert {row.time for batch in sink.batches for row in used(batch)} == {row.time}
+
+
+def in_turn(first: Reply, after: Reply) -> Reply:
+    replies = itertools.chain((first,), itertools.repeat(after))
+
+    async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
+        await next(replies)(request, writer)
+
+    return reply
+
+
+def used(batch: Batch) -> list[Row]:
+    return [row for row in batch.rows if row.name == "USED"]

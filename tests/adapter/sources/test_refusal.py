@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.sources.refusal import refusal
+from adapter.sources.refusal import refusal, without
 
 TOKEN = "ya29." + "A" * 120
 # Status, body, reason, what is said, what is not.
@@ -82,3 +82,19 @@ def test_a_refusal_is_told_in_the_servers_own_words(name: str) -> None:
     assert error.reason == reason
     assert said in str(error)
     assert not unsaid or unsaid not in str(error)
+
+
+# What was shown, a body that repeats it.
+REPEATED = {
+    "as it is": ("s3cr3t/a&b", b"bad key s3cr3t/a&b"),
+    "in JSON": ('s3cr3t"a', rb'{"error": "bad key s3cr3t\"a"}'),
+    "in Go's JSON": ("s3cr3t<a&b>", rb'{"error": "bad key s3cr3t\u003ca\u0026b\u003e"}'),
+    "in a URL": ("s3cr3t/a&b", b"GET /api/v1/query?key=s3cr3t%2Fa%26b: bad key"),
+}
+
+
+@pytest.mark.parametrize(("shown", "body"), REPEATED.values(), ids=REPEATED)
+def test_what_was_shown_is_withheld_however_it_is_spelled(shown: str, body: bytes) -> None:
+    left = without(body, [shown])
+    assert b"s3cr3t" not in left
+    assert left.count(b"(withheld)") == 1

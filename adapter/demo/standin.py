@@ -1,0 +1,126 @@
+"""``demo --exporter``: a stand-in for dcgm-exporter on a node of a real cluster without GPUs.
+
+It reads pods and Deployments every two seconds and writes nothing. While the API server does
+not answer, the page stays as it was, as that of an exporter does whose kubelet is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from adapter import __version__
+from adapter.cluster.manifest import MetaManifest, PodDecoder
+from adapter.cluster.pod import Pod
+from adapter.demo.exporters import Exporters
+from adapter.demo.rig import LOAD, Load, Rig
+from apiservice.kubeclient import ClusterAnswerError, ClusterError, call, connect
+
+log = structlog.get_logger(__name__)
+
+_INTERVAL = 2.0
+"""Seconds between two looks at the cluster."""
+
+
+class StandInError(Exception):
+    """It cannot start; the message names the thing and the mend."""
+
+
+class _Selector(msgspec.Struct):
+    matchLabels: dict[str, str] | None = None  # noqa: N815 - as the API spells it
+
+
+class _Spec(msgspec.Struct):
+    selector: _Selector = msgspec.field(default_factory=_Selector)
+
+
+class _Deployment(msgspec.Struct):
+    metadata: MetaManifest
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _Pods(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+class _Deployments(msgspec.Struct):
+    items: list[_Deployment]
+
+
+_pods = msgspec.json.Decoder(_Pods)
+_deployments = msgspec.json.Decoder(_Deployments)
+
+
+def run(node: str, port: int) -> None:
+    """Serve the node's page on every address until SIGTERM or SIGINT.
+
+    Raises:
+        StandInError: there is no cluster, or the port cannot be had.
+    """
+    asyncio.run(_serve(node, port))
+
+
+async def _serve(node: str, port: int) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stopping.set)
+    try:
+        client: Any = await connect(user_agent=f"gpu-metrics-adapter-demo/{__version__}")
+    except ClusterError as error:
+        raise StandInError(str(error)) from None
+    rig = Rig(node)
+    exporters = Exporters(lambda _: rig.page(), host="", port=port)
+    following = asyncio.create_task(_follow(client, rig, exporters, node))
+    ended = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((following, ended), return_when=asyncio.FIRST_COMPLETED)
+        if following.done():
+            await following
+    finally:
+        following.cancel()
+        await asyncio.wait((following,))
+        await exporters.close()
+        await client.close()
+
+
+async def _follow(client: Any, rig: Rig, exporters: Exporters, node: str) -> None:
+    """Follow the cluster; listens once it has been read, so that no page is a guess."""
+    said = ""
+    while True:
+        try:
+            rig.update(*await _read(client))
+            problem = ""
+        except (ClusterAnswerError, msgspec.DecodeError) as error:
+            problem = str(error)
+        if problem != said:
+            log.warning("the page stays as it was", error=problem) if problem else log.info("well")
+            said = problem
+        if not problem:
+            try:
+                await exporters.match({node})
+            except OSError as error:
+                raise StandInError(f"cannot listen: {error}; choose another --port") from None
+        await asyncio.sleep(_INTERVAL)
+
+
+async def _read(client: Any) -> tuple[list[Pod], list[Load]]:
+    decoder = PodDecoder()
+    pods = _pods.decode(await call(client, "GET", "/api/v1/pods")).items
+    deployments = _deployments.decode(await call(client, "GET", "/apis/apps/v1/deployments")).items
+    return [decoder.decode(pod) for pod in pods], list(_loads(deployments))
+
+
+def _loads(deployments: Sequence[_Deployment]) -> Iterator[Load]:
+    """The loads that annotations state; one that is no number from 0 up is no load."""
+    for deployment in deployments:
+        meta = deployment.metadata
+        stated = (meta.annotations or {}).get(LOAD, "")
+        labels = deployment.spec.selector.matchLabels
+        if labels and stated.isascii() and stated.isdigit():
+            yield Load(meta.namespace, labels, float(stated))

@@ -1,0 +1,103 @@
+"""Log lines that nobody has to wait for.
+
+Standard error is most often a pipe. Whoever reads it stops when the node's disk is full or the
+container runtime hangs, and a write into a full pipe blocks: the event loop with it, and every
+answer. So lines are handed to a thread. What it cannot write in time is left out and counted,
+and the count is written as soon as something can be.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from typing import Final
+
+_WAITING: Final = 1000
+"""Lines."""
+_GOODBYE: Final = 1.0
+"""Seconds that the last lines may take at the end."""
+
+
+class LogLines(logging.Handler):
+    """Writes to a file descriptor, which may block, fail or be full.
+
+    Args:
+        descriptor: such as 2.
+        waiting: lines that may wait to be written.
+    """
+
+    def __init__(self, descriptor: int, waiting: int = _WAITING) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._lines: queue.Queue[bytes] = queue.Queue(waiting)
+        # Each is counted by one thread alone: emitting is under the handler's lock.
+        self._left_out = 0
+        self._unwritten = 0
+        self._told = 0
+        # A daemon, and no lock that the end of the interpreter would wait for: see sys.stderr.
+        threading.Thread(target=self._run, name="log", daemon=True).start()
+
+    @property
+    def waiting(self) -> int:
+        """Lines that are still to be written; the one that is being written is not among them."""
+        return self._lines.qsize()
+
+    @property
+    def lost(self) -> int:
+        """Lines that were left out and that nobody has been told of yet."""
+        return self._left_out + self._unwritten - self._told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a line; never waits."""
+        try:
+            line = self._line(record)
+        except Exception:  # as every handler: a line that cannot be made ends nothing
+            self.handleError(record)
+            return
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._left_out += 1
+
+    def flush(self) -> None:
+        """Wait until all is written, a second at the most."""
+        deadline = time.monotonic() + _GOODBYE
+        while self._lines.unfinished_tasks and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    def _run(self) -> None:
+        while True:
+            line = self._lines.get()
+            try:
+                self._write(line)
+                if self.lost and self._lines.empty():
+                    self._own_up()
+            except OSError:
+                self._unwritten += 1
+            finally:
+                self._lines.task_done()
+
+    def _own_up(self) -> None:
+        lost = self.lost
+        said = logging.LogRecord(
+            __name__,
+            logging.WARNING,
+            "",
+            0,
+            "log lines left out, nobody took them: %d",
+            (lost,),
+            None,
+        )
+        self._write(self._line(said))
+        self._told += lost
+
+    def _line(self, record: logging.LogRecord) -> bytes:
+        return self.format(record).encode("utf-8", "backslashreplace") + b"\n"
+
+    def _write(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]

@@ -1,0 +1,125 @@
+"""The API server, as little of it as is needed."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from adapter import __version__
+
+
+class MaintainError(Exception):
+    """The job could not be done; the message names the object and the mend."""
+
+
+class RefusalError(MaintainError):
+    """Something is somebody else's: to try again is of no use."""
+
+
+class ConflictError(Exception):
+    """Somebody else wrote the object since it was read."""
+
+
+class Objects(Protocol):
+    """Objects by their path. Each method raises MaintainError."""
+
+    async def read(self, path: str) -> dict[str, Any] | None:
+        """The object; None where it is not there."""
+
+    async def patch(self, path: str, body: dict[str, Any]) -> None:
+        """Merge into the object; raises ConflictError too."""
+
+    async def delete(self, path: str, version: str) -> None:
+        """Delete the object of this resourceVersion; one that is gone is fine. Raises
+        ConflictError too."""
+
+    def now(self) -> float:
+        """Epoch seconds."""
+
+
+class Server:
+    """:class:`Objects` of a real API server, whose clock counts: it judges the certificates."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._ahead = 0.0
+
+    def now(self) -> float:
+        """The API server's clock, once it has answered."""
+        return time.time() + self._ahead
+
+    async def look_at_its_clock(self) -> None:
+        """Take up the API server's clock; raises MaintainError."""
+        from apiservice.kubeclient import ClusterAnswerError, server_time  # noqa: PLC0415
+
+        try:
+            self._ahead = await server_time(self._client) - time.time()
+        except ClusterAnswerError as error:
+            raise MaintainError(str(error)) from None
+
+    async def read(self, path: str) -> dict[str, Any] | None:
+        """See :class:`Objects`."""
+        body = await self._send("GET", path, gone=True)
+        return msgspec.json.decode(body, type=dict[str, Any]) if body else None
+
+    async def patch(self, path: str, body: dict[str, Any]) -> None:
+        """See :class:`Objects`."""
+        await self._send("PATCH", path, body, "application/merge-patch+json")
+
+    async def delete(self, path: str, version: str) -> None:
+        """See :class:`Objects`."""
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"resourceVersion": version},
+        }
+        await self._send("DELETE", path, options, gone=True)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+        *,
+        gone: bool = False,
+    ) -> bytes:
+        from apiservice.kubeclient import ClusterAnswerError, call  # noqa: PLC0415
+
+        try:
+            return await call(self._client, method, path, body, content_type=content_type)
+        except ClusterAnswerError as error:
+            if error.status == 404 and gone:
+                return b""
+            if error.status == 409:
+                raise ConflictError(str(error)) from None
+            raise MaintainError(_mend(error.status, str(error))) from None
+
+
+async def reach(stack: AsyncExitStack, kubeconfig: Path | None, context: str | None) -> Server:
+    """The API server of a kubeconfig, or of the pod's cluster; raises MaintainError."""
+    from apiservice.kubeclient import ClusterError, connect  # noqa: PLC0415
+
+    agent = f"gpu-metrics-adapter-maintain/{__version__}"
+    try:
+        client = await connect(kubeconfig, context, user_agent=agent)
+    except ClusterError as error:
+        raise MaintainError(str(error)) from None
+    stack.push_async_callback(client.close)
+    server = Server(client)
+    await server.look_at_its_clock()
+    return server
+
+
+def _mend(status: int, text: str) -> str:
+    if status == 403:
+        return f"{text}; apply the chart again: its roles grant this and no more"
+    if status == 404:
+        return f"{text}; apply the chart again: it makes the object"
+    if status in (0, 408, 429) or status >= 500:
+        return f"{text}; the Job is tried again"
+    return text

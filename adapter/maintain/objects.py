@@ -1,0 +1,148 @@
+"""Kubernetes objects: read into a :class:`~adapter.maintain.state.State`, and what is written.
+
+Every write is a JSON merge patch with the ``resourceVersion`` that it is about: the API server
+refuses it where somebody was faster.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from adapter.maintain.cluster import RefusalError
+from adapter.maintain.state import AuthoritySecret, CertificateSecret, Registration, Stamp
+
+Object = dict[str, Any]
+
+PREFIX = "gpu-metrics-adapter.io"
+KEPT = f"{PREFIX}/kept-by"
+"""Annotation of a Secret whose data we wrote."""
+KEEPER = "maintain"
+RENEW = f"{PREFIX}/renew"
+"""Annotation with which people ask for a new certificate or CA, whatever its text."""
+PUBLISHED = f"{PREFIX}/published"
+ISSUED = f"{PREFIX}/issued"
+
+
+def secret_path(namespace: str, name: str) -> str:
+    """Where a Secret is."""
+    return f"/api/v1/namespaces/{namespace}/secrets/{name}"
+
+
+def registration_path(name: str) -> str:
+    """Where an APIService is."""
+    return f"/apis/apiregistration.k8s.io/v1/apiservices/{name}"
+
+
+def read_authority_secret(obj: Object) -> AuthoritySecret:
+    """The CA's Secret.
+
+    Raises:
+        RefusalError: somebody else filled it.
+    """
+    data = _data(obj)
+    return AuthoritySecret(
+        _version(obj),
+        data.get("ca.crt", b""),
+        data.get("ca.key", b""),
+        _read_stamp(_annotations(obj).get(PUBLISHED)),
+        bool(_annotations(obj).get(RENEW)),
+    )
+
+
+def read_certificate_secret(obj: Object) -> CertificateSecret:
+    """The certificate's Secret.
+
+    Raises:
+        RefusalError: somebody else filled it.
+    """
+    data = _data(obj)
+    return CertificateSecret(
+        _version(obj),
+        data.get("tls.crt", b""),
+        data.get("tls.key", b""),
+        data.get("ca.crt", b""),
+        _read_stamp(_annotations(obj).get(ISSUED)),
+        bool(_annotations(obj).get(RENEW)),
+    )
+
+
+def read_registration(obj: Object) -> Registration:
+    """An APIService."""
+    text = obj["spec"].get("caBundle") or ""
+    return Registration(str(obj["metadata"]["name"]), _version(obj), _decode(text))
+
+
+def owner(obj: Object) -> str:
+    """``NAMESPACE/NAME`` of the Service that an APIService points to; empty for a local one."""
+    service = obj["spec"].get("service")
+    return f"{service['namespace']}/{service['name']}" if service else ""
+
+
+def secret_patch(
+    version: str, data: Mapping[str, bytes], annotations: Mapping[str, str | None]
+) -> Object:
+    """The patch that writes these keys, and says that they are ours."""
+    body = _patch(version, {KEPT: KEEPER, **annotations})
+    if data:
+        body["data"] = {key: _encode(value) for key, value in data.items()}
+    return body
+
+
+def registration_patch(version: str, bundle: bytes) -> Object:
+    """The patch that has the API server trust a bundle."""
+    return {"metadata": {"resourceVersion": version}, "spec": {"caBundle": _encode(bundle)}}
+
+
+def write_stamp(stamp: Stamp | None) -> str | None:
+    """A stamp as an annotation; None removes it."""
+    if stamp is None:
+        return None
+    moment = datetime.fromtimestamp(stamp.at, UTC).isoformat().replace("+00:00", "Z")
+    return f"{stamp.fingerprint} {moment}"
+
+
+def _read_stamp(text: str | None) -> Stamp | None:
+    try:
+        found, moment = (text or "").split()
+        return Stamp(found, datetime.fromisoformat(moment).timestamp())
+    except ValueError:
+        return None
+
+
+def _patch(version: str, annotations: Mapping[str, str | None]) -> Object:
+    return {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}}
+
+
+def _data(obj: Object) -> dict[str, bytes]:
+    meta = obj["metadata"]
+    data = {key: _decode(value or "") for key, value in (obj.get("data") or {}).items()}
+    if any(data.values()) and _annotations(obj).get(KEPT) != KEEPER:
+        raise RefusalError(
+            f"Secret {meta['namespace']}/{meta['name']} holds {', '.join(sorted(data))} that "
+            f"somebody else wrote, and is left alone: rename it and apply the chart again, or "
+            f"serve it by naming it in certificate.existingSecret"
+        )
+    return data
+
+
+def _annotations(obj: Object) -> dict[str, str]:
+    return obj["metadata"].get("annotations") or {}
+
+
+def _version(obj: Object) -> str:
+    return str(obj["metadata"]["resourceVersion"])
+
+
+def _encode(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError):
+        return b""

@@ -1,0 +1,187 @@
+"""Decides the next step of a rotation from what there is; pure.
+
+What holds after every step, so that the process may end after any of them: whatever certificate a
+pod can be serving was signed by a CA in the ``caBundle`` of every API server. A new CA is
+published first; ``settle`` later it signs the first certificate; ``settle`` after that one was
+written, the CAs before it are let go. Nothing waits where there is nothing to lose: a certificate
+that no API server would accept is replaced at once.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from cryptography import x509
+
+from adapter.maintain import steps
+from adapter.maintain.state import DAY, Policy, Stamp, State
+from adapter.maintain.trust import (
+    Bundle,
+    fingerprint,
+    issuer_of,
+    merge,
+    read_bundle,
+    valid,
+    write_bundle,
+)
+from apiservice.authority import Authority, AuthorityError, read_authority
+from apiservice.certificates import CertificatePairError, ServingCertificate, judge_pair
+
+
+def next_step(state: State, policy: Policy, now: float) -> steps.Step | None:
+    """The next write, a :class:`~adapter.maintain.steps.Wait`, or None when all is well.
+
+    Args:
+        state: what there is.
+        policy: what is wanted.
+        now: epoch seconds, of the clock that judges the certificates: the API server's.
+    """
+    found = _authority(state, policy, now)
+    if isinstance(found, steps.MakeAuthority):
+        return found
+    trusted = read_bundle(state.authority.certificates)
+    lost = _lost(state, trusted, now)
+    if lost is not None:
+        return steps.Trust((*trusted, lost), "the certificate in use was signed by it")
+    return _publish(state, trusted, now) or _serve(state, policy, found, trusted, now)
+
+
+def _authority(state: State, policy: Policy, now: float) -> Authority | steps.MakeAuthority:
+    """The CA that signs, or the step that makes one."""
+    secret = state.authority
+    if not secret.certificates and not secret.key:
+        return steps.MakeAuthority(_unexpired(_known(state), now), "there is none")
+    try:
+        authority = read_authority(secret.certificates, secret.key)
+    except AuthorityError as error:
+        return steps.MakeAuthority(_unexpired(_known(state), now), str(error))
+    trusted = read_bundle(secret.certificates)
+    why = ""
+    # One at a time: whoever asks at every run would otherwise get CAs and never a certificate.
+    if secret.renew and len(trusted) == 1:
+        why = "it was asked for"
+    elif not valid(authority.certificate, now):
+        starts = authority.certificate.not_valid_before_utc.timestamp()
+        why = f"it is valid from {_day(starts)} to {_day(authority.ends)}"
+    elif authority.ends - now < policy.days * DAY:
+        why = f"it ends on {_day(authority.ends)}, before a new certificate would"
+    return steps.MakeAuthority(_unexpired(trusted, now), why) if why else authority
+
+
+def _unexpired(bundle: Bundle, now: float) -> Bundle:
+    return tuple(each for each in bundle if each.not_valid_after_utc.timestamp() > now)
+
+
+def _known(state: State) -> Bundle:
+    """Every CA that anybody trusts."""
+    places = (state.authority.certificates, state.certificate.bundle)
+    bundles = (*places, *(row.bundle for row in state.registrations))
+    return merge(each for pem in bundles for each in read_bundle(pem))
+
+
+def _lost(state: State, trusted: Bundle, now: float) -> x509.Certificate | None:
+    """The CA of the certificate in use, where it is not trusted but known."""
+    leaf = _leaf(state)
+    if leaf is None or not valid(leaf, now) or issuer_of(leaf, trusted) is not None:
+        return None
+    return issuer_of(leaf, _known(state))
+
+
+def _publish(state: State, trusted: Bundle, now: float) -> steps.Write | None:
+    """Have every APIService trust these, and note since when all do."""
+    newest, stamp = trusted[0], state.authority.published
+    # The note goes first: what is published anew has to settle anew.
+    if stamp and any(newest not in read_bundle(row.bundle) for row in state.registrations):
+        return steps.StampPublished(None)
+    wanted = write_bundle(trusted)
+    for row in state.registrations:
+        if row.bundle != wanted:
+            return steps.Publish(row.name, wanted)
+    if not _stands(stamp, newest, now):
+        return steps.StampPublished(_stamp(newest, now))
+    return None
+
+
+def _serve(
+    state: State, policy: Policy, authority: Authority, trusted: Bundle, now: float
+) -> steps.Step | None:
+    """Have pods serve a certificate of the newest CA, and let the CAs before it go."""
+    bundle = write_bundle(trusted)
+    try:
+        leaf, judged = _judge(state, policy, trusted, now)
+    except CertificatePairError as error:
+        return steps.Issue(authority, bundle, str(error))
+    if state.certificate.bundle != bundle:
+        return steps.Copy(bundle)
+    if issuer_of(leaf, trusted[:1]) is None:
+        published = state.authority.published
+        if published is None or now < published.at + policy.settle:
+            until = (published.at if published else now) + policy.settle
+            return steps.Wait(until, "the new CA has to reach every API server")
+        return steps.Issue(authority, bundle, "the CA is new")
+    why = _renewal(state, policy, judged, now)
+    if why:
+        return steps.Issue(authority, bundle, why)
+    return _retire(state, policy, leaf, trusted, now)
+
+
+def _judge(
+    state: State, policy: Policy, trusted: Bundle, now: float
+) -> tuple[x509.Certificate, ServingCertificate]:
+    """The certificate, where API servers accept it.
+
+    Raises:
+        CertificatePairError: they do not.
+    """
+    secret, host = state.certificate, policy.names[0]
+    if not secret.certificate and not secret.key:
+        raise CertificatePairError("there is none")
+    judged = judge_pair(secret.certificate, secret.key, now, "tls.crt", "tls.key")
+    leaf = x509.load_pem_x509_certificates(secret.certificate)[0]
+    issuer = issuer_of(leaf, trusted)
+    if issuer is None or not valid(issuer, now):
+        raise CertificatePairError("it was signed by a CA that is not known")
+    if not judged.covers([host]):
+        raise CertificatePairError(f"it is not for {host}")
+    return leaf, judged
+
+
+def _renewal(state: State, policy: Policy, judged: ServingCertificate, now: float) -> str:
+    """Why a certificate that is served well is renewed; empty where it is not."""
+    if state.certificate.renew:
+        return "it was asked for"
+    if not judged.covers(policy.names):
+        return f"it is not for all of {', '.join(policy.names)}"
+    return f"it ends on {_day(judged.not_after)}" if judged.aged(now) else ""
+
+
+def _retire(
+    state: State, policy: Policy, leaf: x509.Certificate, trusted: Bundle, now: float
+) -> steps.Step | None:
+    if len(trusted) == 1:
+        return None
+    issued = state.certificate.issued
+    if issued is None or not _stands(issued, leaf, now):
+        return steps.StampIssued(_stamp(leaf, now))
+    if now < issued.at + policy.settle:
+        return steps.Wait(issued.at + policy.settle, "the new certificate has to reach every pod")
+    return steps.Trust(trusted[:1], "no pod serves a certificate of the others any more")
+
+
+def _leaf(state: State) -> x509.Certificate | None:
+    return next(iter(read_bundle(state.certificate.certificate)), None)
+
+
+def _stands(stamp: Stamp | None, certificate: x509.Certificate, now: float) -> bool:
+    """Whether a note is about this certificate. One from the future says that a clock went back:
+    it is made again, so that no wait is cut short and none lasts for ever."""
+    return stamp is not None and stamp.fingerprint == fingerprint(certificate) and stamp.at <= now
+
+
+def _stamp(certificate: x509.Certificate, now: float) -> Stamp:
+    return Stamp(fingerprint(certificate), float(math.floor(now)))
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,208 @@
+"""Rotates the certificates of an installation: look, take one step, look again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import structlog
+
+from adapter.maintain import steps
+from adapter.maintain.cluster import ConflictError, MaintainError, Objects, RefusalError
+from adapter.maintain.objects import (
+    ISSUED,
+    PUBLISHED,
+    RENEW,
+    Object,
+    owner,
+    read_authority_secret,
+    read_certificate_secret,
+    read_registration,
+    registration_patch,
+    registration_path,
+    secret_patch,
+    secret_path,
+    write_stamp,
+)
+from adapter.maintain.plan import next_step
+from adapter.maintain.state import Policy, Stamp, State
+from adapter.maintain.trust import fingerprint, read_bundle, write_bundle
+from apiservice.authority import new_authority
+
+log = structlog.get_logger(__name__)
+
+_CONFLICTS = 50
+"""Writes that others may be faster with: an APIService's status is written often."""
+_STEPS = 100
+"""More than any rotation takes: one from nothing, with three APIServices, takes nine."""
+_LOOK = 1.0
+"""Seconds between looks for an APIService that is not there yet."""
+
+
+class Installation(NamedTuple):
+    """Whose certificates they are."""
+
+    namespace: str
+    service: str
+    """The Service that the API server asks."""
+    authority: str
+    """The Secret with the CA."""
+    certificate: str
+    """The Secret that pods mount."""
+    registrations: tuple[str, ...]
+    """The APIServices."""
+
+
+class Look(NamedTuple):
+    """What there is, and which APIServices are not ours to write."""
+
+    state: State
+    absent: tuple[str, ...]
+    foreign: tuple[str, ...]
+    """Each with whom it belongs to."""
+
+
+class Rotation:
+    """One run.
+
+    Args:
+        wait: seconds to wait for APIServices that are not there yet: Helm makes them last.
+        pause: sleeps so many seconds.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        target: Installation,
+        policy: Policy,
+        wait: float,
+        pause: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._objects = objects
+        self._target = target
+        self._policy = policy
+        self._wait = wait
+        self._pause = pause
+
+    async def run(self) -> int:
+        """Do what can be done now; returns how many writes that took.
+
+        Raises:
+            RefusalError: an APIService, or what a Secret holds, is somebody else's.
+            MaintainError: something could not be done, or an APIService is not there.
+        """
+        waited, written, conflicts = 0.0, 0, 0
+        while True:
+            found = await self.look()
+            step = next_step(found.state, self._policy, self._objects.now())
+            if step is None or isinstance(step, steps.Wait):
+                if found.absent and waited < self._wait:
+                    await self._pause(_LOOK)
+                    waited += _LOOK
+                    continue
+                return self._end(found, step, written)
+            try:
+                await self._take(step, found.state)
+            except ConflictError as error:
+                conflicts += 1
+                if conflicts > _CONFLICTS:
+                    raise MaintainError(f"{error}; something else keeps writing it") from None
+                await self._pause(0.1)
+                continue
+            written += 1
+            if written > _STEPS:
+                raise MaintainError(f"no end after {written} writes; the last was {step}")
+
+    async def look(self) -> Look:
+        """Read everything, in the order that :class:`State` tells; raises MaintainError."""
+        target, rows = self._target, []
+        absent, foreign = [], []
+        for name in target.registrations:
+            obj = await self._objects.read(registration_path(name))
+            if obj is None:
+                absent.append(name)
+            elif owner(obj) != f"{target.namespace}/{target.service}":
+                foreign.append(f"{name} ({owner(obj) or 'the API server itself'})")
+            else:
+                rows.append(read_registration(obj))
+        certificate = read_certificate_secret(await self._secret(target.certificate))
+        authority = read_authority_secret(await self._secret(target.authority))
+        return Look(State(authority, certificate, tuple(rows)), tuple(absent), tuple(foreign))
+
+    async def _secret(self, name: str) -> Object:
+        obj = await self._objects.read(secret_path(self._target.namespace, name))
+        if obj is None:
+            raise MaintainError(
+                f"Secret {self._target.namespace}/{name} is not there: apply the chart again, "
+                f"it makes an empty one"
+            )
+        return obj
+
+    async def _take(self, step: steps.Write, state: State) -> None:
+        """Write what a step says; raises MaintainError, ConflictError."""
+        now, target = self._objects.now(), self._target
+        authority = secret_path(target.namespace, target.authority)
+        certificate = secret_path(target.namespace, target.certificate)
+        match step:
+            case steps.MakeAuthority(before, why):
+                made = new_authority(now, self._policy.ca_days)
+                keys = {
+                    "ca.crt": write_bundle((made.certificate, *before)),
+                    "ca.key": made.key_pem,
+                }
+                body = secret_patch(state.authority.version, keys, {PUBLISHED: None, RENEW: None})
+                await self._objects.patch(authority, body)
+                self._say("CA made", why=why, trusted=len(before) + 1)
+            case steps.Trust(bundle, why):
+                keys = {"ca.crt": write_bundle(bundle)}
+                await self._objects.patch(
+                    authority, secret_patch(state.authority.version, keys, {})
+                )
+                self._say("CAs trusted", trusted=len(bundle), why=why)
+            case steps.Publish(name, pem):
+                (version,) = (row.version for row in state.registrations if row.name == name)
+                body = registration_patch(version, pem)
+                await self._objects.patch(registration_path(name), body)
+                self._say("caBundle written", apiservice=name, trusted=len(read_bundle(pem)))
+            case steps.StampPublished(stamp):
+                notes = {PUBLISHED: write_stamp(stamp)}
+                body = secret_patch(state.authority.version, {}, notes)
+                await self._objects.patch(authority, body)
+            case steps.Copy(pem):
+                body = secret_patch(state.certificate.version, {"ca.crt": pem}, {})
+                await self._objects.patch(certificate, body)
+            case steps.StampIssued(stamp):
+                notes = {ISSUED: write_stamp(stamp)}
+                body = secret_patch(state.certificate.version, {}, notes)
+                await self._objects.patch(certificate, body)
+            case steps.Issue(signer, pem, why):
+                issued = signer.issue(self._policy.names, now, self._policy.days)
+                (leaf,) = read_bundle(issued.certificate)
+                keys = {"tls.crt": issued.certificate, "tls.key": issued.key, "ca.crt": pem}
+                since = write_stamp(Stamp(fingerprint(leaf), float(int(now))))
+                notes = {ISSUED: since, RENEW: None}
+                body = secret_patch(state.certificate.version, keys, notes)
+                await self._objects.patch(certificate, body)
+                ends = leaf.not_valid_after_utc.isoformat()
+                self._say("certificate issued", why=why, ends=ends)
+
+    def _say(self, event: str, **facts: object) -> None:
+        target = self._target
+        log.info(event, namespace=target.namespace, service=target.service, **facts)
+
+    def _end(self, found: Look, step: steps.Wait | None, written: int) -> int:
+        if step is not None:
+            left = round(step.until - self._objects.now())
+            self._say("rotation goes on in a later run", why=step.why, seconds=max(left, 0))
+        if found.foreign:
+            raise RefusalError(
+                f"APIService {', '.join(found.foreign)} belongs to somebody else and is left "
+                f"alone: remove it and apply the chart again, or give it up with "
+                f"apiServices.create=false or externalMetrics.enabled=false"
+            )
+        if found.absent:
+            raise MaintainError(
+                f"APIService {', '.join(found.absent)} is not there: apply the chart again, which "
+                f"makes it"
+            )
+        return written

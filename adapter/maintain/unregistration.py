@@ -1,0 +1,80 @@
+"""Takes an installation's APIServices away, before the pods behind them go.
+
+An APIService without its pods makes discovery incomplete, and no namespace of the cluster can be
+deleted while it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from adapter.maintain.cluster import ConflictError, MaintainError, Objects, RefusalError
+from adapter.maintain.objects import Object, owner, registration_path
+from adapter.maintain.rotation import Installation
+
+log = structlog.get_logger(__name__)
+
+_CONFLICTS = 50
+_LOOK = 0.5
+"""Seconds between looks whether it is gone."""
+
+
+async def unregister(
+    objects: Objects, target: Installation, wait: float, pause: Callable[[float], Awaitable[None]]
+) -> int:
+    """Delete the APIServices, all of which point to our Service; returns how many there were.
+
+    Raises:
+        RefusalError: one belongs to somebody else, and nothing was deleted.
+        MaintainError: one could not be deleted, or a finalizer held it for longer than ``wait``.
+    """
+    ours = f"{target.namespace}/{target.service}"
+    foreign = []
+    for name in target.registrations:
+        obj = await objects.read(registration_path(name))
+        if obj is not None and owner(obj) != ours:
+            foreign.append(_foreign(name, obj))
+    if foreign:
+        raise RefusalError("; ".join(foreign))
+    return sum([await _one(objects, name, ours, wait, pause) for name in target.registrations])
+
+
+async def _one(
+    objects: Objects, name: str, ours: str, wait: float, pause: Callable[[float], Awaitable[None]]
+) -> bool:
+    path, waited, conflicts, asked = registration_path(name), 0.0, 0, False
+    while (obj := await objects.read(path)) is not None:
+        if owner(obj) != ours:
+            raise RefusalError(_foreign(name, obj))
+        if asked and waited >= wait:
+            held = ", ".join(obj["metadata"].get("finalizers") or ()) or "the API server"
+            raise MaintainError(
+                f"APIService {name} is still there after {wait:g} s, held by {held}: see "
+                f"`kubectl get apiservice {name} --output yaml`"
+            )
+        try:
+            await objects.delete(path, str(obj["metadata"]["resourceVersion"]))
+        except ConflictError as error:
+            conflicts += 1
+            if conflicts > _CONFLICTS:
+                raise MaintainError(f"{error}; something else keeps writing it") from None
+            continue
+        if asked:
+            await pause(_LOOK)
+            waited += _LOOK
+        asked = True
+    if asked:
+        log.info("APIService deleted", apiservice=name, service=ours)
+    return asked
+
+
+def _foreign(name: str, obj: Object) -> str:
+    return (
+        f"APIService {name} belongs to {owner(obj) or 'the API server itself'} now, and Helm would "
+        f"delete it with the release. To uninstall without it: `kubectl annotate apiservice {name} "
+        f"helm.sh/resource-policy=keep`; `helm rollback` to the release's last revision, because "
+        f"the uninstall has begun; `helm upgrade` with externalMetrics.enabled=false or "
+        f"apiServices.create=false, whichever gives it up; then uninstall again"
+    )

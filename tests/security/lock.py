@@ -1,0 +1,36 @@
+"""What a lock file pins."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_ROW: Final = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[\w,-]+\])?==([^\s;\\]+)")
+_HASH: Final = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
+
+
+class Locked(NamedTuple):
+    """One distribution."""
+
+    name: str
+    version: str
+    hashes: tuple[str, ...]
+
+
+def read(text: str) -> dict[str, Locked]:
+    """The rows of a lock, by name.
+
+    Raises:
+        ValueError: a hash stands before any row.
+    """
+    found: dict[str, Locked] = {}
+    name = ""
+    for line in text.splitlines():
+        if row := _ROW.match(line):
+            name = row[1]
+            found[name] = Locked(name, row[2], ())
+        for digest in _HASH.findall(line):
+            if not name:
+                raise ValueError(f"a hash without a distribution: {line.strip()}")
+            found[name] = found[name]._replace(hashes=(*found[name].hashes, digest))
+    return found

@@ -1,0 +1,30 @@
+"""What the audit makes of pip-audit's report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.security.audit import verdict
+
+CLEAN = {"name": "a", "version": "1", "vulns": []}
+HIT = {"name": "b", "version": "2", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3"]}]}
+UNFIXED = {"name": "c", "version": "2", "vulns": [{"id": "PYSEC-2", "fix_versions": []}]}
+SKIPPED = {"name": "d", "skip_reason": "not found"}
+
+CASES: dict[str, tuple[list[dict[str, Any]], int, str]] = {
+    "nothing found": ([CLEAN, CLEAN], 0, "no advisory about 2 distributions"),
+    "an advisory": ([CLEAN, HIT], 1, "b 2: PYSEC-1, mended in 3"),
+    "one without a mend": ([UNFIXED], 1, "c 2: PYSEC-2, mended in no version yet"),
+    "an advisory, and others were not asked about": ([SKIPPED, HIT], 1, "PYSEC-1"),
+    "some were not asked about": ([CLEAN, SKIPPED], 1, "not asked about: d"),
+    "none was": ([SKIPPED, SKIPPED], 0, "NO ADVISORY WAS LOOKED AT"),
+}
+
+
+@pytest.mark.parametrize(("rows", "status", "words"), CASES.values(), ids=CASES.keys())
+def test_a_report_is_judged(rows: list[dict[str, Any]], status: int, words: str) -> None:
+    found = verdict({"dependencies": rows, "fixes": []})
+    assert found[0] == status
+    assert words in found[1]

@@ -1,0 +1,181 @@
+"""What is secret stays so: in logs, in answers, in errors, whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapter.serving import Exporter, Lab, run
+
+PASSWORD = "s3cr3t-password"
+BEARER = "s3cr3t-bearer"
+KEY = "s3cr3t-api-key"
+PARAMETER = "s3cr3t-parameter"
+CALLER = "s3cr3t-caller"
+ENCODED = "Z3B1OnMzY3IzdC1wYXNzd29yZA=="
+"""``gpu:`` and the password, as basic authentication sends them."""
+SECRETS = (PASSWORD, BEARER, KEY, PARAMETER, CALLER, ENCODED)
+
+
+class Engine:
+    """Refuses everything, and says in its answer what it was shown, the secrets first."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        engine = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
+                said = " ".join(
+                    (
+                        self.headers.get("Authorization", ""),
+                        self.headers.get("X-Api-Key", ""),
+                        f"{self.path}?{body}"[:60],
+                    )
+                )
+                engine.shown.append(said)
+                content = json.dumps(
+                    {"status": "error", "errorType": "denied", "error": f"refused: {said}"}
+                ).encode()
+                self.send_response(401)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                """Quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    made = Engine()
+    yield made
+    made.close()
+
+
+def login(folder: Path, way: str) -> dict[str, Any]:
+    """Settings of one way to log in, with its files."""
+    if way == "bearer_token_file":
+        (folder / "token").write_text(f"{BEARER}\n")
+        return {"bearer_token_file": str(folder / "token")}
+    if way == "password_file":
+        (folder / "password").write_text(f"{PASSWORD}\n")
+        return {"username": "gpu", "password_file": str(folder / "password")}
+    return {"username": "gpu", "password": PASSWORD}
+
+
+@pytest.mark.parametrize("way", ["bearer_token_file", "password_file", "password"])
+def test_an_engine_that_repeats_what_it_was_shown_gives_nothing_away(
+    tmp_path: Path, engine: Engine, way: str
+) -> None:
+    """Its error reaches the log and the readiness page: without what it was shown."""
+    exporter = Exporter()
+    lab = Lab(tmp_path, exporter)
+    lab.config["source"] = {
+        "kind": "prometheus",
+        "prometheus": {
+            "url": engine.url,
+            "interval": 0.2,
+            "headers": {"X-Api-Key": KEY},
+            "params": {"key": PARAMETER},
+            **login(tmp_path, way),
+        },
+    }
+    lab.config["log"] = {"format": "json", "level": "debug"}
+    with lab.serving() as serving:
+        serving.wait_for("query failed")
+        with serving.client() as client:
+            client.headers["Authorization"] = f"Bearer {CALLER}"
+            seen = [
+                client.get(path).text
+                for path in (
+                    "/metrics",
+                    "/readyz?verbose",
+                    "/readyz/source",
+                    "/apis",
+                    "/apis/custom.metrics.k8s.io",
+                )
+            ]
+        with serving.client(None) as client:
+            client.headers["Authorization"] = f"Bearer {CALLER}"
+            seen.append(client.get("/apis/custom.metrics.k8s.io/v1beta2").text)
+    exporter.close()
+    shown = "".join(engine.shown)
+    assert KEY in shown
+    assert PARAMETER in shown
+    assert BEARER in shown or ENCODED in shown
+    assert "(withheld)" in json.dumps(serving.log)
+    everything = json.dumps(serving.log) + "".join(seen)
+    assert [secret for secret in SECRETS if secret in everything] == []
+
+
+FAILURE = """
+import sys, structlog
+from adapter.logs import configure
+from adapter.settings.log import LogSettings
+
+def fail(token):
+    raise ValueError("it failed")
+
+configure(LogSettings(format=sys.argv[1]))
+try:
+    fail(sys.argv[2])
+except ValueError as error:
+    structlog.get_logger("test").error("call failed", exc_info=error)
+"""
+
+
+@pytest.mark.parametrize("layout", ["console", "json"])
+def test_a_traceback_in_the_log_shows_no_variables(layout: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", FAILURE, layout, CALLER],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "ValueError: it failed" in ended.stderr
+    assert CALLER not in ended.stderr
+
+
+def test_a_wrong_setting_beside_a_secret_does_not_show_it(tmp_path: Path) -> None:
+    """The error of a configuration repeats the wrong value only."""
+    exporter = Exporter()
+    lab = Lab(tmp_path, exporter)
+    lab.config["source"] = {
+        "kind": "prometheus",
+        "prometheus": {
+            "url": "http://gpu:s3cr3t-password@127.0.0.1:1",
+            "password": [PASSWORD],
+            "headers": {"X-Api-Key": [KEY]},
+            "intervall": 1,
+        },
+    }
+    ended = run("serve", "--config", str(lab.write()), GMA_SOURCE__PROMETHEUS__USERNAME="gpu")
+    exporter.close()
+    assert ended.returncode == 2
+    assert "intervall" in ended.stderr
+    said = ended.stdout + ended.stderr
+    assert [secret for secret in SECRETS if secret in said] == []
