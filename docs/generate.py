@@ -15,6 +15,7 @@ from adapter.catalog import VENDORS, Catalog
 from adapter.config import PREFIX
 from adapter.metric import Basis, Metric, Scope
 from adapter.settings import Settings
+from docs import chart, chartschema, dashboard, selfmetrics
 
 FOLDER = Path(__file__).parent
 
@@ -219,7 +220,14 @@ def _spelling_rows(catalog: Catalog) -> Iterator[str]:
             yield f"| `{name}` | {catalog.metrics[name].unit} | `{field.name}` |"
 
 
-PAGES = {"settings.md": settings_page, "metrics.md": metrics_page}
+PAGES = {
+    "settings.md": settings_page,
+    "metrics.md": metrics_page,
+    "self-metrics.md": selfmetrics.page,
+    "../charts/gpu-metrics-adapter/files/dashboard.json": dashboard.page,
+    "../charts/gpu-metrics-adapter/values.schema.json": chartschema.page,
+    "../charts/gpu-metrics-adapter/README.md": chart.page,
+}
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ import yaml
 
 from adapter.catalog import Catalog
 from adapter.keda.trigger import AGGREGATES, OWN, compile_trigger
-from adapter.settings.keda import KedaSettings
 
 FOLDER = Path(__file__).parents[2] / "docs"
 PAGE = (FOLDER / "keda.md").read_text(encoding="utf-8")
@@ -26,13 +25,3 @@ def test_every_key_and_aggregate_is_explained() -> None:
     section = PAGE.partition("## Metadata")[2].partition("\n\n")[2].partition("\n\n")[0]
     assert set(re.findall(r"^\| `([a-z]\w+)` \|", section, re.MULTILINE)) == set(OWN)
     assert {how.value for how in AGGREGATES} <= set(re.findall(r"`(\w+)`", section))
-
-
-def test_every_setting_named_exists() -> None:
-    named = set(re.findall(r"`keda\.(\w+)", PAGE))
-    assert named <= set(KedaSettings.model_fields)
-
-
-def test_every_page_linked_to_is_there() -> None:
-    linked = re.findall(r"\]\(([^)#:]+)\)", PAGE)
-    assert [page for page in linked if not (FOLDER / page).exists()] == []

@@ -20,8 +20,148 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{- define "gpu-metrics-adapter.image" -}}
+{{- with .Values.image -}}
+{{- .repository -}}
+{{- if .digest -}}@{{ .digest }}{{- else -}}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.certificateMode" -}}
+{{- ternary "existingSecret" .Values.certificate.mode (not (empty .Values.certificate.existingSecret)) -}}
+{{- end }}
+
+{{- /* What the pods mount. */ -}}
 {{- define "gpu-metrics-adapter.certificateSecret" -}}
-{{- .Values.certificate.existingSecret | default (printf "%s-tls" (include "gpu-metrics-adapter.fullname" .)) -}}
+{{- $mode := include "gpu-metrics-adapter.certificateMode" . -}}
+{{- $name := include "gpu-metrics-adapter.fullname" . -}}
+{{- if eq $mode "existingSecret" -}}
+{{- .Values.certificate.existingSecret -}}
+{{- else if eq $mode "certManager" -}}
+{{- /* Never the rotator's: two would write the same one after a change of mode. */ -}}
+{{- $name }}-tls
+{{- else -}}
+{{- $name }}-certificate
+{{- end -}}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.authoritySecret" -}}
+{{- include "gpu-metrics-adapter.fullname" . }}-ca
+{{- end }}
+
+{{- /* 52 characters at most: a CronJob's Jobs are called after it. */ -}}
+{{- define "gpu-metrics-adapter.certificates" -}}
+{{- printf "%s-certificates" (include "gpu-metrics-adapter.fullname" . | trunc 39 | trimSuffix "-") -}}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.unregister" -}}
+{{- printf "%s-unregister" (include "gpu-metrics-adapter.fullname" . | trunc 41 | trimSuffix "-") -}}
+{{- end }}
+
+{{- /* The names of the APIServices of the release, as a JSON array. */ -}}
+{{- define "gpu-metrics-adapter.apiServices" -}}
+{{- $names := list -}}
+{{- if .Values.apiServices.create -}}
+{{- $names = list "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" -}}
+{{- if .Values.externalMetrics.enabled -}}
+{{- $names = append $names "v1beta1.external.metrics.k8s.io" -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}
+
+{{- /* Text where Helm itself talks to the cluster. `helm template`, and Argo CD that uses it, sees
+none, and whoever applies its output runs no hooks. This APIService is in every cluster. */ -}}
+{{- define "gpu-metrics-adapter.live" -}}
+{{- with lookup "apiregistration.k8s.io/v1" "APIService" "" "v1.apps" -}}
+live
+{{- end -}}
+{{- end }}
+
+{{- /* Of a Job: what is somebody else's now will be so at the next try. */ -}}
+{{- define "gpu-metrics-adapter.refusalIsFinal" -}}
+podFailurePolicy:
+  rules:
+  - action: FailJob
+    onExitCodes:
+      containerName: maintain
+      operator: In
+      values: [2]
+{{- end }}
+
+{{- /* The securityContext of every pod. OpenShift gives each namespace users of its own and refuses
+others. */ -}}
+{{- define "gpu-metrics-adapter.podSecurity" -}}
+runAsNonRoot: true
+{{- if not (.Capabilities.APIVersions.Has "security.openshift.io/v1") }}
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+{{- end }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- /* A pod that runs `maintain` once. Arguments: the root context, the account (whose name the pods
+bear too), the arguments of `maintain`, and the resources. */ -}}
+{{- define "gpu-metrics-adapter.maintainPod" -}}
+{{- $root := index . 0 -}}
+{{- $account := index . 1 -}}
+{{- $arguments := concat (list "maintain") (index . 2) (list "--namespace" $root.Release.Namespace "--service" (include "gpu-metrics-adapter.fullname" $root)) -}}
+{{- range include "gpu-metrics-adapter.apiServices" $root | fromJsonArray -}}
+{{- $arguments = concat $arguments (list "--apiservice" .) -}}
+{{- end -}}
+metadata:
+  labels:
+    # Not those of `serve`: its Services select by them.
+    app.kubernetes.io/name: {{ $root.Chart.Name }}-maintain
+    app.kubernetes.io/instance: {{ $root.Release.Name }}
+    app.kubernetes.io/component: {{ index . 2 | first }}
+    {{- with omit ($root.Values.podLabels | default dict) "app.kubernetes.io/component" }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with $root.Values.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ $account }}
+  restartPolicy: Never
+  enableServiceLinks: false
+  securityContext:
+    {{- include "gpu-metrics-adapter.podSecurity" $root | nindent 4 }}
+  containers:
+  - name: maintain
+    image: {{ include "gpu-metrics-adapter.image" $root | quote }}
+    imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+    args:
+    {{- toYaml $arguments | nindent 4 }}
+    resources:
+      {{- toYaml (index . 3) | nindent 6 }}
+    securityContext:
+      allowPrivilegeEscalation: false
+      readOnlyRootFilesystem: true
+      capabilities:
+        drop: [ALL]
+  {{- with $root.Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $root.Values.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $root.Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $root.Values.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $root.Values.priorityClassName }}
+  priorityClassName: {{ . | quote }}
+  {{- end }}
 {{- end }}
 
 {{- /* Whole seconds, rounded up, of one of the adapter's durations: a number, or Go-style text. */ -}}
@@ -53,10 +193,33 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
 {{- end }}
 {{- end }}
+{{- range list "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
+{{- if hasKey ($.Values.podLabels | default dict) . }}
+{{- fail (printf "podLabels must not set %s: the Services and the Deployments select their pods by it" .) }}
+{{- end }}
+{{- end }}
+{{- $port := dig "server" "port" 6443 .Values.config | int }}
+{{- if and .Values.keda.enabled (eq $port (include "gpu-metrics-adapter.kedaPort" . | int)) }}
+{{- fail (printf "config.server.port and config.keda.port are both %d: change one" $port) }}
+{{- end }}
+{{- with .Values.serviceMonitor }}
+{{- if gt (include "gpu-metrics-adapter.seconds" .scrapeTimeout | int) (include "gpu-metrics-adapter.seconds" .interval | int) }}
+{{- fail "serviceMonitor.scrapeTimeout is longer than serviceMonitor.interval, which Prometheus refuses" }}
+{{- end }}
+{{- end }}
 {{- if dig "source" "prometheus" "password" "" .Values.config }}
 {{- fail "config.source.prometheus.password would lie open in a ConfigMap: mount a Secret through volumes and volumeMounts, and give its path as password_file" }}
 {{- end }}
 {{- with .Values.certificate }}
+{{- if and (eq .mode "existingSecret") (not .existingSecret) }}
+{{- fail "certificate.mode is existingSecret: name the Secret in certificate.existingSecret" }}
+{{- end }}
+{{- if and (eq .mode "certManager") .existingSecret }}
+{{- fail "certificate.mode is certManager, which makes the Secret: leave certificate.existingSecret out" }}
+{{- end }}
+{{- if lt (int .selfSigned.caValidDays) (mul 2 .selfSigned.validDays | int) }}
+{{- fail "certificate.selfSigned.caValidDays must be at least twice certificate.selfSigned.validDays" }}
+{{- end }}
 {{- if and .existingSecret $.Values.apiServices.create (not .caBundle) }}
 {{- fail "certificate.existingSecret needs certificate.caBundle, the CA in PEM that signed it: the API server trusts no other" }}
 {{- end }}
@@ -93,6 +256,51 @@ nothing can be seen. */ -}}
 {{- fail (printf "APIService %s belongs to %s and is not taken over: a cluster has one server of it. Remove that one first, or %s" $name $owner $mend) -}}
 {{- end -}}
 {{- end -}}
+{{- end }}
+
+{{- /* Fails if an upgrade would delete an APIService of the release that is somebody else's by now. */ -}}
+{{- define "gpu-metrics-adapter.refuseGivingAwayByDeletion" -}}
+{{- $ours := printf "%s/%s" .Release.Namespace (include "gpu-metrics-adapter.fullname" .) -}}
+{{- $kept := include "gpu-metrics-adapter.apiServices" . | fromJsonArray -}}
+{{- range list "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" "v1beta1.external.metrics.k8s.io" -}}
+{{- if not (has . $kept) -}}
+{{- $name := . -}}
+{{- with lookup "apiregistration.k8s.io/v1" "APIService" "" . -}}
+{{- $notes := .metadata.annotations | default dict -}}
+{{- $release := printf "%s/%s" (get $notes "meta.helm.sh/release-namespace") (get $notes "meta.helm.sh/release-name") -}}
+{{- $theirs := printf "%s/%s" (dig "service" "namespace" "" .spec) (dig "service" "name" "" .spec) -}}
+{{- if and (eq $release (printf "%s/%s" $.Release.Namespace $.Release.Name)) (ne $theirs $ours) (ne (get $notes "helm.sh/resource-policy") "keep") -}}
+{{- fail (printf "APIService %s belongs to Service %s now, and Helm would delete it: `kubectl annotate apiservice %s helm.sh/resource-policy=keep` first" $name $theirs $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* The caBundle that a release has in its manifest if it was installed when the chart kept its
+certificate there, in Secret NAME-tls; otherwise empty. Helm takes away what an earlier manifest has
+and the next one has not: the API server would refuse the pods of before until they are replaced. So
+it stays as it is in every later manifest, where it is no change and the rotator's stays untouched.
+The line break makes it another text than before: a rollback to then puts the CA of then back.
+Arguments: the root context and the APIService's name. */ -}}
+{{- define "gpu-metrics-adapter.caBefore" -}}
+{{- $root := index . 0 -}}
+{{- with lookup "apiregistration.k8s.io/v1" "APIService" "" (index . 1) -}}
+{{- $kept := get (.metadata.annotations | default dict) "gpu-metrics-adapter.io/ca-before" -}}
+{{- if $kept -}}
+{{- $kept -}}
+{{- else if .spec.caBundle -}}
+{{- with lookup "v1" "Secret" $root.Release.Namespace (printf "%s-tls" (include "gpu-metrics-adapter.fullname" $root)) -}}
+{{- if eq $root.Release.Name (get (.metadata.annotations | default dict) "meta.helm.sh/release-name") -}}
+{{- printf "%s\n" (get (.data | default dict) "ca.crt" | b64dec) | b64enc -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.monitorCA" -}}
+{{- printf "%s-monitor-ca" (include "gpu-metrics-adapter.fullname" . | trunc 52 | trimSuffix "-") -}}
 {{- end }}
 
 {{- define "gpu-metrics-adapter.nodepool" -}}

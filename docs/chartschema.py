@@ -1,0 +1,73 @@
+"""Writes the part of values.schema.json that comes from the code: the adapter's own settings.
+
+So Helm refuses a misspelt setting by name, before a pod is replaced for it. The rest of the
+file is kept as it is, but for its line breaks.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from adapter.settings import Settings
+
+FILE = Path(__file__).parents[1] / "charts" / "gpu-metrics-adapter" / "values.schema.json"
+_WIDTH = 100
+_LISTENERS = ("ServerSettings", "KedaSettings", "NodepoolSettings")
+_LEFT_OUT = frozenset({"title", "default", "description", "writeOnly"})
+# What pydantic writes for the bounds of a number that may be given as text too: a duration.
+_BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+
+
+def page() -> str:
+    """The whole file, with its settings as the code has them."""
+    schema = json.loads(FILE.read_text(encoding="utf-8"))
+    settings = Settings.model_json_schema()
+    models = {name: _plain(row) for name, row in sorted(settings["$defs"].items())}
+    for name in _LISTENERS:
+        # The pods are nobody's root: they may listen on no port below.
+        models[name]["properties"]["port"]["minimum"] = 1024
+    own = {"description": "The adapter's settings, written by `make docs`."}
+    schema["properties"]["config"] = own | _plain({**settings, "$defs": {}})
+    kept = {name: row for name, row in schema["definitions"].items() if not name[0].isupper()}
+    schema["definitions"] = kept | models
+    return _text(schema, 0) + "\n"
+
+
+def _plain(row: Any) -> Any:
+    """The same in draft 7, without what documents it."""
+    if isinstance(row, list):
+        return [_plain(each) for each in row]
+    if not isinstance(row, dict):
+        return row
+    if "$ref" in row:
+        return {"$ref": row["$ref"].replace("#/$defs/", "#/definitions/")}
+    if row.keys() & _BOUNDS.keys():
+        bounds = {_BOUNDS.get(key, key): row[key] for key in row if key not in _LEFT_OUT}
+        return {"anyOf": [bounds, {"$ref": "#/definitions/durationText"}]}
+    made = {}
+    for key, value in row.items():
+        if key == "properties":
+            made[key] = {name: _plain(each) for name, each in value.items()}
+        elif key not in _LEFT_OUT and key != "$defs":
+            made[key] = _plain(value)
+    return made
+
+
+def _text(value: Any, depth: int, taken: int = 0) -> str:
+    """JSON, on one line where it fits; ``taken`` is what stands on that line already."""
+    line = json.dumps(value, ensure_ascii=False)
+    if not value or not isinstance(value, dict | list) or depth * 2 + taken + len(line) < _WIDTH:
+        return line
+    indent, end = "  " * (depth + 1), "  " * depth
+    if isinstance(value, list):
+        rows = [_text(each, depth + 1) for each in value]
+    else:
+        rows = [
+            f"{json.dumps(key)}: {_text(each, depth + 1, len(key) + 5)}"
+            for key, each in value.items()
+        ]
+    opening, closing = "[]" if isinstance(value, list) else "{}"
+    inner = ",\n".join(indent + row for row in rows)
+    return f"{opening}\n{inner}\n{end}{closing}"

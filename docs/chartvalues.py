@@ -1,0 +1,91 @@
+"""The chart's values as values.yaml documents them: a comment above each key is its meaning.
+
+A comment line that is empty ends the meaning; what follows it is an example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+_KEY = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?: (?P<default>.*))?$")
+_STEP = 2
+
+
+class Value(NamedTuple):
+    """One key that can be set."""
+
+    path: tuple[str, ...]
+    default: str
+    """As it stands there."""
+    meaning: str
+
+    @property
+    def key(self) -> str:
+        """Its name, with its sections'."""
+        return ".".join(self.path)
+
+
+def read(text: str) -> Iterator[Value]:
+    """Yield every key that has a value, in order.
+
+    Raises:
+        ValueError: a line is neither a key, a comment nor empty, or a key has no comment.
+    """
+    path: list[str] = []
+    comment: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            comment.append(line.strip().removeprefix("#").strip())
+            continue
+        if not line.strip():
+            comment = []
+            continue
+        found = _KEY.match(line)
+        if found is None:
+            raise ValueError(f"values.yaml:{number}: one key a line, its value on the same one")
+        path[len(found["indent"]) // _STEP :] = [found["key"]]
+        if found["default"] is not None:
+            if not comment:
+                raise ValueError(f"values.yaml:{number}: {'.'.join(path)} has no comment above it")
+            yield Value(tuple(path), found["default"], _meaning(comment))
+        comment = []
+
+
+def _meaning(comment: list[str]) -> str:
+    end = comment.index("") if "" in comment else len(comment)
+    return " ".join(comment[:end])
+
+
+def type_of(path: tuple[str, ...], schema: Mapping[str, Any]) -> str:
+    """Return what a value may be, in a few words.
+
+    Raises:
+        KeyError: the schema has no such key.
+    """
+    row: Mapping[str, Any] = schema
+    for name in path:
+        row = resolved(row, schema)["properties"][name]
+    return _words(resolved(row, schema), schema)
+
+
+def _words(row: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    if "enum" in row:
+        return ", ".join(str(each) for each in row["enum"])
+    if "anyOf" in row:
+        words = [_words(resolved(each, schema), schema) for each in row["anyOf"]]
+        return " or ".join(dict.fromkeys(words))
+    if row["type"] == "array":
+        inner = _words(resolved(row["items"], schema), schema) if "items" in row else "any"
+        return f"list of {inner}"
+    return {"object": "mapping", "boolean": "true or false"}.get(row["type"], row["type"])
+
+
+def resolved(row: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a part of the schema refers to, or itself."""
+    if "$ref" not in row:
+        return row
+    name = row["$ref"].rpartition("/")[2]
+    found: Mapping[str, Any] = schema["definitions"][name]
+    return found

@@ -1,0 +1,156 @@
+"""What autoscalers ask, what they are told, and what they make of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from docs.dashboard.panel import Panel, Query, Row
+
+_HPA: Final = "{{namespace}}/{{horizontalpodautoscaler}}"
+_NAMESPACES: Final = 'namespace=~"$namespace"'
+_KEYS: Final = "namespace, horizontalpodautoscaler"
+_TARGETED: Final = (
+    f'group by ({_KEYS}) (kube_horizontalpodautoscaler_spec_target_metric{{metric_name=~"$metric", '
+    f"{_NAMESPACES}}})"
+)
+"""HPAs on a metric of ours."""
+_CHOSEN: Final = (
+    f"group by ({_KEYS}) (kube_horizontalpodautoscaler_info"
+    f'{{scaletargetref_name=~"$workload", {_NAMESPACES}}})'
+)
+
+
+def _of(series: str) -> str:
+    """A series of kube-state-metrics, of the chosen HPAs."""
+    return (
+        f"max by ({_KEYS}) (kube_horizontalpodautoscaler_{series}) "
+        f"and on ({_KEYS}) {_TARGETED} and on ({_KEYS}) {_CHOSEN}"
+    )
+
+
+def _metric(series: str) -> str:
+    return (
+        f"max by ({_KEYS}, metric_name) (kube_horizontalpodautoscaler_{series}"
+        f'{{metric_name=~"$metric", {_NAMESPACES}}}) and on ({_KEYS}) {_CHOSEN}'
+    )
+
+
+HPA: Final = Row(
+    "HPA view: what autoscalers ask and do",
+    (
+        Panel(
+            "Replicas",
+            "Wished and there, and the most that the HPA may have: at the most it cannot help.",
+            "none",
+            (
+                Query(_of("status_desired_replicas"), f"{_HPA} wished"),
+                Query(_of("status_current_replicas"), f"{_HPA} there"),
+                Query(_of("spec_max_replicas"), f"{_HPA} most"),
+            ),
+            low=0,
+        ),
+        Panel(
+            "Metric and target",
+            "The value that the HPA acted on last, and the one it aims at. Within 10 % of it "
+            "nothing moves.",
+            "none",
+            (
+                Query(_metric("status_target_metric"), f"{_HPA} {{{{metric_name}}}}"),
+                Query(_metric("spec_target_metric"), f"{_HPA} {{{{metric_name}}}} target"),
+            ),
+            low=0,
+        ),
+        Panel(
+            "HPAs that cannot act",
+            "ScalingActive false: it has no value and holds its replicas. AbleToScale false: "
+            "the workload cannot be scaled.",
+            "none",
+            (
+                Query(
+                    f"sum by (namespace, condition) (kube_horizontalpodautoscaler_status_condition"
+                    f'{{condition=~"ScalingActive|AbleToScale", status="false", {_NAMESPACES}}} '
+                    f"and on ({_KEYS}) {_TARGETED} and on ({_KEYS}) {_CHOSEN})",
+                    "{{namespace}} not {{condition}}",
+                ),
+            ),
+            low=0,
+        ),
+        Panel(
+            "Requests, by route and status",
+            "404: no such metric, or no value for that object. 403: the asker may not. 500 and "
+            "503 are ours to mend.",
+            "reqps",
+            (
+                Query(
+                    "sum by (route, code) (rate(gma_http_requests_total[$__rate_interval]))",
+                    "{{route}} {{code}}",
+                ),
+            ),
+            low=0,
+        ),
+        Panel(
+            "Duration of requests for metrics",
+            "Half of them, and 99 of 100, take no longer.",
+            "s",
+            tuple(
+                Query(
+                    f"histogram_quantile({share}, sum by (route, le) "
+                    "(rate(gma_http_request_duration_seconds_bucket"
+                    '{route=~"custom|external"}[$__rate_interval])))',
+                    f"{{{{route}}}} {text}",
+                )
+                for share, text in ((0.5, "50 %"), (0.99, "99 %"))
+            ),
+            low=0,
+        ),
+        Panel(
+            "Pods left out of answers, by reason",
+            "An HPA takes them for idle when it scales out and for busy when it scales in. "
+            "pod_not_ready is usual while models load.",
+            "cps",
+            (
+                Query(
+                    "topk(8, sum by (reason) (rate(gma_absent_total[$__rate_interval])))",
+                    "{{reason}}",
+                ),
+            ),
+            low=0,
+        ),
+        Panel(
+            "Calls of KEDA, by status",
+            "INVALID_ARGUMENT: a trigger's mistake. FAILED_PRECONDITION: a value is missing, "
+            "and the fallback applies.",
+            "reqps",
+            (
+                Query(
+                    "sum by (code) (rate(gma_keda_calls_total[$__rate_interval]))",
+                    "{{code}}",
+                ),
+            ),
+            low=0,
+        ),
+        Panel(
+            "Streams of KEDA",
+            "external-push triggers that are connected.",
+            "none",
+            (Query("sum by (method) (gma_keda_streams)", "{{method}}"),),
+            low=0,
+        ),
+        Panel(
+            "Questions about rights",
+            "Answered from memory, or by a review of the cluster; errors become 500.",
+            "reqps",
+            (
+                Query(
+                    "sum by (cache, result) (rate(gma_auth_cache_lookups_total[$__rate_interval]))",
+                    "{{cache}} {{result}}",
+                ),
+                Query(
+                    'sum by (kind) (rate(gma_reviews_total{outcome="error"}[$__rate_interval]))',
+                    "{{kind}} reviews that failed",
+                ),
+            ),
+            low=0,
+        ),
+    ),
+)

@@ -1,0 +1,160 @@
+"""One panel, and how panels are laid out: Grafana's grid is 24 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+COLUMNS: Final = 24
+DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+_HEIGHT: Final = {"stat": 4, "timeseries": 8}
+_WIDTH: Final = {"stat": 4, "timeseries": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """PromQL, and what a series of it is called."""
+
+    expr: str
+    legend: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What is asked, and how it is shown."""
+
+    title: str
+    description: str
+    """What it tells, and what to think of it."""
+    unit: str
+    """Grafana's identifier, such as ``percent`` (0-100) or ``percentunit`` (0-1)."""
+    queries: Sequence[Query]
+    kind: str = "timeseries"
+    low: float | None = None
+    high: float | None = None
+    warn: float | None = None
+    """From here on it is shown in red; None never."""
+    bad_below: float | None = None
+    """Below this it is shown in red, from here on in green; None never."""
+    words: tuple[str, str] | None = None
+    """What 0 and 1 are called."""
+    stacked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Panels below a title."""
+
+    title: str
+    panels: Sequence[Panel]
+
+
+def stat(title: str, description: str, unit: str, expr: str, legend: str, **more: Any) -> Panel:
+    """One number now, in large type."""
+    return Panel(title, description, unit, (Query(expr, legend),), kind="stat", **more)
+
+
+def laid_out(rows: Iterable[Row]) -> Iterator[Json]:
+    """Rows and their panels as Grafana has them, from left to right and from the top."""
+    ids, top = count(1), 0
+    for row in rows:
+        place = {"h": 1, "w": COLUMNS, "x": 0, "y": top}
+        yield {
+            "id": next(ids),
+            "type": "row",
+            "title": row.title,
+            "collapsed": False,
+            "gridPos": place,
+            "panels": [],
+        }
+        left, top, line = 0, top + 1, 0
+        for panel in row.panels:
+            wide, high = _WIDTH[panel.kind], _HEIGHT[panel.kind]
+            if left + wide > COLUMNS or (line and high != line):
+                left, top = 0, top + line
+            line = high
+            place = {"h": high, "w": wide, "x": left, "y": top}
+            yield {"id": next(ids), "gridPos": place, **_panel(panel)}
+            left += wide
+        top += line
+
+
+def _panel(panel: Panel) -> Json:
+    return {
+        "type": panel.kind,
+        "title": panel.title,
+        "description": panel.description,
+        "datasource": DATASOURCE,
+        "targets": [
+            {
+                "refId": chr(ord("A") + number),
+                "datasource": DATASOURCE,
+                "editorMode": "code",
+                "expr": query.expr,
+                "legendFormat": query.legend,
+                "range": True,
+            }
+            for number, query in enumerate(panel.queries)
+        ],
+        "fieldConfig": {"defaults": _defaults(panel), "overrides": []},
+        "options": _OPTIONS[panel.kind],
+    }
+
+
+def _defaults(panel: Panel) -> Json:
+    found: Json = {"unit": panel.unit, "thresholds": _thresholds(panel), "mappings": []}
+    if panel.low is not None:
+        found["min"] = panel.low
+    if panel.high is not None:
+        found["max"] = panel.high
+    if panel.words is not None:
+        no, yes = panel.words
+        options = {"0": {"text": no, "index": 0}, "1": {"text": yes, "index": 1}}
+        found["mappings"] = [{"type": "value", "options": options}]
+    if panel.kind == "stat":
+        found["color"] = {"mode": "thresholds"}
+        return found
+    found["color"] = {"mode": "palette-classic"}
+    found["custom"] = {
+        "drawStyle": "line",
+        "lineWidth": 1,
+        "fillOpacity": 30 if panel.stacked else 0,
+        "showPoints": "never",
+        "spanNulls": False,
+        "stacking": {"mode": "normal" if panel.stacked else "none", "group": "A"},
+    }
+    return found
+
+
+def _thresholds(panel: Panel) -> Json:
+    steps: list[Json] = [{"color": "green", "value": None}]
+    if panel.warn is not None:
+        steps.append({"color": "red", "value": panel.warn})
+    if panel.bad_below is not None:
+        steps = [{"color": "red", "value": None}, {"color": "green", "value": panel.bad_below}]
+    return {"mode": "absolute", "steps": steps}
+
+
+_OPTIONS: Final[dict[str, Json]] = {
+    "stat": {
+        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "colorMode": "value",
+        "graphMode": "none",
+        "justifyMode": "auto",
+        "orientation": "auto",
+        "textMode": "auto",
+    },
+    "timeseries": {
+        "legend": {
+            "displayMode": "table",
+            "placement": "bottom",
+            "showLegend": True,
+            "calcs": ["lastNotNull", "max"],
+        },
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    },
+}

@@ -1,0 +1,41 @@
+"""The processes themselves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from docs.dashboard.panel import Panel, Query, Row
+
+_OURS: Final = "on (job, instance) group_left (component, version) gma_build_info"
+_NAME: Final = "{{component}} {{instance}} {{version}}"
+
+PROCESS: Final = Row(
+    "The adapter's processes",
+    (
+        Panel(
+            "Memory",
+            "Resident; the chart's limit is 512 MiB.",
+            "bytes",
+            (Query(f"process_resident_memory_bytes * {_OURS}", _NAME),),
+            low=0,
+        ),
+        Panel(
+            "CPU",
+            "Cores in use.",
+            "none",
+            (Query(f"rate(process_cpu_seconds_total[$__rate_interval]) * {_OURS}", _NAME),),
+            low=0,
+        ),
+        Panel(
+            "Held in memory",
+            "Pods of the cluster, devices of exporters, and pods that their rows name.",
+            "none",
+            (
+                Query("max(gma_pods)", "pods of the cluster"),
+                Query("max(gma_snapshot_devices)", "devices"),
+                Query("max(gma_snapshot_pods)", "pods named by rows"),
+            ),
+            low=0,
+        ),
+    ),
+)

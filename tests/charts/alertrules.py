@@ -1,0 +1,51 @@
+"""The chart's alerts as the chart renders them, without Helm; a test of the chart compares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FILE = Path(__file__).parents[2] / "charts" / "gpu-metrics-adapter" / "files" / "alerts.yaml"
+NAMESPACE = "gpu-metrics"
+DEPLOYMENT = "gpu-metrics-adapter"
+APISERVICES = "v1beta[12]\\\\.(custom|external)\\\\.metrics\\\\.k8s\\\\.io"
+"""As a string literal of PromQL."""
+
+Rule = dict[str, Any]
+
+
+def alerts() -> list[Rule]:
+    """The file as it is."""
+    rows: list[Rule] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return rows
+
+
+def rendered(*, runbook: str = "", selector: str = "") -> list[Rule]:
+    """All of them, as with every feature on and every other value at its default."""
+    return [_rule(row, runbook, selector) for row in alerts()]
+
+
+def _rule(row: Rule, runbook: str, selector: str) -> Rule:
+    expr = (
+        row["expr"]
+        .replace("$threshold", str(row.get("threshold", "")))
+        .replace("$selector", selector)
+        .replace("$namespace", NAMESPACE)
+        .replace("$deployment", DEPLOYMENT)
+        .replace("$apiservices", APISERVICES)
+    )
+    notes = {
+        "summary": row["summary"],
+        "description": row["description"].replace("$namespace", NAMESPACE),
+    }
+    if runbook:
+        notes["runbook_url"] = f"{runbook}#{row['alert'].lower()}"
+    return {
+        "alert": row["alert"],
+        "expr": expr,
+        "for": row["for"],
+        "labels": {"severity": row["severity"]},
+        "annotations": notes,
+    }

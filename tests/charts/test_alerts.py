@@ -1,0 +1,112 @@
+"""The alerts, judged by Prometheus' own ``promtool``: they fire, and only when they should."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.charts.alertcases import CASES, FIRES_AT, OVER_AT, WELL_AT, Case
+from tests.charts.alertrules import alerts, rendered
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def promtool() -> str:
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not on PATH: install Debian's package prometheus")
+    return program
+
+
+def run(program: str, *arguments: str | Path) -> str:
+    done = subprocess.run(
+        [program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def write(folder: Path, rules: list[dict[str, Any]]) -> Path:
+    file = folder / "rules.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "gma", "rules": rules}]}))
+    return file
+
+
+def rule_of(alert: str) -> dict[str, Any]:
+    """The rule with its summary alone, which its stories tell word by word."""
+    (rule,) = (rule for rule in rendered() if rule["alert"] == alert)
+    return {**rule, "annotations": {"summary": rule["annotations"]["summary"]}}
+
+
+def check(case: Case, minute: int, *, fires: bool) -> dict[str, Any]:
+    expected = {
+        "exp_labels": {"severity": case.severity, **case.labels},
+        "exp_annotations": {"summary": case.summary},
+    }
+    return {
+        "eval_time": f"{minute}m",
+        "alertname": case.alert,
+        "exp_alerts": [expected] if fires else [],
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.alert}-{case.summary[:20]}")
+def test_it_fires_when_it_should_and_is_over_afterwards(
+    case: Case, promtool: str, tmp_path: Path
+) -> None:
+    story = {
+        "interval": "1m",
+        "input_series": [{"series": key, "values": row} for key, row in case.series.items()],
+        "alert_rule_test": [
+            check(case, WELL_AT, fires=False),
+            check(case, FIRES_AT, fires=True),
+            check(case, OVER_AT, fires=False),
+        ],
+    }
+    file = tmp_path / "story.yml"
+    rules = write(tmp_path, [rule_of(case.alert)])
+    file.write_text(
+        yaml.safe_dump({"rule_files": [rules.name], "evaluation_interval": "1m", "tests": [story]})
+    )
+    run(promtool, "test", "rules", file)
+
+
+def test_every_alert_has_its_story() -> None:
+    assert {case.alert for case in CASES} == {rule["alert"] for rule in alerts()}
+
+
+def test_promtool_finds_nothing_wrong(promtool: str, tmp_path: Path) -> None:
+    rules = rendered(runbook="https://example.com/troubleshooting", selector='cluster="a"')
+    told = run(promtool, "check", "rules", "--lint=all", "--lint-fatal", write(tmp_path, rules))
+    assert f"{len(rules)} rules found" in told
+
+
+def test_every_alert_says_how_bad_it_is_and_what_users_see() -> None:
+    for rule in alerts():
+        assert rule["severity"] in ("critical", "warning", "info"), rule["alert"]
+        assert rule["summary"].endswith("."), rule["alert"]
+        assert len(rule["description"].split()) > 10, rule["alert"]
+        assert ("$threshold" in rule["expr"]) == ("threshold" in rule), rule["alert"]
+
+
+def test_every_alert_has_its_runbook() -> None:
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^#+ (\w+)$", page, re.MULTILINE))
+    assert {rule["alert"] for rule in alerts()} <= headings
+
+
+def test_every_alert_is_in_the_guide() -> None:
+    page = (DOCS / "observability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(Gpu\w+)` \| (\w+) \|", page, re.MULTILINE)
+    assert rows == [(rule["alert"], rule["severity"]) for rule in alerts()]

@@ -1,0 +1,128 @@
+"""The pages of both processes: clean, declared, and whole for alerts and dashboard."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from adapter.nodepool.selffamilies import FAMILIES as NODEPOOL
+from adapter.selfmetrics import FAMILIES as SERVE
+from apiservice.families import Family
+from docs.dashboard import dashboard
+from tests.adapter.serving import Exporter, Lab
+from tests.charts.alertrules import rendered
+from tests.charts.conftest import Monitored, until
+
+pytestmark = pytest.mark.timeout(300)
+
+IN_A_CLUSTER = {"gma_external_foreign"}
+"""Shown only where the API server tells: an end-to-end test reads it."""
+OTHERS = ("DCGM_FI_", "kube_", "process_", "aggregator_")
+
+
+def names(page: str) -> set[str]:
+    """Every name that a query may use."""
+    return {
+        sample.name for family in text_string_to_metric_families(page) for sample in family.samples
+    }
+
+
+def labels(page: str) -> dict[str, set[str]]:
+    """Family -> the labels that its series have, less a histogram's own."""
+    found: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            name = re.sub(r"_(bucket|sum|count)$", "", sample.name)
+            found.setdefault(name, set()).update(sample.labels.keys() - {"le"})
+    return found
+
+
+def used(texts: Iterable[str]) -> set[str]:
+    """Names of ours in PromQL."""
+    return {name for text in texts for name in re.findall(r"\bgma_\w+", text)}
+
+
+@pytest.fixture(scope="module")
+def from_a_store(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a `serve` whose source is the Prometheus."""
+    lab = Lab(tmp_path_factory.mktemp("store"), exporter := Exporter())
+    url = {"url": monitored.url, "interval": 1}
+    lab.config["source"] = {"kind": "prometheus", "prometheus": url}
+    lab.config["keda"] = {"enabled": False}
+    try:
+        with lab.serving() as running, running.client() as client:
+            asked = "gma_source_last_success_timestamp_seconds{"
+            until(lambda: asked in client.get("/metrics").text, "the store has answered")
+            return client.get("/metrics").text
+    finally:
+        exporter.close()
+
+
+@pytest.mark.parametrize("which", ["serve", "serve on a store", "nodepool"])
+def test_promtool_finds_nothing_wrong_with_a_page(
+    which: str, monitored: Monitored, from_a_store: str
+) -> None:
+    program = shutil.which("promtool")
+    assert program, "it comes with prometheus"
+    page = {
+        "serve": monitored.page(),
+        "serve on a store": from_a_store,
+        "nodepool": monitored.pages["/nodepool"],
+    }[which]
+    done = subprocess.run(
+        [program, "check", "metrics"], input=page, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("which", ["serve", "nodepool"])
+def test_a_page_shows_what_is_declared_and_nothing_else(
+    which: str, monitored: Monitored, from_a_store: str
+) -> None:
+    families: dict[str, tuple[tuple[Family, ...], str]] = {
+        "serve": (SERVE, monitored.page() + monitored.pages["/reviews"] + from_a_store),
+        "nodepool": (NODEPOOL, monitored.pages["/nodepool"]),
+    }
+    declared, page = families[which]
+    wanted = {family.name: set(family.labels) for family in declared}
+    shown = {name: keys for name, keys in labels(page).items() if name.startswith("gma_")}
+    assert {name: wanted.get(name) for name in shown} == shown
+    # Empty where nothing has happened yet that they tell of.
+    silent = {"gma_nodepool_pool_trap"}
+    assert wanted.keys() - shown.keys() <= IN_A_CLUSTER | silent
+
+
+def test_every_name_in_alerts_and_dashboard_is_on_a_page(
+    monitored: Monitored, from_a_store: str
+) -> None:
+    shown = names(monitored.page()) | names(from_a_store) | IN_A_CLUSTER
+    for page in monitored.pages.values():
+        shown |= names(page)
+    queries = [
+        target["expr"] for panel in dashboard()["panels"] for target in panel.get("targets", ())
+    ]
+    ours = used([*(rule["expr"] for rule in rendered()), *queries])
+    assert ours
+    assert ours <= shown
+    words = {word for text in queries for word in re.findall(r"\b(\w+_\w+)\{", text)}
+    assert {word for word in words if word.startswith(OTHERS)} <= shown
+
+
+def test_descriptions_name_metrics_that_there_are() -> None:
+    declared = {family.name for family in (*SERVE, *NODEPOOL)}
+    said = used(text for rule in rendered() for text in rule["annotations"].values())
+    assert said <= declared
+
+
+def test_every_alert_that_can_be_changed_is_in_the_schema() -> None:
+    chart = Path(__file__).parents[2] / "charts" / "gpu-metrics-adapter"
+    schema = yaml.safe_load((chart / "values.schema.json").read_text(encoding="utf-8"))
+    rules = schema["properties"]["alerts"]["properties"]["rules"]
+    assert rules["propertyNames"]["enum"] == [rule["alert"] for rule in rendered()]

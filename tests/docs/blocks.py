@@ -1,0 +1,89 @@
+"""What a fenced block is, and so how it is checked. The rules for writers of documents:
+
+Every fence has an info string: ``yaml``, ``sh``, ``console``, ``json``, ``promql``, ``text``
+or ``mermaid``. The last two are pictures made of letters; nobody checks them.
+
+``yaml`` is, by its first line or by a comment on the line above the fence:
+
+=====================================  ==================================================
+each document has apiVersion and kind  a manifest: server-side dry run, strict
+``# values.yaml``                      values of our chart: `helm template`, `config` loaded
+``# config.yaml``                      settings: loaded as the program loads them
+``# prometheus.yml``, ``# rules.yml``  promtool
+``<!-- in: Kind.path -->``             a part of a manifest, laid over a whole one of that kind
+``<!-- foreign: NAME -->``             another program's file: parsed, and listed as unverified
+=====================================  ==================================================
+
+``sh`` holds commands; ``console`` commands after ``$ `` with what they say. A command is checked
+by the program that it calls: ours, make, kubectl and helm for real, others against the flags
+that were read from their own help (tests/docs/vendors.py). See tests/docs/commands.py for what
+of the shell may be used.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Any
+
+import yaml
+
+from tests.docs.pages import Block
+
+LANGUAGES = frozenset({"yaml", "sh", "console", "json", "promql", "text", "mermaid"})
+
+
+class Kind(Enum):
+    """What a ``yaml`` block holds."""
+
+    MANIFEST = "manifest"
+    PART = "part of a manifest"
+    VALUES = "# values.yaml"
+    SETTINGS = "# config.yaml"
+    PROMETHEUS = "# prometheus.yml"
+    RULES = "# rules.yml"
+    FOREIGN = "another program's file"
+
+
+_FIRST = {kind.value: kind for kind in Kind if kind.value.startswith("#")}
+_NAMED = re.compile(r"# [\w.]+")
+_MORE = re.compile(r"(?:^|[\s,{:\[])(?:…|\.\.\.)(?:$|[\s,}\]])", re.MULTILINE)
+
+
+def kind(block: Block) -> Kind:
+    """What a ``yaml`` block is.
+
+    Raises:
+        ValueError: it is nothing of the above; the text says what is missing.
+    """
+    if block.comment.startswith("in: "):
+        return Kind.PART
+    if block.comment.startswith("foreign: "):
+        return Kind.FOREIGN
+    first = _NAMED.match(block.text)
+    if first and first[0] in _FIRST:
+        return _FIRST[first[0]]
+    found = documents(block)
+    if found and all("apiVersion" in one and "kind" in one for one in found):
+        return Kind.MANIFEST
+    raise ValueError(
+        f"{block.place}: what is this? Begin it with {', '.join(_FIRST)}, put `<!-- in: Kind.path "
+        "-->` or `<!-- foreign: NAME -->` above it, or give each document apiVersion and kind"
+    )
+
+
+def documents(block: Block) -> list[Any]:
+    """The YAML documents of a block.
+
+    Raises:
+        ValueError: an ellipsis stands where a value should, or it is no YAML of mappings.
+    """
+    if _MORE.search(block.text):
+        raise ValueError(f"{block.place}: write out what the ellipsis stands for")
+    try:
+        found = [one for one in yaml.safe_load_all(block.text) if one is not None]
+    except yaml.YAMLError as error:
+        raise ValueError(f"{block.place}: {error}") from None
+    if not all(isinstance(one, dict | list) for one in found):
+        raise ValueError(f"{block.place}: holds no mapping")
+    return found

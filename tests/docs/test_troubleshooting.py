@@ -1,0 +1,65 @@
+"""docs/troubleshooting.md explains every reason that is counted and every alert there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from adapter import reasons
+from adapter.hpa import Observation, PodState
+from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
+from adapter.hpa.spec import Metric, MetricKind, Target, TargetKind
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+ALERTS = ROOT / "charts" / "gpu-metrics-adapter" / "files" / "alerts.yaml"
+
+TABLES = {
+    "Why a pod has no value": reasons.ABSENCES,
+    "Why a row or value was left out": reasons.REJECTS,
+    "Why a scrape or query failed": (*reasons.FAILURES, *reasons.MISFITS),
+    "Who was turned away": (*reasons.REFUSALS, *reasons.CREDENTIALS),
+}
+
+
+def section(heading: str) -> str:
+    """What stands below a heading of the third level."""
+    found = PAGE.partition(f"\n### {heading}\n")[2]
+    assert found, heading
+    return re.split(r"\n#{2,3} ", found)[0]
+
+
+def explained(heading: str) -> list[str]:
+    """The words in the first column of a section's tables."""
+    lines = [line for line in section(heading).splitlines() if line.startswith("| `")]
+    return [word for line in lines for word in re.findall(r"`([\w-]+)`", line.split("|")[1])]
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_every_reason_is_explained_once_and_no_other(heading: str) -> None:
+    assert sorted(explained(heading)) == sorted(TABLES[heading])
+
+
+def test_every_alert_has_its_section_and_no_other() -> None:
+    alerts = {rule["alert"] for rule in yaml.safe_load(ALERTS.read_text(encoding="utf-8"))}
+    shown = PAGE.partition("\n## Alerts\n")[2]
+    assert set(re.findall(r"^### (\w+)$", shown, re.MULTILINE)) == alerts
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(#([\w-]+)\)", PAGE))))
+def test_a_link_within_the_page_leads_somewhere(link: str) -> None:
+    headings = re.findall(r"^#+ (.+)$", PAGE, re.MULTILINE)
+    assert link in {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
+
+
+def test_an_empty_answer_is_what_the_hpa_says_of_it() -> None:
+    """The texts of the controller, as adapter.hpa has them."""
+    metric = Metric(MetricKind.PODS, "gpu_utilization", Target(TargetKind.AVERAGE_VALUE, 70_000))
+    seen = Observation(1, [PodState("a")], [])
+    with pytest.raises(InvalidMetricError) as raised:
+        propose(metric, {}, seen, "default", Tolerances(0.1, 0.1))
+    said = str(raised.value).rpartition(": ")[2]
+    assert f"| `{said}` |" in PAGE
