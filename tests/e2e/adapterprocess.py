@@ -53,7 +53,7 @@ class Adapter:
         """The certificate for the APIService's caBundle."""
         return self.certificates / "ca.crt"
 
-    def start(self, seconds: float = 60.0) -> None:
+    def start(self, seconds: float = 120.0) -> None:
         """Start it, and wait until it says that it is ready."""
         self.process.start()
         self.process.wait_ready(self.ready, seconds)

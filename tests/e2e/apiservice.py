@@ -62,7 +62,7 @@ def register_group(
 
 
 def wait_available(
-    admin: Cluster, rows: tuple[tuple[str, str, int], ...] = CUSTOM, seconds: float = 60.0
+    admin: Cluster, rows: tuple[tuple[str, str, int], ...] = CUSTOM, seconds: float = 120.0
 ) -> None:
     """Wait until the API server says that it reaches every group-version."""
     for group, version, _ in rows:

@@ -70,8 +70,9 @@ class Authority:
         dns: tuple[str, ...] = (),
         server: bool = False,
         file: str | None = None,
+        address: str = "127.0.0.1",
     ) -> KeyPair:
-        """Issue a leaf: CN and O for clients, SANs (and 127.0.0.1) for servers."""
+        """Issue a leaf: CN and O for clients, SANs (with an address) for servers."""
         stem = (file or name).replace(":", "-")
         pair = KeyPair(self.folder / f"{stem}.crt", self.folder / f"{stem}.key")
         key = write_key(pair.key)
@@ -89,10 +90,10 @@ class Authority:
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         )
         if server:
-            loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+            numeric = x509.IPAddress(ipaddress.ip_address(address))
             names = [x509.DNSName(each) for each in ("localhost", *dns)]
             builder = builder.add_extension(
-                x509.SubjectAlternativeName([*names, loopback]), critical=False
+                x509.SubjectAlternativeName([*names, numeric]), critical=False
             )
         certificate = builder.sign(self._key, hashes.SHA256())
         pair.cert.write_bytes(certificate.public_bytes(_ENCODING))

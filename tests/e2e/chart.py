@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,20 @@ def helm(
 ) -> subprocess.CompletedProcess[str]:
     """Run helm, with these values if any, and with nothing of the user's own configuration."""
     given = [] if values is None else ["--values=-"]
-    folders = {f"HELM_{kind}_HOME": str(_HOME / kind) for kind in ("CACHE", "CONFIG", "DATA")}
     return subprocess.run(
         [programs.find(programs.HELM), *arguments, *given],
         input=json.dumps(values),
-        env=os.environ | folders,
+        env=os.environ | homes(),
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
+
+
+def homes() -> dict[str, str]:
+    """Return the environment in which helm finds nothing of the user's own."""
+    return {f"HELM_{kind}_HOME": str(_HOME / kind) for kind in ("CACHE", "CONFIG", "DATA")}
 
 
 def render(
@@ -44,9 +49,36 @@ def render(
     only: Sequence[str] = (),
 ) -> list[Object]:
     """Return the chart's objects; ``only`` names templates, such as ``rbac``."""
+    text = _rendered(json.dumps(values or {}), release, namespace, tuple(only))
+    return [obj for obj in yaml.safe_load_all(text) if obj is not None]
+
+
+@functools.cache
+def _rendered(values: str, release: str, namespace: str, only: tuple[str, ...]) -> str:
     shown = [f"--show-only=templates/{name}.yaml" for name in only]
-    done = helm(
-        "template", release, FOLDER, f"--namespace={namespace}", *shown, values=values or {}
-    )
+    where = f"--namespace={namespace}"
+    done = helm("template", release, FOLDER, where, *shown, values=json.loads(values))
     assert done.returncode == 0, done.stderr
-    return [obj for obj in yaml.safe_load_all(done.stdout) if obj is not None]
+    return done.stdout
+
+
+def one(objects: list[Object], kind: str, name: str = "") -> Any:
+    """Return the only object of a kind (and name)."""
+    (found,) = (
+        obj for obj in objects if obj["kind"] == kind and name in ("", obj["metadata"]["name"])
+    )
+    return found
+
+
+def pod_of(values: Mapping[str, Any], template: str = "deployment") -> Any:
+    """Return what a Deployment makes pods of, with these values."""
+    return one(render(values, only=[template]), "Deployment")["spec"]["template"]
+
+
+def pods(objects: list[Object]) -> Iterator[Object]:
+    """Yield every pod template: those of Deployments, Jobs and CronJobs."""
+    for obj in objects:
+        if obj["kind"] in ("Deployment", "Job"):
+            yield obj["spec"]["template"]
+        if obj["kind"] == "CronJob":
+            yield obj["spec"]["jobTemplate"]["spec"]["template"]

@@ -18,24 +18,31 @@ Object = dict[str, Any]
 
 _RESOURCES = {
     "APIService": "apiservices",
+    "Certificate": "certificates",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "ConfigMap": "configmaps",
+    "CronJob": "cronjobs",
     "CustomResourceDefinition": "customresourcedefinitions",
     "DaemonSet": "daemonsets",
     "Deployment": "deployments",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
+    "Issuer": "issuers",
+    "Job": "jobs",
     "Namespace": "namespaces",
+    "NetworkPolicy": "networkpolicies",
     "Node": "nodes",
     "Pod": "pods",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "PriorityClass": "priorityclasses",
+    "PrometheusRule": "prometheusrules",
     "Role": "roles",
     "RoleBinding": "rolebindings",
     "ScaledObject": "scaledobjects",
     "Secret": "secrets",
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
+    "ServiceMonitor": "servicemonitors",
 }
 HPAS = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{ns}/deployments"
@@ -122,17 +129,19 @@ class Cluster:
         )
         return patched
 
-    def token(self, namespace: str, account: str) -> str:
-        """Ask for a token of a ServiceAccount (TokenRequest API)."""
+    def token(self, namespace: str, account: str, *audiences: str) -> str:
+        """Ask for a token of a ServiceAccount (TokenRequest API); it is for the API server
+        unless audiences are named."""
+        spec = {"audiences": list(audiences)} if audiences else {}
         answer = self.request(
             "POST",
             f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
-            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
         )
         return str(answer["status"]["token"])
 
     def wait(
-        self, path: str, check: Callable[[Object], bool], what: str, seconds: float = 60.0
+        self, path: str, check: Callable[[Object], bool], what: str, seconds: float = 120.0
     ) -> Object:
         """Poll an object until ``check`` holds, and return it."""
 

@@ -1,4 +1,7 @@
-"""One stage for all end-to-end tests; each test uses a namespace of its own."""
+"""One stage and one site for all end-to-end tests, each started when first asked for.
+
+On the stage each test uses a namespace of its own; the site is cleared after each test.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from tests.e2e import privatenetwork
+from tests.e2e.site import Site
 from tests.e2e.stage import Stage
 
 
@@ -23,13 +28,30 @@ def stage(running_stage: Stage) -> Iterator[Stage]:
     running_stage.clear()
 
 
+@pytest.fixture(scope="session")
+def running_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The running site."""
+    if reason := privatenetwork.missing():
+        pytest.skip(reason)
+    with Site(tmp_path_factory.mktemp("site")) as site:
+        yield site
+
+
+@pytest.fixture
+def site(running_site: Site) -> Iterator[Site]:
+    """The site, with nothing installed."""
+    yield running_site
+    running_site.clear()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Function, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the ends of all logs beside a failure."""
     report = yield
-    running = item.funcargs.get("stage") if report.failed and call.when == "call" else None
-    if isinstance(running, Stage):
-        report.sections.append(("the ends of the logs", running.tails()))
+    if report.failed and call.when == "call":
+        for running in item.funcargs.values():
+            if isinstance(running, (Stage, Site)):
+                report.sections.append(("the ends of the logs", running.tails()))
     return report

@@ -7,16 +7,20 @@ import contextlib
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import yaml
 
 from tests.e2e import programs
+from tests.e2e.apiservice import NAMESPACE
 from tests.e2e.certificates import Authority, KeyPair, write_key, write_public
 from tests.e2e.cluster import Cluster, RefusedError
 from tests.e2e.process import FailedError, Process, free_port
 
 SERVICE_SUBNET = "10.0.0.0/24"
+AUDITED = f"system:serviceaccounts:{NAMESPACE}"
+"""The group of all accounts of the chart's namespace: what they ask is in the audit log."""
 WORKLOADS = (
     "deployment-controller",
     "replicaset-controller",
@@ -25,6 +29,33 @@ WORKLOADS = (
     "garbage-collector-controller",
     "serviceaccount-controller",
 )
+SITE = (
+    *WORKLOADS,
+    "cronjob-controller",
+    "daemonset-controller",
+    "disruption-controller",
+    "endpointslice-controller",
+    "job-controller",
+    "root-ca-certificate-publisher-controller",
+    "statefulset-controller",
+    "ttl-after-finished-controller",
+)
+"""The controllers that an installation meets where pods run."""
+# The aggregator goes to the pods themselves, as it does where nobody makes Service addresses.
+_ROUTED = ("--enable-aggregator-routing=true",)
+# Pods of the tests name no account, and nobody would mount its token.
+_ALONE = ("--disable-admission-plugins=ServiceAccount",)
+
+
+class Listener(NamedTuple):
+    """Where a kube-apiserver listens, and what it has to do with pods."""
+
+    address: str
+    port: int
+    services: str
+    """Addresses of Services."""
+    pods: bool = False
+    """Pods run, at addresses that it reaches."""
 
 
 class ControlPlane:
@@ -35,6 +66,7 @@ class ControlPlane:
         controllers: which controllers kube-controller-manager runs.
         manager: further flags of kube-controller-manager.
         gates: feature gates of both Kubernetes programs, such as ``HPAScaleToZero=true``.
+        listener: where kube-apiserver listens.
     """
 
     def __init__(
@@ -43,11 +75,13 @@ class ControlPlane:
         controllers: Sequence[str] = WORKLOADS,
         manager: Sequence[str] = (),
         gates: str = "",
+        listener: Listener | None = None,
     ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
-        self.url = f"https://127.0.0.1:{self.port}"
+        listener = listener or Listener("127.0.0.1", free_port(), SERVICE_SUBNET)
+        self.port = listener.port
+        self.url = f"https://{listener.address}:{self.port}"
         self.ca = Authority(folder, "cluster-ca")
         self.front_proxy = Authority(folder, "front-proxy-ca")
         self.proxy_client = self.front_proxy.issue("front-proxy-client")
@@ -56,9 +90,10 @@ class ControlPlane:
         key = write_key(self._account_key)
         self._account_public = folder / "service-account.pub"
         write_public(self._account_public, key)
+        self.audit = folder / "audit.log"
         gate = [f"--feature-gates={gates}"] if gates else []
         self.etcd, etcd_url = self._etcd()
-        self.apiserver = self._apiserver(etcd_url, gate)
+        self.apiserver = self._apiserver(etcd_url, listener, gate)
         self.manager = self._manager(controllers, [*manager, *gate])
         self.admin = Cluster(self.url, str(self.ca.cert), pair=self.admin_pair)
         self.kubeconfig = self.write_kubeconfig("admin", pair=self.admin_pair)
@@ -158,21 +193,24 @@ class ControlPlane:
         )
         return process, client
 
-    def _apiserver(self, etcd: str, extra: Sequence[str]) -> Process:
+    def _apiserver(self, etcd: str, listener: Listener, extra: Sequence[str]) -> Process:
         serving = self.ca.issue(
-            "kube-apiserver", server=True, dns=("kubernetes.default.svc", "kubernetes.default")
+            "kube-apiserver",
+            server=True,
+            dns=("kubernetes.default.svc", "kubernetes.default"),
+            address=listener.address,
         )
         front, proxy = self.front_proxy, self.proxy_client
         return Process(
             [
                 programs.find(programs.KUBE_APISERVER),
                 f"--etcd-servers={etcd}",
-                "--bind-address=127.0.0.1",
-                f"--secure-port={self.port}",
+                f"--bind-address={listener.address}",
+                f"--secure-port={listener.port}",
                 # Loopback is refused as an endpoint; nobody uses this one.
                 "--advertise-address=192.0.2.1",
                 "--endpoint-reconciler-type=none",
-                f"--service-cluster-ip-range={SERVICE_SUBNET}",
+                f"--service-cluster-ip-range={listener.services}",
                 f"--tls-cert-file={serving.cert}",
                 f"--tls-private-key-file={serving.key}",
                 f"--client-ca-file={self.ca.cert}",
@@ -187,12 +225,20 @@ class ControlPlane:
                 f"--service-account-key-file={self._account_public}",
                 f"--service-account-signing-key-file={self._account_key}",
                 "--authorization-mode=RBAC",
-                # Pods of the tests name no account, and nobody would mount its token.
-                "--disable-admission-plugins=ServiceAccount",
+                f"--audit-policy-file={self._audit_policy()}",
+                f"--audit-log-path={self.audit}",
+                *(_ROUTED if listener.pods else _ALONE),
                 *extra,
             ],
             self.folder / "kube-apiserver.log",
         )
+
+    def _audit_policy(self) -> Path:
+        rules = [{"level": "Metadata", "userGroups": [AUDITED]}, {"level": "None"}]
+        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}
+        path = self.folder / "audit-policy.yaml"
+        path.write_text(yaml.safe_dump(policy | {"omitStages": ["RequestReceived"]}))
+        return path
 
     def _manager(self, controllers: Sequence[str], extra: Sequence[str]) -> Process:
         name = "system:kube-controller-manager"

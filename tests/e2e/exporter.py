@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.e2e.badpages import BadPage, misbehave
 from tests.e2e.kubelet import RunningPod
 from tests.e2e.process import free_port
 
 GPUS_PER_NODE = 8
+MEMORY = 81920
+"""MiB of every GPU."""
 
 
 class Health(Enum):
@@ -30,6 +34,8 @@ class Load:
         self._demand: dict[str, float] = {}
         self._expected: dict[str, int] = {}
         self._pinned: dict[tuple[str, str], float] = {}
+        self.used: Callable[[RunningPod], int] = lambda _: MEMORY // 4
+        """MiB of its GPU's memory that a pod uses."""
 
     def pin(self, namespace: str, app: str, percent: float) -> None:
         """Pods with this ``app`` label are so busy, each of them, whatever the others do."""
@@ -83,6 +89,8 @@ class Exporter:
         self.host = host
         self.port = port or free_port()
         self.health = Health.WELL
+        self.bad: BadPage | None = None
+        """How its page fails, if it does."""
         self._load, self._pods = load, pods
         self._server: ThreadingHTTPServer | None = None
         self._slots: list[str | None] = [None] * gpus
@@ -104,11 +112,15 @@ class Exporter:
                     self.send_error(500)
                     return
                 body = exporter.page().encode()
+                if (bad := exporter.bad) is not None:
+                    misbehave(bad, self, body, lambda: exporter.bad is bad and exporter.listens)
+                    return
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                with contextlib.suppress(OSError):  # whoever asked has gone
+                    self.end_headers()
+                    self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass
@@ -119,6 +131,11 @@ class Exporter:
         target, name = server.serve_forever, f"exporter {self.node}"
         self._server = server
         threading.Thread(target=target, args=(0.05,), name=name, daemon=True).start()
+
+    @property
+    def listens(self) -> bool:
+        """It is started and not stopped."""
+        return self._server is not None
 
     def stop(self) -> None:
         """Die: connections are refused from now on."""
@@ -141,8 +158,8 @@ class Exporter:
             lines += [f"# HELP {name} simulated", f"# TYPE {name} gauge"]
             for index in range(len(holders)):
                 pod = holders[index]
-                busy = self._load.percent(pod, everybody) if pod else 0.0
-                lines.append(f"{name}{{{self._labels(index, pod)}}} {self._value(name, busy)}")
+                value = self._value(name, pod, everybody)
+                lines.append(f"{name}{{{self._labels(index, pod)}}} {value}")
         return "\n".join(lines) + "\n"
 
     def _holders(self, pods: list[RunningPod]) -> list[RunningPod | None]:
@@ -169,9 +186,10 @@ class Exporter:
             labels |= {"container": "main", "namespace": pod.namespace, "pod": pod.name}
         return ",".join(f'{key}="{value}"' for key, value in labels.items())
 
-    def _value(self, name: str, busy: float) -> str:
+    def _value(self, name: str, pod: RunningPod | None, everybody: list[RunningPod]) -> str:
         if self.health is Health.SENTINEL:
             return "9223372036854775794"
         if name == "DCGM_FI_DEV_GPU_UTIL":
-            return f"{busy:.0f}"
-        return "20480" if name == "DCGM_FI_DEV_FB_USED" else "61440"
+            return f"{self._load.percent(pod, everybody) if pod else 0.0:.0f}"
+        used = self._load.used(pod) if pod else MEMORY // 4
+        return str(used if name == "DCGM_FI_DEV_FB_USED" else MEMORY - used)

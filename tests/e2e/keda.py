@@ -10,16 +10,16 @@ from typing import Any
 
 import yaml
 
-from tests.e2e import programs
+from tests.e2e import modules, programs
 from tests.e2e.apiservice import EXTERNAL, ensure_namespace, wait_available
 from tests.e2e.certificates import Authority
 from tests.e2e.cluster import Object
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.process import Process, free_port
+from tests.e2e.serverside import apply
 
 NAMESPACE = "keda"
 SERVICE = "keda-metrics-apiserver"
-MODULE = "github.com/kedacore/keda/v2"
 SCALED = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects"
 
 
@@ -86,7 +86,7 @@ class Keda:
                 _crds().glob("eventing.keda.sh_*.yaml")
             ):
                 crd = yaml.safe_load(path.read_text())
-                admin.create(crd)
+                apply(admin, crd, "")
                 name = crd["metadata"]["name"]
                 where = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
                 admin.wait(where, _established, f"{name} is established")
@@ -177,7 +177,7 @@ def trigger(address: str, *, kind: str = "external", **metadata: str) -> Object:
 
 
 def _crds() -> Path:
-    return programs.source(programs.KEDA_OPERATOR, MODULE) / "config" / "crd" / "bases"
+    return modules.folder(modules.KEDA) / "config" / "crd" / "bases"
 
 
 def _established(crd: Object) -> bool:

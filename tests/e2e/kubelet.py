@@ -64,17 +64,31 @@ class Kubelet:
                 self._running.pop(meta["uid"], None)
             self._admin.delete(path)
         elif not spec.get("nodeName"):
-            target = {"kind": "Node", "name": next(self._nodes)}
+            target = {"kind": "Node", "name": _pinned(spec) or next(self._nodes)}
             name = {"name": meta["name"]}
             binding = {"apiVersion": "v1", "kind": "Binding", "metadata": name, "target": target}
             self._admin.request("POST", f"{path}/binding", binding)
         elif status.get("phase") == "Pending":
             ready = {"type": "Ready", "status": "True"}
-            running = {"phase": "Running", "podIP": "127.0.0.1", "conditions": [ready]}
+            running = {"phase": "Running", "podIP": self._address(pod), "conditions": [ready]}
             self._admin.patch(f"{path}/status", {"status": running})
         elif status.get("phase") == "Running":
             with self._lock:
                 self._running[meta["uid"]] = running_pod(pod)
+
+    def _address(self, pod: Object) -> str:
+        """Return the address that a pod is said to have."""
+        return "127.0.0.1"
+
+
+def _pinned(spec: Object) -> str:
+    """Return the node that a DaemonSet's controller has made a pod for, or nothing."""
+    affinity = spec.get("affinity", {}).get("nodeAffinity", {})
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    fields = [
+        row for term in required.get("nodeSelectorTerms", ()) for row in term.get("matchFields", ())
+    ]
+    return str(fields[0]["values"][0]) if fields else ""
 
 
 def running_pod(pod: Object) -> RunningPod:

@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 def wait_until(
-    check: Callable[[], T | None], what: str, seconds: float = 60.0, every: float = 0.1
+    check: Callable[[], T | None], what: str, seconds: float = 120.0, every: float = 0.1
 ) -> T:
     """Poll until ``check`` returns something true, and return that.
 
@@ -86,7 +86,7 @@ class Process:
             code = self._child.returncode if self._child else None
             raise FailedError(f"{self.log.stem} ended with {code}:\n{self.tail()}")
 
-    def wait_ready(self, ready: Callable[[], bool], seconds: float = 60.0) -> None:
+    def wait_ready(self, ready: Callable[[], bool], seconds: float = 120.0) -> None:
         """Wait until ``ready``; a connection that is refused means not yet.
 
         Raises:

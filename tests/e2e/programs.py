@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import functools
-import json
 import os
 import shutil
 import subprocess
@@ -108,6 +107,11 @@ KARPENTER = Built(
 )
 KWOK = Built("kwok", "sigs.k8s.io/kwok/cmd/kwok", Path("tests/e2e/programs/kwok"))
 ETCD = Packaged("etcd", "etcd-server")
+BUBBLEWRAP = Packaged("bwrap", "bubblewrap")
+BUILDAH = Packaged("buildah", "buildah")
+FAKETIME = Packaged("faketime", "faketime")
+IP = Packaged("ip", "iproute2")
+MMDEBSTRAP = Packaged("mmdebstrap", "mmdebstrap")
 PROMETHEUS = Packaged("prometheus", "prometheus")
 PROMTOOL = Packaged("promtool", "prometheus")
 
@@ -172,27 +176,6 @@ def _build(program: Built) -> Path:
     return target
 
 
-def source(program: Built, module: str) -> Path:
-    """Return the folder of a module that a program is built from.
-
-    Raises:
-        ProgramMissingError: Go is not here, or the module cannot be had.
-    """
-    go = shutil.which("go")
-    if go is None:
-        raise ProgramMissingError(f"the sources of {program.name} are read with Go: install Go")
-    done = subprocess.run(
-        [go, "mod", "download", "-json", module],
-        cwd=ROOT / program.module,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise ProgramMissingError(f"go mod download {module} failed:\n{done.stderr[-2000:]}")
-    return Path(json.loads(done.stdout)["Dir"])
-
-
 def _install(program: Packaged) -> Path:
     mend = f"apt-get install {program.package}"
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
@@ -223,6 +206,9 @@ def _apt(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 END_TO_END = (
     ETCD,
+    FAKETIME,
+    BUBBLEWRAP,
+    IP,
     KUBE_APISERVER,
     KUBE_CONTROLLER_MANAGER,
     KUBECTL,
@@ -233,17 +219,15 @@ END_TO_END = (
     KUBE_SCHEDULER,
     KARPENTER,
     KWOK,
+    PROMETHEUS_ADAPTER,
 )
-"""What the tests of this folder need."""
-PEER = (PROMETHEUS_ADAPTER,)
-"""What the benchmarks need beyond that."""
+"""What the tests of this folder need, and the benchmarks."""
 
 
-def main(arguments: list[str]) -> int:
-    """Bring every program here; ``peer`` adds the benchmarks'. Says what it does."""
-    wanted = (*END_TO_END, *PEER) if "peer" in arguments else END_TO_END
+def main() -> int:
+    """Bring every program here. Says what it does."""
     try:
-        for program in wanted:
+        for program in END_TO_END:
             print(f"{program.name}: {find(program)}", file=sys.stderr, flush=True)
     except ProgramMissingError as error:
         print(error, file=sys.stderr)
@@ -252,4 +236,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

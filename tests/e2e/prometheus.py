@@ -18,15 +18,22 @@ class Prometheus:
     Args:
         exporters: node name -> port.
         honor_labels: what is done with the exporter's own pod, namespace and container.
+        jobs: further scrape jobs, as ``scrape_configs`` has them.
     """
 
     def __init__(
-        self, folder: Path, name: str, exporters: Mapping[str, int], *, honor_labels: bool
+        self,
+        folder: Path,
+        name: str,
+        exporters: Mapping[str, int],
+        *,
+        honor_labels: bool,
+        jobs: Sequence[Mapping[str, object]] = (),
     ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         config = folder / f"{name}.yml"
-        config.write_text(yaml.safe_dump(_config(exporters, honor_labels)))
+        config.write_text(yaml.safe_dump(_config(exporters, honor_labels, jobs)))
         self.process = Process(
             [
                 programs.find(programs.PROMETHEUS),
@@ -59,7 +66,9 @@ class Prometheus:
         return len(result)
 
 
-def _config(exporters: Mapping[str, int], honor_labels: bool) -> dict[str, object]:
+def _config(
+    exporters: Mapping[str, int], honor_labels: bool, jobs: Sequence[Mapping[str, object]]
+) -> dict[str, object]:
     targets = [
         {
             "targets": [f"127.0.0.1:{port}"],
@@ -74,4 +83,7 @@ def _config(exporters: Mapping[str, int], honor_labels: bool) -> dict[str, objec
         for node, port in exporters.items()
     ]
     job = {"job_name": "dcgm-exporter", "honor_labels": honor_labels, "static_configs": targets}
-    return {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": [job]}
+    return {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+        "scrape_configs": [job, *jobs],
+    }

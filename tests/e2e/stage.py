@@ -59,7 +59,7 @@ class Stage:
             for exporter in self.exporters.values():
                 exporter.start()
                 stack.callback(exporter.stop)
-                self.admin.create(_exporter_pod(exporter))
+                self.admin.create(exporter_pod(exporter))
             for row in chart.render(RIGHTS, only=("serviceaccount", "rbac")):
                 self.admin.create(row)
             external = {"enabled": True, "service": f"{NAMESPACE}/{SERVICE}"}
@@ -93,12 +93,17 @@ class Stage:
             self.admin.delete(f"{DEPLOYMENTS.format(ns=namespace)}/inference")
         wait_until(lambda: not any(pod.gpus for pod in self.pods()), "every GPU is free")
 
-    def workload(self, namespace: str, replicas: int, demand: float, **hpa: Any) -> None:
-        """Create a namespace with a Deployment and its HPA, under load."""
+    def workload(
+        self, namespace: str, replicas: int, demand: float, node: str = "", **hpa: Any
+    ) -> None:
+        """Create a namespace with a Deployment, on ``node`` if given, and its HPA, under load."""
         self.load.set(namespace, demand, expected=replicas)
         self._workloads.append(namespace)
         ensure_namespace(self.admin, namespace)
-        self.admin.create(deployment(namespace, replicas))
+        made = deployment(namespace, replicas)
+        if node:
+            made["spec"]["template"]["spec"]["nodeName"] = node
+        self.admin.create(made)
         self.admin.create(autoscaler(namespace, **hpa))
 
     def hpa(self, namespace: str) -> Object:
@@ -202,7 +207,7 @@ def autoscaler(
     }
 
 
-def _exporter_pod(exporter: Exporter) -> Object:
+def exporter_pod(exporter: Exporter) -> Object:
     """Return the exporter's own pod: it is found by the labels that its chart sets."""
     port = {"name": "metrics", "containerPort": exporter.port}
     return {

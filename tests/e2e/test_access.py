@@ -16,6 +16,8 @@ from tests.e2e.certificates import Authority, KeyPair
 from tests.e2e.cluster import Cluster, Object, RefusedError
 from tests.e2e.process import wait_until
 from tests.e2e.stage import METRIC, Stage
+from tests.e2e.traffic import Traffic, controller
+from tests.e2e.truth import Truth
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -139,6 +141,8 @@ def test_who_asks_the_adapter_directly(stage: Stage) -> None:
         (Cluster(url, ca, pair=stage.plane.admin_pair), 200),
         (Cluster(url, ca, token=token), 200),
         (Cluster(url, ca, token="nonsense"), 401),
+        # A token that was given to another service, which must not be able to use it here.
+        (Cluster(url, ca, token=stage.admin.token(NAMESPACE, SERVICE, "vault")), 401),
         (Cluster(url, ca), 403),
         # The headers count only beside the front proxy's certificate.
         (Cluster(url, ca, headers=spoof), 403),
@@ -194,7 +198,8 @@ _EVERYTHING = (
 
 
 def test_the_front_proxys_authority_rotates(stage: Stage, tmp_path: Path) -> None:
-    """A new CA is trusted beside the old one, then instead of it, and nothing restarts."""
+    """A new CA is trusted beside the old one, then instead of it: nothing restarts, and while
+    both are trusted no request fails."""
     plane = stage.plane
     old, files = plane.proxy_client, plane.front_proxy.cert
     second = Authority(tmp_path, "front-proxy-ca-2")
@@ -202,18 +207,21 @@ def test_the_front_proxys_authority_rotates(stage: Stage, tmp_path: Path) -> Non
     path = VALUES.format(ns="gpu-operator", metric=METRIC)
     config = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
     assert not _reaches(stage, new, path)
-
-    original = files.read_bytes()
-    files.write_bytes(original + second.pem)
-    wait_until(lambda: _reaches(stage, new, path), "the new CA is trusted", 120)
-    assert _reaches(stage, old, path)
-
-    # The API server changes over to the new certificate while requests go on.
     retired = KeyPair(tmp_path / "old.crt", tmp_path / "old.key")
     retired.cert.write_bytes(old.cert.read_bytes())
     retired.key.write_bytes(old.key.read_bytes())
-    old.key.write_bytes(new.key.read_bytes())
-    old.cert.write_bytes(new.cert.read_bytes())
+
+    with Traffic({"hpa": controller(plane, "gpu-operator", Truth(60))}) as traffic:
+        traffic.wait_more()
+        files.write_bytes(files.read_bytes() + second.pem)
+        wait_until(lambda: _reaches(stage, new, path), "the new CA is trusted", 120)
+        assert _reaches(stage, old, path)
+        # The API server changes over to the new certificate.
+        old.key.write_bytes(new.key.read_bytes())
+        old.cert.write_bytes(new.cert.read_bytes())
+        # Nothing tells when it has.
+        traffic.wait_more(15)
+    assert not traffic.failed()
     files.write_bytes(second.pem)
 
     def old_is_refused() -> bool:

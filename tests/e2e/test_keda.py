@@ -6,6 +6,7 @@ has no GPU that could be busy, so that something else must say that there is wor
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -13,10 +14,12 @@ import pytest
 
 from tests.e2e.adapterprocess import Adapter
 from tests.e2e.apiservice import ensure_namespace
-from tests.e2e.cluster import DEPLOYMENTS, Object, RefusedError, condition
+from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object, RefusedError, condition
 from tests.e2e.exporter import Health
 from tests.e2e.keda import SCALED, Keda, scaled_object, trigger
+from tests.e2e.migration import keda_triggers
 from tests.e2e.process import free_port, wait_until
+from tests.e2e.prometheus import Prometheus
 from tests.e2e.stage import SCRAPE, Stage, deployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -205,6 +208,27 @@ def test_push_starts_a_workload_between_polls(
     wait_size(stage, "keda-push", 0)
 
 
+def test_a_stream_that_is_cut_is_opened_again_and_still_starts_a_workload(
+    stage: Stage, scaler: Scaler, made: Callable[..., None]
+) -> None:
+    """The adapter is killed; nothing but the stream could say in time that there is work."""
+    gateway(stage, scaler, "keda-cut")
+    pushed = [busy(scaler.address), called(scaler.address, "external-push")]
+    before = told(stage, scaler, ASKED)
+    made("keda-cut", 0, pushed, pollingInterval=300)
+    wait_condition(stage, "keda-cut", "Ready", "True")
+    wait_until(
+        lambda: told(stage, scaler, ASKED) >= before + len(pushed), "every trigger was polled"
+    )
+    wait_until(lambda: told(stage, scaler, STREAMS) == 1, "the stream is open")
+    scaler.adapter.stop(signal.SIGKILL)
+    scaler.adapter.start()
+    wait_until(lambda: told(stage, scaler, STREAMS) == 1, "the stream is open again", 120)
+    stage.load.set("keda-cut", 140)
+    stage.load.pin("keda-cut", "gateway", 90)
+    wait_size(stage, "keda-cut", 2)
+
+
 def test_the_fallback_comes_when_readings_go_missing_and_goes_when_they_return(
     stage: Stage, scaler: Scaler, made: Callable[..., None]
 ) -> None:
@@ -259,3 +283,47 @@ def test_a_wrong_trigger_is_said_where_its_owner_looks(
         "the operator's log names the key",
     )
     assert stage.sizes["keda-wrong"] == [1]
+
+
+def test_a_prometheus_trigger_gives_way_to_ours_at_the_same_number(
+    stage: Stage, scaler: Scaler, made: Callable[..., None]
+) -> None:
+    """The page on migration: what the HPA is told is the same before and after."""
+    stage.load.pin("keda-moves", "inference", 63)
+    ports = {node: exporter.port for node, exporter in stage.exporters.items()}
+    store = Prometheus(stage.folder, "keda-moves", ports, honor_labels=False)
+    before, after = keda_triggers("keda-moves", store.url, scaler.address)
+    path = f"{SCALED.format(ns='keda-moves')}/inference"
+    store.start()
+    try:
+        # Not fewer until the store has a row of every pod: it would make a sum of some.
+        made("keda-moves", 3, [before], low=3)
+        wait_told(stage, "keda-moves", "s0-prometheus", "63")
+        stage.admin.patch(path, {"spec": {"minReplicaCount": 1, "triggers": [after]}})
+        wait_told(stage, "keda-moves", "s0-gpu_utilization", "63")
+    finally:
+        store.stop()
+    assert stage.sizes["keda-moves"] == [3]
+
+
+def wait_told(stage: Stage, namespace: str, metric: str, average: str) -> None:
+    """Wait until KEDA's HPA reads this value per replica."""
+
+    def reads(hpa: Object) -> bool:
+        rows = hpa.get("status", {}).get("currentMetrics") or ()
+        return any(
+            row.get("external", {}).get("metric", {}).get("name") == metric
+            and row["external"]["current"].get("averageValue") == average
+            for row in rows
+        )
+
+    path = f"{HPAS.format(ns=namespace)}/keda-hpa-inference"
+    wait_until(lambda: _exists(stage, path), f"{namespace} has an HPA")
+    stage.admin.wait(path, reads, f"{metric} of {namespace} is {average}")
+
+
+def _exists(stage: Stage, path: str) -> bool:
+    try:
+        return bool(stage.admin.get(path))
+    except RefusedError:
+        return False

@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e import chart
 from tests.e2e.apiservice import NAMESPACE, ensure_namespace
+from tests.e2e.auditlog import Right, asked, granted
 from tests.e2e.cluster import DEPLOYMENTS, Object, RefusedError, collection
 from tests.e2e.nodepoolstage import ACCOUNT, LIFELINE, Controller, NodepoolStage
 from tests.e2e.process import wait_until
@@ -367,6 +368,13 @@ def test_a_capacity_buffer_counts_only_once_somebody_takes_it_up(
         owner = template["metadata"]["ownerReferences"][0]
         assert (owner["kind"], owner["name"]) == ("Job", "gpu-headroom-lifeline")
         running.wait_headroom("probed", [])
+        text = one.config.read_text()
+        one.config.write_text(text.replace("nodepool:\n", "nodepool:\n  stop: true\n"))
+        templates = "/api/v1/namespaces/probed/podtemplates"
+        wait_until(
+            lambda: not admin.get(path)["items"] + admin.get(templates)["items"],
+            "all of it is gone",
+        )
     finally:
         running.clear("probed")
         admin.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
@@ -480,3 +488,31 @@ def test_the_notes_say_how_to_see_what_it_orders(running: NodepoolStage) -> None
         assert done.returncode == 0, done.stderr
         assert "logs deployment/second-gpu-metrics-adapter-nodepool" in done.stdout
         assert ("It is a dry run and writes nothing" in done.stdout) is not apply
+
+
+UNASKED = {
+    # Karpenter's kinds are not defined here; the lab has them.
+    *(
+        Right(verb, "karpenter.sh", kind)
+        for verb in ("list", "watch")
+        for kind in ("nodepools", "nodeclaims")
+    ),
+    # No HPA here has an External metric.
+    Right("list", "external.metrics.k8s.io", "*"),
+}
+
+
+def test_every_right_of_the_account_was_used(
+    running: NodepoolStage, request: pytest.FixtureRequest
+) -> None:
+    """By kube-apiserver's audit log, over all tests above: no rule of the chart's is too much."""
+    names = {item.name.partition("[")[0] for item in request.session.items}
+    if missing := {name for name in globals() if name.startswith("test_")} - names:
+        pytest.skip(f"it looks back on all tests of this module, and these did not run: {missing}")
+    rows = chart.render({"nodepool": {"enabled": True, "apply": True}}, only=["nodepool/rbac"])
+    user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+    used = {row.right for row in asked(running.plane.audit, user)}
+    # The chart grants every metric: RBAC knows no pattern for those of pods.
+    metrics = {right for right in used if right.group == "custom.metrics.k8s.io"}
+    used = used - metrics | {right._replace(resource="*") for right in metrics}
+    assert used == granted(rows) - UNASKED

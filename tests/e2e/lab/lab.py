@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.e2e import programs
+from tests.e2e import modules, programs
 from tests.e2e.cluster import Object, condition
 from tests.e2e.controlplane import WORKLOADS, ControlPlane
 from tests.e2e.process import Process, free_port, wait_until
@@ -27,7 +27,6 @@ _CONTROLLERS = (
     "pod-garbage-collector-controller",
     "ttl-after-finished-controller",
 )
-_MODULE = "sigs.k8s.io/karpenter"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _STAGES = Path(__file__).with_name("stages.yaml")
 NODEPOOLS = "/apis/karpenter.sh/v1/nodepools"
@@ -239,7 +238,7 @@ def _instance_type(gpus: int) -> Object:
 
 
 def _definitions() -> list[Object]:
-    folder = programs.source(programs.KARPENTER, _MODULE)
+    folder = modules.folder(modules.KARPENTER)
     files = sorted((folder / "kwok/charts/crds").glob("*.yaml"))
     files += sorted((folder / "kwok/apis/crds").glob("*.yaml"))
     return [row for file in files for row in yaml.safe_load_all(file.read_text()) if row]

@@ -1,0 +1,225 @@
+"""Sets of the chart's values that every test of the chart goes through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+OWN_CERTIFICATE = {"certificate": {"existingSecret": "ours", "caBundle": CA}}
+PROMETHEUS: dict[str, Any] = {
+    "config": {
+        "server": {"port": 8443, "drain": "1m30s", "grace": 7.5},
+        "source": {
+            "kind": "prometheus",
+            "prometheus": {
+                "url": "https://prometheus.monitoring.svc:9090",
+                "bearer_token_file": "/etc/prometheus-token/token",
+                "max_bytes": 268435456,
+            },
+        },
+    },
+    "volumes": [{"name": "token", "secret": {"secretName": "token"}}],
+    "volumeMounts": [{"name": "token", "mountPath": "/etc/prometheus-token"}],
+}
+SCHEDULING = {
+    "fullnameOverride": "gma",
+    "image": {
+        "repository": "example/gma",
+        "tag": "test",
+        "digest": DIGEST,
+        "pullSecrets": [{"name": "pull"}],
+    },
+    "replicas": 3,
+    "podDisruptionBudget": {"maxUnavailable": "50%"},
+    "serviceAccount": {"annotations": {"example/role": "reader"}},
+    "podLabels": {"team": "ml"},
+    "podAnnotations": {"example/note": "1"},
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"key": "system", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+    "priorityClassName": "system-cluster-critical",
+}
+EXTERNAL_METRICS = {"externalMetrics": {"enabled": True}}
+KEDA = {
+    "keda": {"enabled": True, "headlessService": True, "scaledObjects": True},
+    "config": {"keda": {"port": 6100, "max_connection_age": "1m"}},
+}
+NODEPOOL = {
+    "nodepool": {
+        "enabled": True,
+        "apply": True,
+        "namespaces": ["charted"],
+        "replicas": 3,
+        "podDisruptionBudget": {"maxUnavailable": "50%"},
+        "priorityClass": {"create": False},
+        "resources": {"requests": {"cpu": "10m"}},
+    },
+    "config": {
+        "nodepool": {
+            "port": 9090,
+            "deletion_cost": True,
+            "provisioning_request_pods": 10,
+            "lease": {"name": "ours"},
+        }
+    },
+}
+NETWORK = {
+    "networkPolicy": {
+        "enabled": True,
+        "apiServer": {
+            "from": [{"ipBlock": {"cidr": "192.0.2.0/28"}}],
+            "to": [{"ipBlock": {"cidr": "192.0.2.8/32", "except": []}}],
+            "ports": [8443],
+        },
+        "keda": {"from": [{"podSelector": {"matchLabels": {"app": "keda-operator"}}}]},
+        "prometheus": {"from": [{"namespaceSelector": {"matchLabels": {"team": "watch"}}}]},
+        "exporterPorts": [9400, "metrics"],
+        "inferencePorts": [8000],
+        "source": {"to": [{"ipBlock": {"cidr": "fd00::/8"}}], "ports": [9090]},
+        "ingress": [{"from": [{"namespaceSelector": {}}], "ports": [{"port": 6443}]}],
+        "egress": [{"to": [{"ipBlock": {"cidr": "203.0.113.7/32"}}]}],
+    },
+    "nodepool": {"enabled": True},
+    "config": {
+        "source": {
+            "scrape": {
+                "exporters": [{"name": "own", "selector": "app=own", "port": 9500}],
+                "targets": [{"url": "http://192.0.2.9:9600/metrics"}],
+                "inference": {"namespaces": ["ml"], "port": 9700, "port_names": ["vllm"]},
+            }
+        },
+        "nodepool": {"history": {"prometheus_url": "http://prometheus.monitoring.svc/a"}},
+    },
+}
+NETWORK_OF_A_STORE = {
+    "networkPolicy": {"enabled": True},
+    "config": {"source": PROMETHEUS["config"]["source"]},
+}
+NETWORK_OF_A_CLOUD = {
+    "networkPolicy": {"enabled": True},
+    "config": {
+        "source": {
+            "kind": "prometheus",
+            "prometheus": {
+                "url": "https://monitor.example/prometheus",
+                "auth": {"kind": "azure"},
+            },
+        }
+    },
+}
+MONITOR = {
+    "serviceMonitor": {
+        "enabled": True,
+        "interval": "15s",
+        "scrapeTimeout": "5s",
+        "labels": {"release": "kube-prometheus-stack"},
+        "metricRelabelings": [{"action": "labeldrop", "regex": "job"}],
+        "tokenSecret": {"name": "reader", "key": "token"},
+        "reader": {"serviceAccount": {"name": "prometheus", "namespace": "watch"}},
+    },
+    "nodepool": {"enabled": True},
+}
+HPA_READER = {
+    "hpaReader": {
+        "create": True,
+        "subjects": [
+            {
+                "kind": "User",
+                "name": "system:kube-controller-manager",
+                "apiGroup": "rbac.authorization.k8s.io",
+            }
+        ],
+    },
+    "externalMetrics": {"enabled": True},
+}
+UNWATCHED = {
+    "config": {
+        "cluster": {"services": False, "nodes": False},
+        "authentication": {"configmap": False, "token_review": False},
+        "authorization": {"subject_access_review": False},
+        "nodepool": {"jobs": False},
+    },
+    "nodepool": {"enabled": True},
+}
+SELF_SIGNED = {
+    "certificate": {
+        "selfSigned": {
+            "validDays": 30,
+            "caValidDays": 60,
+            "schedule": "0 3 * * 1",
+            "resources": {"requests": {"cpu": "10m"}},
+        }
+    },
+    "hooks": {"enabled": False, "resources": {"requests": {"cpu": "10m"}}},
+}
+CERT_MANAGER = {"certificate": {"mode": "certManager"}, "serviceMonitor": {"enabled": True}}
+CERT_MANAGERS_ISSUER = {
+    "certificate": {
+        "mode": "certManager",
+        "certManager": {"issuerRef": {"name": "ca", "kind": "ClusterIssuer"}},
+    },
+    "externalMetrics": {"enabled": True},
+}
+WATCHED = {
+    "alerts": {
+        "enabled": True,
+        "labels": {"release": "kube-prometheus-stack"},
+        "ruleLabels": {"team": "ml"},
+        "selector": 'cluster="a"',
+        "rules": {
+            "GpuMetricsAdapterCertificateExpiring": {"threshold": 86400},
+            "GpuNodepoolBudgetExhausted": {"disabled": True},
+            "GpuMetricsAdapterSourceDown": {"for": "1h", "severity": "info"},
+        },
+        "runbookUrl": "https://runbooks.example/gpu",
+        "extra": [{"alert": "Own", "expr": "vector(1) > 0"}],
+    },
+    "dashboard": {
+        "enabled": True,
+        "labels": {"grafana": "yes"},
+        "annotations": {"folder": "GPUs"},
+        "namespace": "charted",
+    },
+    "nodepool": {"enabled": True},
+}
+EVERYTHING = {
+    "serviceMonitor": {"enabled": True},
+    "alerts": {"enabled": True},
+    "dashboard": {"enabled": True},
+    "networkPolicy": {"enabled": True},
+    "hpaReader": {"create": True},
+    "nodepool": {"enabled": True, "apply": True},
+    "externalMetrics": {"enabled": True},
+    "keda": {"headlessService": True, "scaledObjects": True},
+}
+VALUES: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "a certificate of one's own": OWN_CERTIFICATE,
+    "without APIServices": {"apiServices": {"create": False}},
+    "prometheus as the source": PROMETHEUS,
+    "every value of scheduling": SCHEDULING,
+    "external metrics": EXTERNAL_METRICS,
+    "every value of KEDA": KEDA,
+    "without KEDA": {"keda": {"enabled": False}},
+    "the node-pool controller, dry": {"nodepool": {"enabled": True}},
+    "every value of the node-pool controller": NODEPOOL,
+    "a network policy": {"networkPolicy": {"enabled": True}},
+    "every value of the network policies": NETWORK,
+    "a network policy and Prometheus as the source": NETWORK_OF_A_STORE,
+    "a network policy and a cloud as the source": NETWORK_OF_A_CLOUD,
+    "every value of the monitors": MONITOR,
+    "monitors and a certificate of one's own": OWN_CERTIFICATE
+    | {"serviceMonitor": {"enabled": True}},
+    "the reader of an old cluster": HPA_READER,
+    "as little as possible is watched": UNWATCHED,
+    "every value of a self-signed certificate": SELF_SIGNED,
+    "cert-manager": CERT_MANAGER,
+    "an issuer of cert-manager's": CERT_MANAGERS_ISSUER,
+    "every value of the alerts and the dashboard": WATCHED,
+    "all features at once": EVERYTHING,
+    "all features, with a long name": EVERYTHING | {"fullnameOverride": "a" * 63},
+}
+every_value_set = pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())

@@ -1,0 +1,113 @@
+"""An installation of the chart, what uses it, and how it is asked."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import httpx
+
+from tests.e2e import programs
+from tests.e2e.cluster import Cluster, Object, RefusedError
+from tests.e2e.site import POOL, Site
+from tests.e2e.stage import deployment
+from tests.e2e.traffic import Answer
+
+README = programs.ROOT / "README.md"
+METRIC = "gpu_utilization"
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def block(language: str, words: str, page: Path = README) -> str:
+    """Return the one fenced block of a page that holds these words."""
+    found = [text for kind, text in _BLOCK.findall(page.read_text()) if kind == language]
+    (one,) = (text for text in found if words in text)
+    return str(one)
+
+
+def values(site: Site, namespace: str, metric: str = METRIC) -> dict[str, str]:
+    """Ask through the API server: pod name -> quantity."""
+    path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}/pods/%2A/{metric}"
+    try:
+        items = site.admin.get(path)["items"]
+    except RefusedError as error:
+        if error.code in (404, 503):
+            return {}
+        raise
+    return {item["describedObject"]["name"]: item["value"] for item in items}
+
+
+def workload(site: Site, namespace: str, replicas: int, name: str = "inference") -> None:
+    """Create a Deployment whose pods hold a GPU each; the namespace exists."""
+    made: Object = deployment(namespace, replicas)
+    made["metadata"]["name"] = name
+    made["spec"]["template"]["spec"]["nodeSelector"] = {"agentpool": POOL}
+    site.admin.create(made)
+
+
+class Complete:
+    """Asks for the utilisation of every pod, as the HPA controller does.
+
+    Args:
+        cluster: whom it asks; closed with this.
+        pods: whose values have to be in every answer.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, pods: frozenset[str]) -> None:
+        self._cluster = cluster
+        self._path = (
+            f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}/pods/%2A/{METRIC}"
+            "?labelSelector=app%3Dinference"
+        )
+        self._pods = pods
+
+    def ask(self) -> Answer:
+        """See :class:`tests.e2e.traffic.Asker`."""
+        begun = time.monotonic()
+        try:
+            items = self._cluster.get(self._path)["items"]
+        except (RefusedError, httpx.TransportError) as error:
+            return Answer(begun, f"{type(error).__name__}: {error}"[:300])
+        pods = frozenset(item["describedObject"]["name"] for item in items)
+        lacking = sorted(self._pods - pods)
+        return Answer(begun, f"no value for {lacking}" if lacking else "", pods)
+
+    def close(self) -> None:
+        """See :class:`tests.e2e.traffic.Asker`."""
+        self._cluster.close()
+
+
+def audited(site: Site) -> int:
+    """Return how far the audit log has come."""
+    return site.plane.audit.stat().st_size
+
+
+def refusals(site: Site, since: int) -> list[str]:
+    """Return what the pods that run now, or their accounts, were refused.
+
+    Args:
+        since: see :func:`audited`. What an uninstall takes the rights from goes on for a moment.
+    """
+    lines = site.plane.audit.read_bytes()[since:].splitlines(keepends=True)
+    # The last may be half written.
+    rows = [json.loads(line) for line in lines if line.endswith(b"\n")]
+    refused = {401, 403}
+    found = [
+        f"{row['user']['username']}: {row['verb']} {row['requestURI']}"
+        for row in rows
+        if row.get("responseStatus", {}).get("code") in refused
+    ]
+    said = [line for pod in site.pods() for line in pod.log.read_text().splitlines()]
+    return found + [line for line in said if "forbidden" in line.lower()]
+
+
+def apiservices(site: Site) -> dict[str, str]:
+    """Return the APIServices that point to a Service: name -> ``namespace/name`` of it."""
+    rows = site.admin.get("/apis/apiregistration.k8s.io/v1/apiservices")["items"]
+    return {
+        row["metadata"]["name"]: f"{service['namespace']}/{service['name']}"
+        for row in rows
+        if (service := row["spec"].get("service"))
+    }

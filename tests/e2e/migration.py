@@ -1,0 +1,143 @@
+"""prometheus-adapter beside ours, as docs/migrate-from-prometheus-adapter.md configures both."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e import programs
+from tests.e2e.process import Process, free_port
+from tests.e2e.prometheus import Prometheus
+
+_DOCS = Path(__file__).parents[2] / "docs"
+PAGE = _DOCS / "migrate-from-prometheus-adapter.md"
+KEDA_PAGE = _DOCS / "migrate-from-keda-prometheus.md"
+_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def theirs() -> dict[str, Any]:
+    """Return the page's configuration of prometheus-adapter."""
+    return _block("rules:")
+
+
+def ours() -> dict[str, Any]:
+    """Return the page's configuration of ours, as the chart's values make it."""
+    values = _block("# values.yaml")
+    settings: dict[str, Any] = values["config"]
+    return settings | {"external": values["externalMetrics"]}
+
+
+def pairs() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the page's table: (their name, our name) of custom and of external metrics."""
+    custom: list[tuple[str, str]] = []
+    external: list[tuple[str, str]] = []
+    table = PAGE.read_text(encoding="utf-8").partition("| Rule | Name in both |")[2]
+    for line in table.partition("\n\n")[0].splitlines()[2:]:
+        _, _, both, instead, _ = line.split("|")
+        into = external if "external" in both else custom
+        names, others = (re.findall(r"`([\w:]+)`", cell) for cell in (both, instead))
+        into += [(name, name) for name in names]
+        into += list(zip(names, others, strict=False))
+    return custom, external
+
+
+def keda_triggers(namespace: str, store: str, scaler: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the trigger before and after, of the page about KEDA, in another namespace.
+
+    Args:
+        namespace: in place of the page's.
+        store: URL of Prometheus.
+        scaler: address of ours.
+    """
+    blocks = map(yaml.safe_load, _BLOCK.findall(KEDA_PAGE.read_text(encoding="utf-8")))
+    objects = [block for block in blocks if block.get("kind") == "ScaledObject"]
+    (before,), (after,) = [found["spec"]["triggers"] for found in objects]
+    query = before["metadata"]["query"].replace('"default"', f'"{namespace}"')
+    before["metadata"] |= {"serverAddress": store, "query": query}
+    after["metadata"] |= {"scalerAddress": scaler}
+    return before, after
+
+
+class ServerPages:
+    """Pages of inference servers on loopback: ``/NAME`` has that one's queue."""
+
+    def __init__(self, waiting: Mapping[str, int]) -> None:
+        self.waiting = waiting
+        pages = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                queue = pages.waiting[self.path.lstrip("/")]
+                body = (
+                    f'vllm:num_requests_waiting{{model_name="m"}} {queue}\n'
+                    f'vllm:num_requests_running{{model_name="m"}} {queue * 10}\n'
+                ).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+
+    def job(self, namespace: str) -> dict[str, Any]:
+        """Return the scrape job as a PodMonitor makes it: target labels name the pod."""
+        targets = [
+            {
+                "targets": [f"127.0.0.1:{self.port}"],
+                "labels": {"__metrics_path__": f"/{pod}", "namespace": namespace, "pod": pod},
+            }
+            for pod in self.waiting
+        ]
+        return {"job_name": "inference", "static_configs": targets}
+
+    def stop(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Peer:
+    """prometheus-adapter, with the page's rules and a certificate of its own."""
+
+    def __init__(self, folder: Path, kubeconfig: Path, prometheus: Prometheus) -> None:
+        self.port = free_port()
+        config = folder / "prometheus-adapter.yaml"
+        config.write_text(yaml.safe_dump(theirs()))
+        self.process = Process(
+            [
+                programs.find(programs.PROMETHEUS_ADAPTER),
+                f"--secure-port={self.port}",
+                "--bind-address=127.0.0.1",
+                f"--cert-dir={folder / 'prometheus-adapter-certs'}",
+                f"--prometheus-url={prometheus.url}",
+                f"--config={config}",
+                "--metrics-relist-interval=1s",
+                "--metrics-max-age=30s",
+                *(
+                    f"--{use}-kubeconfig={kubeconfig}"
+                    for use in ("lister", "authentication", "authorization")
+                ),
+            ],
+            folder / "prometheus-adapter.log",
+        )
+
+
+def _block(first: str) -> dict[str, Any]:
+    for block in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if block.startswith(first):
+            found: dict[str, Any] = yaml.safe_load(block)
+            return found
+    raise AssertionError(f"no yaml block of {PAGE.name} begins with {first!r}")

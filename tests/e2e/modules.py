@@ -1,0 +1,73 @@
+"""Go modules that files are read from, such as the definitions of other projects' kinds.
+
+Tests run where there is no network: ``python -m tests.e2e.modules`` brings them here before.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.e2e.programs import ROOT, ProgramMissingError
+
+_PROGRAMS = Path("tests/e2e/programs")
+
+
+class Module(NamedTuple):
+    """A module, of the version that one of our go.mod files names."""
+
+    path: str
+    pinned: Path
+    """Folder of that go.mod, relative to the repository."""
+
+
+CERT_MANAGER = Module("github.com/cert-manager/cert-manager", _PROGRAMS / "crds")
+KARPENTER = Module("sigs.k8s.io/karpenter", _PROGRAMS / "karpenter")
+KEDA = Module("github.com/kedacore/keda/v2", _PROGRAMS / "keda")
+PROMETHEUS_OPERATOR = Module(
+    "github.com/prometheus-operator/prometheus-operator", _PROGRAMS / "crds"
+)
+ALL = (CERT_MANAGER, KARPENTER, KEDA, PROMETHEUS_OPERATOR)
+
+
+def folder(module: Module) -> Path:
+    """Return where a module's files lie.
+
+    Raises:
+        ProgramMissingError: Go is not here, or the module cannot be had.
+    """
+    go = shutil.which("go")
+    if go is None:
+        raise ProgramMissingError(f"the files of {module.path} are read with Go: install Go")
+    done = subprocess.run(
+        [go, "mod", "download", "-json", module.path],
+        cwd=ROOT / module.pinned,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ProgramMissingError(
+            f"go mod download {module.path} failed; run `python -m tests.e2e.modules` where "
+            f"there is a network:\n{done.stderr[-2000:]}"
+        )
+    return Path(json.loads(done.stdout)["Dir"])
+
+
+def main() -> int:
+    """Bring every module here. Says what it does."""
+    try:
+        for module in ALL:
+            print(f"{module.path}: {folder(module)}", file=sys.stderr, flush=True)
+    except ProgramMissingError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""The one container of a pod of our image: a process in bubblewrap, as the pod's spec has it.
+
+What a container runtime would do is done: a root file system of the image's (the programs of
+this machine, Python's environment and the sources, and no more of it), a process table of its
+own with the program as process 1, the user and groups of the pod, its volumes, its environment,
+no capabilities. What is not done: seccomp, limits of memory and CPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.e2e import podusers, programs
+from tests.e2e.cluster import Object
+from tests.e2e.podenvironment import PYTHON, expanded, variables
+from tests.e2e.podsandbox import Sandbox
+from tests.e2e.podvolumes import Lookup, Volumes
+
+ENTRYPOINT = [sys.executable, "-P", "-m", "adapter"]
+USER = 65532
+"""The image's own, where the pod names none."""
+_IMAGE = (
+    Path("/usr"),
+    Path("/etc/ssl"),
+    Path("/etc/ld.so.cache"),
+    PYTHON,
+    Path(sys.base_prefix),
+    programs.ROOT / "adapter",
+    programs.ROOT / "apiservice",
+)
+
+
+class Container:
+    """Runs from construction until it ends by itself or is killed."""
+
+    def __init__(
+        self, pod: Object, sandbox: Sandbox, volumes: Volumes, lookup: Lookup, log: Path
+    ) -> None:
+        self.spec = sole(pod)
+        environment = variables(pod, self.spec, sandbox.address, lookup)
+        reading, writing = os.pipe()
+        command = [
+            *sandbox.enter,
+            *_bubblewrap(pod, self.spec, volumes, environment),
+            *("--info-fd", str(writing)),
+            *_user(pod, self.spec),
+            *self.spec.get("command", ENTRYPOINT),
+            *(expanded(each, environment) for each in self.spec.get("args", ())),
+        ]
+        with log.open("ab") as sink:
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                pass_fds=(writing,),
+                cwd="/",
+            )
+        os.close(writing)
+        with os.fdopen(reading) as told:
+            text = told.read()
+        self.pid: int | None = json.loads(text)["child-pid"] if text else None
+        """Process 1 of the container; None where it could not even be started."""
+
+    def ended(self) -> int | None:
+        """Return the exit status once it has ended: 128 and the signal, as runtimes have it."""
+        code = self._child.poll()
+        if code is None:
+            return None
+        return 128 - code if code < 0 else code
+
+    def signal(self, sign: signal.Signals) -> None:
+        """Send a signal to process 1; fine if it is gone."""
+        if self.pid is not None and self._child.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, sign)
+
+    def kill(self) -> None:
+        """End it at once, and wait until it has."""
+        self.signal(signal.SIGKILL)
+        self._child.wait()
+
+
+def sole(pod: Object) -> Mapping[str, Any]:
+    """Return the container of a pod that has one.
+
+    Raises:
+        NotImplementedError: it has more, or such as run before it.
+    """
+    spec = pod["spec"]
+    if len(spec["containers"]) != 1 or spec.get("initContainers"):
+        raise NotImplementedError(f"{pod['metadata']['name']}: one container, none before it")
+    found: Mapping[str, Any] = spec["containers"][0]
+    return found
+
+
+def _bubblewrap(
+    pod: Object,
+    container: Mapping[str, Any],
+    volumes: Volumes,
+    environment: Mapping[str, str],
+) -> list[str]:
+    mounts = [
+        ("--bind" if not row.get("readOnly") else "--ro-bind", volumes.path(row["name"]), row)
+        for row in container.get("volumeMounts", ())
+    ]
+    if unknown := [row for _, _, row in mounts if row.keys() & {"subPath", "subPathExpr"}]:
+        raise NotImplementedError(f"volume mounts {unknown}")
+    image = [path for path in _IMAGE if path.exists()]
+    targets = [*image, *(Path(row["mountPath"]) for _, _, row in mounts)]
+    arguments = [
+        *("--die-with-parent", "--as-pid-1", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+        *("--hostname", pod["metadata"]["name"]),
+        *_folders(targets),
+        *("--perms", "1777", "--dir", "/tmp"),
+        *(part for path in image for part in ("--ro-bind", str(path), str(path))),
+        *(
+            part
+            for name in ("bin", "lib", "lib64")
+            for part in ("--symlink", f"usr/{name}", f"/{name}")
+        ),
+        *("--proc", "/proc", "--dev", "/dev"),
+    ]
+    for how, source, row in mounts:
+        arguments += [how, str(source), row["mountPath"]]
+    if container.get("securityContext", {}).get("readOnlyRootFilesystem"):
+        arguments += ["--remount-ro", "/"]
+    arguments += ["--chdir", container.get("workingDir", "/"), "--clearenv"]
+    for name, value in environment.items():
+        arguments += ["--setenv", name, value]
+    return [str(programs.find(programs.BUBBLEWRAP)), *arguments]
+
+
+def _folders(targets: Sequence[Path]) -> list[str]:
+    """What a mount point lies in is to be passable by everybody."""
+    parents = sorted({parent for path in targets for parent in path.parents} - {Path("/")})
+    return [part for path in parents for part in ("--perms", "0755", "--dir", str(path))]
+
+
+def _user(pod: Object, container: Mapping[str, Any]) -> list[str]:
+    """Become the pod's user, without any capability."""
+    of_pod = pod["spec"].get("securityContext", {})
+    merged = of_pod | container.get("securityContext", {})
+    user, group = merged.get("runAsUser", USER), merged.get("runAsGroup", USER)
+    if not podusers.many():
+        return ["--unshare-user", "--uid", str(user), "--gid", str(group), "--"]
+    groups = {group, *of_pod.get("supplementalGroups", ())}
+    if "fsGroup" in of_pod:
+        groups.add(of_pod["fsGroup"])
+    return [
+        *("--", "setpriv", f"--reuid={user}", f"--regid={group}"),
+        f"--groups={','.join(map(str, sorted(groups)))}",
+        *("--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"),
+    ]

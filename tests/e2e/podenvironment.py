@@ -1,0 +1,63 @@
+"""The environment of a container: the image's, the cluster's and its own."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.cluster import Object
+from tests.e2e.podvolumes import Lookup, NotYetError, field
+from tests.e2e.privatenetwork import API_ADDRESS
+
+PYTHON = Path(sys.prefix)
+
+
+def variables(
+    pod: Object, container: Mapping[str, Any], address: str, lookup: Lookup
+) -> dict[str, str]:
+    """Return the environment: the image's, the cluster's, the container's own.
+
+    Raises:
+        NotYetError: a ConfigMap or Secret that a variable is from is not there.
+    """
+    found = {
+        "PATH": f"{PYTHON}/bin:/usr/local/bin:/usr/bin:/bin",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "HOME": "/",
+        "HOSTNAME": pod["metadata"]["name"],
+        "KUBERNETES_SERVICE_HOST": API_ADDRESS,
+        "KUBERNETES_SERVICE_PORT": "443",
+        "KUBERNETES_SERVICE_PORT_HTTPS": "443",
+    }
+    seen = {**pod, "status": {**pod.get("status", {}), "podIP": address}}
+    for row in container.get("env", ()):
+        if "valueFrom" in row:
+            found[row["name"]] = _reference(seen, row["valueFrom"], lookup)
+        else:
+            found[row["name"]] = expanded(row.get("value", ""), found)
+    return found
+
+
+def _reference(pod: Object, source: Mapping[str, Any], lookup: Lookup) -> str:
+    if "fieldRef" in source:
+        return field(pod, source["fieldRef"]["fieldPath"])
+    if "configMapKeyRef" not in source:
+        raise NotImplementedError(f"a variable from {sorted(source)}")
+    row = source["configMapKeyRef"]
+    found = lookup("ConfigMap", row["name"])
+    if found is None or row["key"] not in found.get("data", {}):
+        raise NotYetError(f"ConfigMap {row['name']}")
+    return str(found["data"][row["key"]])
+
+
+def expanded(text: str, environment: Mapping[str, str]) -> str:
+    """Return a text with ``$(NAME)`` replaced, where there is such a variable."""
+
+    def value(match: re.Match[str]) -> str:
+        return environment.get(match[1], match[0])
+
+    return re.sub(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)", value, text)

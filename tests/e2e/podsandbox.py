@@ -1,0 +1,68 @@
+"""The network of one pod: a namespace of its own, joined to the bridge."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import threading
+from pathlib import Path
+
+from tests.e2e.privatenetwork import BRIDGE, GATEWAY, POD_PREFIX, links
+from tests.e2e.process import wait_until
+
+_numbers = itertools.count(1)
+_lock = threading.Lock()
+
+
+def next_address() -> str:
+    """Return an address that no pod has had."""
+    with _lock:
+        number = next(_numbers)
+    return f"{POD_PREFIX}.{1 + number // 250}.{1 + number % 250}"
+
+
+class Sandbox:
+    """Holds the namespace from construction to ``close``, whatever its containers do.
+
+    The thread that makes it has to live as long: its end would end the namespace.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        # As the pause container of a real node does.
+        holding = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"]
+        self._holder = subprocess.Popen(holding, stdin=subprocess.DEVNULL)
+        pid = self._holder.pid
+        ours = Path("/proc/self/ns/net").readlink()
+        wait_until(lambda: _namespace(pid) != ours, f"a network for {address}", 10, 0.005)
+        link = "p" + address.removeprefix(f"{POD_PREFIX}.")
+        links(
+            f"link add {link} type veth peer name eth0 netns {pid}\n"
+            f"link set {link} master {BRIDGE} up\n"
+        )
+        links(
+            "link set lo up\n"
+            f"address add {address}/16 dev eth0\n"
+            "link set eth0 up\n"
+            f"route add default via {GATEWAY}\n",
+            pid,
+        )
+
+    @property
+    def enter(self) -> list[str]:
+        """What stands before a command that is to run in it."""
+        return ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net"]
+
+    def close(self) -> None:
+        """Let the namespace go, with its end of the link."""
+        self._holder.kill()
+        self._holder.wait()
+
+
+def host_address(address: str) -> None:
+    """Give the machine itself an address of a pod: a thread of ours is going to serve there."""
+    links(f"address add {address}/32 dev lo\n")
+
+
+def _namespace(pid: int) -> Path:
+    return Path(f"/proc/{pid}/ns/net").readlink()

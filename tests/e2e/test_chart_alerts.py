@@ -1,0 +1,134 @@
+"""The chart's PrometheusRule and dashboard, and the pages of real processes they stand on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adapter.selfmetrics import FAMILIES
+from tests.charts.alertrules import rendered
+from tests.charts.test_pages import IN_A_CLUSTER, OTHERS, names, used
+from tests.e2e import programs
+from tests.e2e.chart import FOLDER, helm, one, render
+from tests.e2e.chartvalues import EVERYTHING, VALUES, WATCHED
+from tests.e2e.cluster import Object
+from tests.e2e.nodepoolstage import Controller
+from tests.e2e.process import wait_until
+from tests.e2e.stage import Stage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def rules(values: dict[str, Any]) -> list[dict[str, Any]]:
+    (group,) = one(render(values), "PrometheusRule")["spec"]["groups"]
+    found: list[dict[str, Any]] = group["rules"]
+    return found
+
+
+def promtool(*arguments: str | Path, text: str | None = None) -> str:
+    done = subprocess.run(
+        [programs.find(programs.PROMTOOL), *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_helm_renders_the_rules_that_promtool_has_tested() -> None:
+    assert rules(EVERYTHING) == rendered()
+
+
+def test_promtool_finds_nothing_wrong_with_any_values(tmp_path: Path) -> None:
+    checked = 0
+    alerting = (row for row in VALUES.values() if row.get("alerts", {}).get("enabled"))
+    for values in alerting:
+        for row in render(values):
+            if row["kind"] == "PrometheusRule":
+                file = tmp_path / "rules.yml"
+                file.write_text(yaml.safe_dump(row["spec"]))
+                promtool("check", "rules", "--lint=all", "--lint-fatal", file)
+                checked += 1
+    assert checked > 2
+
+
+def test_single_alerts_can_be_changed() -> None:
+    made = {rule["alert"]: rule for rule in rules(WATCHED)}
+    before = {rule["alert"]: rule for rule in rendered(selector='cluster="a"')}
+    assert "GpuNodepoolBudgetExhausted" not in made
+    assert made["Own"] == {"alert": "Own", "expr": "vector(1) > 0"}
+    sooner = made["GpuMetricsAdapterCertificateExpiring"]
+    assert sooner["expr"].endswith("< 86400")
+    changed = made["GpuMetricsAdapterSourceDown"]
+    assert (changed["for"], changed["labels"]) == ("1h", {"severity": "info", "team": "ml"})
+    plain = made["GpuMetricsAdapterConfigRefused"]
+    assert plain["expr"] == before["GpuMetricsAdapterConfigRefused"]["expr"]
+    assert plain["annotations"]["runbook_url"] == (
+        "https://runbooks.example/gpu#gpumetricsadapterconfigrefused"
+    )
+
+
+def test_alerts_of_what_is_off_are_left_out() -> None:
+    least = {"alerts": {"enabled": True}, "keda": {"enabled": False}}
+    found = {rule["alert"] for rule in rules(least | {"apiServices": {"create": False}})}
+    assert not {name for name in found if name.startswith("GpuNodepool")}
+    left_out = {"KedaErrors", "ExternalMetricsForeign", "APIServiceUnavailable"}
+    assert not {f"GpuMetricsAdapter{name}" for name in left_out} & found
+    (asked,) = [rule for rule in rules(least) if rule["alert"].endswith("APIServiceUnavailable")]
+    assert "(custom)" in asked["expr"]
+
+
+def test_an_alert_that_does_not_exist_is_refused() -> None:
+    values = {"alerts": {"enabled": True, "rules": {"GpuMetricsAdapterAbsnt": {"disabled": True}}}}
+    done = helm("template", "a", FOLDER, values=values)
+    assert done.returncode != 0
+    assert "GpuMetricsAdapterAbsnt" in done.stderr
+
+
+def test_the_dashboard_reaches_grafana_as_it_is() -> None:
+    def maps(values: dict[str, Any]) -> Object:
+        (found,) = (
+            row
+            for row in render(values)
+            if row["kind"] == "ConfigMap" and row["metadata"]["name"].endswith("-dashboard")
+        )
+        return found
+
+    usual, changed = maps(EVERYTHING), maps(WATCHED)
+    assert usual["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert usual["metadata"]["annotations"] == {"grafana_folder": "GPU"}
+    assert changed["metadata"]["labels"]["grafana"] == "yes"
+    assert changed["metadata"]["annotations"]["folder"] == "GPUs"
+    assert changed["metadata"]["namespace"] == "charted"
+    model = json.loads(usual["data"]["gpu-metrics-adapter.json"])
+    assert model == json.loads((FOLDER / "files" / "dashboard.json").read_text())
+
+
+def test_pages_of_processes_in_a_cluster_have_what_alerts_read(stage: Stage) -> None:
+    controller = Controller(stage.folder, "watched", stage.plane.kubeconfig, apply=False)
+    controller.start()
+    client = stage.adapter.client(stage.plane.proxy_client)
+    try:
+        wait_until(lambda: "gma_gpu_pods_measured" in client.get("/metrics"), "pods are counted")
+        wait_until(lambda: (controller.metric("gma_nodepool_rounds_total") or 0) > 0, "it plans")
+        serve, nodepool = client.get("/metrics"), controller.get("/metrics")[1]
+    finally:
+        client.close()
+        controller.stop()
+    for page in (serve, nodepool):
+        assert promtool("check", "metrics", text=page) == ""
+    shown = names(serve) | names(nodepool)
+    # What another source than scraping has, and what this stage has switched off.
+    off = ("gma_query", "gma_queries", "gma_keda")
+    quiet = {family.name for family in FAMILIES if family.name.startswith(off)}
+    quiet |= IN_A_CLUSTER | {"gma_nodepool_history_ok", "gma_nodepool_pool_backoff"}
+    asked = used(rule["expr"] for rule in rendered())
+    assert asked - shown <= quiet
+    assert {name for name in shown if not name.startswith(("gma_", *OTHERS))} == set()

@@ -1,0 +1,193 @@
+"""What the chart renders, set by set."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from adapter import __version__
+from tests.e2e.apiservice import CUSTOM, NAMESPACE, SERVICE
+from tests.e2e.chart import one, pods, render
+from tests.e2e.chartvalues import (
+    CA,
+    EXTERNAL_METRICS,
+    KEDA,
+    OWN_CERTIFICATE,
+    every_value_set,
+)
+from tests.e2e.cluster import Object
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+NAME = "app.kubernetes.io/name"
+
+
+def test_what_a_default_installation_is() -> None:
+    """Two pods behind 443, both versions registered, and what keeps the certificate."""
+    objects = render()
+    assert Counter(obj["kind"] for obj in objects) == {
+        "APIService": 2,
+        "ClusterRole": 2,
+        "ClusterRoleBinding": 3,
+        "ConfigMap": 1,
+        "CronJob": 1,
+        "Deployment": 1,
+        "Job": 1,
+        "PodDisruptionBudget": 1,
+        "Role": 1,
+        "RoleBinding": 2,
+        "Secret": 2,
+        "Service": 1,
+        "ServiceAccount": 2,
+    }
+    assert {obj["metadata"].get("namespace") for obj in objects} == {None, NAMESPACE, "kube-system"}
+    deployment, service = one(objects, "Deployment")["spec"], one(objects, "Service")["spec"]
+    (container,) = deployment["template"]["spec"]["containers"]
+    assert deployment["replicas"] == 2
+    assert container["image"] == f"gpu-metrics-adapter:{__version__}"
+    assert service["selector"].items() <= deployment["template"]["metadata"]["labels"].items()
+    assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [
+        (443, "https"),
+        (6000, "grpc"),
+    ]
+    assert [(port["name"], port["containerPort"]) for port in container["ports"]] == [
+        ("https", 6443),
+        ("grpc", 6000),
+    ]
+    registered = {
+        (row["spec"]["group"], row["spec"]["version"], row["spec"]["versionPriority"]): row["spec"]
+        for row in objects
+        if row["kind"] == "APIService"
+    }
+    assert registered.keys() == set(CUSTOM)
+    for spec in registered.values():
+        assert spec["service"] == {"name": SERVICE, "namespace": NAMESPACE, "port": 443}
+        assert "insecureSkipTLSVerify" not in spec
+
+
+def test_external_metrics_are_registered_where_they_are_asked_for() -> None:
+    """One more APIService, behind the same certificate; the adapter may look whose it is."""
+    objects = render(EXTERNAL_METRICS)
+    rows = {obj["metadata"]["name"]: obj["spec"] for obj in objects if obj["kind"] == "APIService"}
+    added = rows["v1beta1.external.metrics.k8s.io"]
+    assert len(rows) == 3
+    assert added["service"] == {"name": SERVICE, "namespace": NAMESPACE, "port": 443}
+    assert environment(objects)["GMA_EXTERNAL__SERVICE"] == f"{NAMESPACE}/{SERVICE}"
+    assert may(objects, "apiservices") == ["get"]
+    assert may(render(), "apiservices") == []
+    unregistered = render(EXTERNAL_METRICS | {"apiServices": {"create": False}})
+    assert "GMA_EXTERNAL__SERVICE" not in environment(unregistered)
+    assert may(unregistered, "apiservices") == []
+
+
+def test_keda_finds_the_pods_through_the_service_or_one_by_one() -> None:
+    service, headless = (obj for obj in render(KEDA) if obj["kind"] == "Service")
+    assert {"name": "grpc", "port": 6000, "targetPort": "grpc"} in service["spec"]["ports"]
+    assert headless["metadata"]["name"] == f"{SERVICE}-headless"
+    assert headless["spec"]["clusterIP"] == "None"
+    # Without an address of its own the port of the Service is the port of the pods.
+    assert headless["spec"]["ports"] == [{"name": "grpc", "port": 6100, "targetPort": "grpc"}]
+    assert headless["spec"]["selector"] == service["spec"]["selector"]
+    without = one(render({"keda": {"enabled": False}}), "Service")
+    assert [port["name"] for port in without["spec"]["ports"]] == ["https"]
+
+
+def test_scaled_objects_are_read_only_where_they_are_asked_for() -> None:
+    assert may(render(KEDA), "scaledobjects") == ["list", "watch"]
+    assert may(render(), "scaledobjects") == []
+
+
+def environment(objects: list[Object]) -> dict[str, str]:
+    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return {row["name"]: row["value"] for row in container["env"]}
+
+
+def may(objects: list[Object], resource: str) -> list[str]:
+    """What the adapter's own ClusterRole allows with a resource."""
+    rules = one(objects, "ClusterRole", SERVICE)["rules"]
+    return [verb for rule in rules if resource in rule["resources"] for verb in rule["verbs"]]
+
+
+def test_a_certificate_of_ones_own_is_all_that_is_used() -> None:
+    objects = render(OWN_CERTIFICATE)
+    assert not [obj for obj in objects if obj["kind"] == "Secret"]
+    volumes = one(objects, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert "ours" in [row.get("secret", {}).get("secretName") for row in volumes]
+    bundles = {obj["spec"]["caBundle"] for obj in objects if obj["kind"] == "APIService"}
+    assert bundles == {base64.b64encode(CA.encode()).decode()}
+
+
+@every_value_set
+def test_each_selector_means_the_pods_of_one_component(values: Mapping[str, Any]) -> None:
+    """Those of Services, budgets, Deployments and spreads, in every set of values."""
+    objects = render(values)
+    labels = [pod["metadata"]["labels"].items() for pod in pods(objects)]
+    for kind, selector in selectors(objects):
+        names = {dict(each)[NAME] for each in labels if selector.items() <= each}
+        assert len(names) == 1, kind
+
+
+def selectors(objects: list[Object]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for obj in objects:
+        kind, spec = obj["kind"], obj.get("spec", {})
+        if kind == "Service":
+            yield kind, spec["selector"]
+        if kind in ("PodDisruptionBudget", "Deployment"):
+            yield kind, spec["selector"]["matchLabels"]
+        if kind == "Deployment":
+            for row in spec["template"]["spec"]["topologySpreadConstraints"]:
+                yield f"spread of {obj['metadata']['name']}", row["labelSelector"]["matchLabels"]
+
+
+@every_value_set
+def test_a_service_leads_to_ports_that_its_pods_have(values: Mapping[str, Any]) -> None:
+    objects = render(values)
+    for service in (obj["spec"] for obj in objects if obj["kind"] == "Service"):
+        (pod,) = [
+            pod["spec"]
+            for pod in pods(objects)
+            if service["selector"].items() <= pod["metadata"]["labels"].items()
+        ]
+        known = {port["name"]: port["containerPort"] for port in pod["containers"][0]["ports"]}
+        for port in service["ports"]:
+            assert port["targetPort"] in known
+            # Without an address of its own nothing changes a port on the way.
+            assert service.get("clusterIP") != "None" or port["port"] == known[port["targetPort"]]
+
+
+def test_the_controller_survives_drains_as_the_server_does() -> None:
+    """Both components: a budget that unhealthy pods do not hold up, over nodes and zones."""
+    objects = render({"nodepool": {"enabled": True}})
+    for name in (SERVICE, f"{SERVICE}-nodepool"):
+        budget = one(objects, "PodDisruptionBudget", name)["spec"]
+        assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (
+            1,
+            "AlwaysAllow",
+        )
+        deployment = one(objects, "Deployment", name)["spec"]
+        assert deployment["replicas"] == 2
+        spread = deployment["template"]["spec"]["topologySpreadConstraints"]
+        assert [row["topologyKey"] for row in spread] == [
+            "kubernetes.io/hostname",
+            "topology.kubernetes.io/zone",
+        ]
+
+
+@every_value_set
+def test_probes_ask_what_the_pod_serves(values: Mapping[str, Any]) -> None:
+    """Live restarts and ready takes out of service: decision 2 says why they differ."""
+    for obj in render(values):
+        if obj["kind"] != "Deployment":
+            continue
+        (container,) = obj["spec"]["template"]["spec"]["containers"]
+        asked = {
+            kind: container[f"{kind}Probe"]["httpGet"]["path"]
+            for kind in ("startup", "liveness", "readiness")
+        }
+        assert asked == {"startup": "/livez", "liveness": "/livez", "readiness": "/readyz"}
+        ports = {port["name"] for port in container["ports"]}
+        assert {container[f"{kind}Probe"]["httpGet"]["port"] for kind in asked} <= ports

@@ -1,0 +1,185 @@
+"""The rights of `serve`: what the chart grants is what it asks for, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.e2e import crds
+from tests.e2e.adapterprocess import Adapter
+from tests.e2e.apiservice import NAMESPACE, SERVICE
+from tests.e2e.auditlog import Right, asked, granted
+from tests.e2e.chart import one, render
+from tests.e2e.chartvalues import EXTERNAL_METRICS, HPA_READER, KEDA, UNWATCHED
+from tests.e2e.cluster import Cluster, RefusedError, collection
+from tests.e2e.process import free_port, wait_until
+from tests.e2e.serverside import apply
+from tests.e2e.stage import METRIC, RIGHTS, SCRAPE, Stage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+REVIEWS = {
+    Right("create", "authentication.k8s.io", "tokenreviews"),
+    Right("create", "authorization.k8s.io", "subjectaccessreviews"),
+}
+"""What Kubernetes' ClusterRole system:auth-delegator allows."""
+TRUST = {Right(verb, "", "configmaps") for verb in ("list", "watch")}
+"""Of what its Role extension-apiserver-authentication-reader allows; it allows get too."""
+ACCOUNT = "rights"
+ALL = RIGHTS | {"fullnameOverride": ACCOUNT}
+USUAL = {("list", "pods"), ("list", "services"), ("list", "nodes")}
+
+
+@pytest.fixture
+def whole(stage: Stage) -> Iterator[Adapter]:
+    """An adapter with every feature that needs a right, as an account that nobody else has."""
+    crds.install(stage.admin, crds.KEDA)
+    for row in render(ALL, only=("serviceaccount", "rbac")):
+        apply(stage.admin, row, "")
+    token = stage.admin.token(NAMESPACE, ACCOUNT)
+    listener = {"enabled": True, "host": "127.0.0.1", "port": free_port(), "scaled_objects": True}
+    adapter = Adapter(
+        stage.folder,
+        ACCOUNT,
+        stage.plane.write_kubeconfig(ACCOUNT, token=token),
+        SCRAPE,
+        keda=listener,
+        external={"enabled": True, "service": f"{NAMESPACE}/{ACCOUNT}"},
+    )
+    try:
+        adapter.start()
+        yield adapter
+    finally:
+        adapter.stop()
+
+
+def test_every_right_is_used_and_no_other_is_asked_for(stage: Stage, whole: Adapter) -> None:
+    """By kube-apiserver's audit log: no rule of the chart's could be left out."""
+    given = own(ALL) | REVIEWS | TRUST
+    url, token = f"https://localhost:{whole.port}", stage.admin.token("default", "default")
+    # Who shows a token is reviewed, and then what it may do.
+    stranger = Cluster(url, str(whole.ca), token=token)
+    try:
+        path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/%2A/{METRIC}"
+        wait_until(lambda: stranger.client.get(path).status_code == 403, "it is told no")
+    finally:
+        stranger.close()
+
+    def used() -> set[Right]:
+        user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+        return {row.right for row in asked(stage.plane.audit, user)}
+
+    wait_until(lambda: used() >= given, "every right is used")
+    assert used() == given
+
+
+def own(values: Mapping[str, Any]) -> set[Right]:
+    return granted([one(render(values, only=["rbac"]), "ClusterRole")])
+
+
+@pytest.mark.parametrize(
+    ("values", "rights"),
+    [
+        ({}, USUAL),
+        (KEDA, USUAL | {("list", "scaledobjects")}),
+        ({"keda": {"enabled": False, "scaledObjects": True}}, USUAL),
+        (EXTERNAL_METRICS, USUAL | {("get", "apiservices")}),
+        (EXTERNAL_METRICS | {"apiServices": {"create": False}}, USUAL),
+        (UNWATCHED, {("list", "pods")}),
+    ],
+    ids=str,
+)
+def test_a_right_goes_with_what_needs_it(
+    values: Mapping[str, Any], rights: set[tuple[str, str]]
+) -> None:
+    found = {(right.verb, right.resource) for right in own(values)}
+    assert found == rights | {("watch", name) for verb, name in rights if verb == "list"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "right", "there"),
+    [
+        ({}, Right("patch", "", "pods"), False),
+        ({"deletion_cost": True}, Right("patch", "", "pods"), True),
+        ({}, Right("create", "autoscaling.x-k8s.io", "provisioningrequests"), False),
+        (
+            {"provisioning_request_pods": 4},
+            Right("create", "autoscaling.x-k8s.io", "provisioningrequests"),
+            True,
+        ),
+        ({}, Right("list", "batch", "jobs"), True),
+        ({"jobs": False}, Right("list", "batch", "jobs"), False),
+        ({"way": "buffer"}, Right("create", "apps", "deployments"), False),
+        ({"way": "placeholder"}, Right("create", "apps", "deployments"), True),
+        ({"way": "placeholder"}, Right("create", "autoscaling.x-k8s.io", "capacitybuffers"), False),
+    ],
+    ids=str,
+)
+def test_the_controllers_rights_go_with_its_settings(
+    settings: Mapping[str, Any], right: Right, there: bool
+) -> None:
+    """Beyond its own namespace, where the probe and the Lease are."""
+    values = {"nodepool": {"enabled": True, "apply": True}, "config": {"nodepool": settings}}
+    roles = [row for row in render(values, only=["nodepool/rbac"]) if row["kind"] == "ClusterRole"]
+    assert (right in granted(roles)) is there
+
+
+def test_who_is_not_to_be_reviewed_needs_no_review() -> None:
+    def bound(values: Mapping[str, Any]) -> set[str]:
+        rows = render(values, only=["rbac"])
+        return {row["roleRef"]["name"] for row in rows if row["kind"].endswith("Binding")}
+
+    reviewed = {"system:auth-delegator", "extension-apiserver-authentication-reader"}
+    assert bound({}) == {SERVICE, *reviewed}
+    assert bound(UNWATCHED) == {SERVICE}
+
+
+def test_an_old_clusters_controller_may_read_the_metrics(stage: Stage) -> None:
+    """A user without any right gets both kinds of metrics once the chart's binding is there."""
+    user = stage.plane.client("system:kube-controller-manager")
+    stage.workload("oldcluster", replicas=1, demand=50)
+    stage.wait_size("oldcluster", 1)
+    custom = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/oldcluster/pods/%2A/{METRIC}"
+    wait_until(lambda: allowed(stage.admin, custom), "the pod has a value")
+    reader = [row for row in render(HPA_READER) if row["metadata"]["name"].endswith("hpa-reader")]
+    try:
+        with pytest.raises(RefusedError, match="cannot get resource"):
+            user.get(custom)
+        for row in reader:
+            apply(stage.admin, row, "")
+        wait_until(lambda: allowed(user, custom), "the custom metrics are told")
+        rules = one(reader, "ClusterRole")["rules"]
+        assert {(*rule["apiGroups"], *rule["verbs"]) for rule in rules} == {
+            ("custom.metrics.k8s.io", "get"),
+            ("external.metrics.k8s.io", "list"),
+        }
+        answer = user.request(
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {
+                    "resourceAttributes": {
+                        "namespace": "oldcluster",
+                        "verb": "list",
+                        "group": "external.metrics.k8s.io",
+                        "resource": METRIC.lower(),
+                    }
+                },
+            },
+        )
+        assert answer["status"]["allowed"]
+    finally:
+        for row in reader:
+            stage.admin.delete(f"{collection(row)}/{row['metadata']['name']}")
+        user.close()
+
+
+def allowed(user: Cluster, path: str) -> bool:
+    try:
+        return bool(user.get(path)["items"])
+    except RefusedError:
+        return False

@@ -1,0 +1,74 @@
+"""What values become: the adapter takes them up, and each is documented."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adapter.config import load
+from tests.e2e.apiservice import NAMESPACE, SERVICE
+from tests.e2e.chart import FOLDER, helm, one, pod_of, render
+from tests.e2e.chartvalues import (
+    NODEPOOL,
+    every_value_set,
+)
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+@every_value_set
+def test_lint_finds_nothing(values: Mapping[str, Any]) -> None:
+    done = helm("lint", "--strict", FOLDER, values=values)
+    assert done.returncode == 0, done.stdout
+    assert not re.search(r"WARNING|ERROR", done.stdout)
+
+
+@every_value_set
+def test_the_adapter_accepts_its_settings_as_they_were_given(
+    values: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """The ConfigMap is `config`, verbatim, and valid in the environment that the pod sets."""
+    objects = render(values)
+    name = values.get("fullnameOverride", SERVICE)
+    file = tmp_path / "config.yaml"
+    file.write_text(one(objects, "ConfigMap", name)["data"]["config.yaml"])
+    assert yaml.safe_load(file.read_text()) == values.get("config", {})
+    (container,) = pod_of(values)["spec"]["containers"]
+    settings = load(file, environ={row["name"]: row["value"] for row in container["env"]})
+    assert settings.server.port == container["ports"][0]["containerPort"]
+    folders = {row["name"]: row["mountPath"] for row in container["volumeMounts"]}
+    keda = values.get("keda", {})
+    assert settings.keda.enabled == keda.get("enabled", True)
+    assert settings.keda.scaled_objects == keda.get("scaledObjects", False)
+    grpc = [row["containerPort"] for row in container["ports"] if row["name"] == "grpc"]
+    assert grpc == ([settings.keda.port] if settings.keda.enabled else [])
+    assert settings.external.enabled == values.get("externalMetrics", {}).get("enabled", False)
+    assert settings.server.cert_file == Path(folders["certificate"], "tls.crt")
+    assert settings.server.key_file == Path(folders["certificate"], "tls.key")
+    assert container["args"] == ["serve", "--config", f"{folders['config']}/config.yaml"]
+
+
+@pytest.mark.parametrize("values", [{}, NODEPOOL], ids=["dry", "every value"])
+def test_the_controller_accepts_its_settings_as_they_were_given(
+    values: Mapping[str, Any], tmp_path: Path
+) -> None:
+    values = {"nodepool": {"enabled": True}, **values}
+    file = tmp_path / "config.yaml"
+    file.write_text(one(render(values, only=["configmap"]), "ConfigMap")["data"]["config.yaml"])
+    deployment = one(render(values, only=["nodepool/deployment"]), "Deployment")["spec"]
+    (container,) = deployment["template"]["spec"]["containers"]
+    settings = load(file, environ={row["name"]: row["value"] for row in container["env"]}).nodepool
+    given = values["nodepool"]
+    assert (settings.apply, list(settings.namespaces)) == (
+        given.get("apply", False),
+        given.get("namespaces", []),
+    )
+    assert settings.namespace == NAMESPACE
+    assert settings.port == container["ports"][0]["containerPort"]
+    assert deployment["replicas"] == given.get("replicas", 2)
+    assert container["args"][0] == "nodepool"

@@ -1,0 +1,215 @@
+"""Clients that go on asking while something breaks, and a record of what each was told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import grpc
+import httpx
+
+from adapter.keda import externalscaler_pb2 as messages
+from tests.e2e.cluster import Cluster, RefusedError
+from tests.e2e.controlplane import ControlPlane
+from tests.e2e.process import wait_until
+from tests.e2e.truth import METRIC, Truth
+
+_PAUSE = 0.2
+_PATH = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/%2A/{metric}"
+_APP = "?labelSelector=app%3Dinference"
+_HPA = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+_GET_METRICS = "/externalscaler.ExternalScaler/GetMetrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one request came to."""
+
+    begun: float
+    """Seconds, by the monotonic clock."""
+    failure: str = ""
+    """Empty where it was answered."""
+    pods: frozenset[str] = frozenset()
+    """Whose values it held."""
+    wrong: tuple[str, ...] = ()
+    """What was not true of them."""
+
+
+class Asker(Protocol):
+    """Sends one request and judges the answer."""
+
+    def ask(self) -> Answer:
+        """Never raises for what the other end does."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+@dataclass
+class Client:
+    """One thread that asks and asks."""
+
+    name: str
+    asker: Asker
+    answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def pods(self) -> frozenset[str]:
+        """Whose values the last answer held."""
+        return self.answers[-1].pods if self.answers else frozenset()
+
+
+class Traffic:
+    """Use as a context manager: every client asks five times a second until it is left."""
+
+    def __init__(self, clients: Mapping[str, Asker]) -> None:
+        self.clients = {name: Client(name, asker) for name, asker in clients.items()}
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(each,), name=f"traffic {each.name}")
+            for each in self.clients.values()
+        ]
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        for client in self.clients.values():
+            client.asker.close()
+
+    def failed(self, *names: str) -> Counter[str]:
+        """Failures of these clients, or of all, by client and kind."""
+        chosen = [self.clients[name] for name in names or self.clients]
+        return Counter(
+            f"{each.name}: {answer.failure}"
+            for each in chosen
+            for answer in each.answers
+            if answer.failure
+        )
+
+    def wrong(self, *names: str) -> Counter[str]:
+        """What was not true in answers to these clients, or to all, by client."""
+        rows = [self.clients[name] for name in names or self.clients]
+        return Counter(f"{c.name}: {text}" for c in rows for a in c.answers for text in a.wrong)
+
+    def wait_pods(
+        self, count: int | Callable[[frozenset[str]], bool], *names: str, seconds: float = 60
+    ) -> None:
+        """Wait until what these clients, or all, were told last is about so many pods."""
+        chosen = [self.clients[name] for name in names or self.clients]
+        fits = count if callable(count) else lambda pods: len(pods) == count
+        wait_until(
+            lambda: all(fits(each.pods) for each in chosen),
+            f"{[each.name for each in chosen]} have {count} pods; "
+            f"{[(sorted(each.pods), each.answers[-1:]) for each in chosen]}",
+            seconds,
+        )
+
+    def wait_more(self, count: int = 5, *names: str, seconds: float = 60) -> None:
+        """Wait until each of these clients, or of all, has asked so many times more."""
+        before = {name: len(self.clients[name].answers) for name in names or self.clients}
+        wait_until(
+            lambda: all(len(self.clients[name].answers) >= n + count for name, n in before.items()),
+            f"{sorted(before)} go on asking",
+            seconds,
+        )
+
+    def _run(self, client: Client) -> None:
+        while not self._ended.is_set():
+            client.answers.append(client.asker.ask())
+            self._ended.wait(_PAUSE)
+
+
+class Lists:
+    """The HPA controller's own request, for the pods of one namespace.
+
+    Args:
+        cluster: whom it asks, the API server or an adapter; closed with this.
+        ahead: see :meth:`Truth.complaints`.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, truth: Truth, ahead: float = 0.0) -> None:
+        self._cluster = cluster
+        self._path = _PATH.format(ns=namespace, metric=METRIC) + _APP
+        self._truth = truth
+        self._ahead = ahead
+
+    def ask(self) -> Answer:
+        """See :class:`Asker`."""
+        begun = time.monotonic()
+        try:
+            items = self._cluster.get(self._path)["items"]
+        except RefusedError as error:
+            if error.code == 404 and "NotFound" in error.text:
+                return Answer(begun)  # no pod has a value: what an HPA holds on
+            return Answer(begun, f"{error.code}: {error.text[:200]}")
+        except httpx.TransportError as error:
+            return Answer(begun, f"{type(error).__name__}: {error}")
+        wrong = [s for item in items for s in self._truth.complaints(item, begun, self._ahead)]
+        pods = frozenset(item["describedObject"]["name"] for item in items)
+        return Answer(begun, pods=pods, wrong=tuple(wrong))
+
+    def close(self) -> None:
+        """See :class:`Asker`."""
+        self._cluster.close()
+
+
+def hpa(plane: ControlPlane) -> Cluster:
+    """The API server as the HPA controller asks it, with its rights and its patience."""
+    user = plane.client(_HPA, "system:serviceaccounts", "system:authenticated")
+    user.client.timeout = 120
+    return user
+
+
+def controller(plane: ControlPlane, namespace: str, truth: Truth) -> Lists:
+    """Asks through the API server, as the HPA controller does."""
+    return Lists(hpa(plane), namespace, truth)
+
+
+class Calls:
+    """KEDA's ``GetMetrics`` on one trigger of a workload, whose pods all have one utilisation.
+
+    Args:
+        expected: what is right to be told.
+    """
+
+    def __init__(self, address: str, namespace: str, expected: Sequence[float]) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self._ask = self._channel.unary_unary(
+            _GET_METRICS,
+            request_serializer=messages.GetMetricsRequest.SerializeToString,
+            response_deserializer=messages.GetMetricsResponse.FromString,
+        )
+        metadata = {"metric": "gpu_utilization", "target": "70", "podSelector": "app=inference"}
+        ref = messages.ScaledObjectRef(
+            name="inference", namespace=namespace, scalerMetadata=metadata
+        )
+        self._request = messages.GetMetricsRequest(scaledObjectRef=ref)
+        self._expected = frozenset(expected)
+
+    def ask(self) -> Answer:
+        """See :class:`Asker`. A trigger whose pods have no value is answered UNAVAILABLE."""
+        begun = time.monotonic()
+        try:
+            (row,) = self._ask(self._request, timeout=30.0).metricValues
+        except grpc.RpcError as error:
+            code, said = error.code(), error.details() or ""
+            if "have no value" in said:
+                return Answer(begun)
+            return Answer(begun, f"{code.name}: {said}")
+        told = row.metricValueFloat
+        wrong = () if told in self._expected else (f"{told} instead of {set(self._expected)}",)
+        return Answer(begun, pods=frozenset(("all",)), wrong=wrong)
+
+    def close(self) -> None:
+        """See :class:`Asker`."""
+        self._channel.close()
