@@ -41,6 +41,9 @@ IMAGE is the name that you built and pushed the image under. Nothing else has to
 say how to see that it works; [troubleshooting](../../docs/troubleshooting.md) goes by symptom. An
 APIService that belongs to somebody else is never taken over: the installation stops and names it.
 
+On OpenShift the pods run as a user of their namespace, as `restricted-v2` wants it. What
+renders without the cluster has to be told: `helm template --api-versions security.openshift.io/v1`.
+
 What each account may do stands in the manifests, rule by rule with its reason, and a right is there
 only where a value needs it:
 
@@ -58,7 +61,10 @@ helm rollback gpu-metrics-adapter --namespace gpu-metrics
 A new pod is ready before an old one goes, and it is ready once it has values, so that requests are
 answered throughout. A change of `config.source`, `config.values` and what else the pods take up by
 themselves replaces none of them. Certificates belong to no revision: neither command changes them.
-`--reuse-values` alone would lack the defaults of keys that are new.
+`--reuse-values` alone would lack the defaults of keys that are new. A release of the time when the chart
+kept a certificate of ten years in its manifest is upgraded the same way: both CAs are trusted until
+every pod has the new certificate. A rollback to such a revision is no rotation: values are away
+until its pods have replaced the others.
 
 ## Uninstall
 
@@ -68,7 +74,9 @@ helm uninstall gpu-metrics-adapter --namespace gpu-metrics
 
 The APIServices go first, by a hook: one without pods behind it keeps every namespace of the
 cluster from being deleted. HPAs on these metrics hold their sizes from then on. Headroom that `nodepool`
-has ordered ends by itself after its `lifeline`, 15 minutes. The namespace stays.
+has ordered ends by itself after its `lifeline`, 15 minutes. The namespace stays. Where the hook's pod
+cannot run, as with an image that cannot be pulled (Helm's `--atomic` meets that too when it clears up a
+failed installation), the uninstall stops after four minutes and `helm uninstall --no-hooks` goes on.
 
 ## GitOps
 

@@ -31,7 +31,7 @@ def helm(
         env=os.environ | homes(),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 

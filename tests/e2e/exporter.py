@@ -111,8 +111,10 @@ class Exporter:
                 if exporter.health is Health.BROKEN:
                     self.send_error(500)
                     return
+                # In this order a page of before `bad` was lifted is never sent as a good one.
+                bad = exporter.bad
                 body = exporter.page().encode()
-                if (bad := exporter.bad) is not None:
+                if bad is not None:
                     misbehave(bad, self, body, lambda: exporter.bad is bad and exporter.listens)
                     return
                 self.send_response(200)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 
 from tests.e2e import programs
 from tests.e2e.cluster import Cluster, Object, RefusedError
+from tests.e2e.process import wait_until
 from tests.e2e.site import POOL, Site
 from tests.e2e.stage import deployment
 from tests.e2e.traffic import Answer
@@ -36,7 +38,37 @@ def values(site: Site, namespace: str, metric: str = METRIC) -> dict[str, str]:
         if error.code in (404, 503):
             return {}
         raise
+    except httpx.TransportError:
+        return {}
     return {item["describedObject"]["name"]: item["value"] for item in items}
+
+
+def everywhere(site: Site, namespace: str, count: int) -> frozenset[str]:
+    """Wait until every replica has the values of so many pods; returns the pods.
+
+    The API server asks any replica each time: an answer of one says nothing of the others.
+    """
+
+    def look() -> frozenset[str]:
+        first = frozenset(values(site, namespace))
+        agreed = len(first) == count and all(
+            frozenset(values(site, namespace)) == first for _ in range(20)
+        )
+        return first if agreed else frozenset()
+
+    return wait_until(look, f"every replica has {count} pods of {namespace}")
+
+
+def annotate(site: Site, path: str, key: str, text: str) -> None:
+    """Set an annotation of the object at a path."""
+    site.admin.patch(path, {"metadata": {"annotations": {key: text}}})
+
+
+def an_hour_passes(site: Site, path: str, key: str) -> None:
+    """Have a change that a rotation has noted be an hour old."""
+    mark, _ = site.admin.get(path)["metadata"]["annotations"][key].split()
+    before = datetime.fromtimestamp(int(time.time()) - 3600, UTC).isoformat()
+    annotate(site, path, key, f"{mark} {before}")
 
 
 def workload(site: Site, namespace: str, replicas: int, name: str = "inference") -> None:

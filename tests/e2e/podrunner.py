@@ -98,7 +98,15 @@ class PodRunner:
                 self._container.kill()
             sandbox.close()
         self._publish()
-        self._admin.delete(self._path)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Say that it is gone; who does not answer is told again."""
+        for _ in range(5):
+            with contextlib.suppress(httpx.TransportError):
+                self._admin.delete(self._path)
+                return
+            time.sleep(1)
 
     def _live(self, sandbox: Sandbox) -> None:
         policy = self._pod["spec"].get("restartPolicy", "Always")

@@ -34,7 +34,7 @@ class Sandbox:
         self._holder = subprocess.Popen(holding, stdin=subprocess.DEVNULL)
         pid = self._holder.pid
         ours = Path("/proc/self/ns/net").readlink()
-        wait_until(lambda: _namespace(pid) != ours, f"a network for {address}", 10, 0.005)
+        wait_until(lambda: _namespace(pid) != ours, f"a network for {address}", 120, 0.005)
         link = "p" + address.removeprefix(f"{POD_PREFIX}.")
         links(
             f"link add {link} type veth peer name eth0 netns {pid}\n"

@@ -110,7 +110,7 @@ class Site:
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
             check=False,
         )
         return self._checked(done, check)
@@ -123,7 +123,7 @@ class Site:
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
             check=False,
         )
         return self._checked(done, True).stdout
@@ -152,7 +152,7 @@ class Site:
             self.admin.delete(f"{path}/{name}")
         for kind in _MADE:
             self._empty(kind)
-        wait_until(self._bare, f"{names} and all of our pods are gone", 90)
+        wait_until(self._bare, f"{names} and all of our pods are gone", 300)
         for exporter in self.exporters.values():
             exporter.stop()
             exporter.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -131,17 +132,33 @@ class Stage:
             target = self.admin.get(f"{DEPLOYMENTS.format(ns=namespace)}/inference")
             return bool(running == size == target["spec"]["replicas"])
 
-        wait_until(check, f"{namespace} has {size} pods; it had {self.sizes.get(namespace)}", 90)
+        wait_until(check, f"{namespace} has {size} pods; it had {self.sizes.get(namespace)}", 180)
 
     def wait_failures(self, namespace: str, more: int, reason: str = "FailedGetPodsMetric") -> None:
-        """Wait until the HPA controller has failed to read its metric so many times more."""
+        """Wait until the HPA controller has failed to read its metric so many times more.
+
+        It writes 25 events about an object, two of each failure, and then one in five minutes
+        (client-go's spam filter). Where those are used up, its condition tells instead: false all
+        the while that so many rounds, of a second each, take even on a slow machine.
+        """
 
         def count() -> int:
             rows = self.admin.get(f"/api/v1/namespaces/{namespace}/events")["items"]
             return sum(row.get("count") or 1 for row in rows if row["reason"] == reason)
 
-        before = count()
-        wait_until(lambda: count() >= before + more, f"{namespace}: {more} more failures")
+        def fails() -> bool:
+            rows = self.admin.get(HPAS.format(ns=namespace))["items"]
+            return any(condition(row, "ScalingActive") == ("False", reason) for row in rows)
+
+        before, well = count(), time.monotonic()
+
+        def check() -> bool:
+            nonlocal well
+            if not fails():
+                well = time.monotonic()
+            return count() >= before + more or time.monotonic() - well > 5 * more
+
+        wait_until(check, f"{namespace}: {more} more failures")
 
     def values(self, namespace: str, metric: str = METRIC) -> dict[str, str]:
         """Ask through the API server: pod name -> quantity."""

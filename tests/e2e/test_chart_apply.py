@@ -16,7 +16,7 @@ from tests.e2e.cluster import Object, RefusedError, collection
 from tests.e2e.serverside import apply, ensure
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

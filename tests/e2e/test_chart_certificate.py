@@ -15,7 +15,7 @@ from tests.e2e.chart import FOLDER, helm, one, render
 from tests.e2e.chartvalues import EXTERNAL_METRICS, every_value_set
 from tests.e2e.cluster import Object
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 UNREGISTERED: dict[str, Any] = {"apiServices": {"create": False}}
 

@@ -12,7 +12,7 @@ from tests.e2e.chartvalues import (
 from tests.e2e.cluster import Object, collection
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 def test_a_foreign_apiservice_is_not_taken_over(stage: Stage) -> None:

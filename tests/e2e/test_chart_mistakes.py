@@ -115,6 +115,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
             "at '/podDisruptionBudget/maxUnavailable'",
         ),
         ({"fullnameOverride": "a.b"}, "at '/fullnameOverride'"),
+        ({"certificate": {"existingSecret": "Ours"}}, "at '/certificate/existingSecret'"),
+        ({"priorityClassName": "High"}, "at '/priorityClassName'"),
+        ({"dashboard": {"namespace": "a.b"}}, "at '/dashboard/namespace'"),
+        # A section without anything in it takes its defaults away.
+        ({"config": None}, "at '': missing property 'config'"),
+        ({"networkPolicy": None}, "at '': missing property 'networkPolicy'"),
+        ({"certificate": {"selfSigned": None}}, "at '/certificate': missing property 'selfSigned'"),
+        ({"serviceMonitor": {"interval": None}}, "at '/serviceMonitor': missing property 'inter"),
+        ({"podDisruptionBudget": {"maxUnavailable": None}}, "missing property 'maxUnavailable'"),
     ],
     ids=str,
 )

@@ -23,7 +23,7 @@ from tests.e2e.scrapeconfig import Read, job
 from tests.e2e.serverside import apply, ensure
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 READER = {"serviceAccount": {"name": "prometheus", "namespace": "watch"}}
 WITH_READER: dict[str, Any] = {

@@ -11,12 +11,12 @@ import pytest
 
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace
 from tests.e2e.chart import FOLDER
-from tests.e2e.installation import Complete, values, workload
+from tests.e2e.installation import Complete, everywhere, values, workload
 from tests.e2e.process import wait_until
 from tests.e2e.site import IMAGE, Site
 from tests.e2e.traffic import Asker, Traffic
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 HERE = f"--namespace={NAMESPACE}"
 QUICK: dict[str, Any] = {
@@ -60,8 +60,8 @@ def test_a_release_of_before_is_upgraded_and_no_request_fails(site: Site, tmp_pa
     ensure_namespace(site.admin, "moved")
     workload(site, "moved", 3)
     site.load.set("moved", 150, expected=3)
-    wait_until(lambda: len(values(site, "moved")) == 3, "every pod has a value")
-    asked = frozenset(values(site, "moved"))
+    wait_until(lambda: replaced(site, set()), "both replicas are ready", 300)
+    asked = everywhere(site, "moved", 3)
     first = trusted(site)
     clients: dict[str, Asker] = {
         "client": Complete(site.plane.client("tester", "system:masters"), "moved", asked)
@@ -70,7 +70,7 @@ def test_a_release_of_before_is_upgraded_and_no_request_fails(site: Site, tmp_pa
     with Traffic(clients) as traffic:
         traffic.wait_more(10)
         site.helm("upgrade", SERVICE, FOLDER, HERE, values=QUICK)
-        wait_until(lambda: replaced(site, before), "pods with a certificate of the rotator's")
+        wait_until(lambda: replaced(site, before), "pods with a certificate of the rotator's", 300)
         traffic.wait_more(10)
         both = trusted(site)
         site.helm("upgrade", SERVICE, FOLDER, HERE, values=QUICK)
@@ -79,9 +79,9 @@ def test_a_release_of_before_is_upgraded_and_no_request_fails(site: Site, tmp_pa
     assert not traffic.failed()
     assert first in both
     assert both.count("BEGIN") == 2
-    # Helm puts back what that revision trusted, not what came later.
+    # Helm puts back whom that revision trusted; a Job that ran still may have added its own.
     site.helm("rollback", SERVICE, "1", HERE, "--wait")
-    assert trusted(site) == first
+    assert first in trusted(site)
     wait_until(lambda: len(values(site, "moved")) == 3, "the pods of before answer")
 
 

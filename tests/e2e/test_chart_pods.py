@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import yaml
 
 from adapter.reload import RESTART
 from adapter.settings import Settings
-from tests.e2e.chart import FOLDER, pod_of
+from tests.e2e.apiservice import SERVICE
+from tests.e2e.chart import FOLDER, helm, pod_of, pods
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -74,3 +76,25 @@ def test_the_image_is_what_the_chart_runs() -> None:
     assert "command" not in container
     kept = Settings().server.cert_dir
     assert any(kept.is_relative_to(row["mountPath"]) for row in container["volumeMounts"])
+
+
+def test_openshift_chooses_the_pods_user() -> None:
+    """Its SCC `restricted-v2` refuses any user, group or fsGroup that is not the namespace's."""
+    command = ("template", SERVICE, FOLDER, "--api-versions=security.openshift.io/v1")
+    done = helm(*command, values={"nodepool": {"enabled": True}})
+    rows = list(pods([row for row in yaml.safe_load_all(done.stdout) if row is not None]))
+    assert len(rows) == 4
+    for row in rows:
+        assert row["spec"]["securityContext"] == {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+
+
+def test_every_pod_has_the_label_of_a_component_once() -> None:
+    """Two of a key are one too many for whoever reads YAML strictly."""
+    done = helm(
+        "template", SERVICE, FOLDER, values={"podLabels": {"app.kubernetes.io/component": "mine"}}
+    )
+    assert done.stdout.count("app.kubernetes.io/component: mine") == 1
+    assert done.stdout.count("app.kubernetes.io/component: certificates") == 2

@@ -18,7 +18,7 @@ from tests.e2e.process import free_port, wait_until
 from tests.e2e.serverside import apply
 from tests.e2e.stage import METRIC, RIGHTS, SCRAPE, Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 REVIEWS = {
     Right("create", "authentication.k8s.io", "tokenreviews"),

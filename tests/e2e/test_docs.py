@@ -24,10 +24,10 @@ from tests.docs.unverified import CHART, OURS, gap
 from tests.e2e import chart, crds, programs
 from tests.e2e.apiservice import ensure_namespace
 from tests.e2e.cluster import RefusedError
-from tests.e2e.process import wait_until
+from tests.e2e.process import FailedError, wait_until
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 PAGES = pages()
 COMMANDS = [(page, command) for page in PAGES for command in commands(page)]
@@ -61,7 +61,7 @@ def kubectl(*arguments: str, content: str | None = None) -> subprocess.Completed
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -182,10 +182,19 @@ def loaded(running_stage: Stage) -> Iterator[Stage]:
 
 @every(RAW)
 def test_a_query_is_answered_with_values(loaded: Stage, page: Page, command: Command) -> None:
-    done = kubectl(*command.arguments, f"--kubeconfig={loaded.plane.kubeconfig}")
-    assert done.returncode == 0, done.stderr
-    if METRICS.fullmatch(_path(command)):
-        assert json.loads(done.stdout)["items"]
+    valued = METRICS.fullmatch(_path(command))
+    said = ""
+
+    def answered() -> bool:
+        nonlocal said
+        done = kubectl(*command.arguments, f"--kubeconfig={loaded.plane.kubeconfig}")
+        said = done.stdout + done.stderr
+        return done.returncode == 0 and bool(not valued or json.loads(done.stdout)["items"])
+
+    try:
+        wait_until(answered, command.place)
+    except FailedError as error:
+        raise FailedError(f"{error}: {said}") from None
 
 
 def _path(command: Command) -> str:

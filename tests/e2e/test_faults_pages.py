@@ -14,7 +14,7 @@ from tests.e2e.stage import Stage
 from tests.e2e.traffic import Traffic, controller
 from tests.e2e.truth import Truth
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 PAGES = {
     "hangs": BadPage.HANGS,

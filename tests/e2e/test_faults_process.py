@@ -32,7 +32,7 @@ from tests.e2e.stage import SCRAPE, Stage
 from tests.e2e.traffic import Asker, Calls, Lists, Traffic
 from tests.e2e.truth import Truth
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 SPACE, NODE = "process", "node-process"
 AHEAD = 3600

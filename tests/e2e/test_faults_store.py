@@ -17,7 +17,7 @@ from tests.e2e.stage import Stage
 from tests.e2e.traffic import Lists, Traffic
 from tests.e2e.truth import Truth
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 SPACE, NODE = "store", "node-store"
 LIMIT = 8

@@ -22,7 +22,7 @@ from tests.e2e.imagecontainer import Container, run
 from tests.e2e.process import free_port, wait_until
 from tests.image.dockerfile import ROOT, sources
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 HOME = "opt/gpu-metrics-adapter"
 
@@ -223,7 +223,7 @@ def serving(
     (folder / "pods.yaml").write_text("")
     arguments = ["serve", "--config", "/mnt/config.yaml", "--port", str(port)]
     with Container(image, arguments, folder) as container:
-        wait_until(lambda: container.healthy() == (0, "ok"), "the health check passes", 120, 1)
+        wait_until(lambda: container.healthy() == (0, "ok"), "the health check passes", 300, 1)
         yield container
         assert container.stop() == 0, container.log.read_text()
 

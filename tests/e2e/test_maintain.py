@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import random
 import ssl
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -20,12 +20,21 @@ from tests.e2e.apiservice import CUSTOM, NAMESPACE, SERVICE, ensure_namespace, w
 from tests.e2e.auditlog import asked, granted
 from tests.e2e.chart import FOLDER, one, render
 from tests.e2e.cluster import Object, RefusedError
-from tests.e2e.installation import Complete, apiservices, audited, refusals, values, workload
+from tests.e2e.installation import (
+    Complete,
+    an_hour_passes,
+    annotate,
+    apiservices,
+    audited,
+    everywhere,
+    refusals,
+    workload,
+)
 from tests.e2e.process import wait_until
 from tests.e2e.site import IMAGE, Site
 from tests.e2e.traffic import Answer, Asker, Traffic
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 SERVE = f"app.kubernetes.io/name={SERVICE}"
 HOST = f"{SERVICE}.{NAMESPACE}.svc"
@@ -83,11 +92,9 @@ def attempts(job: Object) -> str:
 
 
 def wait_jobs(site: Site) -> None:
-    """Wait until every Job is done."""
-    rows = site.admin.get(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs")["items"]
-    for row in rows:
-        path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{row['metadata']['name']}"
-        site.admin.wait(path, ended, "a Job is done")
+    """Wait until every Job that is still there is done."""
+    path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+    site.admin.wait(path, lambda jobs: all(map(ended, jobs["items"])), "every Job is done")
 
 
 def ended(job: Object) -> bool:
@@ -95,22 +102,11 @@ def ended(job: Object) -> bool:
     return any(row["type"] in ("Complete", "Failed") and row["status"] == "True" for row in rows)
 
 
-def annotate(site: Site, path: str, key: str, text: str) -> None:
-    site.admin.patch(path, {"metadata": {"annotations": {key: text}}})
-
-
-def an_hour_passes(site: Site, path: str, key: str) -> None:
-    """Since a change was noted."""
-    mark, _ = site.admin.get(path)["metadata"]["annotations"][key].split()
-    before = datetime.fromtimestamp(int(time.time()) - 3600, UTC).isoformat()
-    annotate(site, path, key, f"{mark} {before}")
-
-
 def shown(address: str, bundle: bytes) -> bytes:
     """The certificate that a pod shows to who trusts this bundle alone, in DER."""
     context = ssl.create_default_context(cadata=bundle.decode())
     with (
-        httpx.Client(verify=context, trust_env=False, timeout=10) as client,
+        httpx.Client(verify=context, trust_env=False, timeout=120) as client,
         client.stream(
             "GET",
             f"https://{address}:6443/livez",
@@ -133,7 +129,13 @@ def served(site: Site) -> list[bytes]:
 def wait_served(site: Site) -> None:
     """Wait until every pod serves what the Secret holds now."""
     wanted = ssl.PEM_cert_to_DER_cert(data(site, CERTIFICATE)["tls.crt"].decode())
-    wait_until(lambda: set(served(site)) == {wanted}, "every pod serves the new certificate")
+
+    def look() -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return set(served(site)) == {wanted}
+        return False
+
+    wait_until(look, "every pod serves the new certificate")
 
 
 class Handshakes:
@@ -168,8 +170,7 @@ def test_certificate_and_ca_are_replaced_without_a_failed_request(site: Site) ->
     ensure_namespace(site.admin, "used")
     workload(site, "used", 2)
     site.load.set("used", 100, expected=2)
-    wait_until(lambda: len(values(site, "used")) == 2, "every pod has a value")
-    pods = frozenset(values(site, "used"))
+    pods = everywhere(site, "used", 2)
     first, authority, (bundle, _) = kept(site)
     assert bundle == authority["ca.crt"] == first["ca.crt"]
     controller = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
@@ -234,6 +235,7 @@ def test_what_any_tool_applies_again_leaves_the_certificate_alone(site: Site) ->
     manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": render(QUICK)})
     for how in ((), ("--server-side", "--force-conflicts")):
         site.kubectl("apply", "--filename=-", *how, content=manifests)
+        wait_jobs(site)
         assert kept(site) == before
 
 

@@ -19,7 +19,7 @@ from tests.e2e.process import wait_until
 from tests.e2e.prometheus import Prometheus
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 SPACE = "migration"
 APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -96,7 +96,11 @@ def _directly(stage: Stage, port: int, stack: ExitStack) -> Ask:
     headers = {"X-Remote-User": "tester", "X-Remote-Group": "system:masters"}
     client = stack.enter_context(
         httpx.Client(
-            base_url=f"https://localhost:{port}", verify=context, headers=headers, trust_env=False
+            base_url=f"https://localhost:{port}",
+            verify=context,
+            headers=headers,
+            trust_env=False,
+            timeout=60,
         )
     )
 

@@ -19,6 +19,8 @@ from tests.e2e.process import wait_until
 from tests.e2e.truth import METRIC, Truth
 
 _PAUSE = 0.2
+_PATIENCE = 120.0
+"""Seconds. What stands still for a while on a slow machine is waited for."""
 _PATH = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/%2A/{metric}"
 _APP = "?labelSelector=app%3Dinference"
 _HPA = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
@@ -102,7 +104,7 @@ class Traffic:
         return Counter(f"{c.name}: {text}" for c in rows for a in c.answers for text in a.wrong)
 
     def wait_pods(
-        self, count: int | Callable[[frozenset[str]], bool], *names: str, seconds: float = 60
+        self, count: int | Callable[[frozenset[str]], bool], *names: str, seconds: float = 180
     ) -> None:
         """Wait until what these clients, or all, were told last is about so many pods."""
         chosen = [self.clients[name] for name in names or self.clients]
@@ -114,7 +116,7 @@ class Traffic:
             seconds,
         )
 
-    def wait_more(self, count: int = 5, *names: str, seconds: float = 60) -> None:
+    def wait_more(self, count: int = 5, *names: str, seconds: float = 180) -> None:
         """Wait until each of these clients, or of all, has asked so many times more."""
         before = {name: len(self.clients[name].answers) for name in names or self.clients}
         wait_until(
@@ -139,6 +141,7 @@ class Lists:
 
     def __init__(self, cluster: Cluster, namespace: str, truth: Truth, ahead: float = 0.0) -> None:
         self._cluster = cluster
+        cluster.client.timeout = _PATIENCE
         self._path = _PATH.format(ns=namespace, metric=METRIC) + _APP
         self._truth = truth
         self._ahead = ahead
@@ -166,7 +169,7 @@ class Lists:
 def hpa(plane: ControlPlane) -> Cluster:
     """The API server as the HPA controller asks it, with its rights and its patience."""
     user = plane.client(_HPA, "system:serviceaccounts", "system:authenticated")
-    user.client.timeout = 120
+    user.client.timeout = _PATIENCE
     return user
 
 
@@ -200,7 +203,7 @@ class Calls:
         """See :class:`Asker`. A trigger whose pods have no value is answered UNAVAILABLE."""
         begun = time.monotonic()
         try:
-            (row,) = self._ask(self._request, timeout=30.0).metricValues
+            (row,) = self._ask(self._request, timeout=_PATIENCE).metricValues
         except grpc.RpcError as error:
             code, said = error.code(), error.details() or ""
             if "have no value" in said:
