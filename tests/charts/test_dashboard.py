@@ -15,7 +15,7 @@ from docs.dashboard import dashboard
 from docs.dashboard.panel import COLUMNS
 from tests.charts.conftest import PODS, Monitored, until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 FILE = Path(__file__).parents[2] / "charts/gpu-metrics-adapter/files/dashboard.json"
 MODEL = dashboard()

@@ -131,6 +131,11 @@ def _bubblewrap(
     ]
     for how, source, row in mounts:
         arguments += [how, str(source), row["mountPath"]]
+    # A volume over the folder that this repository happens to lie in would hide the image's files.
+    over = [Path(row["mountPath"]) for _, _, row in mounts]
+    hidden = [path for path in image if any(map(path.is_relative_to, over))]
+    arguments += _folders(hidden)
+    arguments += [part for path in hidden for part in ("--ro-bind", str(path), str(path))]
     if container.get("securityContext", {}).get("readOnlyRootFilesystem"):
         arguments += ["--remount-ro", "/"]
     arguments += ["--chdir", container.get("workingDir", "/"), "--clearenv"]

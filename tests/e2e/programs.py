@@ -196,7 +196,7 @@ def _install(program: Packaged) -> Path:
 
 def _apt(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["apt-get", *arguments],
+        ["apt-get", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=300", *arguments],
         env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
         capture_output=True,
         text=True,

@@ -233,7 +233,8 @@ def test_serve_answers_as_the_images_user_without_any_capability(
 ) -> None:
     certificate = serving.tmp / "gpu-metrics-adapter/certs/ca.crt"
     context = ssl.create_default_context(cadata=certificate.read_text())
-    with httpx.Client(verify=context, base_url=f"https://localhost:{port}") as client:
+    base = f"https://localhost:{port}"
+    with httpx.Client(verify=context, base_url=base, trust_env=False, timeout=60) as client:
         assert client.get("/livez").text == "ok"
     status = Path(f"/proc/{serving.pid}/status").read_text()
     assert re.search(r"^Uid:\t65532\t65532\t65532\t65532$", status, re.MULTILINE)

@@ -13,7 +13,7 @@ from tests.e2e.exporter import Health
 from tests.e2e.process import FailedError, wait_until
 from tests.e2e.site import Site
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 PAGE = Page(ROOT / "docs" / "quickstart-kind.md")
 MACHINE = ("docker ", "kind ")

@@ -164,10 +164,10 @@ def test_only_a_ready_pod_is_an_endpoint(site: Site) -> None:
         "failureThreshold": 1,
     }
     container = {
-        "workingDir": "/tmp",
+        "workingDir": "/srv",
         "ports": [{"name": "http", "containerPort": 8000}],
         "readinessProbe": probe,
-        "volumeMounts": [{"name": "files", "mountPath": "/tmp", "readOnly": True}],
+        "volumeMounts": [{"name": "files", "mountPath": "/srv", "readOnly": True}],
     }
     meta = {"name": "pages", "namespace": "default"}
     pages: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}

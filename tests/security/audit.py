@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 LOCK = Path(__file__).parents[2] / "requirements.lock"
+_UNREACHED = ("ConnectionError", "HTTPError", "Timeout", "Could not connect", "not redirecting")
+"""What pip-audit, or the library that it asks with, says where the service does not answer."""
 
 
 def verdict(report: dict[str, Any]) -> tuple[int, str]:
@@ -52,7 +54,7 @@ def main() -> int:
         report = json.loads(done.stdout)
     except json.JSONDecodeError:
         print(f"NO ADVISORY WAS LOOKED AT: pip-audit said {done.stderr.strip()[-300:]}")
-        return 0 if "ConnectionError" in done.stderr or "Timeout" in done.stderr else 1
+        return 0 if any(words in done.stderr for words in _UNREACHED) else 1
     status, text = verdict(report)
     print(text)
     return status

@@ -88,7 +88,7 @@ async def wait_for(port: int, wanted: dict[str, float]) -> None:
     """Until the page says this about the pods."""
     seen: object = None
     async with httpx.AsyncClient(trust_env=False) as client:
-        for _ in range(600):
+        for _ in range(1800):
             await asyncio.sleep(0.1)
             try:
                 page = (await client.get(f"http://127.0.0.1:{port}/metrics")).content

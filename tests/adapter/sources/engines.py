@@ -107,7 +107,7 @@ def engine(name: str, folder: Path, config: str) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def series(url: str, query: str) -> int:
@@ -128,7 +128,7 @@ def _free_port() -> int:
 
 
 def _wait_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while series(url, "up") < 0:
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
