@@ -13,6 +13,7 @@ import click
 
 from adapter import __version__
 from adapter.config import ConfigError, load
+from adapter.flags import named
 from adapter.maintain.commands import maintain
 
 _CONFIG = click.option(
@@ -59,19 +60,7 @@ def main() -> None:
     help="Form of the log [auto: console on a terminal, else JSON].",
 )
 @click.option("--check", is_flag=True, help="Check the settings, and end.")
-def serve(
-    config: Path | None,
-    host: str | None,
-    port: int | None,
-    kubeconfig: str | None,
-    context: str | None,
-    pods_file: str | None,
-    source: str | None,
-    prometheus_url: str | None,
-    log_level: str | None,
-    log_format: str | None,
-    check: bool,
-) -> None:
+def serve(config: Path | None, check: bool, **given: object) -> None:
     """Serve custom.metrics.k8s.io from the cluster's GPU exporters.
 
     Without any setting it runs in a cluster: it watches pods, finds exporters by the labels
@@ -83,17 +72,7 @@ def serve(
       gpu-metrics-adapter serve --kubeconfig ~/.kube/config --port 6443
       gpu-metrics-adapter serve --source prometheus --prometheus-url http://localhost:9090
     """
-    flags: dict[str, object] = {
-        "server.host": host,
-        "server.port": port,
-        "cluster.kubeconfig": kubeconfig,
-        "cluster.context": context,
-        "cluster.pods_file": pods_file,
-        "source.kind": source,
-        "source.prometheus.url": prometheus_url,
-        "log.level": log_level,
-        "log.format": log_format,
-    }
+    flags = named(given)
     try:
         settings = load(config, flags)
     except ConfigError as error:
@@ -133,15 +112,7 @@ def serve(
     type=click.Choice(["auto", "console", "json"]),
     help="Form of the log [auto: console on a terminal, else JSON].",
 )
-def nodepool(
-    config: Path | None,
-    kubeconfig: str | None,
-    context: str | None,
-    apply: bool | None,
-    once: bool,
-    log_level: str | None,
-    log_format: str | None,
-) -> None:
+def nodepool(config: Path | None, once: bool, **given: object) -> None:
     """Order GPU nodes before pods wait for them, and let idle headroom go.
 
     It reads HPAs, their GPU metrics and Jobs as any client of the API server does, and keeps
@@ -153,15 +124,9 @@ def nodepool(
     What it would do now, from outside the cluster:
       gpu-metrics-adapter nodepool --once --kubeconfig ~/.kube/config
     """
-    if once and apply:
+    if once and given["apply"]:
         raise click.UsageError("--once writes nothing: leave out --apply")
-    flags: dict[str, object] = {
-        "cluster.kubeconfig": kubeconfig,
-        "cluster.context": context,
-        "nodepool.apply": apply,
-        "log.level": log_level,
-        "log.format": log_format,
-    }
+    flags = named(given)
     try:
         settings = load(config, flags)
     except ConfigError as error:
@@ -260,21 +225,20 @@ def healthy(proc: Path) -> None:
         click.echo("nothing here is to be asked")
         return
     given = main.commands[found.command].make_context(found.command, found.arguments).params
-    flags = {f"server.{key}": given.get(key) for key in ("host", "port")}
     try:
-        settings = load(given["config"], flags)
+        settings = load(given["config"], named(given))
     except ConfigError as error:
-        _refuse(error)
+        _refuse(error, status=1)  # HEALTHCHECK knows 0 and 1
     if problem := healthcheck.problem(healthcheck.address(found.command, settings)):
         click.echo(problem)
         sys.exit(1)
     click.echo("ok")
 
 
-def _refuse(error: ConfigError) -> NoReturn:
+def _refuse(error: ConfigError, status: int = 2) -> NoReturn:
     for problem in error.problems:
         click.echo(f"gpu-metrics-adapter: {problem}", err=True)
-    sys.exit(2)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,13 @@ class LogLines(logging.Handler):
     def __init__(self, descriptor: int, waiting: int = _WAITING) -> None:
         super().__init__()
         self._descriptor = descriptor
-        self._lines: queue.Queue[bytes] = queue.Queue(waiting)
+        self._most = waiting
+        # A garbage collector may have a finalizer log while a line is being put: any other queue
+        # would wait for itself then.
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         # Each is counted by one thread alone: emitting is under the handler's lock.
+        self._taken = 0
+        self._done = 0
         self._left_out = 0
         self._unwritten = 0
         self._told = 0
@@ -57,15 +62,16 @@ class LogLines(logging.Handler):
         except Exception:  # as every handler: a line that cannot be made ends nothing
             self.handleError(record)
             return
-        try:
-            self._lines.put_nowait(line)
-        except queue.Full:
+        if self._lines.qsize() >= self._most:
             self._left_out += 1
+            return
+        self._taken += 1
+        self._lines.put(line)
 
     def flush(self) -> None:
         """Wait until all is written, a second at the most."""
         deadline = time.monotonic() + _GOODBYE
-        while self._lines.unfinished_tasks and time.monotonic() < deadline:
+        while self._done < self._taken and time.monotonic() < deadline:
             time.sleep(0.005)
 
     def _run(self) -> None:
@@ -78,7 +84,7 @@ class LogLines(logging.Handler):
             except OSError:
                 self._unwritten += 1
             finally:
-                self._lines.task_done()
+                self._done += 1
 
     def _own_up(self) -> None:
         lost = self.lost

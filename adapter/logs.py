@@ -52,6 +52,9 @@ def configure(settings: LogSettings) -> None:
 
 def _handler() -> logging.Handler:
     """Writes to standard error; the real one may block, and nobody may wait for it."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LogLines):
+            return handler  # its thread never ends
     if sys.stderr is sys.__stderr__ and sys.stderr is not None:
         return LogLines(sys.stderr.fileno())
     return logging.StreamHandler(sys.stderr)

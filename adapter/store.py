@@ -162,7 +162,8 @@ class Store:
         while self._exporters:
             origin, exporter = next(iter(self._exporters.items()))
             limit = self._options.oldest if origin in self._forgotten else keep
-            if exporter.received > now - limit:
+            # One that spoke last before the clock was set back is none that speaks.
+            if abs(now - exporter.received) < limit:
                 return
             del self._exporters[origin]
             self._forgotten.discard(origin)

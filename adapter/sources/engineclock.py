@@ -38,11 +38,17 @@ class EngineClock:
         """Seconds that samples are made older by: what the store is ahead, at least. It moves
         seldom, so that a sample which is seen twice has one time."""
 
-    def heard(self, date: str | None) -> None:
-        """Take the ``Date`` of an answer that arrives now; without one nothing changes."""
+    def heard(self, date: str | None, age: str | None = None) -> None:
+        """Take the ``Date`` of an answer that arrives now; without one nothing changes.
+
+        An answer with an ``Age`` was made earlier and kept in a cache (RFC 9111, 5.1): its date
+        says nothing of a clock.
+        """
+        if age not in (None, "0"):
+            return
         try:
             stamped = parsedate_to_datetime(date or "").timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             return
         seen = stamped - self._clock()
         if seen + _ROUNDED > self.ahead or seen + _ROUNDED < self.ahead - _NOISE:

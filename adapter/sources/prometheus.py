@@ -64,6 +64,8 @@ class PrometheusSource:
         self._parallel = asyncio.Semaphore(_PARALLEL)
         self._origins: set[str] = set()
         self._empty = False
+        self._looked = 0.0
+        """When the last round's answers were gone through."""
         self.groups = [
             GroupState(group, group.promql(options.lookback, options.matchers))
             for group in _groups(groups, options.query)
@@ -116,7 +118,12 @@ class PrometheusSource:
         self._tell_of_nothing()
         rows: defaultdict[str, list[Row]] = defaultdict(list)
         rejects: Counter[str] = Counter()
-        since = self._clock() - self._options.lookback
+        now = self._clock()
+        if now < self._looked:
+            # The clock was set back: what stands would pass for new until it has caught up.
+            for state in order:
+                state.newest = {}
+        self._looked, since = now, now - self._options.lookback
         for state, answer in zip(order, answers, strict=True):
             if answer.partial:
                 standing = _younger(state.newest, since)
@@ -183,16 +190,15 @@ class PrometheusSource:
     async def _query(self, session: aiohttp.ClientSession, state: GroupState) -> Answer:
         state.queries += 1
         try:
-            body = await self._api.ask(session, state.query)
-            state.size = len(body)
-            return await self._decoded(body, state.group)
+            answered = await self._api.ask(session, state.query)
+            state.size = len(answered.body)
+            return await self._decoded(answered.body, state.group, answered.ahead)
         except Exception as error:
             cause = self._api.discreet(describe(error))
             self.failures[cause.reason] += 1
             raise cause from error
 
-    async def _decoded(self, body: bytes, group: QueryGroup) -> Answer:
-        ahead = self._api.clock.ahead
+    async def _decoded(self, body: bytes, group: QueryGroup, ahead: float) -> Answer:
         async with self._decoding:
             if len(body) < _BIG_ANSWER:
                 answer = promql.decode(body, self._memo, group, ahead)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 import aiohttp
@@ -56,6 +56,16 @@ class PrometheusOptions:
     """Largest answer, after decompression."""
 
 
+class Answered(NamedTuple):
+    """What came back."""
+
+    status: int
+    body: bytes
+    ahead: float
+    """Seconds that the clock of who answered is ahead of ours: of several behind one address,
+    each has its own."""
+
+
 class QueryApi:
     """Asks one engine.
 
@@ -67,26 +77,25 @@ class QueryApi:
         self._options = options
         self.url = options.url.rstrip("/") + "/api/v1/query"
         """Where queries are posted."""
-        self.clock = EngineClock(self.url, clock)
-        """The engine's, by its answers."""
+        self._clock = EngineClock(self.url, clock)
         self._tls = TlsClient(TlsFiles(options.ca_file, options.cert_file, options.key_file))
         self._shown: Mapping[str, str] = {}
 
-    async def ask(self, session: aiohttp.ClientSession, query: str) -> bytes:
-        """The body of the answer to one instant query.
+    async def ask(self, session: aiohttp.ClientSession, query: str) -> Answered:
+        """The answer to one instant query; its status is 200.
 
         The session must not decompress. Raises SourceError, and what the transport raises.
         """
         request, login = self._request(query), self._options.login
         shown = await login.headers(request)
-        status, body = await self._send(session, request, shown)
-        if status == 401 and login.refused(shown):
+        answered = await self._send(session, request, shown)
+        if answered.status == 401 and login.refused(shown):
             shown = await login.headers(request)
-            status, body = await self._send(session, request, shown)
+            answered = await self._send(session, request, shown)
         self._shown = shown
-        if status != 200:
-            raise refusal(status, without(body, self._secrets(shown)))
-        return body
+        if answered.status != 200:
+            raise refusal(answered.status, without(answered.body, self._secrets(shown)))
+        return answered
 
     def discreet(self, error: SourceError) -> SourceError:
         """The error without what was shown: even an answer 200 may be one that repeats it."""
@@ -103,8 +112,7 @@ class QueryApi:
 
     async def _send(
         self, session: aiohttp.ClientSession, request: Outgoing, shown: Mapping[str, str]
-    ) -> tuple[int, bytes]:
-        """Status and body."""
+    ) -> Answered:
         async with session.request(
             request.method,
             URL(request.url, encoded=True),
@@ -114,13 +122,14 @@ class QueryApi:
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=self._options.timeout),
         ) as response:
-            self.clock.heard(response.headers.get("Date"))
+            self._clock.heard(response.headers.get("Date"), response.headers.get("Age"))
+            ahead = self._clock.ahead
             try:
                 body = await read_body(response, self._options.max_bytes)
             except SourceError:
                 response.close()
                 raise
-            return response.status, body
+            return Answered(response.status, body, ahead)
 
     def _request(self, query: str) -> Outgoing:
         seconds = max(1, round(self._options.timeout))

@@ -191,6 +191,14 @@ def test_flags_and_file_of_the_process_count(
     assert (code, output) == (0, "ok\n")
 
 
+def test_a_file_that_only_the_flags_make_whole_is_read_with_them(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("{source: {kind: prometheus}, server: {port: 0}}")
+    url = "--prometheus-url=http://localhost:9090"
+    code, output = healthy(tmp_path, "serve", "--config", str(config), url)
+    assert (code, output) == (1, "the port is 0, so it can be asked nowhere: set one\n")
+
+
 def test_a_process_that_does_not_answer_ends_it_with_1(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("nodepool: {port: 1}")
@@ -200,7 +208,7 @@ def test_a_process_that_does_not_answer_ends_it_with_1(tmp_path: Path) -> None:
 
 def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     code, output = healthy(tmp_path, "nodepool", "--config", str(tmp_path / "none"))
-    assert code == 2
+    assert code == 1
     assert "none: cannot be read" in output
 
 

@@ -92,7 +92,7 @@ def test_a_process_ends_though_nobody_reads_its_log(pipe: tuple[int, int]) -> No
         "configure(LogSettings(format='json'))\n"
         "for _ in range(10): structlog.get_logger('x').warning('said')\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], stderr=writer, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", program], stderr=writer, timeout=180, check=False)
     assert done.returncode == 0
 
 
@@ -105,6 +105,46 @@ def test_a_process_says_all_that_it_has_to_before_it_ends() -> None:
         "for n in range(500): structlog.get_logger('x').warning('said', number=n)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", program], capture_output=True, timeout=180, check=True
     )
     assert [json.loads(row)["number"] for row in done.stderr.splitlines()] == list(range(500))
+
+
+def test_a_finalizer_may_log_wherever_the_collector_interrupts_a_line() -> None:
+    """The collector is played by a trace: it logs at each call that is made for one line."""
+    program = (
+        "import logging, sys\n"
+        "from adapter.loglines import LogLines\n"
+        "def say(text):\n"
+        "    handler.handle(logging.LogRecord('x', logging.INFO, '', 0, text, (), None))\n"
+        "handler = LogLines(2)\n"
+        "sys.settrace(lambda *_: say('found'))\n"
+        "say('said')\n"
+        "sys.settrace(None)\n"
+        "print('went on')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=180, check=True
+    )
+    assert done.stdout == b"went on\n"
+
+
+def test_a_log_that_is_configured_anew_goes_on_with_the_thread_it_has() -> None:
+    program = (
+        "import threading\n"
+        "from adapter.logs import configure\n"
+        "from adapter.settings.log import LogSettings\n"
+        "import structlog\n"
+        "for form in ('json', 'console', 'json'):\n"
+        "    configure(LogSettings(format=form))\n"
+        "    structlog.get_logger('x').warning('said')\n"
+        "print(sum(thread.name == 'log' for thread in threading.enumerate()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=180, check=True
+    )
+    assert done.stdout == b"1\n"
+    first, second, third = done.stderr.splitlines()
+    assert json.loads(first)["event"] == json.loads(third)["event"] == "said"
+    assert b"said" in second
+    assert not second.startswith(b"{")

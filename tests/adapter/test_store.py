@@ -307,6 +307,14 @@ def test_a_value_of_before_the_clock_was_set_back_is_not_served() -> None:
     assert world.value("p", UTIL, 1401) == 10
 
 
+def test_an_exporter_that_fell_silent_before_the_clock_was_set_back_is_forgotten() -> None:
+    """Else it would stay for as long, and with it whoever falls silent later."""
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 90, "p"), 9000, origin="gone")
+    world.scrape(row(UTIL, 10, "p", uuid="GPU-1"), 1000)
+    assert world.store.size.exporters == 1
+
+
 def test_an_exporter_that_invents_devices_is_bounded() -> None:
     world = World(make_pod("p"), options=TelemetryOptions(max_tracks=3))
     for time in (100.0, 105.0):

@@ -39,7 +39,11 @@ def date(seconds: float) -> str:
         pytest.param([date(NOW + 60), date(NOW + 30)], 31, id="one of the clocks was set"),
         pytest.param([date(NOW + 60), date(NOW)], 0, id="the clocks agree again"),
         pytest.param([date(NOW + 60), None], 61, id="an answer without a date"),
-        pytest.param([None, "yesterday", ""], 0, id="nothing that is a date"),
+        pytest.param(
+            [None, "yesterday", "", "1 Jan 99999999999999999999 00:00"],
+            0,
+            id="nothing that is a date",
+        ),
     ],
 )
 def test_samples_are_made_older_by(dates: list[str | None], ahead: float) -> None:
@@ -47,6 +51,17 @@ def test_samples_are_made_older_by(dates: list[str | None], ahead: float) -> Non
     for each in dates:
         clock.heard(each)
     assert clock.ahead == ahead
+
+
+def test_an_answer_out_of_a_cache_says_nothing_of_a_clock() -> None:
+    clock = EngineClock("http://store", Ours())
+    clock.heard(date(NOW + 60))
+    with capture_logs() as logs:
+        clock.heard(date(NOW + 20), age="40")
+        clock.heard(date(NOW), age="60")
+    assert (clock.ahead, logs) == (61, [])
+    clock.heard(date(NOW + 30), age="0")
+    assert clock.ahead == 31
 
 
 def test_one_shift_holds_while_time_passes_within_a_second() -> None:

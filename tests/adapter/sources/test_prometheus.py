@@ -249,6 +249,20 @@ async def test_a_partial_answer_is_counted_and_forgets_nobody(web: Web, sink: Re
     assert sink.batches[-1].origin == "gpu-1:9400"
 
 
+async def test_nothing_stands_from_before_the_clock_was_set_back(web: Web, sink: Recorder) -> None:
+    behind = [0.0]
+    web.replies[PATH] = live("UTIL")
+    source = PrometheusSource(
+        options(web), sink, {"usage": ("UTIL",)}, clock=lambda: time.time() - behind[0]
+    )
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        web.replies[PATH] = answer(matrix(warnings=["store eu-1 is away"]))
+        await settled(lambda: source.warnings >= 2)
+        behind[0] = 3600.0
+        await sink.until(lambda: sink.forgotten == ["gpu-1:9400"])
+
+
 async def test_an_answer_that_is_partial_and_empty_says_why_nothing_is_here(
     web: Web, sink: Recorder
 ) -> None:
@@ -548,6 +562,37 @@ async def test_rows_that_stand_for_a_failing_group_grow_old_though_the_engine_is
         # It is handed over again while it is young enough to count, with the time it had.
         await sink.until(lambda: not used(sink.batches[-1]))
     assert {row.time for batch in sink.batches for row in used(batch)} == {row.time}
+
+
+async def test_of_two_engines_behind_one_address_each_has_its_own_clock(
+    web: Web, sink: Recorder
+) -> None:
+    ahead = 600.0
+    series = now_series("UTIL")
+    series["values"] = [[time.time() + ahead - 1, "40"]]
+    body, headed = matrix(series), asyncio.Event()
+
+    async def slow(_: Request, writer: asyncio.StreamWriter) -> None:
+        date = formatdate(time.time() + ahead, usegmt=True)
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nDate: {date}\r\n\r\n"
+        writer.write(head.encode())
+        await writer.drain()
+        headed.set()
+        await settled(lambda: state(source, "memory").last_success > 0)
+        writer.write(body)
+        await writer.drain()
+
+    async def right(request: Request, writer: asyncio.StreamWriter) -> None:
+        await headed.wait()
+        await asyncio.sleep(0.1)  # the other's date is heard first
+        stamp = f"Date: {formatdate(time.time(), usegmt=True)}\r\n"
+        await answer(matrix(now_series("USED")), headers=stamp)(request, writer)
+
+    web.replies[PATH] = by_query({"UTIL": slow, "USED": right})
+    source = PrometheusSource(options(web, interval=600.0), sink, GROUPS)
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert all(row.time <= time.time() for batch in sink.batches for row in batch.rows)
 
 
 def in_turn(first: Reply, after: Reply) -> Reply:
