@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -125,7 +126,7 @@ def read_authority(certificate: bytes, key: bytes) -> Authority:
         raise AuthorityError(f"the CA's certificate cannot be read: {error}") from error
     try:
         private = serialization.load_pem_private_key(key, password=None)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise AuthorityError(f"the CA's key cannot be read: {error}") from error
     if not isinstance(private, ec.EllipticCurvePrivateKey):
         raise AuthorityError("the CA's key is not one of ours: it is on no elliptic curve")

@@ -143,6 +143,11 @@ def certificates(
         raise click.UsageError(
             f"--ca-valid-days {ca_valid_days:g} must be at least twice --valid-days {valid_days:g}"
         )
+    if settle >= valid_days * 86400 / 3:
+        raise click.UsageError(
+            f"--settle {settle:g} must be below a third of --valid-days {valid_days:g} days: a "
+            f"certificate would end before a new CA may sign the next"
+        )
     # Imported late: --help needs none of it.
     from adapter.maintain.rotation import Installation, Rotation  # noqa: PLC0415
     from adapter.maintain.state import Policy  # noqa: PLC0415

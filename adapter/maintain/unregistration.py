@@ -60,6 +60,7 @@ async def _one(
             conflicts += 1
             if conflicts > _CONFLICTS:
                 raise MaintainError(f"{error}; something else keeps writing it") from None
+            await pause(0.1)
             continue
         if asked:
             await pause(_LOOK)

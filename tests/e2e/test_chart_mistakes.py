@@ -54,6 +54,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
             {"certificate": {"selfSigned": {"validDays": 200}}},
             "caValidDays must be at least twice certificate.selfSigned.validDays",
         ),
+        (
+            {"certificate": {"selfSigned": {"validDays": 20}}},
+            "at '/certificate/selfSigned/validDays'",
+        ),
         ({"certificate": {"validDays": 90}}, "additional properties 'validDays' not allowed"),
         (
             {"config": {"source": {"scrape": {"intervall": 5}}}},

@@ -188,6 +188,10 @@ def test_what_is_somebody_elses_is_exit_code_2(api: Api, arguments: tuple[str, .
             "--ca-valid-days 100 must be at least twice --valid-days 90",
         ),
         ((*CERTIFICATES, "--valid-days", "0"), "'--valid-days'"),
+        (
+            (*CERTIFICATES, "--valid-days", "1", "--settle", "28800"),
+            "--settle 28800 must be below a third of --valid-days 1 days",
+        ),
     ],
 )
 def test_bad_usage_is_exit_code_2(arguments: tuple[str, ...], words: str) -> None:
