@@ -195,6 +195,7 @@ def demo(
 
 
 def _stand_in(node: str, port: int) -> None:
+    # Imported late: --help needs none of it.
     from adapter.demo.standin import StandInError, run  # noqa: PLC0415
     from adapter.logs import configure  # noqa: PLC0415
     from adapter.settings.log import LogSettings  # noqa: PLC0415
@@ -218,6 +219,7 @@ def healthy(proc: Path) -> None:
     Ends with 0 when it does, or when the container runs neither; with 1 and the reason when it
     does not. The image's HEALTHCHECK; Kubernetes asks by itself.
     """
+    # Imported late: --help needs none of it.
     from adapter import healthcheck  # noqa: PLC0415
 
     found = healthcheck.beside(proc)

@@ -113,23 +113,7 @@ async def call(
     Raises:
         ClusterAnswerError: see there.
     """
-    try:
-        headers: dict[str, str] = {"Accept": "application/json", "Content-Type": content_type}
-        arguments = await client.param_serialize(
-            method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
-        )
-        verb, url, header_params, content, _ = arguments
-        response: Any = await client.call_api(
-            verb,
-            url,
-            header_params,
-            content,
-            _request_timeout=aiohttp.ClientTimeout(total=timeout_seconds),
-        )
-        answer: bytes = await response.read()
-    except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
-        text = str(error) or type(error).__name__
-        raise ClusterAnswerError(f"{method} {path}: {text}") from error
+    response, answer = await _exchange(client, method, path, body, timeout_seconds, content_type)
     if not 200 <= response.status <= 299:
         raise ClusterAnswerError(
             f"{method} {path}: {response.status} {_message(answer)}", response.status
@@ -144,22 +128,34 @@ async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float
         ClusterAnswerError: it did not answer, or without that header.
     """
     path = "/version"
+    response, _ = await _exchange(client, "GET", path, None, timeout_seconds, "application/json")
     try:
-        verb, url, headers, content, _ = await client.param_serialize(
-            "GET", path, header_params={}, auth_settings=["BearerToken"]
+        return parsedate_to_datetime(response.headers["Date"]).timestamp()
+    except (KeyError, ValueError) as error:
+        raise ClusterAnswerError(f"GET {path}: the answer has no usable Date") from error
+
+
+async def _exchange(
+    client: ApiClient, method: str, path: str, body: Any, timeout_seconds: float, content_type: str
+) -> tuple[Any, bytes]:
+    """The answer, whichever it is, and what it holds; raises ClusterAnswerError without one."""
+    try:
+        headers: dict[str, str] = {"Accept": "application/json", "Content-Type": content_type}
+        arguments = await client.param_serialize(
+            method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
         )
+        verb, url, header_params, content, _ = arguments
         response: Any = await client.call_api(
             verb,
             url,
-            headers,
+            header_params,
             content,
             _request_timeout=aiohttp.ClientTimeout(total=timeout_seconds),
         )
-        await response.read()
-        return parsedate_to_datetime(response.headers["Date"]).timestamp()
-    except (aiohttp.ClientError, OSError, ConfigException, ValueError, KeyError) as error:
+        return response, await response.read()
+    except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
         text = str(error) or type(error).__name__
-        raise ClusterAnswerError(f"GET {path}: {text}") from error
+        raise ClusterAnswerError(f"{method} {path}: {text}") from error
 
 
 class _Status(msgspec.Struct):

@@ -198,6 +198,7 @@ def _run(
     log_level: Literal["debug", "info", "warning", "error"],
     log_format: Literal["auto", "console", "json"],
 ) -> None:
+    # Imported late: --help needs none of it.
     from adapter.logs import configure  # noqa: PLC0415
     from adapter.maintain.cluster import MaintainError, RefusalError, reach  # noqa: PLC0415
     from adapter.settings.log import LogSettings  # noqa: PLC0415

@@ -84,7 +84,9 @@ def test_every_variable_has_values(monitored: Monitored) -> None:
     for row in MODEL["templating"]["list"]:
         if row["type"] != "query":
             continue
-        series, label = re.fullmatch(r"label_values\((.+), (\w+)\)", row["definition"]).groups()  # type: ignore[union-attr]
+        found = re.fullmatch(r"label_values\((.+), (\w+)\)", row["definition"])
+        assert found is not None, row["definition"]
+        series, label = found.groups()
         expr = f"count by ({label}) ({asked(series, CHOICES['everything'])})"
         until(partial(_asked, monitored, expr), f"values of {expr}")
 

@@ -124,7 +124,7 @@ class Exporter:
                     self.end_headers()
                     self.wfile.write(body)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
                 pass
 
         server = ThreadingHTTPServer((self.host, self.port), Handler)

@@ -84,7 +84,7 @@ class ServerPages:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -72,7 +72,7 @@ class Handler(BaseHTTPRequestHandler):
                 change.send(None)
         self._answer(200, cluster.objects.get(self.path, {}))
 
-    do_GET = do_PATCH = do_DELETE = _handle  # noqa: N815
+    do_GET = do_PATCH = do_DELETE = _handle  # noqa: N815 - http.server looks for these names
 
 
 class Api:

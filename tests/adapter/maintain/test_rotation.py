@@ -282,7 +282,7 @@ def test_the_first_run_waits_for_apiservices_that_helm_makes_last() -> None:
             obj = missing.pop()
             cluster.put(registration_path(obj["metadata"]["name"]), obj)
 
-    cluster.pause = come_late  # type: ignore[method-assign]
+    cluster.pause = come_late  # type: ignore[method-assign]  # our own fake
     cluster.run(wait=60)
     assert served_well(cluster)
 

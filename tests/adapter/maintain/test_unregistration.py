@@ -64,7 +64,7 @@ def test_one_that_is_taken_over_meanwhile_stays(cluster: FakeCluster) -> None:
             cluster.register(CUSTOM[0], "keda", "keda-metrics")
         return found
 
-    cluster.read = taken_over_later  # type: ignore[method-assign, assignment]
+    cluster.read = taken_over_later  # type: ignore[method-assign, assignment]  # our own fake
     with pytest.raises(RefusalError, match=f"{CUSTOM[0]} belongs to keda/keda-metrics now"):
         run(cluster)
     assert PATHS[0] in cluster.objects

@@ -18,13 +18,13 @@ WRONG = {
 @pytest.mark.parametrize(("field", "text"), WRONG.items(), ids=WRONG)
 def test_a_time_of_0_is_refused(field: str, text: str) -> None:
     with pytest.raises(ValueError, match=text):
-        Limits(**{field: 0})  # type: ignore[arg-type]
+        Limits(**{field: 0})  # type: ignore[arg-type]  # a field by its name
 
 
 @pytest.mark.parametrize("field", ["hold_seconds", "max_pods", "max_gpus_per_pool", "min_pods"])
 def test_a_negative_bound_is_refused(field: str) -> None:
     with pytest.raises(ValueError, match=f"{field} is -1: give 0 or more"):
-        Limits(**{field: -1})  # type: ignore[arg-type]
+        Limits(**{field: -1})  # type: ignore[arg-type]  # a field by its name
 
 
 def test_no_number_is_no_limit() -> None:
