@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e bench lint audit format lock docs proto clean
+.PHONY: help demo test e2e attack bench lint audit format lock docs proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -25,13 +25,16 @@ demo: $(READY) ## the main job on this machine, without a cluster (ARGS="--secon
 	$(BIN)/gpu-metrics-adapter demo $(ARGS)
 
 test: $(READY) ## unit, property, contract and real-Prometheus tests (ARGS="-k name")
-	$(BIN)/python -m pytest tests --ignore=tests/e2e $(ARGS)
+	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack $(ARGS)
 
 e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS="-k name")
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m tests.e2e.modules
 	$(BIN)/python -m tests.e2e.imagebuild
 	$(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python -m pytest tests/e2e $(ARGS)
+
+attack: $(READY) ## attack the real serve process, bounded in count and time (ARGS="-k name")
+	$(BIN)/python -m pytest tests/attack $(ARGS)
 
 bench: $(READY) ## every benchmark; tables go to load/README.md (ARGS="parse pipeline")
 	$(BIN)/python -m tests.e2e.programs
