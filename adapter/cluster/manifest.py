@@ -86,6 +86,7 @@ class _Spec(msgspec.Struct):
 class _Condition(msgspec.Struct):
     type: str = ""
     status: str = ""
+    lastTransitionTime: Any = None  # noqa: N815 - a text; YAML makes a datetime of it
 
 
 class _Status(msgspec.Struct):
@@ -132,6 +133,7 @@ class PodDecoder:
     def reduce(self, manifest: PodManifest) -> Pod:
         """What is kept of a manifest."""
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
+        ready = _ready(status)
         sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
         running = [*spec.containers, *sidecars]
         return Pod(
@@ -140,7 +142,7 @@ class PodDecoder:
             node=self._shared.text(spec.nodeName),
             ip=status.podIP,
             phase=self._shared.text(status.phase),
-            ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
+            ready=ready is not None,
             deleting=meta.deletionTimestamp is not None,
             labels=self._shared.mapping(meta.labels or {}),
             annotations=self._shared.mapping(self._kept(meta.annotations or {})),
@@ -150,6 +152,7 @@ class PodDecoder:
             claims=bool(spec.resourceClaims),
             ports=self._shared.once(tuple(self._ports(running))),
             born=_seconds(meta.creationTimestamp),
+            ready_since=_seconds(ready.lastTransitionTime) if ready else 0.0,
         )
 
     def _kept(self, annotations: Mapping[str, str]) -> dict[str, str]:
@@ -203,6 +206,14 @@ class PodDecoder:
                 if self._is_gpu(resource) and (count := _count(amount)):
                     demand[self._shared.text(resource)] = count
         return demand
+
+
+def _ready(status: _Status) -> _Condition | None:
+    """The Ready condition, where it is True."""
+    for condition in status.conditions or ():
+        if condition.type == "Ready" and condition.status == "True":
+            return condition
+    return None
 
 
 def _seconds(stamp: object) -> float:

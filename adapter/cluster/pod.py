@@ -58,6 +58,9 @@ class Pod:
     born: float = 0.0
     """Epoch seconds of its creation; 0 where that is not said. What was measured before is
     about a predecessor of the same name."""
+    ready_since: float = 0.0
+    """Epoch seconds of the last transition of the Ready condition to True, by the clock of the
+    pod's node; 0 where that is not said or the pod is not ready."""
 
     @property
     def holds_gpu(self) -> bool:

@@ -6,9 +6,7 @@ Knows nothing of gRPC. Everything is answered from memory, so no call waits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
-
-from cachetools import LRUCache
+from typing import NamedTuple
 
 from adapter.aggregate import PodValue, told
 from adapter.attribution import NO_ROWS, NO_VALUE, NOT_SELECTED
@@ -25,8 +23,6 @@ from adapter.keda.trigger import Trigger, TriggerError
 from adapter.keda.triggerpods import TriggerPods
 from adapter.objects import Objects
 from adapter.reading import Absence
-
-_REMEMBERED: Final = 16384
 
 
 class Spec(NamedTuple):
@@ -50,8 +46,8 @@ class Options(NamedTuple):
     """Seconds."""
 
     patience: Callable[[], float]
-    """How long a ready pod may be without rows before it counts as missing: the age limit,
-    which is time enough for a reading and a scrape."""
+    """How long after it became ready a pod may be without rows before it counts as missing: the
+    age limit, which is time enough for a reading and a scrape."""
     stale_after: float
     """Silence of the API server after which "there are no pods" is not believed."""
     hold: float = 0.0
@@ -85,8 +81,6 @@ class Scaler:
         self._patience, self._hold = options.patience, options.hold
         self._questions = Questions()
         self._values = PodValues(known)
-        self._first_seen: LRUCache[str, float] = LRUCache(_REMEMBERED)
-        """UID of a ready pod without rows -> when that was noticed."""
 
     def spec(self, ref: Ref) -> Spec:
         """The metric and its target, from the metadata alone.
@@ -147,9 +141,9 @@ class Scaler:
                 pending += 1
             elif reason in (Refusal.NOT_READY, Refusal.NOT_RUNNING):
                 unready += 1
-            elif reason in (NO_ROWS, NO_VALUE) and (end := self._start_ends(other.pod, now)) > now:
+            elif reason in (NO_ROWS, NO_VALUE) and self._starts(other.pod, now):
                 starting += 1
-                until = min(until, end)
+                until = min(until, _ready_since(other.pod) + self._patience())
             elif reason != NOT_SELECTED:
                 lacking.append(other)
         if lacking:
@@ -159,9 +153,14 @@ class Scaler:
             raise NoReadings(f"{trigger.metric}: {reason}")
         return Survey(Standing(values, starting, unready, pending), until)
 
-    def _start_ends(self, pod: Pod, now: float) -> float:
-        """Until when a ready pod may be without rows: it may have become ready just now."""
-        return self._first_seen.setdefault(pod.uid, now) + self._patience()
+    def _starts(self, pod: Pod, now: float) -> bool:
+        """Whether a pod became ready so recently that nobody can have a value of it yet.
+
+        A pod that says nothing of when it became ready, or a time far in the future by its node's
+        clock, does not count as starting: a value that is missing stays an error.
+        """
+        since = _ready_since(pod)
+        return since > 0 and abs(now - since) < self._patience()
 
     def _question(self, ref: Ref) -> Question:
         if not ref.namespace:
@@ -170,6 +169,11 @@ class Scaler:
             return self._questions.get(ref, self._catalog.metrics)
         except TriggerError as error:
             raise BadTrigger(str(error)) from None
+
+
+def _ready_since(pod: Pod) -> float:
+    """Epoch seconds at which it became ready, or at which it was created; 0 if neither is known."""
+    return pod.ready_since or pod.born
 
 
 def _told(trigger: Trigger, survey: Survey) -> Told:

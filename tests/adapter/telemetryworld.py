@@ -35,6 +35,7 @@ def make_pod(
     claims: bool = False,
     born: float = 0.0,
     deleting: bool = False,
+    ready_since: float = 0.0,
 ) -> Pod:
     return Pod(
         ref=PodRef(namespace, name),
@@ -52,6 +53,7 @@ def make_pod(
         claims=claims,
         ports=(),
         born=born,
+        ready_since=ready_since,
     )
 
 

@@ -43,7 +43,7 @@ FULL: dict[str, Any] = {
         "podIP": "10.0.0.7",
         "conditions": [
             {"type": "Initialized", "status": "True"},
-            {"type": "Ready", "status": "True"},
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"},
         ],
     },
 }
@@ -75,6 +75,16 @@ def test_a_whole_pod_is_reduced_to_what_is_read() -> None:
     assert pod.containers == ("server",)
     assert pod.gpus == {"nvidia.com/gpu": 2}
     assert pod.ports == (ContainerPort("http", 8000),)
+    assert pod.ready_since == 1767323045
+
+
+def test_only_a_ready_pod_has_been_ready_since_a_time() -> None:
+    rows = [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:05Z"}]
+    manifest = spec() | {"status": {"conditions": rows}}
+    assert PodDecoder().decode(raw(manifest)).ready_since == 0
+    rows[0] |= {"status": "True", "lastTransitionTime": "yesterday"}
+    pod = PodDecoder().decode(raw(manifest))
+    assert (pod.ready, pod.ready_since) == (True, 0)
 
 
 def test_a_pending_pod_without_anything_is_a_pod() -> None:

@@ -21,6 +21,8 @@ from tests.adapter.telemetryworld import make_pod
 
 PATIENCE = 65.0
 STALE_AFTER = 300.0
+JUST_NOW = 0.5
+"""Epoch seconds at which pods become ready, unless a test says otherwise: tests ask at about 0."""
 METRIC = "gpu_utilization"
 __all__ = ["METRIC", "NO_ROWS", "PATIENCE", "STALE", "STALE_AFTER", "Cluster", "trigger"]
 
@@ -72,7 +74,8 @@ class Cluster:
 
     def put(self, name: str, reading: float | str = NO_ROWS, **how: object) -> None:
         """A pod ``app=inf`` of Deployment ``inf``, and what is known of it."""
-        base = make_pod(name, uid=f"uid-{name}", **how)  # type: ignore[arg-type]  # the caller's
+        made: dict[str, object] = {"uid": f"uid-{name}", "ready_since": JUST_NOW, **how}
+        base = make_pod(name, **made)  # type: ignore[arg-type]  # the caller's
         labels = {"app": "inf", "pod-template-hash": "abc"}
         owner = Owner("apps/v1", "ReplicaSet", "inf-abc")
         self.index.apply(EventType.MODIFIED, replace(base, labels=labels, owner=owner))

@@ -115,11 +115,55 @@ def test_a_new_pod_without_rows_is_no_failure_until_it_could_have_had_some() -> 
     cluster = Cluster()
     cluster.put("a", 90.0)
     for name in ("b", "c", "d"):
-        cluster.put(name, NO_ROWS)
+        cluster.put(name, NO_ROWS, ready_since=1000.0)
     assert cluster.value(1000.0) == 4 * 70.0, "no change while they start"
     assert cluster.value(1000.0 + PATIENCE - 1) == 4 * 70.0
     with pytest.raises(NoReadings, match=r"3 of 4 pods have no value: b \(no_rows\)"):
         cluster.value(1000.0 + PATIENCE)
+
+
+def test_a_pod_that_had_a_value_for_hours_never_counts_as_starting_in_an_outage() -> None:
+    """Its exporter falls silent: its last row grows too old, and is forgotten after that."""
+    cluster, fell_silent = Cluster(), 20_000.0
+    for name, value in {"a": 10.0, "b": 10.0, "c": 60.0}.items():
+        cluster.put(name, value, ready_since=1000.0)
+    assert cluster.value(fell_silent, target="20") == 80.0
+    for after, reason in ((61.0, STALE), (130.0, NO_ROWS), (200.0, NO_VALUE), (700.0, NO_ROWS)):
+        cluster.readings["c"] = reason
+        with pytest.raises(NoReadings, match=rf"1 of 3 pods have no value: c \({reason}\)"):
+            cluster.value(fell_silent + after, target="20")
+
+
+def test_a_replica_that_starts_in_an_outage_does_not_take_old_pods_for_new_ones() -> None:
+    cluster = Cluster()
+    cluster.put("a", 10.0, ready_since=1000.0)
+    cluster.put("b", NO_ROWS, ready_since=1000.0)
+    with pytest.raises(NoReadings, match=r"b \(no_rows\)"):
+        cluster.value(20_000.0)
+
+
+READY_TIMES: dict[str, tuple[dict[str, float], bool]] = {
+    "ready just now": ({"ready_since": 9990.0}, True),
+    "by a node's clock that is a little ahead": ({"ready_since": 10_020.0}, True),
+    "by a clock that is an hour ahead": ({"ready_since": 13_600.0}, False),
+    "ready for an hour, created just now": ({"ready_since": 6400.0, "born": 9990.0}, False),
+    "created just now, ready at an unknown time": ({"ready_since": 0.0, "born": 9990.0}, True),
+    "created an hour ago, ready at an unknown time": ({"ready_since": 0.0, "born": 6400.0}, False),
+    "no time at all": ({"ready_since": 0.0}, False),
+}
+
+
+@pytest.mark.parametrize("name", READY_TIMES)
+def test_a_pod_without_rows_starts_only_if_its_ready_condition_says_so(name: str) -> None:
+    times, starts = READY_TIMES[name]
+    cluster = Cluster()
+    cluster.put("a", 190.0)
+    cluster.put("b", NO_ROWS, **times)
+    if starts:
+        assert cluster.value(10_000.0) == 190.0
+        return
+    with pytest.raises(NoReadings, match=r"b \(no_rows\)"):
+        cluster.value(10_000.0)
 
 
 def test_unready_pods_never_make_the_answer_fail() -> None:
