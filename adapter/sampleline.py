@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite
-from sys import intern
 from typing import Final, NamedTuple
 
 BAD_NAME: Final = "bad_name"
@@ -29,6 +28,15 @@ _LINE = re.compile(
 )
 _LABEL = re.compile(r'([^"]*+)"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_WHOSE: Final = frozenset(
+    (
+        *("pod", "namespace", "container", "pod_uid"),
+        *("pod_name", "pod_namespace", "container_name", "namespace_name"),
+        *("podname", "podnamespace", "ctrname", "kube_pod", "kube_namespace", "kube_container"),
+        *("exported_pod", "exported_namespace", "exported_container"),
+    )
+)
+"""Labels that name the workload of a device. Exporters write them at the end of a line."""
 _BEFORE_VALUE = re.compile(r"[ \t]*(,?)[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*")
 
 
@@ -66,7 +74,7 @@ def sample_name(written: bytes) -> str:
     match = _NAME.match(written)
     if match is None:
         raise LineError(BAD_NAME)
-    return intern(match[1].decode())
+    return match[1].decode()
 
 
 def sample_line(line: bytes) -> SampleLine:
@@ -85,14 +93,16 @@ def sample_line(line: bytes) -> SampleLine:
     if len(stamps) > 1:
         raise LineError(BAD_TIMESTAMP)
     stamp = _number(stamps[0], BAD_TIMESTAMP) if stamps else None
-    return SampleLine(intern(name.decode()), text or b"", _number(value, BAD_VALUE), stamp)
+    return SampleLine(name.decode(), text or b"", _number(value, BAD_VALUE), stamp)
 
 
 def label_set(text: bytes) -> Labels:
     """The labels in ``text``, what stands between the braces.
 
-    Where a name repeats, its first occurrence wins: device labels come first, and the
-    pod labels that repeat their names come after (dcgm-exporter up to 4.8.2).
+    dcgm-exporter writes the labels of the device, then the pod's own labels, then the labels
+    that name the pod, and up to 4.8.2 it repeats a name. A tenant writes the pod's own labels.
+    Therefore the first occurrence of a name wins, except for the labels that name the
+    workload, where the last one wins.
 
     Raises:
         LineError: with the reason that the line is counted under.
@@ -111,10 +121,13 @@ def label_set(text: bytes) -> Labels:
     if names and names[0].lstrip(" \t").startswith(","):
         raise LineError(BAD_LABELS)
     names[:1] = ["," + first for first in names[:1]]
-    labels = dict(
-        zip(map(_label_name, reversed(names)), map(intern, reversed(values)), strict=True)
-    )
-    return Labels(labels, len(names) - len(labels))
+    # Nothing is interned: some releases of Python 3.12 never free interned text.
+    labels = dict(zip(map(_label_name, reversed(names)), reversed(values), strict=True))
+    duplicates = len(names) - len(labels)
+    if duplicates:
+        written = zip(map(_label_name, names), values, strict=True)
+        labels.update((name, value) for name, value in written if name in _WHOSE)
+    return Labels(labels, duplicates)
 
 
 def sample_time(stamp: float | None, scraped: float, *, seconds: bool) -> float:
@@ -153,7 +166,7 @@ def _label_name(written: str) -> str:
     match = _BEFORE_VALUE.fullmatch(written)
     if match is None or not match[1]:
         raise LineError(BAD_LABELS)
-    return intern(match[2])
+    return match[2]
 
 
 def _number(written: bytes, reason: str) -> float:

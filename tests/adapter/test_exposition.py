@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -115,6 +116,33 @@ def test_of_a_repeated_label_the_first_occurrence_wins_and_every_page_counts_it(
         page = parse(text, time=1, memo=memo)
         assert [row.labels["gpu"] for row in page.rows] == ["0", "1"]
         assert page.rejects == {"duplicate_label": 1}
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("pod", "namespace", "container", "pod_uid", "pod_name", "pod_namespace"),
+        *("container_name", "exported_pod", "exported_namespace", "exported_container"),
+    ],
+)
+def test_of_a_repeated_label_that_names_the_workload_the_last_occurrence_wins(label: str) -> None:
+    memo = LabelMemo()
+    text = f'a{{gpu="0",{label}="the tenant",gpu="1",{label}="the exporter"}} 1\n'.encode()
+    for _ in range(2):
+        page = parse(text, time=1, memo=memo)
+        assert [row.labels for row in page.rows] == [{"gpu": "0", label: "the exporter"}]
+        assert page.rejects == {"duplicate_label": 1}
+
+
+def test_no_text_of_a_page_outlives_the_page() -> None:
+    # Interned text is never freed by some releases of Python 3.12.
+    name, label, value = (f"{part}_{id(part)}" for part in ("name", "label", "value"))
+    page = parse(f'{name}{{{label}="{value}"}} 1\n'.encode(), time=1)
+    ((series, labels, *_),) = page.rows
+    ((key, text),) = labels.items()
+    assert (series, key, text) == (name, label, value)
+    for mine, parsed in ((name, series), (label, key), (value, text)):
+        assert sys.intern(mine) is not parsed
 
 
 def test_the_last_line_may_be_cut_anywhere_so_it_is_dropped() -> None:

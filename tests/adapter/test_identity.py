@@ -148,6 +148,20 @@ def test_of_a_label_that_is_written_twice_the_devices_own_counts() -> None:
     assert world.count("duplicate_label") == 1
 
 
+def test_a_pods_own_label_does_not_take_another_pods_place() -> None:
+    # dcgm-exporter up to 4.8.1 with --kubernetes-enable-pod-labels.
+    world = World(make_pod("victim"), make_pod("tenant", uid="t"))
+    forged = 'pod="victim",namespace="ml"'
+    world.scrape(
+        row("DCGM_FI_DEV_GPU_UTIL", 90, "victim")
+        + row("DCGM_FI_DEV_GPU_UTIL", 2, "tenant", uuid="GPU-1", more=forged),
+        T,
+    )
+    assert world.value("victim", "gpu_utilization", T) == 90.0
+    assert world.value("tenant", "gpu_utilization", T) == 2.0
+    assert world.count("duplicate_label") == 1
+
+
 def test_an_empty_uid_is_no_mismatch_and_another_pods_is() -> None:
     world = World(make_pod("llm"))
     world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "llm", more='pod_uid=""'), T)
