@@ -5,8 +5,8 @@ Interface: ``Reflector(client, path, decode, into).run()`` until cancelled, wher
 - ``client`` is a :class:`kubernetes.aio.client.ApiClient` (credentials, TLS, URL),
 - ``path`` is the collection, such as ``/api/v1/pods``; ``field_selector`` and
   ``label_selector`` narrow it (``metadata.name=x`` for one object),
-- ``decode(raw) -> T`` reads one object's JSON bytes; what it refuses (an exception of
-  msgspec, or ValueError) is counted in ``rejected`` and left out,
+- ``decode(raw) -> T`` reads one object's JSON bytes; an object for which it raises is counted
+  in ``rejected`` and left out,
 - ``into`` is a :class:`Collection`: ``replace(items)`` after each list,
   ``apply(event, item)`` for each change.
 
@@ -33,7 +33,6 @@ import msgspec
 import structlog
 
 from apiservice.listwatch import (
-    UNDECODABLE,
     Event,
     ExpiredError,
     GarbledError,
@@ -188,10 +187,11 @@ class Reflector(Generic[T]):
     def _read(self, raw: msgspec.Raw) -> T | None:
         try:
             return self._decode(raw)
-        except UNDECODABLE as error:
+        except Exception as error:  # one bad object must never cost the collection
             self.rejected += 1
             if self.rejected == 1:
-                log.warning("object left out", path=self.path, error=str(error))
+                text = f"{type(error).__name__}: {error}"
+                log.warning("object left out", path=self.path, error=text)
             return None
 
     def _watched(self) -> None:

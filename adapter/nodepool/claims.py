@@ -18,6 +18,9 @@ def devices(template: Mapping[str, Any]) -> int | None:
 
     Returns:
         None where no number is named: ``allocationMode: All``, or a mode that is unknown.
+
+    Raises:
+        ValueError: a count is negative.
     """
     claim = (template.get("spec") or {}).get("spec") or {}
     total = 0
@@ -38,4 +41,8 @@ def _count(request: Mapping[str, Any]) -> int | None:
     if (request.get("allocationMode") or "ExactCount") != "ExactCount":
         return None
     count = request.get("count")
-    return 1 if count is None else int(count)
+    if count is None:
+        return 1
+    if int(count) < 0:
+        raise ValueError(f"a claim asks for {count} devices")
+    return int(count)

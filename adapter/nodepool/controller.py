@@ -130,6 +130,10 @@ class Controller:
                 self._freeze(f"the last round took more than {_ROUND:.0f} s and was given up")
             except (ClusterAnswerError, msgspec.DecodeError) as error:
                 self._freeze(str(error))
+            except Exception as error:
+                self.state.broken += 1
+                self._freeze(f"the round failed: {type(error).__name__}: {error}")
+                log.exception("round failed", error=str(error))
             took = asyncio.get_running_loop().time() - began
             self.state.round_seconds, self.state.ended_at = took, self.clock()
             await asyncio.sleep(max(0.0, self._settings.interval - took))
@@ -193,7 +197,10 @@ class Controller:
         self.ledger.learn(seen.demand, now)
         planned = self.state.plan.orders if self.state.plan else ()
         self.ledger.spend(
-            seen.capacity.headroom, pools_of(planned, cluster.buffers, cluster.placeholders), now
+            seen.capacity.headroom,
+            pools_of(planned, cluster.buffers, cluster.placeholders),
+            settings.limits.max_gpus_per_pool,
+            now,
         )
         self.state.left_out = found.left_out + seen.left_out
         return seen
@@ -243,6 +250,7 @@ class Controller:
             if row.way is Way.BUFFER and (text := capacitybuffer.shortfall(row))
         }
         self._reports.autoscalers(self._cluster)
+        self._reports.foreign(self._cluster)
         self._reports.say(decided, state)
         state.plan, state.planned_at = decided, now
         state.rounds += 1

@@ -42,7 +42,10 @@ class Election:
         self._settings = settings
         self._lead = lead
         self._clock = clock
-        self._lock = LeaseLock(call, settings.name, namespace, identity, clock)
+        # Three more looks fit between a renewal that is due and the end of leading.
+        self.due = max(0.0, settings.renew - 3 * settings.retry)
+        """Seconds after which a renewal is renewed."""
+        self._lock = LeaseLock(call, settings.name, namespace, identity, clock, self.due)
         self.identity = identity
 
     @property

@@ -29,9 +29,17 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
     """One candidate's view of a Lease, that knows when the candidate last renewed it."""
 
     def __init__(
-        self, call: Call, name: str, namespace: str, identity: str, clock: Callable[[], float]
+        self,
+        call: Call,
+        name: str,
+        namespace: str,
+        identity: str,
+        clock: Callable[[], float],
+        due: float = 0.0,
     ) -> None:
+        """``due`` is the age, in seconds, at which a renewal is renewed."""
         super().__init__(name, namespace, identity)
+        self._due = due
         self._call = call
         self._clock = clock
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -79,7 +87,12 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         return await self._write("POST", self._collection, lease)
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
-        """Whether it is ours still. It is refused where somebody wrote it since :meth:`get`."""
+        """Whether it is ours still. It is refused where somebody wrote it since :meth:`get`.
+
+        The client's election asks for this at every look. Nothing is written before it is due.
+        """
+        if self.renewed is not None and self._clock() - self.renewed < self._due:
+            return True
         spec = {**(self._lease.get("spec") or {}), **_spec(updated_record)}
         return await self._write("PUT", f"{self._collection}/{name}", self._lease | {"spec": spec})
 

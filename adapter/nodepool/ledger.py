@@ -5,6 +5,7 @@ Kept in memory, written to a ConfigMap now and then (:mod:`adapter.nodepool.ledg
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -59,11 +60,15 @@ class Ledger:
         for workload in list(self.histories)[: max(0, len(self.histories) - _MOST)]:
             self._forget(workload)
 
-    def spend(self, headroom: Iterable[Headroom], pool_of: Mapping[str, str], now: float) -> None:
+    def spend(
+        self, headroom: Iterable[Headroom], pool_of: Mapping[str, str], most: int, now: float
+    ) -> None:
         """Count what the headroom that is there has cost since the last time.
 
         Args:
             pool_of: the shape's key, with its namespace, to the pool it was ordered in.
+            most: GPUs of headroom that a pool can have by the settings. What is there beyond was
+                not ordered, and is not counted.
         """
         day = int(now) // _DAY
         if day != self.day:
@@ -71,9 +76,12 @@ class Ledger:
         since, self.counted_at = self.counted_at, now
         if since is None or now <= since:
             return
+        there: Counter[str] = Counter()
         for row in headroom:
             pool = pool_of.get(f"{row.namespace}/{key(row.shape)}", "")
-            hours = row.replicas * (gpus(row.shape) or 0) * (now - since) / 3600
+            there[pool] += row.replicas * (gpus(row.shape) or 0)
+        for pool, count in there.items():
+            hours = min(count, most) * (now - since) / 3600
             self.gpu_hours[pool] = self.gpu_hours.get(pool, 0.0) + hours
 
     def _forget(self, workload: WorkloadRef) -> None:

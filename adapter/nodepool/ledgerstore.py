@@ -18,9 +18,8 @@ from adapter.nodepool.historyqueries import read_back
 from adapter.nodepool.historytext import decode, encode
 from adapter.nodepool.jobs import KIND
 from adapter.nodepool.ledger import Ledger
-from adapter.nodepool.seen.headroom import shape_text
+from adapter.nodepool.seen.headroom import read_shape, shape_text
 from adapter.nodepool.serverside import Object, WriteError, Writer
-from adapter.nodepool.shape import Shape
 from adapter.nodepool.ways.names import MANAGER
 from adapter.settings.nodepool import HistorySettings
 
@@ -29,8 +28,6 @@ log = structlog.get_logger(__name__)
 NAME: Final = MANAGER
 _BYTES: Final = 900_000
 """Of a ConfigMap's 1 MiB: histories that were learned longest ago are left out beyond that."""
-
-_shape = msgspec.json.Decoder(Shape)
 
 
 class _Workload(msgspec.Struct, omit_defaults=True):
@@ -128,8 +125,8 @@ def restore(ledger: Ledger, data: dict[str, str]) -> None:
     for line in data.get("workloads", "").splitlines():
         try:
             row = msgspec.json.decode(line, type=_Workload)
-            shape = _shape.decode(row.shape) if row.shape else None
-        except msgspec.MsgspecError as error:
+            shape = read_shape(row.shape) if row.shape else None
+        except (msgspec.MsgspecError, ValueError) as error:
             log.warning("a stored history is left out", error=str(error))
             continue
         ref = WorkloadRef(row.namespace, row.kind, row.name)

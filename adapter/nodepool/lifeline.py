@@ -23,6 +23,9 @@ _LOOKS, _PAUSE = 10, 0.2
 """Looks at a new Job, and seconds between them: the Job controller starts it within a second."""
 _RENEW = 2 / 3
 """Share of the deadline that may be left before it is prolonged: one write in a third of it."""
+_SURPLUS = 10.0
+"""Seconds that a deadline may exceed the setting: clocks of two replicas differ by less. A longer
+one was written under an earlier setting, or by somebody else, and is shortened."""
 
 
 class LifelineError(Exception):
@@ -98,7 +101,7 @@ class Lifelines:
         self._known: dict[str, Lifeline] = {}
 
     async def keep(self, namespace: str, now: float, *, sure: bool = False) -> Lifeline:
-        """The lifeline of a namespace, with more than half of its time left.
+        """The lifeline of a namespace, with two thirds of the set time left or more.
 
         Args:
             sure: look whether it is still there, before something is made that it shall own:
@@ -129,7 +132,8 @@ class Lifelines:
         return self._known[namespace]
 
     def _lasts(self, lifeline: Lifeline, now: float) -> bool:
-        return lifeline.ends - now > self._seconds * _RENEW
+        """Whether its deadline is the setting's: neither nearly over nor longer."""
+        return self._seconds * _RENEW < lifeline.ends - now <= self._seconds + _SURPLUS
 
     def forget(self) -> None:
         """Look at every Job anew: somebody else may have led meanwhile."""

@@ -77,6 +77,8 @@ def observe(
     left_out: Counter[str] = Counter()
     if jobs:
         demand += _queues(cluster, pods_of, pool_of, known, left_out, within, now)
+    found = (*cluster.buffers, *cluster.placeholders)
+    left_out["headroom_foreign"] = sum(bool(row.problem) for row in found)
     nodes = with_pods(cluster.nodes, cluster.pods, pool_labels, now)
     status = next(iter(cluster.status), None)
     capacity = Capacity(
@@ -90,7 +92,7 @@ def observe(
             pool_labels,
             now,
         ),
-        headroom=headroom((*cluster.buffers, *cluster.placeholders)),
+        headroom=headroom(found),
         gpu_hours_spent=known.gpu_hours,
     )
     return Seen(tuple(demand), capacity, +left_out)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import structlog
+
 from adapter.nodepool.capacity import Way
 from adapter.nodepool.lifeline import Lifeline, LifelineError, Lifelines
 from adapter.nodepool.plan import Order
@@ -18,8 +20,11 @@ from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.serverside import Failure, Object, WriteError, Writer
 from adapter.nodepool.ways import capacitybuffer, headroomobjects, placeholder, provisioningrequest
 from adapter.nodepool.ways.detect import Choice, Served
+from adapter.nodepool.ways.headroomobjects import name_of
 from adapter.nodepool.ways.placeholder import PriorityClass
 from adapter.settings.nodepool import NodepoolSettings
+
+log = structlog.get_logger(__name__)
 
 _AGAIN: Final = 300.0
 """Seconds until a refused write is tried again."""
@@ -36,13 +41,13 @@ class Outcome:
     """Of the object; empty where there is none."""
     changed: bool
     failure: str
-    """``Failure``, ``lifeline``, ``priority`` or ``way``; empty on success."""
+    """``Failure``, ``lifeline``, ``priority``, ``way`` or ``error``; empty on success."""
     text: str
 
     @property
     def place(self) -> tuple[str, str]:
         """Namespace and name of its objects."""
-        return (self.order.namespace, headroomobjects.name_of(self.order))
+        return (self.order.namespace, name_of(self.order))
 
 
 class _Refused(NamedTuple):
@@ -80,12 +85,12 @@ class Orders:
             if row.shape is not None:
                 found.setdefault(row.key, []).append(row)
         rows = list(orders)
-        places = {(order.namespace, headroomobjects.name_of(order)) for order in rows}
+        places = {(order.namespace, name_of(order)) for order in rows}
         self._refused = {place: row for place, row in self._refused.items() if place in places}
         self._booked = {place: end for place, end in self._booked.items() if now < end}
         outcomes = []
         for order in rows:
-            place = (order.namespace, headroomobjects.name_of(order))
+            place = (order.namespace, name_of(order))
             own = found.get(place, [])
             if not own and not order.replicas:
                 continue
@@ -95,7 +100,7 @@ class Orders:
                     await self._prolong(order.namespace, now)
                 outcomes.append(refused.outcome)
                 continue
-            outcome = await self._one(order, own, choice, served, classes, now)
+            outcome = await self._sure(order, own, choice, served, classes, now)
             self._refused.pop(place, None)
             if outcome.failure and outcome.failure not in _PASSING:
                 self._refused[place] = _Refused(order.replicas, now + _AGAIN, outcome)
@@ -107,6 +112,24 @@ class Orders:
             await self._lifelines.keep(namespace, now)
         except (LifelineError, WriteError):
             return
+
+    async def _sure(
+        self,
+        order: Order,
+        own: list[Found],
+        choice: Choice,
+        served: Served,
+        classes: Mapping[str, PriorityClass],
+        now: float,
+    ) -> Outcome:
+        """The outcome of one order; what nobody expected costs this order alone."""
+        try:
+            return await self._one(order, own, choice, served, classes, now)
+        except Exception as error:
+            log.exception("order failed", namespace=order.namespace, name=name_of(order))
+            text = f"{type(error).__name__}: {error}"
+            uid = own[0].uid if own else ""
+            return Outcome(order, uid, changed=False, failure="error", text=text)
 
     async def _one(
         self,
@@ -175,7 +198,7 @@ class Orders:
         self, order: Order, lifeline: Lifeline, served: Served, now: float
     ) -> bool:
         """Whether a ProvisioningRequest has ordered this step: a buffer would order it again."""
-        place = (order.namespace, headroomobjects.name_of(order))
+        place = (order.namespace, name_of(order))
         if now < self._booked.get(place, 0.0):
             return True
         least = self._settings.provisioning_request_pods

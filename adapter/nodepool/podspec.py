@@ -37,7 +37,7 @@ def shape_of(
         claim_devices: ResourceClaimTemplate to the devices it asks for.
 
     Raises:
-        ValueError: a quantity is none.
+        ValueError: a quantity is not one, or is negative.
     """
     overhead = spec.get("overhead") or {}
     selector = spec.get("nodeSelector") or {}
@@ -122,7 +122,7 @@ def _requests(spec: Mapping[str, Any], overhead: Mapping[str, Any]) -> dict[str,
         asked = name in (whole.get("requests") or {})
         if (name in _POD_LEVEL or name.startswith(_HUGE)) and (asked or name not in total):
             total[name] = milli
-    _add(total, {name: to_milli(parse(amount)) for name, amount in overhead.items()})
+    _add(total, _milli(overhead))
     # A node's limit of pods is one more resource to the scheduler.
     return {name: milli for name, milli in total.items() if milli} | {"pods": 1000}
 
@@ -131,7 +131,15 @@ def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
     """A limit stands for the request that is not there (``SetDefaults_Pod``)."""
     resources = container.get("resources") or {}
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: to_milli(parse(amount)) for name, amount in asked.items()}
+    return _milli(asked)
+
+
+def _milli(amounts: Mapping[str, Any]) -> dict[str, int]:
+    found = {name: to_milli(parse(amount)) for name, amount in amounts.items()}
+    for name, milli in found.items():
+        if milli < 0:
+            raise ValueError(f"{name} is negative: {amounts[name]}")
+    return found
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:

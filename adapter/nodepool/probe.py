@@ -36,7 +36,10 @@ class Probe:
 
     async def way(self, served: Served, buffers: Iterable[Found], now: float) -> Choice:
         """The way, after a probe where one is needed and may be written."""
-        settings, waited, rows = self._settings, None, list(buffers)
+        # The probe alone proves that buffers are taken up: tenants may write that of their own.
+        probe = (self._namespace, names.PROBE)
+        settings, waited = self._settings, None
+        rows = [row for row in buffers if row.key == probe and not row.problem]
         if settings.apply and settings.way == "auto" and served.buffers:
             problem = await self._keep(served, rows, now)
             if self._written is None:
@@ -46,8 +49,7 @@ class Probe:
 
     async def _keep(self, served: Served, buffers: list[Found], now: float) -> str:
         """Why there is none; empty where it could be written or is there."""
-        there = any(row.key == (self._namespace, names.PROBE) for row in buffers)
-        if self._written is not None and not there and now - self._written > _AGAIN:
+        if self._written is not None and not buffers and now - self._written > _AGAIN:
             self._written = None
         try:
             lifeline = await self._lifelines.keep(self._namespace, now)

@@ -63,7 +63,12 @@ class _Parts:
         own = settings.nodepool
         self.namespace = own.namespace or _namespace()
         self.cluster = Cluster()
-        self.watches = Watches(client, self.cluster, jobs_too=own.jobs)
+        self.watches = Watches(
+            client,
+            self.cluster,
+            jobs_too=own.jobs,
+            priority_class=own.placeholder.priority_class,
+        )
         self.group: asyncio.TaskGroup | None = None
 
         self.controller = Controller(

@@ -19,8 +19,12 @@ from adapter.nodepool.plantable import render
 from adapter.nodepool.pools import UNLABELLED, devices
 from adapter.nodepool.seen.status import NAME, NAMESPACE, groups_of
 from adapter.nodepool.state import State
+from adapter.nodepool.ways.names import HEADROOM
 
 log = structlog.get_logger(__name__)
+
+_MOST = 20
+"""Ignored objects that are named at a time: a tenant may make many."""
 
 
 class Reports:
@@ -31,6 +35,7 @@ class Reports:
         self._said: object = None
         self._noted: set[tuple[str, str]] = set()
         self._problems: dict[str, str] = {}
+        self._foreign: dict[tuple[str, ...], str] = {}
         self._ordered: tuple[Headroom, ...] | None = None
         """None before the first plan."""
 
@@ -65,6 +70,28 @@ class Reports:
             if (note.pool, note.reason.code) not in self._noted:
                 log.warning("pool", pool=note.pool, reason=note.reason.code, why=note.reason.text)
         self._noted = noted
+
+    def foreign(self, cluster: Cluster) -> None:
+        """Name, once each, the objects with our label that this controller did not write."""
+        found = {
+            (row.way.value, *row.key): row.problem
+            for row in (*cluster.buffers, *cluster.placeholders)
+            if row.problem
+        }
+        fresh = [place for place, problem in found.items() if self._foreign.get(place) != problem]
+        for place in fresh[:_MOST]:
+            way, namespace, name = place
+            log.warning(
+                "headroom object ignored",
+                way=way,
+                namespace=namespace,
+                name=name,
+                problem=found[place],
+                hint=f"take its label {HEADROOM} off, or delete it",
+            )
+        if len(fresh) > _MOST:
+            log.warning("more headroom objects ignored", count=len(fresh) - _MOST)
+        self._foreign = found
 
     def autoscalers(self, cluster: Cluster) -> None:
         """Say, on change, what the autoscalers say is wrong with their groups and pools."""

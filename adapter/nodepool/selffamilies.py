@@ -26,6 +26,9 @@ FROZEN: Final = gauge(
     "gma_nodepool_frozen", "1 while nothing is planned because the cluster cannot be seen."
 )
 ROUNDS: Final = counter("gma_nodepool_rounds_total", "Plans made.")
+BROKEN: Final = counter(
+    "gma_nodepool_rounds_broken_total", "Rounds that an error in the controller itself ended."
+)
 ROUND_SECONDS: Final = gauge("gma_nodepool_round_seconds", "What the last round took.")
 PLANNED: Final = gauge(
     "gma_nodepool_last_plan_timestamp_seconds",
@@ -97,16 +100,19 @@ REFUSED: Final = gauge(
     "gma_nodepool_orders_refused",
     "Orders not carried out now.",
     "reason",
-    known=(*map(str, Failure), "lifeline", "priority", "way"),
+    known=(*map(str, Failure), "lifeline", "priority", "way", "error"),
 )
 SHORT: Final = gauge(
     "gma_nodepool_headroom_short", "Buffers that the autoscaler says it cannot fill."
 )
 LEFT_OUT: Final = gauge(
     "gma_nodepool_left_out",
-    "HPAs and Jobs that nothing is planned for.",
+    "HPAs, Jobs and headroom objects that nothing is planned for.",
     "reason",
-    known=("target_unknown", "no_metric", "annotation", "second_hpa", "job_suspended"),
+    known=(
+        *("target_unknown", "no_metric", "annotation", "second_hpa", "job_suspended"),
+        "headroom_foreign",
+    ),
 )
 MISSING: Final = counter(
     "gma_nodepool_values_missing_total",
@@ -124,7 +130,7 @@ UNDECODED: Final = counter(
     "gma_nodepool_objects_rejected_total", "Objects that could not be decoded.", "collection"
 )
 FAMILIES: Final = (
-    *(BUILD, LEADING, APPLY, FROZEN, ROUNDS, ROUND_SECONDS, PLANNED, WAY, HISTORY),
+    *(BUILD, LEADING, APPLY, FROZEN, ROUNDS, BROKEN, ROUND_SECONDS, PLANNED, WAY, HISTORY),
     *(HEADROOM, READY, GPUS, UNLISTED, BY_REASON, WANTED),
     *(BOOT, BACKOFF, TRAP, SPENT, IDLE, STATUS_AGE),
     *(APPLIED, FAILED, REFUSED, SHORT, LEFT_OUT, MISSING, SYNCED, UNDECODED),

@@ -53,6 +53,7 @@ class NodepoolMetrics(Collector):
         yield told.APPLY.one(state.apply)
         yield told.FROZEN.one(bool(state.frozen))
         yield told.ROUNDS.one(state.rounds)
+        yield told.BROKEN.one(state.broken)
         yield told.ROUND_SECONDS.one(state.round_seconds)
         yield told.WAY.by({state.way: 1} if state.way else {})
         # Who led before knows only what was.

@@ -19,6 +19,8 @@ class State:
     started: float
     apply: bool
     rounds: int = 0
+    broken: int = 0
+    """Rounds that ended with an exception nobody expected."""
     planned_at: float | None = None
     """Epoch seconds of the last plan; None before the first."""
     frozen: str = ""

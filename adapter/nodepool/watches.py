@@ -30,8 +30,12 @@ _STALE = 90.0
 class Watches:
     """Runs the reflectors of a cluster; those of optional APIs once these are served."""
 
-    def __init__(self, client: Any, cluster: Cluster, *, jobs_too: bool) -> None:
+    def __init__(
+        self, client: Any, cluster: Cluster, *, jobs_too: bool, priority_class: str
+    ) -> None:
+        """``priority_class`` is that of placeholder pods."""
         self._client = client
+        self._priority_class = priority_class
         self._cluster = cluster
         self._required = dict(self._always(jobs_too=jobs_too))
         self._optional: dict[str, Reflector[Any]] = {
@@ -117,7 +121,7 @@ class Watches:
 
     def _always(self, *, jobs_too: bool) -> Iterator[tuple[str, Reflector[Any]]]:
         cluster = self._cluster
-        decoder = pods.PodDecoder()
+        decoder = pods.PodDecoder(self._priority_class)
         yield "pods", self._reflector(pods.PATH, decoder.decode, cluster.pods, fields=pods.LIVE)
         yield "nodes", self._reflector(nodes.PATH, nodes.decode, cluster.nodes)
         yield (

@@ -61,6 +61,6 @@ async def page() -> str:
     state.idle = (Idle(GpuPod("team", "a", "u", "gput4", 1, 0.0), T0, 3.0, None),)
     controller.ledger.gpu_hours["gput4"] = 3.5
     registry = CollectorRegistry()
-    watches = Watches(None, seen, jobs_too=True)
+    watches = Watches(None, seen, jobs_too=True, priority_class="low")
     registry.register(NodepoolMetrics(controller, watches, None, clock=lambda: T0 + 61))
     return generate_latest(registry).decode()

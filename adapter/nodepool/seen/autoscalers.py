@@ -43,6 +43,12 @@ class Autoscaler:
         return (self.namespace, self.name)
 
 
+class _Target(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
 Autoscalers = Table[tuple[str, str], Autoscaler]
 
 
@@ -56,8 +62,8 @@ def decode(raw: msgspec.Raw | bytes) -> Autoscaler:
     manifest: dict[str, Any] = msgspec.json.decode(raw)
     manifest |= {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     meta = manifest.get("metadata") or {}
-    target = (manifest.get("spec") or {}).get("scaleTargetRef") or {}
-    if not target.get("kind") or not target.get("name"):
+    target = msgspec.convert((manifest.get("spec") or {}).get("scaleTargetRef") or {}, _Target)
+    if not target.kind or not target.name:
         raise ValueError("spec.scaleTargetRef names no object")
     found, problem = None, ""
     try:
@@ -73,10 +79,8 @@ def decode(raw: msgspec.Raw | bytes) -> Autoscaler:
     return Autoscaler(
         namespace=str(meta.get("namespace") or "default"),
         name=str(meta.get("name") or ""),
-        target=Workload(
-            resource_of(str(target.get("apiVersion") or ""), target["kind"]), target["name"]
-        ),
-        kind=target["kind"],
+        target=Workload(resource_of(target.api_version, target.kind), target.name),
+        kind=target.kind,
         readable=found,
         problem=problem,
         status={key: status[key] for key in kept if key in status},

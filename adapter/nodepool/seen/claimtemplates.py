@@ -9,6 +9,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.nodepool.claims import devices
+from adapter.nodepool.seen.meta import Meta
 
 GROUP = "resource.k8s.io"
 VERSIONS = ("v1", "v1beta2", "v1beta1")
@@ -38,9 +39,7 @@ ClaimTemplates = Table[tuple[str, str], ClaimTemplate]
 
 
 def decode(raw: msgspec.Raw | bytes) -> ClaimTemplate:
-    """A ResourceClaimTemplate from its JSON; raises msgspec.DecodeError or ValueError."""
+    """A ResourceClaimTemplate from its JSON; raises if it is malformed."""
     manifest: dict[str, Any] = msgspec.json.decode(raw)
-    meta = manifest.get("metadata") or {}
-    if not meta.get("name"):
-        raise ValueError("metadata.name is missing")
-    return ClaimTemplate(str(meta.get("namespace") or ""), meta["name"], devices(manifest))
+    meta = msgspec.convert(manifest.get("metadata"), Meta)
+    return ClaimTemplate(meta.namespace, meta.name, devices(manifest))

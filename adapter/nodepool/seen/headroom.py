@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 
 from adapter.cluster.table import Table
 from adapter.nodepool.capacity import Way
+from adapter.nodepool.podspec import pod_spec, shape_of
 from adapter.nodepool.seen import instant
+from adapter.nodepool.seen.fieldmanagers import Managed, applied
 from adapter.nodepool.seen.meta import Condition, ConditionRow, Meta, conditions
-from adapter.nodepool.shape import Shape
-from adapter.nodepool.ways.names import HEADROOM, NEEDED_AT, NUDGED_AT, PODS, POOL, SHAPE
+from adapter.nodepool.shape import Shape, gpus, key
+from adapter.nodepool.ways.names import (
+    HEADROOM,
+    LIFELINE,
+    MANAGER,
+    NEEDED_AT,
+    NUDGED_AT,
+    PODS,
+    POOL,
+    PROBE,
+    SHAPE,
+    headroom_name,
+)
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 
@@ -27,7 +41,7 @@ class Found:
     way: Way
     replicas: int
     shape: Shape | None
-    """None for the probe, which stands for nothing."""
+    """None for the probe, which stands for nothing, and where there is a ``problem``."""
     pool: str
     pods: int
     needed_at: float
@@ -35,6 +49,8 @@ class Found:
     owners: frozenset[str]
     """UIDs of what it is deleted with."""
     conditions: Mapping[str, Condition]
+    problem: str = ""
+    """Why this controller did not write it as it is; empty where it did."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -43,6 +59,10 @@ class Found:
 
 
 Headrooms = Table[tuple[str, str], Found]
+
+
+class _Meta(Meta, rename="camel"):
+    managed_fields: list[Managed] | None = None
 
 
 class _Spec(msgspec.Struct):
@@ -54,7 +74,7 @@ class _Status(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
-    metadata: Meta
+    metadata: _Meta
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
 
@@ -63,38 +83,111 @@ _manifest = msgspec.json.Decoder(_Manifest)
 _shape = msgspec.json.Decoder(Shape)
 
 
+class _NotOursError(Exception):
+    """The object was not written by this controller as it is now; the message says why."""
+
+
 def shape_text(shape: Shape) -> str:
     """A shape as the annotation has it."""
     return msgspec.json.encode(shape).decode()
 
 
+def read_shape(text: str) -> Shape:
+    """The shape of an annotation that :func:`shape_text` wrote.
+
+    Raises:
+        ValueError: it is not a shape that a pod can have.
+    """
+    shape = _shape.decode(text)
+    try:
+        again = shape_of(pod_spec(shape), priority=shape.priority)
+    except Exception as error:  # JSON in JSON: whatever is wrong with it
+        raise ValueError(f"no pod has this shape: {type(error).__name__}: {error}") from error
+    if replace(again, claim_devices=shape.claim_devices) != shape:
+        raise ValueError("no pod has exactly this shape")
+    if (shape.claim_devices or 0) < 0 or (shape.claim_devices != 0 and not shape.claims):
+        raise ValueError(f"claim_devices is {shape.claim_devices}")
+    if gpus(shape) == 0:
+        raise ValueError("its pods hold no GPU")
+    return shape
+
+
 def decoder(way: Way) -> Callable[[msgspec.Raw | bytes], Found]:
     """A reader of the objects of one way.
 
-    It raises msgspec.DecodeError where an annotation was edited into something else.
+    The label alone proves nothing: everybody who may create such objects in a namespace may set
+    it. An object that this controller did not write as it is now becomes a :class:`Found` with a
+    ``problem`` and without a shape. It raises msgspec.DecodeError where the object is malformed.
     """
 
     def decode(raw: msgspec.Raw | bytes) -> Found:
         manifest = _manifest.decode(raw)
-        meta, notes = manifest.metadata, manifest.metadata.annotations or {}
-        text = notes.get(SHAPE, "")
-        return Found(
+        meta = manifest.metadata
+        found = Found(
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
             way=way,
-            replicas=manifest.spec.replicas,
-            shape=_shape.decode(text) if text else None,
-            pool=notes.get(POOL, ""),
-            pods=int(notes.get(PODS) or 0),
-            needed_at=instant.read(notes.get(NEEDED_AT)) or meta.created,
-            nudged_at=instant.read(notes.get(NUDGED_AT)),
+            replicas=0,
+            shape=None,
+            pool="",
+            pods=0,
+            needed_at=meta.created,
+            nudged_at=None,
             owners=frozenset(row.uid for row in meta.owner_references or ()),
-            conditions=conditions(manifest.status.conditions),
+            conditions={},
         )
+        try:
+            _ours(meta)
+            read = _probe(found, manifest) if meta.name == PROBE else _ordered(found, manifest)
+        except (_NotOursError, ValueError) as error:
+            return replace(found, problem=str(error))
+        return replace(read, conditions=conditions(manifest.status.conditions))
 
     return decode
 
+
+def _ours(meta: _Meta) -> None:
+    """Whether our field manager wrote what is read of it, under a lifeline."""
+    owners = meta.owner_references or ()
+    if [(row.api_version, row.kind, row.name) for row in owners] != [_OWNER]:
+        raise _NotOursError(f"its one owner must be Job {LIFELINE}")
+    for path in _WRITTEN[meta.name == PROBE]:
+        if not applied(meta.managed_fields or (), MANAGER, path):
+            raise _NotOursError(f"field manager {MANAGER} did not apply {'.'.join(path)}")
+
+
+def _probe(found: Found, manifest: _Manifest) -> Found:
+    if manifest.spec.replicas:
+        raise _NotOursError("a probe has no replicas")
+    return found
+
+
+def _ordered(found: Found, manifest: _Manifest) -> Found:
+    meta, notes = manifest.metadata, manifest.metadata.annotations or {}
+    shape = read_shape(notes.get(SHAPE, ""))
+    if meta.name != headroom_name(key(shape)) or (meta.labels or {}).get(HEADROOM) != key(shape):
+        raise _NotOursError("its name and label are not those of its shape")
+    pods = int(notes.get(PODS) or 0)
+    if pods < 0 or manifest.spec.replicas < 0:
+        raise _NotOursError("a number of pods is negative")
+    return replace(
+        found,
+        replicas=manifest.spec.replicas,
+        shape=shape,
+        pool=notes.get(POOL, ""),
+        pods=pods,
+        needed_at=instant.read(notes.get(NEEDED_AT)) or meta.created,
+        nudged_at=instant.read(notes.get(NUDGED_AT)),
+    )
+
+
+_OWNER: Final = ("batch/v1", "Job", LIFELINE)
+_WRITTEN: Final = {
+    False: (("metadata", "annotations", SHAPE), ("spec", "replicas")),
+    True: (("spec", "replicas"),),
+}
+"""What our field manager must have written, for an order and for the probe."""
 
 SELECTOR = HEADROOM
 """Label selector of all that this controller has ordered."""

@@ -10,6 +10,7 @@ import msgspec
 from adapter.cluster.table import Table
 from adapter.nodepool.jobs import pods_left
 from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.seen.meta import Meta
 from adapter.nodepool.shape import Shape
 
 PATH = "/apis/batch/v1/jobs"
@@ -49,9 +50,10 @@ def decode(raw: msgspec.Raw | bytes) -> JobObject:
     template = (spec.get("template") or {}).get("spec")
     if not template:
         raise ValueError("spec.template.spec is missing")
+    meta = msgspec.convert(manifest.get("metadata"), Meta)
     return JobObject(
-        namespace=manifest["metadata"]["namespace"],
-        name=manifest["metadata"]["name"],
+        namespace=meta.namespace,
+        name=meta.name,
         left=pods_left(manifest),
         suspended=bool(spec.get("suspend")),
         shape=shape_of(template),

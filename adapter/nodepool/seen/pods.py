@@ -38,7 +38,8 @@ class Pod:
     daemon: bool
     """A DaemonSet's: every node has one of its own."""
     headroom: bool
-    """A placeholder of ours."""
+    """A placeholder: every other pod may take its place. Its label alone does not say so, as
+    anybody may set it; its priority class does."""
     created: float
     deletion_cost: str | None = None
     cost_writer: str = ""
@@ -79,8 +80,10 @@ _manifest = msgspec.json.Decoder(_Manifest)
 class PodDecoder:
     """Reads pods; one instance per collection, for what its pods share."""
 
-    def __init__(self) -> None:
+    def __init__(self, priority_class: str) -> None:
+        """``priority_class`` is that of placeholders."""
         self._once = SharedValues().once
+        self._class = priority_class
 
     def decode(self, raw: msgspec.Raw | bytes) -> Pod:
         """A pod from its JSON.
@@ -107,7 +110,7 @@ class PodDecoder:
             workloads=self._once(workloads_of(direct, labels)),
             shape=self._once(shape_of(spec)),
             daemon=owner is not None and owner.kind == "DaemonSet",
-            headroom=HEADROOM in labels,
+            headroom=HEADROOM in labels and spec.get("priorityClassName") == self._class,
             created=meta.created,
             deletion_cost=cost,
             cost_writer="" if cost is None else _writer(meta.managed_fields or []),

@@ -21,7 +21,7 @@ class FakeApi:
         """(method, path without its query, body) of everything but reads."""
         self.asked: list[str] = []
         """Paths of the reads, with their queries."""
-        self.failures: list[tuple[str, str, ClusterAnswerError]] = []
+        self.failures: list[tuple[str, str, Exception]] = []
         """(method, pattern of the path, what is raised), the first that matches."""
         self.starts_jobs: str | None = "2026-01-01T00:00:00Z"
         """``startTime`` that the Job controller gives; None while it does not run."""

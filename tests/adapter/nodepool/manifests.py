@@ -10,7 +10,7 @@ from adapter.nodepool.capacity import Way
 from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.seen import autoscalers, headroom, jobs, karpenter, nodes, status, workloads
 from adapter.nodepool.seen.pods import Pod, PodDecoder
-from adapter.nodepool.ways import placeholder
+from adapter.nodepool.ways import names, placeholder
 
 Object = dict[str, Any]
 
@@ -66,7 +66,7 @@ def pod(
     kind, of = owner
     version = {"ReplicaSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1"}[kind]
     conditions = [{"type": "Ready", "status": "True" if on else "False"}]
-    return PodDecoder().decode(
+    return PodDecoder("gpu-metrics-adapter-headroom").decode(
         raw(
             {
                 "metadata": {
@@ -190,8 +190,19 @@ def nodeclaim(name: str, ready: str | None, pool: str = "gpu") -> karpenter.Node
 
 def found(way: Way, obj: Object, status_of: Object | None = None) -> headroom.Found:
     """A headroom object as a watch brings it after it was applied."""
-    stored = {**obj, "metadata": {"uid": "uid-headroom", **obj["metadata"]}}
-    return headroom.decoder(way)(raw({**stored, "status": status_of or {}}))
+    meta = {"uid": "uid-headroom", **obj["metadata"], "managedFields": managed(obj)}
+    return headroom.decoder(way)(raw({**obj, "metadata": meta, "status": status_of or {}}))
+
+
+def managed(obj: Object, manager: str = names.MANAGER, operation: str = "Apply") -> list[Object]:
+    """``managedFields`` of an object that one manager wrote alone."""
+    return [{"manager": manager, "operation": operation, "fieldsV1": _fields(obj)}]
+
+
+def _fields(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return {}
+    return {f"f:{name}": _fields(each) for name, each in value.items()}
 
 
 STATUS = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 from dataclasses import replace
@@ -12,6 +13,7 @@ import structlog.testing
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
+from adapter.nodepool.capacity import Way
 from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.controller import Controller
 from adapter.nodepool.idle import GpuPod, Idle
@@ -21,8 +23,11 @@ from adapter.nodepool.plantable import render
 from adapter.nodepool.poolchoice import PoolNote
 from adapter.nodepool.reason import Reason
 from adapter.nodepool.reports import Reports
+from adapter.nodepool.seen import headroom
 from adapter.nodepool.selfmetrics import NodepoolMetrics
+from adapter.nodepool.shape import Shape, key
 from adapter.nodepool.watches import Watches
+from adapter.nodepool.ways import names, placeholder
 from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (
@@ -31,12 +36,13 @@ from tests.adapter.nodepool.manifests import (
     autoscaler_status,
     cluster,
     deployment,
+    found,
     hpa,
     node,
     pod,
     priority_class,
 )
-from tests.adapter.nodepool.orders import order
+from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
 
 VALUES = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/team/pods/%2A/gpu_utilization"
 
@@ -149,7 +155,7 @@ async def test_its_metrics_say_what_is_planned_and_why() -> None:
     world = World(apply=True)
     await world.round()
     registry = CollectorRegistry()
-    watches = Watches(None, world.cluster, jobs_too=True)
+    watches = Watches(None, world.cluster, jobs_too=True, priority_class="low")
     registry.register(NodepoolMetrics(world.controller, watches, None, clock=lambda: T0))
     lines = generate_latest(registry).decode().splitlines()
     labels = 'namespace="team",pool="gput4",workload="Deployment/inference"'
@@ -174,7 +180,7 @@ async def test_orders_with_the_same_labels_are_one_series() -> None:
     old = order(1, workloads=())
     world.controller.state.plan = Plan((old, replace(old, replicas=2)), ())
     registry = CollectorRegistry()
-    watches = Watches(None, world.cluster, jobs_too=True)
+    watches = Watches(None, world.cluster, jobs_too=True, priority_class="low")
     registry.register(NodepoolMetrics(world.controller, watches, None, clock=lambda: T0))
     lines = generate_latest(registry).decode().splitlines()
     (line,) = [row for row in lines if row.startswith("gma_nodepool_headroom_pods{")]
@@ -273,3 +279,78 @@ async def test_a_probe_that_is_refused_is_told_and_not_tried_each_round() -> Non
     assert world.controller.writer.failed["PodTemplate", "forbidden"] == 1
     await world.round(301)
     assert world.controller.writer.failed["PodTemplate", "forbidden"] == 2
+
+
+async def test_a_round_that_fails_unexpectedly_is_counted_and_the_next_one_plans() -> None:
+    world = World(interval=1)
+    seen: list[None] = []
+    second = asyncio.Event()
+    """Set at the begin of the third round: the second one has ended."""
+
+    def watched(_: float) -> str:
+        seen.append(None)
+        if len(seen) == 1:
+            raise ZeroDivisionError("bug")
+        if len(seen) == 3:
+            second.set()
+        return ""
+
+    world.controller._watched = watched
+    with structlog.testing.capture_logs() as logs:
+        leading = asyncio.create_task(world.controller.lead())
+        await asyncio.wait_for(second.wait(), 30)
+        leading.cancel()
+    assert (world.controller.state.broken, world.controller.state.rounds > 0) == (1, True)
+    assert [row["error"] for row in logs if row["event"] == "round failed"] == ["bug"]
+
+
+def forged(shape: Shape, **notes: str) -> headroom.Found:
+    """A tenant's own object that says about itself whatever ours would."""
+    obj = placeholder.manifest(order(2**31 - 1), LIFELINE, "pause", "low")
+    name = {"name": names.headroom_name(key(shape)), "namespace": "mallory"}
+    obj["metadata"] |= name | {"labels": {names.HEADROOM: key(shape)}}
+    obj["metadata"]["annotations"] |= {names.SHAPE: headroom.shape_text(shape)} | notes
+    return found(Way.PLACEHOLDER, obj)
+
+
+BAD = {
+    "replicas": forged(SHAPE),
+    "negative claim_devices": forged(replace(SHAPE, claims=("a",), claim_devices=-(2**40))),
+    "no requests": forged(replace(SHAPE, requests=())),
+    "affinity": forged(replace(SHAPE, node_affinity="{")),
+    "affinity without a key": forged(
+        replace(SHAPE, node_affinity='{"nodeSelectorTerms":[{"matchExpressions":[{}]}]}')
+    ),
+    "pods": forged(SHAPE, **{names.PODS: "-1"}),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+async def test_a_tenants_object_in_our_form_moves_nobody_elses_headroom(
+    bad: headroom.Found,
+) -> None:
+    """Not the plan of others, and of the day's budget no more than the pool's cap."""
+    orders, spent = [], []
+    for rows in ((), (bad,)):
+        world = World(apply=True, limits={"gpu_hours_per_day": 1000, "max_gpus_per_pool": 8})
+        world.cluster.placeholders.replace(rows)
+        await world.round(60)
+        decided = await world.round(75)
+        assert decided is not None
+        orders.append([row for row in decided.orders if row.namespace == "team"])
+        spent.append(sum(world.controller.ledger.gpu_hours.values()))
+    assert orders[0] == orders[1]
+    assert 0 <= spent[1] - spent[0] <= 8 * 15 / 3600
+
+
+async def test_an_ignored_object_is_named_once_and_counted() -> None:
+    world = World()
+    world.cluster.placeholders.replace([BAD["no requests"]])
+    said = []
+    for seconds in (60, 75):
+        await world.round(seconds)
+        said += [row for row in world.logs if row["event"] == "headroom object ignored"]
+    assert [(row["namespace"], row["problem"]) for row in said] == [
+        ("mallory", "no pod has exactly this shape")
+    ]
+    assert world.controller.state.left_out["headroom_foreign"] == 1

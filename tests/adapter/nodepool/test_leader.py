@@ -8,6 +8,8 @@ import json
 from typing import Any
 
 import pytest
+from kubernetes.aio.leaderelection.electionconfig import Config
+from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 
 from adapter.nodepool.leader import Election
@@ -116,6 +118,44 @@ async def test_a_holder_that_reads_it_is_none_any_more_stops_at_once(taken: bool
     leases.lease = leases.lease if taken else None
     await lock.get("lease", "ns")
     assert lock.renewed is None
+
+
+async def test_the_lease_is_written_when_a_renewal_is_due_and_by_its_holder_alone() -> None:
+    """15/10/2, half a minute of looks every 2 s: the follower only reads."""
+    leases = Leases()
+    now = 0.0
+    locks = [LeaseLock(leases, "lease", "ns", name, lambda: now, due=4) for name in "ab"]
+    looks = [LeaderElection(Config(lock, 15, 10, 2, _nothing, _nothing)) for lock in locks]
+    held = []
+    for _ in range(15):
+        held.append([await look.try_acquire_or_renew() for look in looks])
+        now += 2
+    assert held == [[True, False]] * 15
+    assert leases.version == 8
+
+
+async def test_a_renewal_that_fails_is_tried_at_the_next_look() -> None:
+    leases = Leases()
+    now = 0.0
+    lock = LeaseLock(leases, "lease", "ns", "a", lambda: now, due=4)
+    look = LeaderElection(Config(lock, 15, 10, 2, _nothing, _nothing))
+    assert await look.try_acquire_or_renew()
+    now, leases.down = 4.0, True
+    assert not await look.try_acquire_or_renew()
+    now, leases.down = 6.0, False
+    assert await look.try_acquire_or_renew()
+    assert (lock.renewed, leases.version) == (6.0, 2)
+
+
+def test_three_looks_fit_between_a_due_renewal_and_the_end_of_leading() -> None:
+    settings = LeaseSettings()
+    assert (settings.duration, settings.renew, settings.retry) == (15, 10, 2)
+    election = Election(Leases(), settings, "ns", "a", _nothing)
+    assert election.due == 4
+
+
+async def _nothing() -> None:
+    return
 
 
 async def test_what_keeps_the_lease_away_is_told() -> None:

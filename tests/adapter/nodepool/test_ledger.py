@@ -30,8 +30,8 @@ PATH = "/api/v1/namespaces/gpu-metrics/configmaps/gpu-metrics-adapter-nodepool"
 def full() -> Ledger:
     ledger = Ledger(boots=Boots({"gput4": (60.0, 90.0)}))
     ledger.learn([ROW, replace(ROW, workload=QUEUE, max_replicas=None)], T0)
-    ledger.spend([], {}, T0)
-    ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {f"team/{key(SHAPE)}": "gput4"}, T0 + 1800)
+    ledger.spend([], {}, 8, T0)
+    ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {f"team/{key(SHAPE)}": "gput4"}, 8, T0 + 1800)
     return ledger
 
 
@@ -55,13 +55,13 @@ def test_headroom_costs_gpu_hours_by_the_time_that_it_stands() -> None:
 
 def test_a_new_day_has_a_new_budget() -> None:
     ledger = full()
-    ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {}, T0 + 86400 + 3600)
+    ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {}, 8, T0 + 86400 + 3600)
     assert list(ledger.gpu_hours) == [""]
 
 
 def test_a_clock_that_goes_back_costs_nothing() -> None:
     ledger = full()
-    ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {}, T0)
+    ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {}, 8, T0)
     assert ledger.gpu_hours == {"gput4": 1.0}
 
 

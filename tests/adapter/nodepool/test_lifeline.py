@@ -51,6 +51,30 @@ async def test_one_that_was_there_is_never_shortened_on_the_way() -> None:
     assert deadlines(api) == [900, 4500]
 
 
+async def test_one_of_a_longer_setting_is_shortened_to_the_setting_of_now() -> None:
+    """The setting went from 900 to 60: headroom may outlive the controller by 60 s, not by 900."""
+    api = FakeApi()
+    await lifelines(api).keep("team", T0)
+    found = await lifelines(api, seconds=60).keep("team", T0 + 10)
+    assert found.ends == T0 + 70
+    assert deadlines(api) == [900, 70]
+
+
+async def test_one_that_somebody_else_made_endless_is_shortened() -> None:
+    api = FakeApi()
+    endless = manifest("team", 2_000_000_000, "pause")
+    endless["metadata"]["uid"] = "theirs"
+    api.objects[PATH] = endless | {"status": {"startTime": "2026-01-01T00:00:00Z"}}
+    assert (await lifelines(api).keep("team", T0 + 10)).ends == T0 + 910
+
+
+async def test_a_deadline_of_a_replica_whose_clock_differs_is_kept() -> None:
+    api = FakeApi()
+    await lifelines(api).keep("team", T0)
+    await lifelines(api).keep("team", T0 - 5)
+    assert deadlines(api) == [900]
+
+
 async def test_one_that_somebody_deleted_is_made_anew() -> None:
     api = FakeApi()
     rows = lifelines(api)

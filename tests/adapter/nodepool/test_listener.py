@@ -24,7 +24,7 @@ from tests.adapter.nodepool.fakeapi import FakeApi
 async def listening(unused_port: int) -> AsyncIterator[tuple[Controller, Watches, str]]:
     cluster, api = Cluster(), FakeApi()
     api.objects["/apis"] = {"groups": []}
-    watches = Watches(None, cluster, jobs_too=True)
+    watches = Watches(None, cluster, jobs_too=True, priority_class="low")
     controller = Controller(
         NodepoolSettings(),
         "gpu-metrics",

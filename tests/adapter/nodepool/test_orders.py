@@ -256,3 +256,11 @@ def test_an_event_is_about_the_object_and_says_why() -> None:
         "uid": "uid-1",
     }
     assert row["message"] == "0 to 2 pods in pool gput4: 4 pods are needed now"
+
+
+async def test_an_order_that_fails_unexpectedly_costs_that_order_alone() -> None:
+    world = World()
+    world.api.failures.insert(0, ("PATCH", "namespaces/team/", ZeroDivisionError("bug")))
+    broken, good = await world.act(order(), order(namespace="other"))
+    assert (broken.failure, broken.text) == ("error", "ZeroDivisionError: bug")
+    assert (good.failure, good.changed) == ("", True)

@@ -6,9 +6,25 @@ import pytest
 
 from adapter.nodepool.capacity import Trap
 from adapter.nodepool.pools import UNLABELLED, pools, traps, with_pods
-from tests.adapter.nodepool.manifests import GPU, T0, autoscaler_status, node, nodepool, pod
+from tests.adapter.nodepool.manifests import (
+    GPU,
+    SPEC,
+    T0,
+    autoscaler_status,
+    node,
+    nodepool,
+    pod,
+)
 
 NOW = T0 + 60
+LOW = SPEC | {"priorityClassName": "gpu-metrics-adapter-headroom"}
+
+
+def test_a_pod_that_only_carries_the_label_of_placeholders_takes_room() -> None:
+    """Its label would make the node look free, and other tenants' headroom smaller."""
+    labelled = pod("mine", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"})
+    (found,) = with_pods([node("a")], [labelled], (), NOW)
+    assert found.used[GPU] == 1000
 
 
 def test_what_daemonsets_take_is_not_allocatable_and_what_pods_take_is_used() -> None:
@@ -18,7 +34,7 @@ def test_what_daemonsets_take_is_not_allocatable_and_what_pods_take_is_used() ->
         pod("one", on="a"),
         pod("two", on="a"),
         pod("waiting"),
-        pod("headroom", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"}),
+        pod("headroom", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"}, spec=LOW),
     ]
     (found,) = with_pods([node("a")], rows, (), NOW)
     assert found.allocatable["cpu"] == 7500

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
-from adapter.nodepool.capacity import Taint, Way
-from adapter.nodepool.seen import autoscalers, claimtemplates, headroom, jobs, workloads
+from adapter.nodepool.capacity import Taint
+from adapter.nodepool.seen import autoscalers, claimtemplates, jobs, workloads
 from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS
 from adapter.nodepool.seen.pods import PodDecoder
 from adapter.nodepool.seen.selectors import text
-from adapter.nodepool.shape import Shape, Toleration
 from adapter.nodepool.ways import names
 from tests.adapter.nodepool.manifests import (
     GPU,
+    SPEC,
     T0,
     deployment,
     hpa,
@@ -91,7 +88,9 @@ def test_a_pod_belongs_to_its_replicaset_and_its_deployment() -> None:
 
 def test_pods_of_daemonsets_and_placeholders_are_told_apart() -> None:
     assert pod("exporter", on="a", owner=("DaemonSet", "exporter")).daemon
-    assert pod("headroom", labels={names.HEADROOM: "0123456789"}).headroom
+    low = SPEC | {"priorityClassName": "gpu-metrics-adapter-headroom"}
+    assert pod("headroom", labels={names.HEADROOM: "0123456789"}, spec=low).headroom
+    assert not pod("labelled", labels={names.HEADROOM: "0123456789"}).headroom
 
 
 def test_who_wrote_a_deletion_cost_is_read_from_managed_fields() -> None:
@@ -109,7 +108,7 @@ def test_who_wrote_a_deletion_cost_is_read_from_managed_fields() -> None:
 
 
 def test_pods_of_one_workload_share_what_is_equal() -> None:
-    decoder = PodDecoder()
+    decoder = PodDecoder("low")
     spec = {"nodeName": "a", "containers": []}
     a, b = (
         decoder.decode(raw({"metadata": {"name": name, "namespace": "n"}, "spec": spec}))
@@ -233,30 +232,3 @@ def test_a_claim_template_is_the_devices_that_it_asks_for() -> None:
     spec = {"spec": {"devices": {"requests": [{"name": "g", "exactly": {"count": 2}}]}}}
     obj = {"metadata": {"name": "two", "namespace": "n"}, "spec": spec}
     assert claimtemplates.decode(raw(obj)).devices == 2
-
-
-shapes = st.builds(
-    Shape,
-    requests=st.lists(st.tuples(st.text(), st.integers(0, 1 << 60)), max_size=3).map(tuple),
-    node_selector=st.lists(st.tuples(st.text(), st.text()), max_size=2).map(tuple),
-    tolerations=st.lists(
-        st.builds(Toleration, st.text(), st.text(), st.text(), st.text()), max_size=2
-    ).map(tuple),
-    node_affinity=st.text(),
-    claims=st.lists(st.text(), max_size=2).map(tuple),
-    claim_devices=st.none() | st.integers(0, 8),
-    runtime_class=st.text(),
-    priority=st.integers(-(1 << 31), 1 << 31),
-)
-
-
-@given(shapes)
-def test_a_shape_survives_its_annotation(shape: Shape) -> None:
-    obj = {"metadata": {"name": "a", "annotations": {names.SHAPE: headroom.shape_text(shape)}}}
-    assert headroom.decoder(Way.BUFFER)(raw(obj)).shape == shape
-
-
-def test_headroom_with_a_broken_annotation_is_left_out() -> None:
-    obj = {"metadata": {"name": "a", "annotations": {names.SHAPE: "[]"}}, "spec": {"replicas": 1}}
-    with pytest.raises(msgspec.DecodeError):
-        headroom.decoder(Way.BUFFER)(raw(obj))

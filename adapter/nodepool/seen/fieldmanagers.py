@@ -1,0 +1,35 @@
+"""Which field manager wrote which field of an object (``metadata.managedFields``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+
+class Managed(msgspec.Struct, rename="camel"):
+    """One of ``metadata.managedFields``."""
+
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    fields_v1: dict[str, Any] | None = None
+
+
+def applied(rows: Iterable[Managed], manager: str, path: Sequence[str]) -> bool:
+    """Whether a field is as this manager applied it. A later write by somebody else takes the
+    field away from it."""
+    return any(
+        _has(row.fields_v1, path)
+        for row in rows
+        if (row.manager, row.operation, row.subresource) == (manager, "Apply", "")
+    )
+
+
+def _has(fields: Any, path: Sequence[str]) -> bool:
+    for name in path:
+        if not isinstance(fields, dict) or f"f:{name}" not in fields:
+            return False
+        fields = fields[f"f:{name}"]
+    return True

@@ -1,0 +1,218 @@
+"""Headroom objects are believed where this controller wrote them as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.nodepool.capacity import Way
+from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.seen import headroom
+from adapter.nodepool.seen.headroom import Found, read_shape, shape_text
+from adapter.nodepool.shape import Shape, key
+from adapter.nodepool.ways import capacitybuffer, names, placeholder
+from tests.adapter.nodepool.manifests import GPU, SPEC, T0, found, managed, raw
+from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
+
+Object = dict[str, Any]
+
+
+def written(shape: Shape = SHAPE) -> Object:
+    """A Deployment of placeholders as this controller applies it, before its managedFields."""
+    return placeholder.manifest(order(shape=shape), LIFELINE, "pause", "low")
+
+
+def test_what_this_controller_wrote_is_believed() -> None:
+    buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", T0)[1]
+    for way, obj in ((Way.PLACEHOLDER, written()), (Way.BUFFER, buffer)):
+        row = found(way, obj)
+        assert (row.problem, row.shape, row.replicas, row.pods) == ("", SHAPE, 2, 2)
+
+
+def test_the_probe_is_believed_and_stands_for_nothing() -> None:
+    obj = capacitybuffer.probe("ns", "v1beta1", LIFELINE, "pause")[1]
+    assert (found(Way.BUFFER, obj).problem, found(Way.BUFFER, obj).shape) == ("", None)
+    obj["spec"]["replicas"] = 3
+    assert found(Way.BUFFER, obj).problem == "a probe has no replicas"
+
+
+def test_a_status_that_somebody_else_writes_changes_nothing() -> None:
+    obj = written()
+    status = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "status"}
+    obj["metadata"]["managedFields"] = [*managed(obj), status | {"fieldsV1": {"f:status": {}}}]
+    obj["metadata"]["uid"] = "uid"
+    assert headroom.decoder(Way.PLACEHOLDER)(raw(obj)).problem == ""
+
+
+def label_only(obj: Object) -> Object:
+    return {"metadata": {"name": "mine", "namespace": "team", "labels": obj["metadata"]["labels"]}}
+
+
+FORGED: dict[str, tuple[Any, str]] = {
+    "the label alone": (label_only, "its one owner must be Job gpu-headroom-lifeline"),
+    "kubectl apply of a copy": (
+        lambda obj: (
+            obj | {"metadata": obj["metadata"] | {"managedFields": managed(obj, "kubectl")}}
+        ),
+        "did not apply metadata.annotations",
+    ),
+    "kubectl scale": (
+        lambda obj: (
+            obj
+            | {
+                "spec": {"replicas": 2**31 - 1},
+                "metadata": obj["metadata"] | {"managedFields": managed(obj | {"spec": {}})},
+            }
+        ),
+        "did not apply spec.replicas",
+    ),
+    "an update under our name": (
+        lambda obj: (
+            obj
+            | {"metadata": obj["metadata"] | {"managedFields": managed(obj, operation="Update")}}
+        ),
+        "did not apply metadata.annotations",
+    ),
+}
+
+
+@pytest.mark.parametrize(("forge", "words"), FORGED.values(), ids=FORGED)
+def test_what_this_controller_did_not_write_is_named_and_ignored(forge: Any, words: str) -> None:
+    obj = written()
+    obj["metadata"] |= {"uid": "uid", "managedFields": managed(obj)}
+    row = headroom.decoder(Way.PLACEHOLDER)(raw(forge(obj)))
+    assert words in row.problem
+    assert (row.shape, row.replicas, row.conditions) == (None, 0, {})
+
+
+def shaped(**fields: Any) -> str:
+    return shape_text(replace(SHAPE, **fields))
+
+
+WRONG: dict[str, tuple[str, str]] = {
+    "no shape": ("", "Input data was truncated"),
+    "a list": ("[]", "Expected `object`"),
+    "no requests": (shaped(requests=()), "no pod has exactly this shape"),
+    "a request of 0": (shaped(requests=((GPU, 0), ("pods", 1000))), "no pod has exactly"),
+    "a negative request": (shaped(requests=((GPU, -1000), ("pods", 1000))), "is negative"),
+    "no GPU": (shaped(requests=(("cpu", 1000), ("pods", 1000))), "its pods hold no GPU"),
+    "affinity that is not JSON": (shaped(node_affinity="{"), "JSONDecodeError"),
+    "affinity without a key": (
+        shaped(node_affinity='{"nodeSelectorTerms":[{"matchExpressions":[{}]}]}'),
+        "KeyError",
+    ),
+    "negative claim_devices": (shaped(claims=("a",), claim_devices=-8), "claim_devices is -8"),
+    "claim_devices without claims": (shaped(claim_devices=2**31), "claim_devices is 2147483648"),
+    "tolerations in another order": (
+        shaped(tolerations=(*SHAPE.tolerations, *SHAPE.tolerations)),
+        "no pod has exactly this shape",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG.values(), ids=WRONG)
+def test_a_shape_that_no_pod_has_costs_its_object(text: str, words: str) -> None:
+    """Even where field manager and owner are ours: both are words that anybody may write."""
+    obj = written()
+    obj["metadata"]["annotations"][names.SHAPE] = text
+    row = found(Way.PLACEHOLDER, obj)
+    assert words in row.problem
+    assert row.shape is None
+
+
+def test_a_name_that_is_not_the_shapes_costs_the_object() -> None:
+    obj = written()
+    obj["metadata"]["name"] = "gpu-headroom-0123456789"
+    assert found(Way.PLACEHOLDER, obj).problem == "its name and label are not those of its shape"
+
+
+@pytest.mark.parametrize("pods", ["-1", "many"])
+def test_a_number_of_pods_that_is_none_costs_the_object(pods: str) -> None:
+    obj = written()
+    obj["metadata"]["annotations"][names.PODS] = pods
+    assert found(Way.PLACEHOLDER, obj).problem
+
+
+amounts = st.integers(0, 1 << 50).map(str) | st.sampled_from(["100m", "1.5", "8Gi", "3e3", "500k"])
+resources = st.fixed_dictionaries(
+    {
+        "requests": st.dictionaries(
+            st.sampled_from(["cpu", "memory", "ephemeral-storage", "hugepages-2Mi"]), amounts
+        ),
+        "limits": st.fixed_dictionaries({GPU: st.integers(1, 16).map(str)}),
+    }
+)
+words = st.text(max_size=8)
+expressions = st.lists(
+    st.builds(
+        lambda key, values: {"key": key, "operator": "In", "values": values},
+        words,
+        st.lists(words, max_size=3),
+    ),
+    max_size=2,
+)
+specs = st.builds(
+    lambda containers, inits, selector, tolerations, terms, claims, runtime, overhead: {
+        "containers": [{"resources": each} for each in containers],
+        "initContainers": [{"resources": each, "restartPolicy": "Always"} for each in inits],
+        "nodeSelector": selector,
+        "tolerations": tolerations,
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+            }
+        },
+        "resourceClaims": [{"resourceClaimTemplateName": each} for each in claims],
+        "runtimeClassName": runtime,
+        "overhead": overhead,
+    },
+    st.lists(resources, min_size=1, max_size=2),
+    st.lists(resources, max_size=1),
+    st.dictionaries(words, words, max_size=2),
+    st.lists(
+        st.builds(
+            lambda key, operator, value, effect, seconds: {
+                "key": key,
+                "operator": operator,
+                "value": value,
+                "effect": effect,
+                "tolerationSeconds": seconds,
+            },
+            words | st.just("node.kubernetes.io/not-ready"),
+            st.sampled_from(["Equal", "Exists", ""]),
+            words,
+            words,
+            st.none() | st.just(300),
+        ),
+        max_size=3,
+    ),
+    st.lists(
+        st.builds(lambda a, b: {"matchExpressions": a, "matchFields": b}, expressions, expressions),
+        max_size=2,
+    ),
+    st.lists(words.filter(bool), max_size=2),
+    words,
+    st.dictionaries(st.sampled_from(["cpu", "memory"]), amounts, max_size=1),
+)
+
+
+@given(specs, st.integers(-(1 << 31), 1 << 31), st.none() | st.integers(1, 8))
+def test_the_shape_of_any_pod_survives_its_annotation(
+    spec: Object, priority: int, devices: int | None
+) -> None:
+    """What this controller wrote it must believe, or it would neither count it nor let it go."""
+    shape = shape_of(spec, priority=priority)
+    if shape.claims:
+        shape = replace(shape, claim_devices=devices)
+    assert read_shape(shape_text(shape)) == shape
+
+
+def test_placeholders_of_the_plain_pod_are_believed_by_their_key() -> None:
+    shape = shape_of(SPEC)
+    row: Found = found(Way.PLACEHOLDER, written(shape))
+    assert row.name == names.headroom_name(key(shape))
+    assert row.shape == shape
