@@ -94,5 +94,11 @@ REFUSALS: Final = (
 )
 """Limits of the listener."""
 
+TASKS: Final = (
+    *("cluster", "authentication", "external-owner", "keda", "telemetry", "source", "coverage"),
+    *("certificates", "configuration", "keda-certificates", "connections"),
+)
+"""Background tasks of `serve`."""
+
 CREDENTIALS: Final = ("certificate", "token", "token-review")
 """What an answer 401 was given for."""

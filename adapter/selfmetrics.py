@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -26,13 +26,14 @@ from adapter.keda.stats import KedaStats
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
 from adapter.reading import Attribution
-from adapter.reasons import ABSENCES, REJECTS
+from adapter.reasons import ABSENCES, REJECTS, TASKS
 from adapter.reload import ConfigWatch
 from adapter.security import Security
 from adapter.sharing import Evidence
 from adapter.sourcemetrics import source_families
 from adapter.telemetry import Telemetry
 from apiservice import requeststats
+from apiservice.background import Background
 from apiservice.families import Row, counter, gauge
 from apiservice.server import Server
 
@@ -89,10 +90,16 @@ FOREIGN: Final = gauge(
     "1 while the APIService of external metrics points to another Service; absent where that is "
     "not known or external metrics are off.",
 )
+BACKGROUND: Final = counter(
+    "gma_background_failures_total",
+    "Failures of background tasks that nobody expected; the task runs again.",
+    "task",
+    known=TASKS,
+)
 OWN: Final = (
     *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING),
     *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, TRACKS),
-    *(SYNCED, HEARD, PODS, CONFIG, RELOADS, FOREIGN),
+    *(SYNCED, HEARD, PODS, CONFIG, RELOADS, FOREIGN, BACKGROUND),
 )
 FAMILIES: Final = (
     *requeststats.FAMILIES,
@@ -119,6 +126,8 @@ class Parts:
     """Looks whose the external metrics API is, if anybody does."""
     keda: KedaStats | None = None
     """None where KEDA is not served."""
+    background: Background = field(default_factory=Background)
+    """Runs the tasks of the process."""
 
 
 def register(
@@ -149,6 +158,7 @@ class _Adapter(Collector):
         yield from access_families(parts.server, parts.security)
         yield CONFIG.one(not parts.watch.problem)
         yield RELOADS.one(parts.watch.reloads)
+        yield BACKGROUND.by(parts.background.failures)
         if parts.keda is not None:
             yield from keda_families(parts.keda)
         if parts.owner is not None and parts.owner.foreign is not None:

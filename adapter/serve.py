@@ -39,6 +39,7 @@ from adapter.settings import Settings
 from adapter.telemetry import Telemetry
 from apiservice.app import create_app
 from apiservice.authfiles import TrustFileError
+from apiservice.background import Background, Kept
 from apiservice.certificates import CertificatePairError
 from apiservice.health import Check, HealthRegistry
 from apiservice.server import ListenError, Server
@@ -77,7 +78,8 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
     async with AsyncExitStack() as stack:
         client = await _connect(settings, stack)
         objects = Objects(PodIndex(), Services(), Nodes())
-        telemetry = Telemetry(Catalog(), objects)
+        background = Background()
+        telemetry = Telemetry(Catalog(), objects, background)
         try:
             security = build_security(settings, client, time.time())
             telemetry.use(settings)
@@ -91,7 +93,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         )
         owner = external_owner(settings.external, client)
         registry = CollectorRegistry()
-        health = _health(settings, objects, telemetry, security.checks, stopping)
+        health = _health(settings, objects, telemetry, background, security.checks, stopping)
         app = create_app(
             custom=provider,
             external=external,
@@ -128,6 +130,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 coverage,
                 owner,
                 keda.server.stats if keda else None,
+                background,
             ),
         )
         try:
@@ -137,28 +140,34 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             await server.start()
         except ListenError as error:
             raise StartError(str(error)) from None
+        keep, every = background.keep, background.every
         loops = [
-            *cluster_loops(settings.cluster, client, objects),
-            *security.loops,
-            *([owner.run] if owner else []),
-            *(keda.loops if keda else []),
-            telemetry.run,
-            coverage.run,
-            _every(_FILE_CHECK, lambda: security.check_files(time.time())),
-            _every(_FILE_CHECK, watch.check),
+            *(
+                keep("cluster", loop, essential=True)
+                for loop in cluster_loops(settings.cluster, client, objects)
+            ),
+            *(keep("authentication", loop, essential=True) for loop in security.loops),
+            *([keep("external-owner", owner.run)] if owner else []),
+            *(keep("keda", loop) for loop in (keda.loops if keda else ())),
+            keep("telemetry", telemetry.run, essential=True),
+            keep("coverage", coverage.run),
+            every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),
+            every("configuration", _FILE_CHECK, watch.check),
         ]
         drains: list[Loop] = [server.drain]
         if keda is not None:
             listener = keda.server
-            loops.append(_every(_FILE_CHECK, lambda: listener.check_files(time.time())))
+            loops.append(
+                every("keda-certificates", _FILE_CHECK, lambda: listener.check_files(time.time()))
+            )
             drains.append(listener.drain)
         await _until(stopping, loops, drains)
 
 
-async def _until(stopping: asyncio.Event, loops: Iterable[Loop], drains: Iterable[Loop]) -> None:
-    """Run the loops until told to stop, then drain; a loop that fails ends the process."""
+async def _until(stopping: asyncio.Event, loops: Iterable[Kept], drains: Iterable[Loop]) -> None:
+    """Run the loops until SIGTERM or SIGINT, then drain."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_run(loop)) for loop in loops]
+        tasks = [group.create_task(loop()) for loop in loops]
         await stopping.wait()
         await asyncio.gather(*(_run(drain) for drain in drains))
         for task in tasks:
@@ -167,15 +176,6 @@ async def _until(stopping: asyncio.Event, loops: Iterable[Loop], drains: Iterabl
 
 async def _run(loop: Loop) -> None:
     await loop()
-
-
-def _every(seconds: float, act: Callable[[], None]) -> Loop:
-    async def loop() -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            act()
-
-    return loop
 
 
 async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
@@ -200,6 +200,7 @@ def _health(
     settings: Settings,
     objects: Objects,
     telemetry: Telemetry,
+    background: Background,
     checks: Iterable[Check],
     stopping: asyncio.Event,
 ) -> HealthRegistry:
@@ -219,6 +220,7 @@ def _health(
             Check("shutdown", lambda: "the server is draining" if stopping.is_set() else None),
             Check("pods", pods),
             Check("source", lambda: telemetry.problem(time.time(), started)),
+            Check("background", background.problem),
             *checks,
         ]
     )

@@ -23,6 +23,7 @@ from adapter.snapshot import Snapshot
 from adapter.sources.errors import CredentialError
 from adapter.store import Store
 from adapter.userrows import problems, rows
+from apiservice.background import Background
 
 log = structlog.get_logger(__name__)
 
@@ -53,15 +54,19 @@ class Telemetry:
     Args:
         catalog: what is served whatever the settings say; their own rows are added to it.
         objects: the pods and nodes that values are about.
+        background: runs the sources.
     """
 
-    def __init__(self, catalog: Catalog, objects: Objects) -> None:
+    def __init__(
+        self, catalog: Catalog, objects: Objects, background: Background | None = None
+    ) -> None:
         self._built_in = catalog
         self._objects = objects
         self._current: Pipeline | None = None
         self._next: Pipeline | None = None
         self._latest: Settings | None = None
         """The settings last taken, whether or not their pipeline is in use yet."""
+        self._background = background or Background()
         self._given = asyncio.Event()
         self._versions_before = 0
         self._shown: Snapshot | None = None
@@ -135,6 +140,10 @@ class Telemetry:
 
     async def run(self) -> None:
         """Run the source, and its successors, until cancelled."""
+        if self._next is None and self._current is not None:
+            # Started again after a failure: what is in use goes on.
+            self._next = self._current
+            self._given.set()
         async with asyncio.TaskGroup() as group:
             running: asyncio.Task[None] | None = None
             while True:
@@ -143,7 +152,8 @@ class Telemetry:
                 pipeline, self._next = self._next, None
                 if pipeline is None:
                     continue
-                started = group.create_task(pipeline.source.run())
+                source = self._background.keep("source", pipeline.source.run, essential=True)
+                started = group.create_task(source())
                 if running is None:
                     # The newest of those that were taken before anything ran.
                     self._current, self._shown = pipeline, None

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -120,17 +119,19 @@ def read_authority(certificate: bytes, key: bytes) -> Authority:
     Raises:
         AuthorityError: one of them cannot be read, or they do not belong together.
     """
+    # The library raises errors of many kinds about what a file holds.
     try:
         found = x509.load_pem_x509_certificates(certificate)[0]
-    except ValueError as error:
+        public = found.public_key().public_bytes(*PUBLIC)
+    except Exception as error:
         raise AuthorityError(f"the CA's certificate cannot be read: {error}") from error
     try:
         private = serialization.load_pem_private_key(key, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except Exception as error:
         raise AuthorityError(f"the CA's key cannot be read: {error}") from error
     if not isinstance(private, ec.EllipticCurvePrivateKey):
         raise AuthorityError("the CA's key is not one of ours: it is on no elliptic curve")
-    if found.public_key().public_bytes(*PUBLIC) != private.public_key().public_bytes(*PUBLIC):
+    if public != private.public_key().public_bytes(*PUBLIC):
         raise AuthorityError("the CA's certificate and key do not belong together")
     return Authority(found, private)
 

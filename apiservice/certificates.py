@@ -12,12 +12,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 """How public keys are written to be compared."""
+
+
+_CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+"""What Go's crypto/tls, and so the API server, accepts."""
+_RSA_BITS = 1024
+"""The shortest RSA key that Go's crypto/tls accepts."""
 
 
 class CertificatePairError(Exception):
@@ -73,8 +81,8 @@ def judge_pair(
     Raises:
         CertificatePairError: see :func:`read_pair`.
     """
-    leaf = _leaf(certificate, certificate_name)
-    if leaf.public_key().public_bytes(*PUBLIC) != _public_key(key, key_name):
+    leaf, public, names = _leaf(certificate, certificate_name)
+    if public != _public_key(key, key_name):
         raise CertificatePairError(
             f"{certificate_name} and {key_name} do not belong together: give the key that "
             f"the certificate was issued for, and the server's certificate first in its file"
@@ -89,7 +97,7 @@ def judge_pair(
         raise CertificatePairError(
             f"{certificate_name} is not valid before {_day(starts)}: check this machine's clock"
         )
-    return ServingCertificate(_names(leaf), starts, ends)
+    return ServingCertificate(names, starts, ends)
 
 
 def load_into(context: ssl.SSLContext, files: CertificateFiles) -> None:
@@ -114,13 +122,23 @@ def canonical_name(name: str) -> str:
         return name.lower().rstrip(".")
 
 
-def _leaf(content: bytes, name: str) -> x509.Certificate:
+def _leaf(content: bytes, name: str) -> tuple[x509.Certificate, bytes, frozenset[str]]:
+    """The first certificate, its public key in DER, and its names."""
     try:
-        return x509.load_pem_x509_certificates(content)[0]
-    except ValueError as error:
+        leaf = x509.load_pem_x509_certificates(content)[0]
+    except Exception as error:
         raise CertificatePairError(
             f"{name} holds no certificate in PEM: {error}; give a file that begins with "
             f"-----BEGIN CERTIFICATE-----"
+        ) from error
+    # The library raises errors of many kinds about what the file holds, and the file is
+    # replaced while the server runs: every one of them means that the pair is not used.
+    try:
+        return leaf, _usable(leaf.public_key()), _names(leaf)
+    except Exception as error:
+        raise CertificatePairError(
+            f"{name} holds a certificate that cannot be served: {error}; have it issued again "
+            f"with {_KEYS} and valid names"
         ) from error
 
 
@@ -136,7 +154,34 @@ def _public_key(content: bytes, name: str) -> bytes:
             f"{name} holds no private key in PEM: {error}; give a file that begins with "
             f"-----BEGIN PRIVATE KEY-----"
         ) from error
+    except Exception as error:
+        raise CertificatePairError(
+            f"{name} holds a key that cannot be served with: {error}; use {_KEYS}"
+        ) from error
     return key.public_key().public_bytes(*PUBLIC)
+
+
+_KEYS: Final = "an RSA key of 2048 bits or more, a P-256, P-384 or P-521 key, or an Ed25519 key"
+
+
+def _usable(public: Any) -> bytes:
+    """A public key in DER.
+
+    Raises:
+        ValueError: the API server's TLS does not accept keys of this kind.
+    """
+    match public:
+        case ec.EllipticCurvePublicKey():
+            accepted = isinstance(public.curve, _CURVES)
+            kind = f"on curve {public.curve.name}"
+        case rsa.RSAPublicKey():
+            accepted, kind = public.key_size >= _RSA_BITS, f"of RSA with {public.key_size} bits"
+        case _:
+            accepted = isinstance(public, ed25519.Ed25519PublicKey)
+            kind = f"of type {type(public).__name__}"
+    if not accepted:
+        raise ValueError(f"the API server does not accept a key {kind}")
+    return bytes(public.public_bytes(*PUBLIC))
 
 
 def _content(path: Path) -> bytes:

@@ -19,7 +19,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from apiservice.protocol import Connection
-from apiservice.serving import ServingOptions, ServingStats
+from apiservice.serving import EVERY_ADDRESS, ServingOptions, ServingStats
 
 log = structlog.get_logger(__name__)
 
@@ -174,7 +174,7 @@ def bind(options: ServingOptions) -> socket.socket:
         ListenError: see :class:`Server`.
     """
     try:
-        if options.host:
+        if options.host not in (EVERY_ADDRESS, "::"):
             family = _family(options)
             return socket.create_server((options.host, options.port), family=family)
         if socket.has_dualstack_ipv6():

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
+
+EVERY_ADDRESS: Final = ""
+"""The default address of every listener: all addresses, IPv6 and IPv4."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingOptions:
     """Addresses and limits of the HTTPS listener. Sizes in bytes, times in seconds."""
 
-    host: str = ""
-    """Address to bind; empty means every address, IPv6 and IPv4."""
+    host: str = EVERY_ADDRESS
+    """Address to bind; empty or ``::`` means every address, IPv6 and IPv4."""
     port: int = 6443
     """0 lets the system choose."""
     keep_alive: float = 150.0

@@ -127,7 +127,10 @@ class ServingTLS:
         except CertificatePairError:
             # The pair on disk is not to be served just now: add to the context that is.
             # A CA that went away stays in it, and the authenticator no longer believes it.
-            _accept(self._current, self._trust.bundle)
+            try:
+                _accept(self._current, self._trust.bundle)
+            except CertificatePairError as error:
+                self._trouble(error)
         self._request_certificates()
 
     def _request_certificates(self) -> None:
@@ -146,9 +149,15 @@ class ServingTLS:
 
 
 def _accept(context: ssl.SSLContext, bundle: bytes) -> None:
-    if bundle:
+    if not bundle:
+        return
+    try:
         context.load_verify_locations(cadata=bundle.decode("ascii", "ignore"))
-        context.verify_mode = ssl.CERT_OPTIONAL
+    except (OSError, ValueError) as error:
+        raise CertificatePairError(
+            f"the CAs of clients cannot be used: {error}; give CA certificates that OpenSSL accepts"
+        ) from error
+    context.verify_mode = ssl.CERT_OPTIONAL
 
 
 def _new_context() -> ssl.SSLContext:

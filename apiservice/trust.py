@@ -55,11 +55,12 @@ class ClientTrust:
     """
 
     def __init__(self, pem: bytes) -> None:
+        # The library raises errors of many kinds about what a file or a client sends.
         try:
             roots = x509.load_pem_x509_certificates(pem)
-        except ValueError as error:
+            self._store = verification.Store(roots)
+        except Exception as error:
             raise TrustError(f"not a PEM bundle of certificates: {error}") from error
-        self._store = verification.Store(roots)
         self.pem = b"".join(root.public_bytes(serialization.Encoding.PEM) for root in roots)
         """The certificates that were understood, and nothing else of what was given."""
 
@@ -86,7 +87,7 @@ class ClientTrust:
             organizations = _subject(leaf, NameOID.ORGANIZATION_NAME)
         except verification.VerificationError as error:
             raise CertificateError(str(error)) from error
-        except (ValueError, x509.InvalidVersion, x509.DuplicateExtension) as error:
+        except Exception as error:
             raise CertificateError(f"unreadable certificate: {error}") from error
         return Verified(
             common_name=names[-1] if names else "",

@@ -99,7 +99,7 @@ def _bundle(path: Path | None) -> bytes | None:
         raise CertificatePairError(
             f"KEDA client CA {path}: {error.strerror}; name a file that this process may read"
         ) from error
-    except ValueError as error:
+    except Exception as error:  # the library raises errors of many kinds about a file
         raise CertificatePairError(
             f"KEDA client CA {path} holds no certificate in PEM: {error}; give a file that "
             f"begins with -----BEGIN CERTIFICATE-----"

@@ -28,6 +28,7 @@ from adapter.keda.scaler import Scaler
 from adapter.keda.service import NAME, Service
 from adapter.keda.stats import KedaStats
 from apiservice.server import ListenError
+from apiservice.serving import EVERY_ADDRESS
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +44,7 @@ _KEEPALIVE: Final = 60.0
 class KedaOptions:
     """How the listener behaves. Seconds, unless said otherwise."""
 
-    host: str = "0.0.0.0"  # noqa: S104 - a pod's listener is reached from outside it
+    host: str = EVERY_ADDRESS
     port: int = 6000
     """0 takes a free one."""
     max_connection_age: float = 300.0

@@ -104,6 +104,6 @@ class Election:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
         for result in results:
-            # A loop that fails ends the process: another replica takes over.
+            # The term is over: another replica may take over, and this one competes again.
             if isinstance(result, Exception):
                 raise result

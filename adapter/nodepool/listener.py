@@ -12,11 +12,10 @@ from adapter.nodepool.controller import Controller
 from adapter.nodepool.leader import Election
 from adapter.nodepool.selfmetrics import NodepoolMetrics
 from adapter.nodepool.watches import Watches
+from apiservice.background import Background
 from apiservice.health import Check, HealthRegistry
-
-
-class ListenError(Exception):
-    """The address cannot be listened on; the message names it and the mend."""
+from apiservice.server import ListenError, bind
+from apiservice.serving import ServingOptions
 
 
 class Listener:
@@ -32,9 +31,10 @@ class Listener:
         controller: Controller,
         watches: Watches,
         election: Election | None,
+        background: Background | None = None,
     ) -> None:
-        self._host = host
-        self._port = port
+        self._address = ServingOptions(host=host, port=port)
+        background = background or Background()
         interval = controller.settings.interval
 
         def ticking() -> str | None:
@@ -49,12 +49,17 @@ class Listener:
             ready=[
                 Check("collections", lambda: watches.problem(time.time()) or None),
                 Check("lease", lambda: (election.problem or None) if election else None),
+                Check("background", background.problem),
             ],
         )
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._registry.register(NodepoolMetrics(controller, watches, election))
+        self._registry.register(
+            NodepoolMetrics(controller, watches, election, background=background)
+        )
         self._runner: web.AppRunner | None = None
+        self.port = 0
+        """The port that is bound."""
 
     async def start(self) -> None:
         """Begin to listen.
@@ -69,13 +74,12 @@ class Listener:
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._host, self._port).start()
-        except OSError as error:
+            listener = bind(self._address)
+        except ListenError as error:
             await runner.cleanup()
-            raise ListenError(
-                f"cannot listen on {self._host} port {self._port}: {error.strerror}; set "
-                f"nodepool.host and nodepool.port"
-            ) from None
+            raise ListenError(f"{error} with nodepool.host and nodepool.port") from None
+        self.port = int(listener.getsockname()[1])
+        await web.SockSite(runner, listener).start()
         self._runner = runner
 
     async def stop(self) -> None:

@@ -22,14 +22,16 @@ from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.controller import Controller
 from adapter.nodepool.leader import Election
 from adapter.nodepool.ledger import Ledger
-from adapter.nodepool.listener import Listener, ListenError
+from adapter.nodepool.listener import Listener
 from adapter.nodepool.reports import Reports
 from adapter.nodepool.serverside import Call
 from adapter.nodepool.watches import Watches
 from adapter.nodepool.ways.detect import Served
 from adapter.reload import ConfigWatch
 from adapter.settings import Settings
+from apiservice.background import Background
 from apiservice.kubeclient import SERVICE_ACCOUNT, ClusterAnswerError, ClusterError, call, connect
+from apiservice.server import ListenError
 
 log = structlog.get_logger(__name__)
 
@@ -142,7 +144,8 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         else:
             log.info("dry run: nothing is written; see nodepool.apply")
         watch = ConfigWatch(file, settings, reload, lambda new: controller.use(new.nodepool))
-        listener = Listener(own.host, own.port, controller, parts.watches, election)
+        background = Background()
+        listener = Listener(own.host, own.port, controller, parts.watches, election, background)
         try:
             await listener.start()
         except ListenError as error:
@@ -150,11 +153,13 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         stack.push_async_callback(listener.stop)
         async with asyncio.TaskGroup() as group:
             parts.group = group
-            tasks = [
-                group.create_task(election.run() if election else controller.lead()),
-                group.create_task(_check(watch)),
-                group.create_task(_look(controller)),
+            lead = election.run if election else controller.lead
+            loops = [
+                background.keep("controller", lead, essential=True),
+                background.every("configuration", _FILE_CHECK, watch.check),
+                background.keep("discovery", lambda: _look(controller), essential=True),
             ]
+            tasks = [group.create_task(loop()) for loop in loops]
             await stopping.wait()
             for task in tasks:
                 task.cancel()
@@ -174,12 +179,6 @@ async def _look(controller: Controller) -> None:
                 log.warning("the API server does not say what it serves", error=str(error))
             said = str(error)
             await asyncio.sleep(_FILE_CHECK)
-
-
-async def _check(watch: ConfigWatch) -> None:
-    while True:
-        await asyncio.sleep(_FILE_CHECK)
-        watch.check()
 
 
 def _caller(client: Any, seconds: float) -> Call:

@@ -29,6 +29,12 @@ ROUNDS: Final = counter("gma_nodepool_rounds_total", "Plans made.")
 BROKEN: Final = counter(
     "gma_nodepool_rounds_broken_total", "Rounds that an error in the controller itself ended."
 )
+BACKGROUND: Final = counter(
+    "gma_background_failures_total",
+    "Failures of background tasks that nobody expected; the task runs again.",
+    "task",
+    known=("controller", "configuration", "discovery"),
+)
 ROUND_SECONDS: Final = gauge("gma_nodepool_round_seconds", "What the last round took.")
 PLANNED: Final = gauge(
     "gma_nodepool_last_plan_timestamp_seconds",
@@ -130,8 +136,8 @@ UNDECODED: Final = counter(
     "gma_nodepool_objects_rejected_total", "Objects that could not be decoded.", "collection"
 )
 FAMILIES: Final = (
-    *(BUILD, LEADING, APPLY, FROZEN, ROUNDS, BROKEN, ROUND_SECONDS, PLANNED, WAY, HISTORY),
-    *(HEADROOM, READY, GPUS, UNLISTED, BY_REASON, WANTED),
+    *(BUILD, LEADING, APPLY, FROZEN, ROUNDS, BROKEN, BACKGROUND, ROUND_SECONDS, PLANNED),
+    *(WAY, HISTORY, HEADROOM, READY, GPUS, UNLISTED, BY_REASON, WANTED),
     *(BOOT, BACKOFF, TRAP, SPENT, IDLE, STATUS_AGE),
     *(APPLIED, FAILED, REFUSED, SHORT, LEFT_OUT, MISSING, SYNCED, UNDECODED),
 )

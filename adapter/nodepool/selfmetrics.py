@@ -22,6 +22,7 @@ from adapter.nodepool.plan import Plan
 from adapter.nodepool.selffamilies import MOST
 from adapter.nodepool.shape import gpus
 from adapter.nodepool.watches import Watches
+from apiservice.background import Background
 from apiservice.families import Row
 
 
@@ -34,11 +35,13 @@ class NodepoolMetrics(Collector):
         watches: Watches,
         election: Election | None,
         clock: Callable[[], float] = time.time,
+        background: Background | None = None,
     ) -> None:
         self._controller = controller
         self._watches = watches
         self._election = election
         self._clock = clock
+        self._background = background or Background()
 
     def describe(self) -> Iterator[Metric]:
         """Nothing is collected while registering."""
@@ -54,6 +57,7 @@ class NodepoolMetrics(Collector):
         yield told.FROZEN.one(bool(state.frozen))
         yield told.ROUNDS.one(state.rounds)
         yield told.BROKEN.one(state.broken)
+        yield told.BACKGROUND.by(self._background.failures)
         yield told.ROUND_SECONDS.one(state.round_seconds)
         yield told.WAY.by({state.way: 1} if state.way else {})
         # Who led before knows only what was.

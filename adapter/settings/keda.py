@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from adapter.settings.types import Interval, Port, Section
+from apiservice.serving import EVERY_ADDRESS
 
 
 class KedaSettings(Section):
@@ -15,8 +16,9 @@ class KedaSettings(Section):
 
     enabled: bool = True
     """Serve KEDA. False saves about 30 MB."""
-    host: str = "0.0.0.0"  # noqa: S104 - a pod's listener is reached from outside it
-    """Address to listen on; ``::`` for IPv6 and IPv4."""
+    host: str = EVERY_ADDRESS
+    """Address to listen on. Empty or ``::``: every address, IPv6 and IPv4, or IPv4 alone where
+    the machine has no IPv6. ``0.0.0.0``: IPv4 only."""
     port: Port = 6000
     """TCP port; 0 takes a free one."""
     tls: bool = False

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from adapter.settings.types import BaseUrl, Interval, Port, Seconds, Section
+from apiservice.serving import EVERY_ADDRESS
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -103,8 +104,9 @@ class NodepoolSettings(Section):
     """Namespaces whose workloads get headroom; empty for all."""
     interval: Annotated[Interval, Field(ge=1, le=300)] = 15
     """Seconds between looks; the HPA controller's own is 15."""
-    host: str = "0.0.0.0"  # noqa: S104 - a pod's listener is reached from outside it
-    """Address of the listener for ``/metrics``, ``/healthz`` and ``/readyz``."""
+    host: str = EVERY_ADDRESS
+    """Address of the listener for ``/metrics``, ``/healthz`` and ``/readyz``; see
+    ``server.host``."""
     port: Port = 8081
     """Its TCP port; 0 takes a free one."""
     pool_labels: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from adapter.settings.types import Interval, Port, Seconds, Section
+from apiservice.serving import EVERY_ADDRESS
 
 
 def _subject(text: str) -> str:
@@ -22,8 +23,9 @@ Subject = Annotated[str, AfterValidator(_subject)]
 class ServerSettings(Section):
     """The HTTPS listener of the aggregated API server."""
 
-    host: str = "0.0.0.0"  # noqa: S104 - a pod's listener is reached from outside it
-    """Address to listen on; ``::`` for IPv6 and IPv4."""
+    host: str = EVERY_ADDRESS
+    """Address to listen on. Empty or ``::``: every address, IPv6 and IPv4, or IPv4 alone where
+    the machine has no IPv6. ``0.0.0.0``: IPv4 only."""
     port: Port = 6443
     """TCP port; 0 takes a free one."""
     cert_file: Path | None = None

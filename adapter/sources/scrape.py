@@ -151,6 +151,8 @@ class ScrapeSource:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(self) -> None:
+        for target, state in self._states.items():  # where it runs again after a failure
+            self._tasks[target] = asyncio.create_task(self._follow(target, state))
         for target in self._options.targets:
             self._targets.add(target)
         if self._pods is not None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
+import trustme
 import yaml
 
 from adapter.sharing import Evidence
 from tests.adapter.serving import PAGE, POD, Exporter, Lab, run
+from tests.apiservice.pki import on_another_curve
 
 PODS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/%2A/DCGM_FI_DEV_GPU_UTIL"
 
@@ -352,3 +354,34 @@ def test_external_metrics_are_off_unless_asked_for(lab: Lab) -> None:
     with lab.serving() as serving, serving.client() as client:
         assert client.get(EXTERNAL).status_code == 404
         assert "external.metrics.k8s.io" not in client.get("/apis").text
+
+
+def test_a_key_that_cannot_be_read_leaves_the_last_pair_and_the_process(lab: Lab) -> None:
+    authority = trustme.CA()
+    leaf = authority.issue_cert("localhost", key_type=trustme.KeyType.ECDSA)
+    certificate, key = lab.folder / "tls.crt", lab.folder / "tls.key"
+    leaf.cert_chain_pems[0].write_to_path(str(certificate))
+    leaf.private_key_pem.write_to_path(str(key))
+    lab.config["server"] |= {"cert_file": str(certificate), "key_file": str(key)}
+    lab.config["keda"] |= {"tls": True}
+    (lab.folder / "certs").mkdir()
+    authority.cert_pem.write_to_path(str(lab.folder / "certs" / "ca.crt"))
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: ready(client))
+        key.write_bytes(on_another_curve(key.read_bytes()))
+        kept = serving.wait_for("serving certificate kept: the new one is not usable")
+        assert str(key) in kept["error"]
+        serving.wait_for("KEDA certificate kept: the new one is not usable")
+        with serving.client() as another:
+            assert ready(another)
+        assert serving.process.poll() is None
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack sockets here")
+def test_by_default_both_protocol_versions_are_served(lab: Lab) -> None:
+    del lab.config["server"]["host"], lab.config["keda"]["host"]
+    with lab.serving() as serving:
+        ports = (serving.wait_for(f"listening{where}")["port"] for where in ("", " for KEDA"))
+        for port in ports:
+            for host in ("127.0.0.1", "::1"):
+                socket.create_connection((host, port), timeout=60).close()

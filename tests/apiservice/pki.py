@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from base64 import b64decode, encodebytes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 CLIENT = (ExtendedKeyUsageOID.CLIENT_AUTH,)
 SERVER = (ExtendedKeyUsageOID.SERVER_AUTH,)
@@ -54,6 +55,14 @@ class Issued:
         return certificate, key
 
 
+def on_another_curve(pem: bytes) -> bytes:
+    """A P-256 certificate or key that says it is on a curve that no library supports."""
+    named = bytes.fromhex("06082a8648ce3d0301")
+    first, *lines, last = pem.decode().splitlines()
+    content = b64decode("".join(lines)).replace(named + b"\x07", named + b"\x10")
+    return f"{first}\n{encodebytes(content).decode()}{last}\n".encode()
+
+
 class Authority:
     """A CA. ``now`` is epoch seconds; lives are given relative to it, in seconds."""
 
@@ -89,9 +98,14 @@ class Authority:
         starts: float = -HOUR,
         ends: float = HOUR,
         ca: bool = False,
+        raw_names: bytes = b"",
+        curve: ec.EllipticCurve | None = None,
     ) -> Issued:
-        """A certificate under this CA; its intermediates come along."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        """A certificate under this CA; its intermediates come along.
+
+        ``raw_names`` is the content of a subject alternative name, malformed or not.
+        """
+        key = ec.generate_private_key(curve or ec.SECP256R1())
         builder = self._builder(name, key, starts, ends, groups).issuer_name(self.subject)
         builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), True)
         if usage is not None:
@@ -99,6 +113,9 @@ class Authority:
         if hosts:
             names = x509.SubjectAlternativeName([_host(host) for host in hosts])
             builder = builder.add_extension(names, False)
+        if raw_names:
+            oid = ExtensionOID.SUBJECT_ALTERNATIVE_NAME
+            builder = builder.add_extension(x509.UnrecognizedExtension(oid, raw_names), False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         certificate = builder.add_extension(issuer, False).sign(self.key, hashes.SHA256())
         return Issued(certificate, key, (self.certificate,) if self._signer else ())

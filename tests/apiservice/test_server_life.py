@@ -111,12 +111,13 @@ def test_an_address_of_another_machine_is_an_error_that_names_it(host: str) -> N
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack sockets here")
-async def test_without_a_host_both_protocol_versions_are_served() -> None:
-    server = Server(hello, ServingOptions(port=0, drain_seconds=0), None)
+@pytest.mark.parametrize("host", ["", "::"])
+async def test_without_a_host_both_protocol_versions_are_served(host: str) -> None:
+    server = Server(hello, ServingOptions(host=host, port=0, drain_seconds=0), None)
     await server.start()
     try:
         async with httpx.AsyncClient(trust_env=False) as client:
-            for host in ("127.0.0.1", "[::1]"):
-                assert (await client.get(f"http://{host}:{server.port}/")).text == "ok"
+            for asked in ("127.0.0.1", "[::1]"):
+                assert (await client.get(f"http://{asked}:{server.port}/")).text == "ok"
     finally:
         await server.stop()

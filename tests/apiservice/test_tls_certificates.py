@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from apiservice.certificates import CertificateFiles, CertificatePairError, read_pair
 from apiservice.selfsigned import SelfSigned
-from tests.apiservice.pki import HOUR, Authority
+from tests.apiservice.pki import HOUR, SERVER, Authority, on_another_curve
 
 NOW = 1_800_000_000.0
 DAY = 86400.0
@@ -54,6 +55,31 @@ BAD: dict[str, tuple[bytes | None, bytes | None, str, str]] = {
         expired.key_pem,
         "tls.crt",
         "expired on 2027-01-15 07:59 UTC",
+    ),
+    "a certificate on an unknown curve": (
+        on_another_curve(GOOD.pem),
+        GOOD.key_pem,
+        "tls.crt",
+        "P-256",
+    ),
+    "a key on an unknown curve": (GOOD.pem, on_another_curve(GOOD.key_pem), "tls.key", "P-256"),
+    "a curve that Go's TLS does not know": (
+        (odd := CA.issue("localhost", usage=SERVER, curve=ec.SECP256K1())).pem,
+        odd.key_pem,
+        "tls.crt",
+        "does not accept a key on curve secp256k1",
+    ),
+    "an address of no bytes among the names": (
+        (nameless := CA.issue("localhost", usage=SERVER, raw_names=b"\x30\x02\x87\x00")).pem,
+        nameless.key_pem,
+        "tls.crt",
+        "valid names",
+    ),
+    "names that are no list": (
+        (garbled := CA.issue("localhost", usage=SERVER, raw_names=b"\xff")).pem,
+        garbled.key_pem,
+        "tls.crt",
+        "valid names",
     ),
     "a certificate of tomorrow": (
         (early := CA.issue("localhost", starts=DAY, ends=2 * DAY)).pem,

@@ -257,6 +257,15 @@ CASES = [
         labels={**GMA, "code": "FAILED_PRECONDITION"},
     ),
     Case(
+        "GpuMetricsAdapterBackgroundTaskFailing",
+        {
+            f'gma_background_failures_total{{task="source",{ONE}}}': rate(0, 1),
+            f'gma_background_failures_total{{task="cluster",{ONE}}}': rate(0, 0),
+        },
+        "Background task source failed by an error that nobody expected.",
+        labels={**GMA, "task": "source"},
+    ),
+    Case(
         "GpuNodepoolAbsent",
         {f'gma_build_info{{component="nodepool",{POOL_ONE}}}': level(1, None)},
         "Prometheus sees no nodepool controller.",

@@ -13,6 +13,7 @@ from adapter.keda.credentials import Credentials
 from apiservice.certificates import CertificateFiles, CertificatePairError
 from tests.adapter.keda.client import Client, connected, listening
 from tests.adapter.keda.cluster import Cluster
+from tests.apiservice.pki import on_another_curve
 
 
 class Files:
@@ -29,9 +30,13 @@ class Files:
 
     def serve(self, authority: trustme.CA) -> None:
         """A new pair of this CA, written as kubelet and people do: the key first."""
-        leaf = authority.issue_cert("localhost")
+        leaf = authority.issue_cert("localhost", key_type=trustme.KeyType.ECDSA)
         leaf.private_key_pem.write_to_path(str(self.key))
         self.certificate.write_bytes(b"".join(pem.bytes() for pem in leaf.cert_chain_pems))
+
+    def spoil(self, path: Path) -> None:
+        """Write the certificate or key as one that the library cannot read."""
+        path.write_bytes(on_another_curve(path.read_bytes()))
 
     def trust(self, *authorities: trustme.CA) -> None:
         self.client_ca.write_bytes(b"".join(ca.cert_pem.bytes() for ca in authorities))
@@ -107,6 +112,21 @@ async def test_a_pair_that_does_not_fit_leaves_the_last_one_and_is_told(files: F
         files.serve(ours)
         server.check_files(time.time())
         assert credentials.problem == ""
+        async with connected(server, client_of(ours)) as client:
+            assert await code(client) is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("which", ["key", "certificate"])
+async def test_a_file_that_the_library_cannot_read_leaves_the_last_pair(
+    files: Files, which: str
+) -> None:
+    ours = trustme.CA()
+    files.serve(ours)
+    credentials = Credentials(files.pair, None, time.time())
+    files.spoil(getattr(files, which))
+    async with listening(Cluster(), credentials=credentials) as server:
+        server.check_files(time.time())
+        assert str(getattr(files, which)) in credentials.problem
         async with connected(server, client_of(ours)) as client:
             assert await code(client) is grpc.StatusCode.OK
 

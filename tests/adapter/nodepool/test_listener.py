@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.controller import Controller
 from adapter.nodepool.ledger import Ledger
-from adapter.nodepool.listener import Listener, ListenError
+from adapter.nodepool.listener import Listener
 from adapter.nodepool.reports import Reports
 from adapter.nodepool.watches import Watches
 from adapter.settings.nodepool import NodepoolSettings
+from apiservice.server import ListenError
 from tests.adapter.nodepool.fakeapi import FakeApi
 
 
@@ -89,3 +91,15 @@ async def test_a_port_that_is_taken_is_named_with_the_mend(listening: Listening)
     second: Any = Listener("127.0.0.1", int(url.rpartition(":")[2]), controller, watches, None)
     with pytest.raises(ListenError, match=r"nodepool\.port"):
         await second.start()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack sockets here")
+async def test_by_default_both_protocol_versions_are_served(listening: Listening) -> None:
+    controller, watches, _ = listening
+    listener = Listener(NodepoolSettings().host, 0, controller, watches, None)
+    await listener.start()
+    try:
+        for host in ("127.0.0.1", "[::1]"):
+            assert (await get(f"http://{host}:{listener.port}/healthz"))[0] == 200
+    finally:
+        await listener.stop()

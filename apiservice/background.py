@@ -1,0 +1,150 @@
+"""Background tasks that outlive their own failures.
+
+A task that fails by an exception nobody expected is logged, counted and started again after a
+pause. It never ends the process: the last good state stays in force meanwhile, and readiness
+reports a task that the answers depend on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+Loop = Callable[[], Awaitable[None]]
+"""Runs until cancelled."""
+Kept = Callable[[], Coroutine[Any, Any, None]]
+"""The same, and no failure ends it."""
+
+_STEADY = 60.0
+"""A task that has run for so many seconds since its last failure works again."""
+_PATIENCE = 30.0
+"""Seconds of repeated failures after which readiness reports a task."""
+
+
+@dataclass(slots=True)
+class _Trouble:
+    since: float
+    last: float
+    error: str
+    in_a_row: int = 1
+
+
+class Background:
+    """Runs the background tasks of one process.
+
+    Args:
+        pause: seconds before the first restart; doubled with each failure in a row.
+        longest: the longest such pause.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        pause: float = 1.0,
+        longest: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pause = pause
+        self._longest = longest
+        self._clock = clock
+        self._essential: set[str] = set()
+        self._troubles: dict[str, _Trouble] = {}
+        self.failures: Counter[str] = Counter()
+        """Failures since the start, by task."""
+
+    def keep(self, name: str, loop: Loop, *, essential: bool = False) -> Kept:
+        """Return ``loop`` as one that starts again whenever it fails.
+
+        Args:
+            name: for the log, the metric and readiness.
+            loop: runs until cancelled.
+            essential: answers depend on it, so readiness reports it.
+        """
+        self._register(name, essential=essential)
+
+        async def kept() -> None:
+            while True:
+                try:
+                    await loop()
+                except Exception as error:
+                    pause = self._failed(name, error)
+                else:
+                    return
+                await asyncio.sleep(pause)
+
+        return kept
+
+    def every(
+        self, name: str, seconds: float, act: Callable[[], None], *, essential: bool = False
+    ) -> Kept:
+        """Return a loop that calls ``act`` every so many seconds; a failure costs one call."""
+        self._register(name, essential=essential)
+
+        async def repeated() -> None:
+            while True:
+                await asyncio.sleep(seconds)
+                try:
+                    act()
+                except Exception as error:
+                    self._failed(name, error)
+                else:
+                    self._troubles.pop(name, None)
+
+        return repeated
+
+    def problem(self) -> str | None:
+        """Which task that answers depend on keeps failing, and why; None when none does."""
+        now = self._clock()
+        for name, trouble in self._troubles.items():
+            lasting = trouble.in_a_row > 1 and now - trouble.since >= _PATIENCE
+            if name in self._essential and lasting and not self._steady(trouble, now):
+                return f"{name} keeps failing: {trouble.error}"
+        return None
+
+    def _register(self, name: str, *, essential: bool) -> None:
+        self.failures.setdefault(name, 0)
+        if essential:
+            self._essential.add(name)
+
+    def _steady(self, trouble: _Trouble, now: float) -> bool:
+        return now - trouble.last >= max(_STEADY, 2 * self._wait(trouble))
+
+    def _wait(self, trouble: _Trouble) -> float:
+        return min(self._longest, self._pause * 2.0 ** min(trouble.in_a_row - 1, 16))
+
+    def _failed(self, name: str, error: Exception) -> float:
+        """Log and count a failure; returns the seconds to pause."""
+        now, text = self._clock(), _describe(error)
+        known = self._troubles.get(name)
+        self.failures[name] += 1
+        if known is None or self._steady(known, now):
+            known = self._troubles[name] = _Trouble(now, now, "")
+        else:
+            known.in_a_row += 1
+            known.last = now
+        if text != known.error:
+            # The traceback once: the same failure may come every few seconds.
+            log.error(
+                "background task failed and will run again",
+                task=name,
+                error=text,
+                hint="this is a bug: report it with this line; the last good state stays in force",
+                exc_info=error,
+            )
+        known.error = text
+        return self._wait(known)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, ExceptionGroup) and error.exceptions:
+        return _describe(error.exceptions[0])
+    return f"{type(error).__name__}: {error}"
