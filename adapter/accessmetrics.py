@@ -9,6 +9,7 @@ from prometheus_client.core import Metric
 
 from adapter.reasons import CREDENTIALS, REFUSALS
 from adapter.security import Reviews, Security
+from apiservice.authentication import Authentication
 from apiservice.authorization import Authorization
 from apiservice.families import counter, gauge, histogram
 from apiservice.server import Server
@@ -49,18 +50,30 @@ REVIEWS: Final = counter(
 REVIEW_DURATIONS: Final = histogram(
     "gma_review_duration_seconds", "What those took, repetitions included.", "kind"
 )
+UNREVIEWED: Final = counter(
+    "gma_reviews_refused_total",
+    "Requests answered 429 instead of a review: anonymous clients, or one address with many "
+    "unknown tokens, caused too many.",
+    "kind",
+)
 LOOKUPS: Final = counter(
     "gma_auth_cache_lookups_total",
-    "Questions about a user's rights or a token, by whether the answer was remembered.",
+    "Questions about a stated user, a user's rights or a token, by whether the answer was "
+    "remembered.",
     *("cache", "result"),
     known=("hit", "miss"),
 )
 REMEMBERED: Final = gauge(
-    "gma_auth_cache_entries", "Answers about rights or tokens that are remembered.", "cache"
+    "gma_auth_cache_entries",
+    "Answers about stated users, rights or tokens that are remembered.",
+    "cache",
+)
+REMEMBERED_BYTES: Final = gauge(
+    "gma_auth_cache_bytes", "Memory that these answers take, estimated.", "cache"
 )
 FAMILIES: Final = (
     *(CONNECTIONS, OPENED, REQUESTS, REFUSED, UNAUTHORIZED, EXPIRY, FILES),
-    *(REVIEWS, REVIEW_DURATIONS, LOOKUPS, REMEMBERED),
+    *(REVIEWS, REVIEW_DURATIONS, UNREVIEWED, LOOKUPS, REMEMBERED, REMEMBERED_BYTES),
 )
 
 
@@ -75,14 +88,20 @@ def access_families(server: Server, security: Security) -> Iterator[Metric]:
     yield FILES.rows(((name,), not problem()) for name, problem in security.problems.items())
     if security.reviews is not None:
         yield from review_families(security.reviews)
-    caches: dict[str, Authorization | Tokens] = {"access": security.authorization}
+    limited: dict[str, Authorization | Tokens] = {"access": security.authorization}
     if security.tokens is not None:
-        caches["token"] = security.tokens
+        limited["token"] = security.tokens
+    yield UNREVIEWED.by({kind: cache.refused for kind, cache in limited.items()})
+    caches: dict[str, Authentication | Authorization | Tokens] = {
+        **limited,
+        "user": security.authentication,
+    }
     lookups = {(name, "hit"): cache.hits for name, cache in caches.items()} | {
         (name, "miss"): cache.misses for name, cache in caches.items()
     }
     yield LOOKUPS.pairs(lookups, caches)
     yield REMEMBERED.rows(((name,), cache.remembered) for name, cache in caches.items())
+    yield REMEMBERED_BYTES.rows(((name,), cache.remembered_bytes) for name, cache in caches.items())
 
 
 def review_families(reviews: Reviews) -> Iterator[Metric]:

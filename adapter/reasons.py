@@ -90,7 +90,7 @@ MISFITS: Final = ("bad_scheme", "bad_path", "bad_port", "no_port")
 
 REFUSALS: Final = (
     *("connections", "slow-reader", "slow-request", "slow-goodbye"),
-    *("BadRequest", "PayloadTooLarge", "UriTooLong", "HeadersTooLarge"),
+    *("BadRequest", "MethodNotAllowed", "PayloadTooLarge", "UriTooLong", "HeadersTooLarge"),
 )
 """Limits of the listener."""
 

@@ -47,6 +47,11 @@ from apiservice.serving import ServingOptions
 
 log = structlog.get_logger(__name__)
 
+_BYTES_PER_LINE = 32
+"""A request head has at most one header line for so many bytes that it may have. A group's
+line is longer; 2,048 lines are the default."""
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""SIGHUP comes when the terminal is closed."""
 _FILE_CHECK = 2.0
 """Seconds between looks at certificates, CAs and the configuration."""
 
@@ -56,7 +61,7 @@ class StartError(Exception):
 
 
 def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
-    """Serve until SIGTERM or SIGINT.
+    """Serve until SIGTERM, SIGINT or SIGHUP.
 
     Args:
         settings: as loaded.
@@ -73,8 +78,9 @@ def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -
 async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, stopping.set)
+    for sign in _STOP_SIGNALS:
+        if signal.getsignal(sign) is not signal.SIG_IGN:  # as nohup sets it for SIGHUP
+            loop.add_signal_handler(sign, stopping.set)
     async with AsyncExitStack() as stack:
         client = await _connect(settings, stack)
         objects = Objects(PodIndex(), Services(), Nodes())
@@ -235,6 +241,7 @@ def _serving(settings: Settings) -> ServingOptions:
         header_timeout=server.header_timeout,
         write_timeout=server.write_timeout,
         max_headers=server.max_header_bytes,
+        max_header_lines=server.max_header_bytes // _BYTES_PER_LINE,
         max_connections=server.max_connections,
         drain_seconds=server.drain,
         shutdown_seconds=server.grace,

@@ -8,8 +8,9 @@ method refused make a 401, and a request without credentials is anonymous.
 Certificates are judged here and not by the handshake alone, against the CAs of this
 moment and each CA for its own purpose only. The judgement is kept with the connection
 until a certificate in the chain expires or the CAs change, and the users that a proxy
-states are kept by the very header lines that state them: the usual request costs two
-lookups.
+states are kept by the header lines that state them: the usual request costs two lookups.
+Other header lines are no part of that key. kube-apiserver sends a new Audit-ID with every
+request, and forwards whatever else its client sent.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from apiservice.bytecache import ByteCache, weight
 from apiservice.clientauth import ClientAuth, ProxySettings
 from apiservice.errors import Unauthorized
 from apiservice.identity import (
@@ -42,8 +44,8 @@ ANONYMOUS_USER = User(ANONYMOUS, groups=(UNAUTHENTICATED_GROUP,))
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _REFUSAL_TTL = 10.0
 """Seconds after which a refused certificate is judged again: it may not be valid *yet*."""
-_MAX_USERS = 2048
-"""Heads of proxied requests remembered; only a trusted proxy can add one."""
+_REMEMBERED_BYTES = 4 << 20
+"""Users remembered with the header lines that state them, about 1 kB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,11 @@ class Authentication:
         self._trust = trust
         self._tokens = tokens
         self._clock = clock
-        self._proxied: dict[tuple[Header, ...], User | None] = {}
+        self._proxied: ByteCache[tuple[Header, ...], User | None] = ByteCache(_REMEMBERED_BYTES)
+        self.hits = 0
+        """Requests whose stated user was remembered."""
+        self.misses = 0
+        """Requests whose headers were read to learn the user."""
         self._last_refusal = ""
         self.refused: Counter[str] = Counter()
         """Requests answered 401, by method: ``certificate``, ``token``, ``token-review``."""
@@ -83,6 +89,7 @@ class Authentication:
 
         Raises:
             Unauthorized: a certificate or token was sent, and no method accepts it.
+            TooManyRequests: the client's address has sent too many unknown tokens.
         """
         headers: Sequence[Header] = scope["headers"]
         refusal = ""
@@ -98,7 +105,7 @@ class Authentication:
             refusal = judgement.refusal
         token = bearer_token(headers)
         if token:
-            return await self._token_user(token)
+            return await self._token_user(token, _address(scope))
         if refusal:
             self.refused["certificate"] += 1
             self._tell(refusal)
@@ -106,19 +113,29 @@ class Authentication:
         return ANONYMOUS_USER
 
     def _proxied_user(self, names: HeaderNames, headers: Sequence[Header]) -> User | None:
-        # All headers make the key: picking out the relevant ones costs twice the look-up.
-        key = tuple(headers)
+        key = names.relevant(headers)
         try:
-            return self._proxied[key]
+            user = self._proxied[key]
         except KeyError:
-            pass
-        user = names.user(names.relevant(headers))
+            self.misses += 1
+        else:
+            self.hits += 1
+            return user
+        user = names.user(key)
         if user is not None:
             user = with_authenticated_group(user)
-        if len(self._proxied) >= _MAX_USERS:
-            self._proxied.clear()
-        self._proxied[key] = user
+        self._proxied.put(key, user, weight(key) + (user.bytes if user is not None else 0))
         return user
+
+    @property
+    def remembered(self) -> int:
+        """Users in memory."""
+        return len(self._proxied)
+
+    @property
+    def remembered_bytes(self) -> int:
+        """What they take."""
+        return self._proxied.bytes
 
     def _judge(self, peer: Peer) -> _Judgement:
         now = self._clock()
@@ -129,12 +146,12 @@ class Authentication:
         peer.memo = judgement
         return judgement
 
-    async def _token_user(self, token: str) -> User:
+    async def _token_user(self, token: str, sender: str) -> User:
         if self._tokens is None:
             self.refused["token"] += 1
             raise Unauthorized
         try:
-            user = await self._tokens.user(token)
+            user = await self._tokens.user(token, sender)
         except ReviewError as error:
             self.refused["token-review"] += 1
             raise Unauthorized from error
@@ -194,6 +211,12 @@ def with_authenticated_group(user: User) -> User:
     if AUTHENTICATED_GROUP in user.groups or UNAUTHENTICATED_GROUP in user.groups:
         return user
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED_GROUP), user.extra)
+
+
+def _address(scope: Scope) -> str:
+    """The client's address, without its port."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def bearer_token(headers: Sequence[Header]) -> str:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
-from cachetools import TTLCache
 
-from apiservice.errors import Internal
+from apiservice.allowance import Allowance
+from apiservice.bytecache import ByteCache, weight
+from apiservice.errors import Internal, TooManyRequests
 from apiservice.flight import SingleFlight
-from apiservice.identity import PRIVILEGED_GROUP, Attributes, Decision, User
+from apiservice.identity import ANONYMOUS, PRIVILEGED_GROUP, Attributes, Decision, User
 from apiservice.tokens import ReviewError
 
 log = structlog.get_logger(__name__)
@@ -26,7 +27,10 @@ log = structlog.get_logger(__name__)
 _ALLOWED = Decision(allowed=True)
 _DENIED = Decision(allowed=False)
 _LARGEST_REMEMBERED = 10_000
-"""Characters of attributes; ``plugin/pkg/authorizer/webhook`` draws the same line."""
+"""Bytes of attributes; ``plugin/pkg/authorizer/webhook`` draws the same line."""
+_RATE, _BURST = 5.0, 50
+"""Reviews per second for the anonymous user, and at once. Whatever anonymous clients may
+ask for usually (health, the version) is a static rule or remembered after one review."""
 
 _Question = tuple[User, Attributes]
 
@@ -55,8 +59,8 @@ class AuthorizationOptions:
     """Seconds."""
     deny_ttl: float = 10.0
     """Seconds."""
-    size: int = 8192
-    """Answers remembered of either kind."""
+    limit: int = 8 << 20
+    """Bytes of the answers remembered, for allow and for deny."""
 
 
 class Authorization:
@@ -76,12 +80,13 @@ class Authorization:
         self._groups = frozenset(options.allow_groups)
         self._users = frozenset(options.allow_users)
         self._paths = frozenset(options.allow_paths)
-        self._allows: TTLCache[_Question, Decision] = TTLCache(
-            options.size, options.allow_ttl, clock
+        self._allows: ByteCache[_Question, Decision] = ByteCache(
+            options.limit, options.allow_ttl, clock
         )
-        self._denies: TTLCache[_Question, Decision] = TTLCache(
-            options.size, options.deny_ttl, clock
+        self._denies: ByteCache[_Question, Decision] = ByteCache(
+            options.limit, options.deny_ttl, clock
         )
+        self._anonymous = Allowance(_RATE, _BURST, clock)
         self._flights: SingleFlight[_Question, Decision] = SingleFlight()
         self._failing = False
         self.hits = 0
@@ -94,6 +99,16 @@ class Authorization:
         """Answers in memory."""
         return len(self._allows) + len(self._denies)
 
+    @property
+    def remembered_bytes(self) -> int:
+        """What they take."""
+        return self._allows.bytes + self._denies.bytes
+
+    @property
+    def refused(self) -> int:
+        """Questions of anonymous clients that the cluster was not asked."""
+        return self._anonymous.refused
+
     def cached(self, user: User, attributes: Attributes) -> Decision | None:
         """The decision of a static rule or of memory, else None."""
         if (
@@ -103,19 +118,21 @@ class Authorization:
         ):
             return _ALLOWED
         question = (user, attributes)
-        try:
-            # Half the cost of its ``get``, and the usual case.
-            decision: Decision | None = self._allows[question]
-        except KeyError:
-            decision = self._denies.get(question)
-        self.hits += decision is not None
-        return decision
+        for answers in (self._allows, self._denies):
+            try:
+                decision = answers[question]
+            except KeyError:
+                continue
+            self.hits += 1
+            return decision
+        return None
 
     async def authorize(self, user: User, attributes: Attributes) -> Decision:
         """The decision; concurrent equal questions share one review.
 
         Raises:
             Internal: the cluster could not be asked.
+            TooManyRequests: anonymous clients have asked too much.
         """
         known = self.cached(user, attributes)
         if known is not None:
@@ -124,6 +141,10 @@ class Authorization:
             return _DENIED
         reviewer = self._reviewer
         question = (user, attributes)
+        if user.name == ANONYMOUS and not self._anonymous.take(ANONYMOUS):
+            raise TooManyRequests(
+                f"anonymous clients asked for more than {_RATE:g} access reviews per second"
+            )
         self.misses += 1
         return await self._flights.ask(question, lambda: self._review(reviewer, question))
 
@@ -139,6 +160,8 @@ class Authorization:
         if self._failing:
             log.info("access is reviewed again")
         self._failing = False
-        if sum(map(len, attributes)) <= _LARGEST_REMEMBERED:
-            (self._allows if decision.allowed else self._denies)[question] = decision
+        size = weight(attributes)
+        if size <= _LARGEST_REMEMBERED:
+            answers = self._allows if decision.allowed else self._denies
+            answers.put(question, decision, size + user.bytes + weight(decision.reason))
         return decision

@@ -15,6 +15,7 @@
     ├── NotAcceptable         406
     ├── PayloadTooLarge       413
     ├── UriTooLong            414
+    ├── TooManyRequests       429
     ├── HeadersTooLarge       431
     ├── Internal              500
     └── Unavailable           503
@@ -120,7 +121,9 @@ class Forbidden(ApiError):
             "group": attributes.group,
             "kind": _clean(attributes.resource),
         }
-        message = f"{resource} {quoted(attributes.name)} is forbidden: {refusal}"
+        # kube-apiserver names the object only where the request does (NewForbidden).
+        named = f"{resource} {quoted(attributes.name)}" if attributes.name else _clean(resource)
+        message = f"{named} is forbidden: {refusal}"
         super().__init__(message, {key: text for key, text in details.items() if text})
 
 
@@ -221,14 +224,25 @@ class UriTooLong(ApiError):
         super().__init__(f"the request URI is longer than {limit} bytes", {})
 
 
+class TooManyRequests(ApiError):
+    """The client has caused more work than its share; the message says of which kind."""
+
+    code = HTTPStatus.TOO_MANY_REQUESTS.value
+    reason = "TooManyRequests"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"too many requests: {why}", {})
+
+
 class HeadersTooLarge(ApiError):
     """The request's headers are larger than the server reads."""
 
     code = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE.value
     reason = "RequestHeaderFieldsTooLarge"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"the request headers are larger than {limit} bytes", {})
+    def __init__(self, limit: int | str) -> None:
+        size = f"larger than {limit} bytes" if isinstance(limit, int) else f"too large: {limit}"
+        super().__init__(f"the request headers are {size}", {})
 
 
 class Internal(ApiError):

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from apiservice.errors import ApiError
+from apiservice.errors import ApiError, MethodNotAllowed
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -75,11 +75,12 @@ class Exchange(RequestResponseCycle):
 def refusal(error: ApiError) -> bytes:
     """A whole answer that ends its connection, for a request that no application sees."""
     body = error.body()
+    allow = b"allow: GET\r\n" if isinstance(error, MethodNotAllowed) else b""
     head = (
         b"content-type: application/json\r\nconnection: close\r\n"
         b"content-length: %d\r\n\r\n" % len(body)
     )
-    return STATUS_LINE[error.code] + head + body
+    return STATUS_LINE[error.code] + allow + head + body
 
 
 @lru_cache(maxsize=1024)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from apiservice.bytecache import weight
+
 Scope = MutableMapping[str, Any]
 """An ASGI connection scope."""
 
@@ -32,6 +34,11 @@ class User:
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NO_EXTRA, hash=False)
     """Lower-case keys. Compared but not hashed, so that a user can key a cache."""
+
+    @property
+    def bytes(self) -> int:
+        """What its texts take in memory."""
+        return weight(self.name, self.uid, self.groups, self.extra)
 
 
 class Attributes(NamedTuple):

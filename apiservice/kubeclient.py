@@ -206,12 +206,11 @@ def _paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
 
 
 async def _load_kubeconfig(configuration: Any, source: str, context: str | None) -> None:
+    _check_kubeconfigs(source)
     try:
         merged = _kubeconfig_merger(source).config
         loader = _kubeconfig_loader(merged, active_context=context, config_base_path=None)
         await loader.load_and_set(configuration)
-    except yaml.YAMLError as error:
-        raise ClusterError(f"kubeconfig {source} is not YAML: {error}") from error
     except ConfigException as error:
         named = f"context {context!r} of " if context else ""
         raise ClusterError(
@@ -220,8 +219,34 @@ async def _load_kubeconfig(configuration: Any, source: str, context: str | None)
     except OSError as error:
         raise ClusterError(f"kubeconfig {source}: {error}") from error
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise ClusterError(f"kubeconfig {source} is no kubeconfig: {error}") from error
+        raise ClusterError(f"kubeconfig {source} cannot be used: {error}") from error
     _keep_fresh(configuration, loader, source)
+
+
+def _check_kubeconfigs(source: str) -> None:
+    for path in source.split(os.pathsep):
+        if path and (file := Path(path).expanduser()).is_file():
+            _check_kubeconfig(file)
+
+
+def _check_kubeconfig(file: Path) -> None:
+    """Raise ClusterError where a file's content does not have a kubeconfig's shape."""
+    try:
+        content = yaml.safe_load(file.read_bytes())
+    except OSError as error:
+        raise ClusterError(f"kubeconfig {file}: {error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split())
+        raise ClusterError(f"kubeconfig {file} is not YAML: {why}; name another file") from error
+    lists = ("clusters", "contexts", "users")
+    if not isinstance(content, dict) or not any(name in content for name in lists):
+        raise ClusterError(
+            f"{file} is not a kubeconfig: it has no clusters, contexts or users; name a file "
+            f"such as ~/.kube/config"
+        )
+    for name in lists:
+        if not isinstance(content.get(name) or [], list):
+            raise ClusterError(f"kubeconfig {file}: {name} must be a list")
 
 
 def _keep_fresh(configuration: Any, loader: Any, source: str) -> None:

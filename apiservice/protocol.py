@@ -23,15 +23,16 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from apiservice.errors import ApiError, BadRequest, PayloadTooLarge
+from apiservice.errors import ApiError, BadRequest, MethodNotAllowed, PayloadTooLarge
 from apiservice.exchange import Exchange, refusal
 from apiservice.peer import SCOPE_KEY, Peer, of_tls
-from apiservice.requesthead import complete, endless, oversize
+from apiservice.requesthead import complete, endless, host_fault, oversize, too_many_lines
 from apiservice.serving import ServingOptions, ServingStats
 
 _CLOSING_GRACE = 5.0
 """Seconds that a closed connection may take to flush and say goodbye."""
 _VERSIONS = frozenset(("1.1", "1.0"))
+_READ = frozenset((b"GET", b"HEAD"))
 
 
 class Connection(HttpToolsProtocol):
@@ -112,11 +113,19 @@ class Connection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header line."""
         name = name.lower()
+        if (
+            len(self.headers) >= self.options.max_header_lines
+            or len(name) + len(value) > self.options.max_header_line
+        ):
+            self._reject(too_many_lines(self.headers, self.options))
         if name == b"content-length" and int(value) > self.options.max_body:
             self._reject(PayloadTooLarge(self.options.max_body))
         if name == b"transfer-encoding":
             # The parser hands over trailer fields as if they were headers: a client's own
             # X-Remote-Group behind a chunked body would join those that its proxy stated.
+            # Only GET and HEAD are answered, so that another method is what is wrong first.
+            if self.parser.get_method() not in _READ:
+                self._reject(MethodNotAllowed())
             self._reject(BadRequest("no chunked body is read here: send a Content-Length"))
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
@@ -134,6 +143,8 @@ class Connection(HttpToolsProtocol):
             self._reject(BadRequest("only HTTP/1.1 and HTTP/1.0 are spoken here"))
         if len(self.pipeline) >= self.options.max_pipelined:
             self._reject(BadRequest("too many pipelined requests"))
+        if (fault := host_fault(self.headers, version)) is not None:
+            self._reject(BadRequest(fault))
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # our own key
         complete(scope, self.url, self.parser.get_method(), version)
         scope[SCOPE_KEY] = self.peer

@@ -31,6 +31,21 @@ def endless(target: bytes, options: ServingOptions) -> ApiError:
     return HeadersTooLarge(options.max_headers)
 
 
+def too_many_lines(headers: Sequence[tuple[bytes, bytes]], options: ServingOptions) -> ApiError:
+    """Which limit one more header line breaks: their number, or the size of one."""
+    if len(headers) >= options.max_header_lines:
+        return HeadersTooLarge(f"more than {options.max_header_lines} header lines")
+    return HeadersTooLarge(f"a header line is larger than {options.max_header_line} bytes")
+
+
+def host_fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
+    """What is wrong with the Host lines (RFC 9112, section 3.2); Go's server says the same."""
+    hosts = [name for name, _ in headers].count(b"host")
+    if hosts > 1:
+        return "too many Host headers"
+    return "missing required Host header" if hosts == 0 and version != "1.0" else None
+
+
 def complete(scope: MutableMapping[str, Any], target: bytes, method: bytes, version: str) -> None:
     """Fill in what is known of a request once its head is whole.
 

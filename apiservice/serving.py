@@ -31,6 +31,10 @@ class ServingOptions:
     """Path and query; a label selector of an HPA has at most a few hundred bytes."""
     max_headers: int = 64 << 10
     """The whole head of a request. A proxied user's groups come one header line each."""
+    max_header_lines: int = 2048
+    """Each line takes some 150 bytes in memory beside its text. 64 KiB of groups are fewer."""
+    max_header_line: int = 24 << 10
+    """One line, name and value; the largest bearer token that is reviewed has 16 KiB."""
     max_body: int = 64 << 10
     """No route reads a body; a small one is thrown away, a larger one refused."""
     max_connections: int = 2048

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
-from cachetools import TTLCache
 
+from apiservice.allowance import Allowance
+from apiservice.bytecache import ByteCache
+from apiservice.errors import TooManyRequests
 from apiservice.flight import SingleFlight
 from apiservice.identity import User
 
@@ -23,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 _MAX_TOKEN = 16 << 10
 """Bytes; a service account's token has about 1,000."""
+_RATE, _BURST = 10.0, 50
+"""Unknown tokens per second and address, and at once. A client sends one token for minutes."""
 
 
 class ReviewError(Exception):
@@ -46,7 +50,8 @@ class TokenOptions:
 
     ttl: float = 10.0
     """Seconds, for valid and invalid tokens alike."""
-    size: int = 4096
+    limit: int = 4 << 20
+    """Bytes of the answers."""
 
 
 class Tokens:
@@ -63,7 +68,8 @@ class Tokens:
     ) -> None:
         options = options or TokenOptions()
         self._reviewer = reviewer
-        self._answers: TTLCache[bytes, User | None] = TTLCache(options.size, options.ttl, clock)
+        self._answers: ByteCache[bytes, User | None] = ByteCache(options.limit, options.ttl, clock)
+        self._allowance = Allowance(_RATE, _BURST, clock)
         self._flights: SingleFlight[bytes, User | None] = SingleFlight()
         self._pepper = secrets.token_bytes(32)
         self._failing = False
@@ -77,11 +83,26 @@ class Tokens:
         """Answers in memory."""
         return len(self._answers)
 
-    async def user(self, token: str) -> User | None:
+    @property
+    def remembered_bytes(self) -> int:
+        """What they take."""
+        return self._answers.bytes
+
+    @property
+    def refused(self) -> int:
+        """Tokens that the cluster was not asked about, because their sender sent too many."""
+        return self._allowance.refused
+
+    async def user(self, token: str, sender: str = "") -> User | None:
         """The token's user, or None where it is not valid.
+
+        Args:
+            token: as it was sent.
+            sender: the client's address; each has its own allowance of unknown tokens.
 
         Raises:
             ReviewError: nobody could be asked.
+            TooManyRequests: the sender's allowance is spent.
         """
         raw = token.encode("utf-8", "surrogateescape")
         if len(raw) > _MAX_TOKEN:
@@ -90,6 +111,10 @@ class Tokens:
         try:
             known = self._answers[key]
         except KeyError:
+            if not self._allowance.take(sender):
+                raise TooManyRequests(
+                    f"this address sent more than {_RATE:g} different bearer tokens per second"
+                ) from None
             self.misses += 1
             return await self._flights.ask(key, lambda: self._review(key, token))
         self.hits += 1
@@ -106,5 +131,5 @@ class Tokens:
         if self._failing:
             log.info("tokens are reviewed again")
         self._failing = False
-        self._answers[key] = user
+        self._answers.put(key, user, len(key) + (user.bytes if user is not None else 0))
         return user

@@ -3,9 +3,11 @@
 The rules are those of Go's ``x509.Certificate.Verify`` with ``KeyUsages: clientAuth``
 (``k8s.io/apiserver/pkg/authentication/request/x509``): client certificates need no
 subject alternative name, and front-proxy certificates have none, so the web's profile
-that most verifiers apply would refuse them. One rule is stricter than Go's: a leaf
+that most verifiers apply would refuse them. Two rules are stricter than Go's. A leaf
 without any extended key usage is refused, because what it proves lets it speak for
-anybody. Ed25519 CAs are not supported by the verifier underneath.
+anybody. A certificate whose only usage is anyExtendedKeyUsage is refused, because OpenSSL
+already ends its handshake, and Python cannot ask it for another rule. Ed25519 CAs are not
+supported by the verifier underneath.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_CLIENT_USAGES = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
 _MAX_PRESENTED = 8
 """Certificates a client may present; real chains have at most three."""
 
@@ -116,7 +117,7 @@ def _may_sign(_: verification.Policy, __: x509.Certificate, usage: x509.KeyUsage
 def _may_vouch_for_clients(
     _: verification.Policy, __: x509.Certificate, usage: x509.ExtendedKeyUsage | None
 ) -> None:
-    if usage is not None and _CLIENT_USAGES.isdisjoint(usage):
+    if usage is not None and ExtendedKeyUsageOID.CLIENT_AUTH not in usage:
         raise ValueError("extendedKeyUsage has no clientAuth")
 
 

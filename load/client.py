@@ -15,6 +15,7 @@ import ssl
 import sys
 import time
 from array import array
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,8 @@ _HEAD_END = b"\r\n\r\n"
 _LENGTH = b"content-length:"
 _CHUNKED_END = b"\r\n0\r\n\r\n"
 _CHECK_EVERY = 64
+_connections = count()
+"""Numbers connections, so that no two send the same Audit-ID."""
 
 
 class LoadError(RuntimeError):
@@ -37,10 +40,12 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, plan: Plan, targets: list[str]) -> None:
         lines = "".join(f"{name}: {value}\r\n" for name, value in plan.headers)
+        # kube-apiserver gives every request that it proxies an Audit-ID of its own.
         self._requests = [
-            f"GET {target} HTTP/1.1\r\nHost: {plan.server_name}\r\n{lines}\r\n".encode()
+            f"GET {target} HTTP/1.1\r\nHost: {plan.server_name}\r\n{lines}Audit-Id: ".encode()
             for target in targets
         ]
+        self._audit = next(_connections) << 32
         self._plan = plan
         self.done = asyncio.Event()
         self._transport: asyncio.Transport | None = None
@@ -80,7 +85,9 @@ class Connection(asyncio.Protocol):
         if transport is None:
             return
         self._sent = time.perf_counter()
-        transport.write(self._requests[self._count % len(self._requests)])
+        self._audit += 1
+        head = self._requests[self._count % len(self._requests)]
+        transport.write(b"%b00000000-0000-4000-8000-%012x\r\n\r\n" % (head, self._audit))
 
     def data_received(self, data: bytes) -> None:
         """Collect until the answer is whole."""

@@ -22,6 +22,8 @@ from load.report import figure
 
 _STANDS_OUT = 0.2
 """The share of a process' consumption that must be beyond its rest to be told from it."""
+CREDENTIAL = "authentication.kubernetes.io%2fcredential-id"
+"""kube-apiserver tells the adapter which token its client used."""
 ACCEPT = "application/vnd.kubernetes.protobuf, */*"
 """The HPA controller's (wire contract, section 2)."""
 
@@ -71,7 +73,9 @@ def plan(
 ) -> Plan:
     """A plan that asks as the HPA controller does, through the front proxy."""
     headers = [("Accept", ACCEPT), ("User-Agent", "kube-controller-manager/load")]
+    headers += [("Accept-Encoding", "gzip"), ("X-Forwarded-For", "127.0.0.1")]
     headers += [("X-Remote-User", USER), *(("X-Remote-Group", group) for group in GROUPS)]
+    headers += [(f"X-Remote-Extra-{CREDENTIAL}", "JTI=5c9e7ed9-70d4-4a40-b81b-5dd3ad7a0ba5")]
     return Plan(
         host="127.0.0.1",
         port=port,

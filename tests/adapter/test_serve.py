@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -183,11 +184,14 @@ def test_a_changed_section_that_needs_a_restart_is_named(lab: Lab) -> None:
         assert serving.wait_for("configuration read anew")["needs_restart"] == ["server"]
 
 
-def test_sigterm_fails_readiness_first_then_drains_and_ends_with_0(lab: Lab) -> None:
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_signal_fails_readiness_first_then_drains_and_ends_with_0(
+    lab: Lab, sign: signal.Signals
+) -> None:
     lab.config["server"]["drain"] = 2
     with lab.serving() as serving, serving.client() as client:
         eventually(lambda: ready(client))
-        serving.process.terminate()
+        serving.process.send_signal(sign)
         eventually(lambda: not ready(client))
         assert values(client) == ["80"]
         assert serving.process.wait(20) == 0

@@ -10,7 +10,7 @@ import pytest
 
 from apiservice.authentication import ANONYMOUS_USER, Authentication
 from apiservice.clientauth import ClientAuth, ProxySettings
-from apiservice.errors import Unauthorized
+from apiservice.errors import ApiError, Unauthorized
 from apiservice.identity import Scope, User
 from apiservice.peer import SCOPE_KEY, Peer
 from apiservice.tokens import ReviewError, Tokens
@@ -277,14 +277,69 @@ def test_before_any_trust_is_known_a_certificate_says_nothing() -> None:
     assert asyncio.run(authentication.authenticate(scope)) == ANONYMOUS_USER
 
 
-def test_a_flood_of_users_is_forgotten_not_hoarded(bench: Bench) -> None:
+def proxied(audit: int, *more: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    """What kube-apiserver sends: its client's own lines, and a new Audit-ID each time."""
+    return [
+        (b"host", b"adapter"),
+        (b"audit-id", b"%032x" % audit),
+        (b"x-forwarded-for", b"10.0.0.%d" % (audit % 250)),
+        *more,
+        *IMPERSONATED,
+    ]
+
+
+def test_headers_that_state_no_identity_do_not_miss_what_is_remembered(bench: Bench) -> None:
     peer = shows(PROXY)
 
-    async def flood() -> None:
-        for number in range(3000):
-            headers = [(b"x-remote-user", b"u%d" % number)]
-            await bench.authentication.authenticate({"headers": headers, SCOPE_KEY: peer})
+    users = {id(bench.ask(proxied(audit), peer)) for audit in range(50)}
 
-    asyncio.run(flood())
+    assert len(users) == 1
+    assert (bench.authentication.hits, bench.authentication.misses) == (49, 1)
+    assert bench.authentication.remembered == 1
 
-    assert len(bench.authentication._proxied) <= 1024
+
+def test_a_clients_own_headers_are_not_remembered(bench: Bench) -> None:
+    peer = shows(PROXY)
+    before = bench.authentication.remembered_bytes
+
+    for audit in range(200):
+        bench.ask(proxied(audit, (b"x-own", b"%032x" % audit * 1000)), peer)
+
+    assert bench.authentication.remembered_bytes - before < 4096
+
+
+def test_remembered_users_are_bounded_in_bytes(bench: Bench) -> None:
+    peer = shows(PROXY)
+
+    for number in range(3000):
+        group = b"g%d-" % number + b"x" * 4096
+        bench.ask([(b"x-remote-user", b"u"), (b"x-remote-group", group)], peer)
+
+    assert 0 < bench.authentication.remembered_bytes <= 4 << 20
+    assert bench.authentication.remembered < 600
+
+
+def test_a_stated_user_larger_than_the_memory_is_answered_and_not_kept(bench: Bench) -> None:
+    large = [(b"x-remote-user", b"u"), (b"x-remote-group", b"g" * (3 << 20))]
+
+    assert bench.ask(large, shows(PROXY)).name == "u"
+    assert bench.authentication.remembered == 0
+
+
+def test_unknown_tokens_of_one_address_are_reviewed_up_to_its_allowance(bench: Bench) -> None:
+    tokens = Tokens(bench.reviewer, clock=bench.clock)
+    authentication = Authentication(bench.trust, tokens, bench.clock)
+
+    def send(token: str, address: str) -> str:
+        scope: Scope = {"headers": [bearer(token)], "client": (address, 1)}
+        try:
+            return asyncio.run(authentication.authenticate(scope)).name
+        except ApiError as error:
+            return error.reason
+
+    answers = [send(f"bad-{number}", "10.0.0.1") for number in range(80)]
+
+    assert answers == ["Unauthorized"] * 50 + ["TooManyRequests"] * 30
+    assert len(bench.reviewer.asked) == 50
+    assert tokens.refused == 30
+    assert send("good", "10.0.0.2") == "alice"

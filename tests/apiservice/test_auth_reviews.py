@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
 
 from apiservice.authorization import Authorization, AuthorizationOptions
-from apiservice.errors import Internal
+from apiservice.errors import Internal, TooManyRequests
 from apiservice.identity import Attributes, Decision, User
-from apiservice.tokens import ReviewError, Tokens
+from apiservice.tokens import ReviewError, TokenOptions, Tokens
 
 BOB = User("bob", groups=("dev",))
 PODS = Attributes("get", "custom.metrics.k8s.io", "v1beta2", "pods", "m", "*", "ns")
@@ -242,3 +243,75 @@ async def test_tokens_asked_about_and_remembered_are_counted() -> None:
     for token in ("good", "good", "bad", "bad"):
         await tokens.user(token)
     assert (tokens.hits, tokens.misses, tokens.remembered) == (2, 2, 2)
+
+
+ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
+
+
+async def test_anonymous_clients_share_an_allowance_of_reviews() -> None:
+    cluster, clock = FakeCluster(allowed=set()), Clock()
+    authorization = Authorization(cluster, clock=clock)
+    refused = 0
+    for number in range(500):
+        try:
+            await authorization.authorize(ANONYMOUS, Attributes("get", path=f"/{number}"))
+        except TooManyRequests:
+            refused += 1
+
+    assert (cluster.asked, refused, authorization.refused) == (50, 450, 450)
+
+    clock.now = 2.0
+    assert not (await authorization.authorize(ANONYMOUS, METRICS)).allowed
+    assert not (await authorization.authorize(ANONYMOUS, METRICS)).allowed, "remembered"
+    assert cluster.asked == 51
+
+
+async def test_the_allowance_of_anonymous_clients_is_no_authenticated_users() -> None:
+    cluster = FakeCluster()
+    authorization = Authorization(cluster, clock=Clock())
+    for number in range(60):
+        with suppress(TooManyRequests):
+            await authorization.authorize(ANONYMOUS, Attributes("get", path=f"/{number}"))
+
+    for number in range(200):
+        wanted = PODS._replace(namespace=f"ns{number}")
+        assert (await authorization.authorize(BOB, wanted)).allowed
+
+
+@pytest.mark.parametrize("name", ["bob", "mallory"])
+async def test_remembered_answers_are_bounded_in_bytes(name: str) -> None:
+    authorization = Authorization(FakeCluster(), AuthorizationOptions(limit=200_000))
+    for number in range(2000):
+        await authorization.authorize(
+            User(name), PODS._replace(name="\U0001f642" * 500 + str(number))
+        )
+
+    assert 0 < authorization.remembered_bytes <= 200_000
+    assert authorization.remembered < 100
+
+
+async def test_attributes_are_measured_in_bytes() -> None:
+    authorization = Authorization(FakeCluster())
+    wanted = PODS._replace(name="\U0001f642" * 3000)
+
+    await authorization.authorize(BOB, wanted)
+
+    assert authorization.cached(BOB, wanted) is None
+
+
+async def test_a_users_groups_count_for_what_is_remembered() -> None:
+    authorization = Authorization(FakeCluster(), AuthorizationOptions(limit=100_000))
+    for number in range(100):
+        user = User("bob", groups=("g" * 5000, str(number)))
+        await authorization.authorize(user, PODS)
+
+    assert authorization.remembered < 20
+
+
+async def test_remembered_tokens_are_bounded_in_bytes() -> None:
+    cluster = FakeCluster(tokens={str(n): User("u", groups=(f"{n}" * 2000,)) for n in range(200)})
+    tokens = Tokens(cluster, TokenOptions(limit=100_000))
+    for number in range(200):
+        assert await tokens.user(str(number), sender=str(number)) is not None
+
+    assert 0 < tokens.remembered_bytes <= 100_000

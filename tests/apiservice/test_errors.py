@@ -72,7 +72,7 @@ CASES: dict[str, tuple[ApiError, bytes]] = {
     "forbidden external, with the authorizer's reason": (
         Forbidden(_USER, _EXTERNAL, "no rule"),
         (
-            rb'"message":"q.external.metrics.k8s.io \"\" is forbidden: User \"u\" cannot list '
+            rb'"message":"q.external.metrics.k8s.io is forbidden: User \"u\" cannot list '
             rb"resource \"q\" in API group \"external.metrics.k8s.io\" in the namespace "
             rb'\"ns\": no rule",'
             rb'"reason":"Forbidden",'

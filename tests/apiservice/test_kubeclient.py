@@ -91,9 +91,12 @@ def with_ca_data(data: bytes) -> dict[str, Any]:
 
 BROKEN: dict[str, tuple[Any, str]] = {
     "not YAML": ("a: b: c", "is not YAML"),
-    "empty": ("", "no kubeconfig"),
-    "a list": ("- a\n- b\n", "no kubeconfig"),
-    "a word": ("hello", "no kubeconfig"),
+    "empty": ("", "is not a kubeconfig"),
+    "a list": ("- a\n- b\n", "is not a kubeconfig"),
+    "a word": ("hello", "is not a kubeconfig"),
+    "another manifest": ("kind: Pod\nmetadata: {name: p}\n", "is not a kubeconfig"),
+    "bytes of a program": ("\x7fELF\x00\x01", "is not YAML"),
+    "clusters that are a number": ("clusters: 5\ncurrent-context: x\n", "must be a list"),
     "no clusters": ({"current-context": "main", "contexts": []}, "context"),
     "a context without its cluster": (
         {**kubeconfig(), "clusters": []},
@@ -140,7 +143,10 @@ async def test_a_broken_kubeconfig_is_an_error_that_names_it(
     with pytest.raises(ClusterError, match=mend) as caught:
         await connect(path, environ=NOWHERE)
 
-    assert str(path) in str(caught.value)
+    message = str(caught.value)
+    assert str(path) in message
+    assert len(message.splitlines()) == 1
+    assert "object" not in message or "object with name" in message
 
 
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:

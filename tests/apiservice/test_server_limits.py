@@ -74,6 +74,28 @@ REFUSED: dict[str, tuple[bytes, int, str]] = {
         431,
         "RequestHeaderFieldsTooLarge",
     ),
+    "too many header lines": (
+        HEAD + b"A: b\r\n" * 101 + b"\r\n",
+        431,
+        "RequestHeaderFieldsTooLarge",
+    ),
+    "one large header line": (
+        HEAD + b"X: " + b"a" * 5000 + b"\r\n\r\n",
+        431,
+        "RequestHeaderFieldsTooLarge",
+    ),
+    "no Host": (b"GET / HTTP/1.1\r\n\r\n", 400, "BadRequest"),
+    "two Hosts": (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "BadRequest"),
+    "two equal Hosts in HTTP/1.0": (
+        b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
+        400,
+        "BadRequest",
+    ),
+    "a chunked POST": (
+        b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        405,
+        "MethodNotAllowed",
+    ),
     "a header name that never ends": (HEAD + b"x" * 20_000, 431, "RequestHeaderFieldsTooLarge"),
     "a large body announced": (
         HEAD + b"Content-Length: 1000000\r\n\r\n",
@@ -151,7 +173,13 @@ def test_refused_with_a_status_and_the_connection_ends(
 ) -> None:
     async def body() -> None:
         async with (
-            serving(max_target=2048, max_headers=8192, max_body=1000) as server,
+            serving(
+                max_target=2048,
+                max_headers=8192,
+                max_header_lines=100,
+                max_header_line=4096,
+                max_body=1000,
+            ) as server,
             connected(server) as wire,
         ):
             status, head, content = await wire.ask(sent)

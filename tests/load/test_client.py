@@ -76,6 +76,8 @@ async def test_every_target_is_asked_once_and_its_answer_read(
         load.close()
     assert len(outcome.latencies) == 3
     assert sorted(head.split(b" ")[1] for head in heads) == [b"/a", b"/b", b"/c"]
+    audits = {line for head in heads for line in head.splitlines() if line.startswith(b"Audit-Id")}
+    assert len(audits) == 3, "kube-apiserver never sends one twice"
 
 
 async def test_it_asks_as_the_hpa_controller_does(pki: Pki) -> None:

@@ -1,0 +1,78 @@
+"""Caches that are bounded by the bytes they hold, keys included.
+
+A bound on the number of entries says nothing about memory when clients choose the keys.
+Callers state the size of an entry; :func:`weight` computes it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from operator import itemgetter
+from typing import Final, Generic, TypeVar
+
+from cachetools import Cache, LRUCache, TTLCache
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+ENTRY: Final = 320
+"""Bytes of bookkeeping per entry: its slots in the cache's tables, its link, its pair (250 by
+tracemalloc for a TTLCache on CPython 3.11, rounded up)."""
+
+
+class ByteCache(Generic[K, V]):
+    """Drops the entries that were not used for longest when its bytes are spent.
+
+    Args:
+        limit: bytes that all entries may take together.
+        ttl: seconds that an entry is kept; None keeps it until it is dropped.
+        clock: what ``ttl`` is measured with.
+    """
+
+    def __init__(
+        self, limit: int, ttl: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        size = itemgetter(1)
+        self._entries: Cache[K, tuple[V, int]] = (
+            LRUCache(limit, getsizeof=size)
+            if ttl is None
+            else TTLCache(limit, ttl, clock, getsizeof=size)
+        )
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._entries)
+
+    def __getitem__(self, key: K) -> V:
+        return self._entries[key][0]
+
+    @property
+    def bytes(self) -> int:
+        """What the entries take, by the sizes that their callers stated."""
+        return int(self._entries.currsize)
+
+    def put(self, key: K, value: V, size: int) -> None:
+        """Keep an entry of ``size`` bytes, unless it is larger than the whole cache."""
+        size += ENTRY
+        if size <= self._entries.maxsize:
+            self._entries[key] = (value, size)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._entries.clear()
+
+
+def weight(*things: object) -> int:
+    """Bytes that texts and collections of texts take, nested ones included."""
+    total = 0
+    for thing in things:
+        total += sys.getsizeof(thing)
+        if isinstance(thing, Mapping):
+            total += weight(*thing.keys(), *thing.values())
+        elif isinstance(thing, Collection) and not isinstance(thing, str | bytes):
+            total += weight(*thing)
+    return total
