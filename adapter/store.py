@@ -158,18 +158,23 @@ class Store:
         self._exporters.move_to_end(origin)
 
     def _evict(self, now: float) -> None:
+        """Drop the forgotten exporters past the age limit and the silent ones past retention."""
+        for origin in [o for o in self._forgotten if self._silence(o, now) >= self._options.oldest]:
+            self._drop(origin, now)
         keep = max(_RETENTION, 2 * self._options.oldest)
-        while self._exporters:
-            origin, exporter = next(iter(self._exporters.items()))
-            limit = self._options.oldest if origin in self._forgotten else keep
-            # One that spoke last before the clock was set back is none that speaks.
-            if abs(now - exporter.received) < limit:
-                return
-            del self._exporters[origin]
-            self._forgotten.discard(origin)
-            self._move(origin, exporter, None, frozenset())
-            self._recognition.silent(origin)
-            log.info("exporter forgotten", origin=origin, silent_seconds=now - exporter.received)
+        while self._exporters and self._silence(next(iter(self._exporters)), now) >= keep:
+            self._drop(next(iter(self._exporters)), now)
+
+    def _silence(self, origin: str, now: float) -> float:
+        """Seconds since the last batch, in either direction: the clock may be set back."""
+        return abs(now - self._exporters[origin].received)
+
+    def _drop(self, origin: str, now: float) -> None:
+        exporter = self._exporters.pop(origin)
+        self._forgotten.discard(origin)
+        self._move(origin, exporter, None, frozenset())
+        self._recognition.silent(origin)
+        log.info("exporter forgotten", origin=origin, silent_seconds=now - exporter.received)
 
     def _move(
         self, origin: str, before: Exporter | None, after: Exporter | None, nodes: frozenset[str]

@@ -131,6 +131,7 @@ class PrometheusSource:
                 answer.newest = {**standing, **answer.newest}
             for origin, some in answer.rows.items():
                 rows[origin].extend(some)
+            answer.accept()
             rejects += answer.rejects
             state.newest = answer.newest
         await self._deliver(rows, rejects)

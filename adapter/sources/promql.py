@@ -42,9 +42,20 @@ class Answer:
     """What the engine has to say about the answer, such as a store that was not reached."""
     partial: bool = False
     """Series may be missing that exist."""
+    times: list[tuple[_Series, float]] = field(default_factory=list)
+    """Series, and the engine's time of the newest sample of each."""
+
+    def accept(self) -> None:
+        """The rows are handed over: later answers leave these samples out.
+
+        Not called for an answer that is refused or came too late, so that the next answer
+        brings its samples again.
+        """
+        for series, time in self.times:
+            series.seen = time
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Series:
     name: str
     labels: Mapping[str, str]
@@ -214,15 +225,17 @@ def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str, ahead
     while first > 0 and samples[first - 1][0] > series.seen:
         first -= 1
     rows = []
+    newest = -math.inf
     for time, text in samples[max(first, 0) :]:
         value = _number(text)
         if value is None or not math.isfinite(time):
             found.rejects["bad_value"] += 1
         else:
             rows.append(Row(name, series.labels, value, time - ahead))
-            series.seen = time
+            newest = time
     if not rows:
         return
+    found.times.append((series, newest))
     found.rows.setdefault(series.origin, []).extend(rows)
     found.newest.setdefault(series.origin, []).append(rows[-1])
 

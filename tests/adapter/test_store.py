@@ -56,6 +56,15 @@ def test_a_silent_exporter_is_forgotten_in_the_end() -> None:
     assert list(world.store.snapshot.ages(701.0)) == ["http://other"]
 
 
+def test_a_forgotten_exporter_ends_at_the_age_limit_behind_one_that_stays() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 50, uuid="GPU-1"), 100.0, origin="http://silent")
+    world.scrape(row(UTIL, 50, "p"), 101.0, origin="http://gone")
+    world.store.forget("http://gone")
+    world.scrape(row(UTIL, 50, uuid="GPU-9"), 167.0, origin="http://other")
+    assert list(world.store.snapshot.ages(167.0)) == ["http://silent", "http://other"]
+
+
 def test_labels_that_come_and_go_take_no_value_away() -> None:
     """dcgm-exporter#428."""
     world = World(make_pod("p"))

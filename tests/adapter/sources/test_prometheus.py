@@ -290,6 +290,23 @@ async def test_a_partial_answer_to_what_combines_series_is_none(web: Web, sink: 
     assert sink.forgotten == []
 
 
+async def test_the_samples_of_a_refused_answer_come_with_the_next_answer(
+    web: Web, sink: Recorder
+) -> None:
+    began = time.time()
+    labels = {"__name__": "UTIL", "instance": "gpu-1:9400"}
+    samples = [[began - age, str(age)] for age in (30, 20, 10)]
+    refused = matrix({"metric": labels, "values": samples[:2]}, warnings=["store is away"])
+    web.replies[PATH] = answer(refused)
+    made = options(web, query={"usage": "sum by (namespace, pod) (UTIL)"})
+    source = PrometheusSource(made, sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await settled(lambda: source.failures["partial"] > 0)
+        web.replies[PATH] = answer(matrix({"metric": labels, "values": samples}))
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert [row.value for row in sink.batches[0].rows] == [30.0, 20.0, 10.0]
+
+
 async def test_what_finds_nothing_is_told_once_with_its_mend(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = answer(matrix())
     made = options(web, query={"metrics.lag": "no_such_series"})

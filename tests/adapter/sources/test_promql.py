@@ -193,6 +193,7 @@ def test_what_was_handed_over_is_not_handed_over_again_but_for_the_newest() -> N
     for samples in ([[1, "1"], [2, "1"]], [[1, "1"], [2, "1"]], [[2, "1"], [3, "1"], [4, "1"]]):
         answer = decode(body(series("UTIL", *samples)), memo, GROUP)
         times.append([row.time for row in answer.rows["prometheus"]])
+        answer.accept()
         memo.turn()
     assert times == [[1.0, 2.0], [2.0], [3.0, 4.0]]
 
