@@ -43,6 +43,11 @@ class Batch:
     learnt: bool = False
     """``node`` was worked out from earlier rows; the source did not know it."""
 
+    @property
+    def direct(self) -> bool:
+        """The page was fetched from its author: no store has added or renamed a label."""
+        return self.pod is not None or (self.node is not None and not self.learnt)
+
 
 class Sink(Protocol):
     """Where a source puts what it read."""

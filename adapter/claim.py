@@ -75,17 +75,30 @@ def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Claim 
     Args:
         labels: of the row.
         serving: (namespace, name) of the pod that the page was fetched from. Where a
-            Prometheus did that, its target labels tell: ``pod``, or the ``exported_pod`` of a
-            series that was handed on, or Google's ``instance="<pod>:<port>"``.
+            Prometheus fetched it, its target labels tell: ``pod``, or Google's
+            ``instance="<pod>:<port>"``. Other labels that name a pod count only where these
+            are absent, as in the answer to a query of the user's.
     """
     if serving is not None:
         return Claim(PodRef(*serving), "", "", suspect=False, serves=True)
-    name, namespace, container = _workload(labels)
-    name = name or _pod_of_instance(labels.get("instance", ""))
+    name = labels.get("pod") or _pod_of_instance(labels.get("instance", ""))
+    namespace, container = labels.get("namespace", ""), labels.get("container", "")
+    if not name:
+        name, namespace, container = _workload(labels)
     if not name or not namespace:
         return None
     uid = labels.get("pod_uid", "")
     return Claim(PodRef(namespace, name), container, uid, suspect=False, serves=True)
+
+
+def hands_on(labels: Mapping[str, str]) -> bool:
+    """A page that was scraped from one pod names another one.
+
+    A collector that hands on the series of others writes such rows, and so may any pod that
+    wants to speak for another one: nothing on the row tells the two apart.
+    """
+    exported, pod = labels.get("exported_pod"), labels.get("pod")
+    return bool(exported and pod and exported != pod)
 
 
 def target(labels: Mapping[str, str]) -> PodRef | None:

@@ -18,8 +18,8 @@ from adapter.verdict import CLEAR, Doubt, Verdict
 def cross_checked(
     tracks: Mapping[TrackKey, Track],
     before: Exporter | None,
-    options: TelemetryOptions,
     idle: IdlePower,
+    options: TelemetryOptions,
     rejects: Rejects,
 ) -> dict[TrackKey, Track]:
     """The tracks of a batch, each with what is believed of it.
@@ -30,11 +30,12 @@ def cross_checked(
     Args:
         tracks: those that the batch had rows of.
         before: the exporter's state before the batch.
+        idle: what the exporter's devices draw when idle; learns from those that are.
         options: window and collect interval.
-        idle: what devices draw when idle; learns from those that are.
         rejects: counts every doubted field once per device and batch.
     """
     active = _active_boards(tracks.values())
+    earlier = _Earlier(before)
     counted: set[tuple[str, str]] = set()
     judged = dict(tracks)
     for key, track in tracks.items():
@@ -48,7 +49,7 @@ def cross_checked(
             idle=idle.of(device.model, device.board),
             alone=device.board not in active,
         )
-        verdict = judge(track.history, _earlier(before, key), at)
+        verdict = judge(track.history, earlier.of(key), at)
         if verdict is CLEAR:
             continue
         judged[key] = replace(track, verdict=verdict)
@@ -90,15 +91,25 @@ class _Asked:
         return self._track.reports(field)
 
 
-def _earlier(before: Exporter | None, key: TrackKey) -> Verdict:
-    """The last verdict on the device, whoever held it."""
-    if before is None:
-        return CLEAR
-    same = before.tracks.get(key)
-    if same is not None:
-        return same.verdict
-    others = before.devices.get(key.device, ())
-    return max(others, key=lambda track: track.received).verdict if others else CLEAR
+class _Earlier:
+    """The verdicts of the batch before."""
+
+    def __init__(self, before: Exporter | None) -> None:
+        self._before = before
+        self._newest: dict[str, Verdict] = {}
+
+    def of(self, key: TrackKey) -> Verdict:
+        """The last verdict on the device, whoever held it."""
+        if self._before is None:
+            return CLEAR
+        same = self._before.tracks.get(key)
+        if same is not None:
+            return same.verdict
+        if key.device not in self._newest:
+            others = self._before.devices.get(key.device, ())
+            newest = max(others, key=lambda track: track.received, default=None)
+            self._newest[key.device] = newest.verdict if newest else CLEAR
+        return self._newest[key.device]
 
 
 def _active_boards(tracks: Iterable[Track]) -> frozenset[str]:

@@ -73,11 +73,11 @@ def device(
         labels: of the row.
         origin: what tells this exporter's device 0 from another's, if nothing else does.
         node: the exporter's node, where its source knows it: a row's own ``hostname`` may be
-            a container's.
+            a container's, and a tenant may write a pod label that is named ``node``.
         exporter: the exporter's own pod, where known: its name is no host's.
     """
     uuid = _uuid(labels)
-    place = _first(labels, _NODE) or node or host(labels, exporter) or origin
+    place = node or _first(labels, _NODE) or host(labels, exporter) or origin
     board = uuid or _local(labels, place)
     if board is None:
         return None

@@ -10,7 +10,7 @@ from adapter.cluster.pod import PodRef
 from adapter.draft import Draft, folded
 from adapter.exporter import Exporter, Identity, TrackKey
 from adapter.field import Mig, Spelling
-from adapter.identity import identify, nameless
+from adapter.identity import identify
 from adapter.parts import Parts
 from adapter.rejects import Reject, Rejects
 from adapter.telemetryoptions import TelemetryOptions
@@ -85,7 +85,7 @@ class Drafts:
             else:
                 draft = drafts[address] = self._draft(address, labels, spelling)
             if draft is None:
-                reason = TOO_MANY if self._full else nameless(spelling, self._batch)
+                reason = TOO_MANY if self._full else self.identities[address].flaw
                 self._rejects.count(reason)
                 continue
             if draft.mig:

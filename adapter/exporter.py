@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from adapter.claim import Claim
 from adapter.cluster.pod import PodRef
 from adapter.device import Device
 from adapter.history import History
+from adapter.idlepower import IdlePower
 from adapter.metric import Sample, Statistic
 from adapter.validity import RatioScale
 from adapter.verdict import CLEAR, Verdict
@@ -89,15 +90,33 @@ class Track:
         """The exporter writes rows of this field."""
         return field in self.reported
 
-    def disagrees(self, other: Track) -> bool:
-        """Another exporter's track of this device has another pod, or another value."""
-        if self.superseded or other.superseded:
-            return False
-        mine, his = self.claim and self.claim.pod, other.claim and other.claim.pod
-        if mine != his:
-            return mine is not None and his is not None
-        ours, theirs = self.history.latest(), other.history.latest()
-        return any(ours[field] != theirs[field] for field in ours.keys() & theirs.keys())
+
+def disagree(mine: Iterable[Track], theirs: Iterable[Track]) -> bool:
+    """Two exporters' tracks of one device name different pods, or have different values.
+
+    Its cost is proportional to the number of tracks: a page may hold thousands of one device.
+    """
+    ours, others = _said(mine), _said(theirs)
+    named = {pod for pod in (*ours, *others) if pod is not None}
+    if any(ours.keys() - {None}) and any(others.keys() - {None}) and len(named) > 1:
+        return True
+    return any(
+        len(values | others[pod][field]) > 1
+        for pod in ours.keys() & others.keys()
+        for field, values in ours[pod].items()
+        if field in others[pod]
+    )
+
+
+def _said(tracks: Iterable[Track]) -> dict[PodRef | None, dict[str, set[float]]]:
+    """Pod, or None -> field -> the newest values of each track."""
+    said: dict[PodRef | None, dict[str, set[float]]] = {}
+    for track in tracks:
+        if not track.superseded:
+            values = said.setdefault(track.claim and track.claim.pod, {})
+            for field, value in track.history.latest().items():
+                values.setdefault(field, set()).add(value)
+    return said
 
 
 class Identity(NamedTuple):
@@ -111,6 +130,8 @@ class Identity(NamedTuple):
     host: str
     replica: bool
     """The row carries a ``vgpu`` label."""
+    flaw: str = ""
+    """Why there is no device: what the row is counted under."""
 
     @property
     def key(self) -> TrackKey:
@@ -133,6 +154,8 @@ class Exporter:
     reported: Mapping[str, float]
     """Field -> epoch seconds at which a row of a whole device was last seen."""
     scale: RatioScale
+    idle: IdlePower
+    """What its devices draw when idle. Handed on from state to state."""
     identities: Mapping[int, Identity]
     """Address of a label set of the last batch, negative for a server's -> what it says."""
     pods: Mapping[PodRef, tuple[Track, ...]] = field(init=False)
@@ -141,11 +164,11 @@ class Exporter:
     """What readers worked out from these tracks; ends with them."""
 
     def __post_init__(self) -> None:
-        pods: dict[PodRef, tuple[Track, ...]] = {}
-        devices: dict[str, tuple[Track, ...]] = {}
+        pods: dict[PodRef, list[Track]] = {}
+        devices: dict[str, list[Track]] = {}
         for key, track in self.tracks.items():
-            devices[key.device] = (*devices.get(key.device, ()), track)
+            devices.setdefault(key.device, []).append(track)
             if key.pod is not None:
-                pods[key.pod] = (*pods.get(key.pod, ()), track)
-        object.__setattr__(self, "pods", pods)
-        object.__setattr__(self, "devices", devices)
+                pods.setdefault(key.pod, []).append(track)
+        object.__setattr__(self, "pods", {ref: tuple(its) for ref, its in pods.items()})
+        object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from adapter.batch import Batch
-from adapter.claim import claim, served, target
+from adapter.claim import Claim, claim, hands_on, served, target
 from adapter.cluster.pod import PodRef
 from adapter.device import device, host, part, seen_by
 from adapter.exporter import Identity
@@ -15,6 +15,8 @@ from adapter.field import Spelling
 NO_DEVICE: Final = "no_device"
 NO_POD: Final = "server_without_pod"
 NOT_AN_EXPORTER: Final = "device_row_of_a_server"
+NOT_A_SERVER: Final = "server_row_of_an_exporter"
+ANOTHER_POD: Final = "server_names_another_pod"
 
 
 def identify(
@@ -33,11 +35,14 @@ def identify(
     if spelling.field.seen:
         return _seen(labels, batch)
     if batch.serves:
-        return Identity(labels, None, None, None, "", replica=False)
+        return _flawed(labels, NOT_AN_EXPORTER)
     node = None if batch.learnt else batch.node
+    at = device(labels, batch.origin, node=node, exporter=exporter)
+    if at is None:
+        return _flawed(labels, NO_DEVICE)
     return Identity(
         labels,
-        device(labels, batch.origin, node=node, exporter=exporter),
+        at,
         claim(labels, exporter),
         target(labels),
         host(labels, exporter),
@@ -45,28 +50,42 @@ def identify(
     )
 
 
-def nameless(spelling: Spelling, batch: Batch) -> str:
-    """Why a row of this series has no identity, in a word to count it under."""
-    if spelling.server or (spelling.field.seen and not batch.serves):
-        return NO_POD
-    if spelling.field.seen:
-        return NO_DEVICE
-    return NOT_AN_EXPORTER if batch.serves else NO_DEVICE
-
-
 def _of_server(labels: Mapping[str, str], spelling: Spelling, batch: Batch) -> Identity:
-    claimed = served(labels, batch.pod if batch.serves else None)
-    if claimed is None:
-        return Identity(labels, None, None, None, "", replica=False)
+    claimed = _server(labels, batch)
+    if isinstance(claimed, str):
+        return _flawed(labels, claimed)
     field = spelling.field
     aside = {*field.parts, *(label for label, _ in field.where)}
     return Identity(labels, part(labels, claimed.pod, aside), claimed, None, "", replica=False)
 
 
 def _seen(labels: Mapping[str, str], batch: Batch) -> Identity:
-    claimed = served(labels, batch.pod if batch.serves else None)
+    claimed = _server(labels, batch)
+    if isinstance(claimed, str):
+        return _flawed(labels, claimed)
     at = device(labels, batch.origin)
-    if claimed is None or at is None:
-        return Identity(labels, None, None, None, "", replica=False)
+    if at is None:
+        return _flawed(labels, NO_DEVICE)
     own, claimed = seen_by(claimed.pod, at), claimed._replace(sees=True)
     return Identity(labels, own, claimed, None, "", replica=False)
+
+
+def _server(labels: Mapping[str, str], batch: Batch) -> Claim | str:
+    """The pod that a server's row is about, or why the row is left out.
+
+    Only the pod that serves the page is believed about itself: its name comes from where the
+    page was fetched, or from the labels that a store adds to what it scrapes.
+    """
+    if batch.serves:
+        claimed = served(labels, batch.pod)
+    elif batch.direct:
+        return NOT_A_SERVER
+    elif hands_on(labels):
+        return ANOTHER_POD
+    else:
+        claimed = served(labels, None)
+    return NO_POD if claimed is None else claimed
+
+
+def _flawed(labels: Mapping[str, str], reason: str) -> Identity:
+    return Identity(labels, None, None, None, "", replica=False, flaw=reason)

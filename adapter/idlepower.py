@@ -1,9 +1,10 @@
 """How many watts devices of a model draw when they do nothing, learnt from those that do.
 
 No table of models can be right for long: what an idle device draws differs by model, card,
-driver and by whether a process holds a context on it. So the fleet itself teaches it, and
-what was learnt only ever widens: the lowest idle power falls and the highest rises, and both
-make the checks that use them (:mod:`adapter.plausibility`) doubt less.
+driver and by whether a process holds a context on it. So an exporter's own devices teach it,
+and what was learnt only ever widens: the lowest idle power falls and the highest rises, and
+both make the checks that use them (:mod:`adapter.plausibility`) doubt less. What the devices of
+one exporter teach is used for no other exporter's: its page may be forged.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _ENOUGH: Final = 3
 cards of one model differ by a few watts."""
 _MAX_DEVICES: Final = 64
 """Devices remembered per model: the range hardly widens after the first few dozen."""
-_MAX_MODELS: Final = 256
+_MAX_MODELS: Final = 16
 
 
 class IdleRange(NamedTuple):

@@ -29,7 +29,6 @@ def absorb(
     catalog: Catalog,
     options: TelemetryOptions,
     rejects: Rejects,
-    idle: IdlePower,
 ) -> Exporter:
     """An exporter's state after a batch.
 
@@ -47,8 +46,9 @@ def absorb(
         key: made.track(key, draft, names, held, per_process=key.device in split, past=key in past)
         for key, draft in drafts.by_key.items()
     }
+    idle = before.idle if before else IdlePower()
     if options.cross_checks:
-        tracks = cross_checked(tracks, before, options, idle, rejects)
+        tracks = cross_checked(tracks, before, idle, options, rejects)
     return Exporter(
         origin=batch.origin,
         received=batch.received,
@@ -56,6 +56,7 @@ def absorb(
         tracks=made.standing(tracks, held) | tracks,
         reported=reported,
         scale=drafts.scale,
+        idle=idle,
         identities=drafts.identities,
     )
 

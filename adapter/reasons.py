@@ -37,6 +37,8 @@ REJECTS: Final = tuple(
             identity.NO_DEVICE,
             identity.NO_POD,
             identity.NOT_AN_EXPORTER,
+            identity.NOT_A_SERVER,
+            identity.ANOTHER_POD,
             *Refusal,
             # Of their numbers.
             *Invalid,

@@ -197,19 +197,23 @@ class Snapshot:
         if found is None:
             return Outcome(Absence(UNKNOWN_METRIC)), None
         tracks = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
-        rivals = self._rivals(pod.ref, tracks) if self._contested else None
+        rivals = self._rivals(pod.ref, pod.node, tracks) if self._contested else None
         question = Question(found, selector, self._options, now)
         place, stamp = self._places.pod(pod, tracks)
         return pod_outcome(tracks, pod, question, rivals, place), stamp
 
-    def _rivals(self, ref: PodRef, tracks: Sequence[Track]) -> dict[str, float]:
+    def _rivals(self, ref: PodRef, node: str, tracks: Sequence[Track]) -> dict[str, float]:
+        """Device -> when another exporter last gave it to another pod."""
         rivals: dict[str, float] = {}
+        placed = {track.device.id for track in tracks if track.node and track.node == node}
         for device in {track.device.id for track in tracks} & self._contested.keys():
             for origin in self._contested[device]:
                 for other in self._exporters[origin].devices[device]:
                     theirs = other.claim is not None and other.claim.pod != ref
                     if not theirs or other.shared or other.superseded:
                         continue
+                    if device in placed and self._sites.of_track(other) != node:
+                        continue  # a device is on one node, and it is known to be on the pod's
                     if self._sites.believes(other):
                         rivals[device] = max(rivals.get(device, 0.0), other.received)
         return rivals

@@ -19,8 +19,7 @@ from adapter.batch import Batch
 from adapter.catalog import Catalog
 from adapter.claim import refusal
 from adapter.cluster.pod import PodRef
-from adapter.exporter import Exporter, Track
-from adapter.idlepower import IdlePower
+from adapter.exporter import Exporter, Track, disagree
 from adapter.intake import absorb
 from adapter.originindex import OriginIndex
 from adapter.places import NodeTable, Places, Pods, Sites, nodes_of
@@ -58,7 +57,6 @@ class Store:
         nodes: NodeTable | None = None,
     ) -> None:
         self.rejects = Rejects()
-        self._idle_power = IdlePower()
         self._catalog = catalog
         self._options = options
         self._pods = pods
@@ -80,7 +78,7 @@ class Store:
         for reason, times in batch.rejects.items():
             self.rejects.count(reason, times)
         batch = self._placed(batch, before)
-        after = absorb(before, batch, self._catalog, self._options, self.rejects, self._idle_power)
+        after = absorb(before, batch, self._catalog, self._options, self.rejects)
         self._count_refusals(after)
         self._count_conflicts(after)
         self._forgotten.discard(batch.origin)
@@ -213,13 +211,14 @@ class Store:
     def _count_conflicts(self, after: Exporter) -> None:
         """Two live exporters that disagree on whom a device works for, or on its value."""
         for device, tracks in after.devices.items():
+            mine: list[Track] | None = None
             for origin in self._devices.of(device):
                 other = self._exporters[origin]
                 live = other.received > after.received - 2 * self._options.scrape_interval
                 if origin == after.origin or not live or origin in self._forgotten:
                     continue
-                theirs = self._believed(other.devices[device])
-                if any(mine.disagrees(his) for mine in self._believed(tracks) for his in theirs):
+                mine = self._believed(tracks) if mine is None else mine
+                if disagree(mine, self._believed(other.devices[device])):
                     reject = Reject(CONFLICT, "", device)
                     self.rejects.add(reject, after.received, detail=f"{after.origin} and {origin}")
 

@@ -89,9 +89,19 @@ SERVED: dict[str, tuple[dict[str, str], PodRef | None]] = {
         TARGET | {"instance": "10.0.0.5:8000", "job": "vllm", "service": "vllm"},
         PodRef("ml", "vllm-0"),
     ),
-    "handed on by a collector": (
-        {"pod": "collector-x", "namespace": "otel", "instance": "10.0.0.9:8889"}
-        | {"exported_pod": "vllm-0", "exported_namespace": "ml"},
+    "a query of the user's": (
+        {"exported_pod": "vllm-0", "exported_namespace": "ml"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "a collector with honor_labels": (
+        {"pod": "vllm-0", "namespace": "ml", "instance": "10.0.0.9:8889"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "a page that names another pod": (TARGET | EXPORTED, PodRef("ml", "vllm-0")),
+    "a page that names another pod, Google": (GOOGLE | EXPORTED, PodRef("ml", "vllm-0")),
+    "a page that names another pod in an older way": (TARGET | LEGACY, PodRef("ml", "vllm-0")),
+    "a page that names another namespace": (
+        TARGET | {"exported_namespace": "prod"},
         PodRef("ml", "vllm-0"),
     ),
     "Google's instance": (GOOGLE, PodRef("ml", "vllm-0")),

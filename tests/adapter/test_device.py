@@ -110,7 +110,7 @@ def test_a_device_is_told_by_what_the_page_has(
         pytest.param({"gpu": "3", "Hostname": "localhost"}, "n1/3", id="localhost"),
         pytest.param({"gpu": "3", "Hostname": "dcgm-x"}, "n1/3", id="the exporter's pod"),
         pytest.param({"gpu_id": "0", "hostname": "cb76105c40d0"}, "n1/0", id="a container's"),
-        pytest.param({"gpu": "3", "node": "n2"}, "n2/3", id="a node label is certain too"),
+        pytest.param({"gpu": "3", "node": "n2"}, "n1/3", id="a pod label may be named node"),
         pytest.param({"gpu": "3"}, "n1/3", id="none"),
     ],
 )

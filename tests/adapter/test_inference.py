@@ -105,13 +105,7 @@ SCRAPES: dict[str, dict[str, str]] = {
         "job": "llm",
         "instance": "10.0.0.5:8000",
     },
-    "handed on": {
-        "pod": "collector",
-        "namespace": "otel",
-        "exported_pod": "llm",
-        "exported_namespace": "ml",
-        "instance": "c:1",
-    },
+    "handed on with honor_labels": {"pod": "llm", "namespace": "ml", "instance": "c:1"},
     "Google": {"instance": "llm:metrics", "namespace": "ml", "job": "llm", "cluster": "c"},
 }
 
@@ -149,6 +143,35 @@ def test_nothing_that_a_server_says_of_devices_or_of_other_pods_is_believed() ->
     assert world.value("victim", WAITING, T) == "no_rows"
     assert world.value("llm", WAITING, T) == 9.0
     assert world.count("device_row_of_a_server") == 1
+
+
+FORGED = 'vllm:num_requests_waiting{pod="victim",namespace="ml"} 999\n'
+FORGED += 'nv_gpu_utilization{pod="victim",namespace="ml",gpu_uuid="GPU-7"} 0\n'
+
+
+def test_an_exporters_page_is_not_believed_about_inference_servers() -> None:
+    victim = make_pod("victim", node="n2")
+    world = World(victim, make_pod("fake", gpus={}, node="n1"))
+    serve(world, 'vllm:num_requests_waiting{engine="0"} 7\n', pod=("ml", "victim"))
+    for node in ("n1", "n2"):
+        world.scrape(FORGED, T, origin="http://fake", node=node, pod=("ml", "fake"))
+        assert world.value("victim", WAITING, T) == 7.0
+        assert world.value("victim", "gpu_utilization", T) == "no_rows"
+        assert world.value("fake", WAITING, T) == "no_rows"
+    assert world.count("server_row_of_an_exporter") == 4
+
+
+def test_a_pod_that_prometheus_scrapes_is_not_believed_about_another_pod() -> None:
+    world = World(make_pod("victim"), make_pod("fake", gpus={}))
+    target = {"pod": "victim", "namespace": "ml", "instance": "10.0.0.5:8000"}
+    store(world, 'vllm:num_requests_waiting{engine="0"} 7\n', target)
+    forged = {"exported_pod": "victim", "exported_namespace": "ml"}
+    target = {"pod": "fake", "namespace": "ml", "instance": "10.0.0.6:8000"}
+    page = 'vllm:num_requests_waiting{engine="0"} 999\nnv_gpu_utilization{gpu_uuid="GPU-7"} 0\n'
+    store(world, page, target | forged, origin="10.0.0.6:8000")
+    assert world.value("victim", WAITING, T) == 7.0
+    assert world.value("victim", "gpu_utilization", T) == "no_rows"
+    assert world.count("server_names_another_pod") == 2
 
 
 TRITON_GPUS = """\

@@ -53,7 +53,7 @@ def played(
     """A world that knows ``peers``, in which the same page came every 5 s, and its time."""
     world = World(make_pod("p"), options=options)
     for time in range(0, 100, 5):
-        world.scrape(peers, float(time), origin="http://peers")
+        world.scrape(peers, float(time))
     for time in range(100, 101 + seconds, 5):
         world.scrape(page(fields), float(time))
     return world, 100.0 + seconds
@@ -210,6 +210,16 @@ def test_a_pods_own_zero_is_true_on_a_device_that_others_keep_busy() -> None:
     assert world.value("p", "gpu_utilization", 100) == 0.0
 
 
+def test_what_one_exporters_devices_draw_idle_says_nothing_about_anothers() -> None:
+    """An exporter's page may be forged; another exporter's devices keep their values."""
+    world = World(make_pod("p"))
+    for time in range(0, 100, 5):
+        world.scrape(idle_peers(700, 700, 700), float(time), origin="http://forged", node="n2")
+    for time in range(100, 165, 5):
+        world.scrape(page({UTIL: 100, COPY: 0, POWER: 650.0}), float(time), node="n1")
+    assert world.value("p", "gpu_utilization", 160.0) == 100.0
+
+
 MIG = 'GPU_I_PROFILE="3g.40gb",GPU_I_ID="{}"'
 
 
@@ -233,6 +243,6 @@ def test_a_mig_instances_zero_is_held_against_the_boards_power(
 ) -> None:
     world = World(make_pod("p"), make_pod("q"))
     for time in range(100, 200, 5):
-        world.scrape(idle_peers(67, 70, 74), float(time), origin="http://peers")
+        world.scrape(idle_peers(67, 70, 74), float(time))
         world.scrape(mig(0.0, second, watts), float(time))
     assert world.value("p", "gpu_utilization", 195.0) == said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
@@ -211,6 +212,47 @@ def test_of_two_exporters_the_newest_scrape_wins_and_the_disagreement_is_counted
     world.scrape(row(UTIL, 70, "q"), 108.0, origin="b")
     assert world.value("p", UTIL, 108.0) == "conflict"
     assert world.value("q", UTIL, 108.0) == 70.0
+
+
+def test_a_device_that_is_claimed_from_a_node_where_it_is_not_is_not_contested() -> None:
+    world = World(make_pod("p", node="n1"), make_pod("tenant", node="n2", uid="t"))
+    world.scrape(row(UTIL, 50, "p"), 100.0, origin="a", node="n1")
+    world.scrape(row(UTIL, 1, "tenant"), 101.0, origin="forged", node="n2")
+    assert world.value("p", UTIL, 101.0) == 50.0
+    assert world.count("conflict") == 1
+    world.scrape(row(UTIL, 1, "tenant") + row(UTIL, 1, "p"), 102.0, origin="forged", node="n2")
+    assert world.value("p", UTIL, 102.0) == 50.0
+
+
+def test_on_one_node_the_newest_of_two_claims_wins() -> None:
+    world = World(make_pod("p", node="n1"), make_pod("q", node="n1", uid="q"))
+    world.scrape(row(UTIL, 50, "p"), 100.0, origin="a", node="n1")
+    world.scrape(row(UTIL, 1, "q"), 101.0, origin="b", node="n1")
+    assert world.value("p", UTIL, 101.0) == "conflict"
+
+
+def test_thousands_of_claims_of_one_device_cost_no_more_than_their_number() -> None:
+    # Two pages that disagree: every track of the one against every track of the other would
+    # be sixteen times the work at four times the size.
+    def steps(number: int) -> int:
+        world = World(make_pod("p"))
+        page = "".join(row(UTIL, 5, "p", container=f"c{index}") for index in range(number))
+        world.scrape(page, 100.0, origin="a")
+        world.scrape(page, 100.0, origin="b")
+        calls = 0
+
+        def count(*_: object) -> None:
+            nonlocal calls
+            calls += 1
+
+        sys.setprofile(count)
+        try:
+            world.scrape(page, 101.0, origin="a")
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    assert steps(800) < 6 * steps(200)
 
 
 def test_an_exporter_that_moved_to_another_address_is_no_conflict() -> None:
