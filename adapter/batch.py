@@ -40,13 +40,11 @@ class Batch:
     serves: bool = False
     """The page is ``pod``'s own, an inference server's: every row is about that pod, whatever
     its labels say, and nothing is believed about devices."""
-    learnt: bool = False
-    """``node`` was worked out from earlier rows; the source did not know it."""
 
     @property
     def direct(self) -> bool:
         """The page was fetched from its author: no store has added or renamed a label."""
-        return self.pod is not None or (self.node is not None and not self.learnt)
+        return self.pod is not None or self.node is not None
 
 
 class Sink(Protocol):

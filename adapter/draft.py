@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from math import inf
 
-from adapter.catalog import FREE, RESERVED, USED, UTIL
 from adapter.cluster.pod import PodRef
 from adapter.exporter import Identity, TrackKey
 from adapter.field import Spelling
 from adapter.history import Frame
-from adapter.rejects import Rejects
-
-BLIND: Final = "per_process_blind"
-ACCOUNTED: Final = frozenset((UTIL, USED))
-"""Fields that exporter 4.8.2 on accounts per process under ``--kubernetes-virtual-gpus``."""
-_BUSY: Final = 5.0
-"""Percent of device utilisation above which "no process does anything" is not believed."""
 
 Holders = Mapping[str, set[PodRef]]
 """Device -> the pods that claim it in this batch."""
@@ -32,16 +24,6 @@ class Draft:
         self.mig = identity.device is not None and identity.device.mig
         self.replica = identity.replica
         self.frames: dict[float, Frame] = {}
-
-    def peak(self, field: str) -> float | None:
-        """The largest value of a field; None if there is none."""
-        found = [
-            value
-            for frame in self.frames.values()
-            for spelling, value in frame.items()
-            if spelling.field.name == field
-        ]
-        return max(found, default=None)
 
     def put(self, spelling: Spelling, value: float, time: float) -> bool:
         """Add a sample; False if another value was there.
@@ -65,10 +47,11 @@ class Draft:
                 self.put(spelling, value, time)
         self.replica = self.replica or other.replica
 
-    def drop(self, fields: frozenset[str]) -> None:
-        """Forget every value of these fields."""
+    def drop(self, fields: frozenset[str], until: float = inf) -> None:
+        """Forget every value of these fields up to a time."""
         for time, frame in self.frames.items():
-            self.frames[time] = {s: v for s, v in frame.items() if s.field.name not in fields}
+            if time <= until:
+                self.frames[time] = {s: v for s, v in frame.items() if s.field.name not in fields}
 
 
 def folded(drafts: Mapping[TrackKey, Draft]) -> dict[TrackKey, Draft]:
@@ -119,31 +102,3 @@ def superseded(drafts: Mapping[TrackKey, Draft]) -> frozenset[TrackKey]:
         and key.device in contested
         and max(draft.frames, default=float("inf")) < taken.get(key.device, float("-inf"))
     )
-
-
-def per_process(drafts: Mapping[TrackKey, Draft], rejects: Rejects) -> frozenset[str]:
-    """Devices whose pods' rows are accounted per process: the device has a row of its own.
-
-    Where every pod of a busy device reads 0, the exporter cannot see processes (hostPID or
-    pod UIDs are off): those zeros are missing values. And a replica's free memory is the
-    device's while its used memory is the pod's, so they do not add up to anything.
-    """
-    replicas: dict[str, list[Draft]] = {}
-    for key, draft in drafts.items():
-        if key.pod is not None and draft.replica:
-            replicas.setdefault(key.device, []).append(draft)
-    found = {device: own for device, own in replicas.items() if _bare(device) in drafts}
-    for device, pods in found.items():
-        busy = drafts[_bare(device)].peak(UTIL)
-        peaks = [draft.peak(UTIL) for draft in pods]
-        if busy is not None and busy > _BUSY and not any(peaks):
-            rejects.count(BLIND, len(pods))
-            for draft in pods:
-                draft.drop(ACCOUNTED)
-        for draft in pods:
-            draft.drop(frozenset((FREE, RESERVED)))
-    return frozenset(found)
-
-
-def _bare(device: str) -> TrackKey:
-    return TrackKey(device, None, "", "")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from adapter.batch import Batch, Row
 from adapter.catalog import Catalog
+from adapter.claim import Refusal
 from adapter.cluster.pod import PodRef
 from adapter.draft import Draft, folded
 from adapter.exporter import Exporter, Identity, TrackKey
@@ -13,6 +14,7 @@ from adapter.field import Mig, Spelling
 from adapter.identity import identify
 from adapter.parts import Parts
 from adapter.rejects import Reject, Rejects
+from adapter.scrapetarget import Find, released, targets, unassigned
 from adapter.telemetryoptions import TelemetryOptions
 from adapter.validity import SENTINELS, Invalid, RatioScale, complaint, percent_of, scale_shown
 
@@ -32,6 +34,7 @@ class Drafts:
         catalog: which series are known.
         options: ages, scale of ratios and the most drafts that there may be.
         rejects: counts every row that is left out.
+        find: the pods on hand.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class Drafts:
         catalog: Catalog,
         options: TelemetryOptions,
         rejects: Rejects,
+        find: Find,
     ) -> None:
         self._before = before
         self._batch = batch
@@ -65,7 +69,7 @@ class Drafts:
         self._read(self._forked)
         self._settle_ratios()
         self._parts.settle()
-        self._learn_target()
+        self.disowned = self._disown(find)
         self.by_key = folded(self.by_key)
 
     def _read(self, rows: Iterable[Row]) -> None:
@@ -182,8 +186,19 @@ class Drafts:
         reject = Reject(reason, spelling.name, at.id if at else "")
         self._rejects.add(reject, self._batch.received, value)
 
-    def _learn_target(self) -> None:
-        """The exporter's own pod, from a row that names it beside a workload."""
-        if self.pod is None:
-            found = {i.target for i in self.identities.values() if i.target is not None}
-            self.pod = found.pop() if len(found) == 1 else None
+    def _disown(self, find: Find) -> Mapping[PodRef, Refusal]:
+        """Give rows that a scrape put its target's name on back to their devices; learn the
+        exporter's own pod by them. Gives the pods that are none of the rows' and why."""
+        told = targets(self.identities.values())
+        own = unassigned(self.by_key, told, find)
+        self.by_key = released(self.by_key, own, self._rejects, self._batch.received)
+        disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}
+        if self._batch.pod is None:
+            # A range of samples may hold the names of an exporter's pod and of its successor.
+            known = {ref for ref in told or disowned if find(ref) is not None}
+            self.pod = next((r for r in map(_only, (known, told)) if r is not None), self.pod)
+        return disowned
+
+
+def _only(refs: Collection[PodRef]) -> PodRef | None:
+    return next(iter(refs)) if len(refs) == 1 else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from adapter.claim import Claim
+from adapter.claim import Claim, Refusal
 from adapter.cluster.pod import PodRef
 from adapter.device import Device
 from adapter.history import History
@@ -49,6 +49,9 @@ class Track:
     per_process: bool = False
     """The exporter accounts utilisation and used memory per process of this device."""
 
+    judged: float = 0.0
+    """Epoch seconds up to which its rows were held against the device's own; 0 where the
+    exporter accounts no processes."""
     superseded: bool = False
     """Later rows give the device to another pod: it was this pod's, or is shared."""
     verdict: Verdict = CLEAR
@@ -158,6 +161,8 @@ class Exporter:
     """What its devices draw when idle. Handed on from state to state."""
     identities: Mapping[int, Identity]
     """Address of a label set of the last batch, negative for a server's -> what it says."""
+    disowned: Mapping[PodRef, Refusal]
+    """Pods that rows of the last batch seem to name for devices, and why the rows do not."""
     pods: Mapping[PodRef, tuple[Track, ...]] = field(init=False)
     devices: Mapping[str, tuple[Track, ...]] = field(init=False)
     answers: dict[object, object] = field(init=False, default_factory=dict)

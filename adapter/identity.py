@@ -36,8 +36,7 @@ def identify(
         return _seen(labels, batch)
     if batch.serves:
         return _flawed(labels, NOT_AN_EXPORTER)
-    node = None if batch.learnt else batch.node
-    at = device(labels, batch.origin, node=node, exporter=exporter)
+    at = device(labels, batch.origin, node=batch.node, exporter=exporter)
     if at is None:
         return _flawed(labels, NO_DEVICE)
     return Identity(

@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
+from adapter.accounting import Accounted, accounted
 from adapter.batch import Batch
 from adapter.catalog import Catalog
 from adapter.cluster.pod import PodRef
 from adapter.crosschecks import cross_checked
-from adapter.draft import Draft, Holders, holders, per_process, superseded
+from adapter.draft import Draft, Holders, holders, superseded
 from adapter.drafts import Drafts
 from adapter.exporter import Exporter, Track, TrackKey
 from adapter.history import history
 from adapter.idlepower import IdlePower
+from adapter.location import Cluster, Location
 from adapter.rejects import Rejects
 from adapter.telemetryoptions import TelemetryOptions
 
@@ -29,6 +31,7 @@ def absorb(
     catalog: Catalog,
     options: TelemetryOptions,
     rejects: Rejects,
+    cluster: Cluster,
 ) -> Exporter:
     """An exporter's state after a batch.
 
@@ -36,14 +39,14 @@ def absorb(
     dcgm-exporter#428). One whose device the batch gives to another pod is marked superseded:
     :mod:`adapter.sharing` knows whether the two share it.
     """
-    drafts = Drafts(before, batch, catalog, options, rejects)
-    made = _Tracks(before, batch, catalog, options, drafts.pod)
+    drafts = Drafts(before, batch, catalog, options, rejects, cluster.pod)
+    made = _Tracks(before, batch, catalog, options, drafts.pod, cluster)
     past = superseded(drafts.by_key)
     reported = _reported(before, batch, options, drafts)
     names, held = frozenset(reported), holders(drafts.by_key.keys() - past)
-    split = per_process(drafts.by_key, rejects)
+    counts = accounted(drafts.by_key, before.tracks if before else {}, rejects)
     tracks = {
-        key: made.track(key, draft, names, held, per_process=key.device in split, past=key in past)
+        key: made.track(key, draft, names, held, counts, past=key in past)
         for key, draft in drafts.by_key.items()
     }
     idle = before.idle if before else IdlePower()
@@ -58,6 +61,7 @@ def absorb(
         scale=drafts.scale,
         idle=idle,
         identities=drafts.identities,
+        disowned=drafts.disowned,
     )
 
 
@@ -81,12 +85,14 @@ class _Tracks:
         catalog: Catalog,
         options: TelemetryOptions,
         pod: PodRef | None,
+        cluster: Cluster,
     ) -> None:
         self._before = before
         self._batch = batch
         self._catalog = catalog
         self._options = options
         self._exporter_pod = pod
+        self._location = Location(batch, pod, cluster)
 
     def track(
         self,
@@ -94,8 +100,8 @@ class _Tracks:
         draft: Draft,
         reported: frozenset[str],
         held: Holders,
+        counts: Accounted,
         *,
-        per_process: bool,
         past: bool,
     ) -> Track:
         """The track that a draft becomes, with the samples that are held of it already."""
@@ -118,7 +124,7 @@ class _Tracks:
             device=at,
             claim=claimed,
             origin=self._batch.origin,
-            node=self._batch.node,
+            node=self._location.node(draft.identity),
             host=draft.identity.host,
             received=self._batch.received,
             history=samples,
@@ -127,7 +133,8 @@ class _Tracks:
             shared=key.pod is not None
             and not past
             and (draft.replica or len(held[key.device]) > 1),
-            per_process=per_process and key.pod is not None,
+            per_process=key in counts.per_process,
+            judged=counts.judged.get(key, 0.0),
             superseded=past,
         )
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 from adapter.catalog import Catalog
 from adapter.claim import refusal
 from adapter.cluster.nodes import Node
-from adapter.cluster.pod import Pod
+from adapter.cluster.pod import Pod, PodRef
 from adapter.exporter import Exporter, Track
 from adapter.holdings import Holders
 from adapter.nodefacts import NodeFacts, facts
@@ -61,6 +61,16 @@ class Sites:
         )
         self._nodes = nodes
         self._facts: dict[str, tuple[Node, NodeFacts]] = {}
+
+    def pod(self, ref: PodRef) -> Pod | None:
+        """The pod of that name, or None."""
+        return self.pods.get(*ref)
+
+    def has_node(self, name: str) -> bool:
+        """A node of that name is part of the cluster: it is on hand, or pods run there."""
+        if self._nodes is not None and self._nodes.get(name) is not None:
+            return True
+        return bool(self.pods.on_node(name))
 
     def labels(self, node: str) -> Mapping[str, str]:
         """The node's labels; empty where they are not known."""

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter import attribution, draft, drafts, exposition, identity, requestedshare, sampleline
+from adapter import (
+    accounting,
+    attribution,
+    drafts,
+    exposition,
+    identity,
+    requestedshare,
+    sampleline,
+)
 from adapter.claim import Refusal
 from adapter.provider import TOO_LARGE
 from adapter.split import NO_WEIGHT, NOT_EXACT
@@ -48,7 +56,7 @@ REJECTS: Final = tuple(
             drafts.DUPLICATE,
             drafts.TOO_MANY,
             drafts.INVALID_ON_MIG,
-            draft.BLIND,
+            accounting.BLIND,
             attribution.CONFLICT,
         ),
     )

@@ -20,7 +20,7 @@ from adapter.attribution import (
 )
 from adapter.attributions import attributions
 from adapter.catalog import Catalog
-from adapter.claim import unfit
+from adapter.claim import Refusal, unfit
 from adapter.cluster.pod import Pod, PodRef
 from adapter.exporter import Exporter, Track
 from adapter.metric import Scope
@@ -76,6 +76,7 @@ class Snapshot:
         self._own: dict[object, object] = {}
         """Answers that rest on several exporters: they end with the snapshot."""
         self._nodes: Mapping[str, tuple[Track, ...]] | None = None
+        self._none_of: Mapping[PodRef, Refusal] | None = None
 
     def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
         """A metric's value for a pod, or why there is none."""
@@ -188,7 +189,17 @@ class Snapshot:
         if metric not in self._catalog.metrics:
             return Absence(UNKNOWN_METRIC)
         # Nobody waits for the rows of a pod that does not work yet.
-        return Absence(unfit(pod, unready=self._options.unready) or NO_ROWS)
+        wrong = unfit(pod, unready=self._options.unready) or self._disowned().get(pod.ref)
+        return Absence(wrong or NO_ROWS)
+
+    def _disowned(self) -> Mapping[PodRef, Refusal]:
+        """Pods that only a scrape's target labels named for devices -> why that counts not."""
+        if self._none_of is None:
+            found: dict[PodRef, Refusal] = {}
+            for exporter in self._exporters.values():
+                found.update(exporter.disowned)
+            self._none_of = found
+        return self._none_of
 
     def _pod_outcome(
         self, pod: Pod, origins: tuple[str, ...], metric: str, selector: Selector, now: float

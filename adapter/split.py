@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from adapter.accounting import ACCOUNTED
 from adapter.cluster.pod import Pod, PodRef
-from adapter.draft import ACCOUNTED
 from adapter.exporter import Track
 from adapter.metric import Metric, Sample
 from adapter.nodefacts import NodeFacts

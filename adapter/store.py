@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import structlog
@@ -77,8 +76,7 @@ class Store:
         before = self._exporters.get(batch.origin)
         for reason, times in batch.rejects.items():
             self.rejects.count(reason, times)
-        batch = self._placed(batch, before)
-        after = absorb(before, batch, self._catalog, self._options, self.rejects)
+        after = absorb(before, batch, self._catalog, self._options, self.rejects, self._sites)
         self._count_refusals(after)
         self._count_conflicts(after)
         self._forgotten.discard(batch.origin)
@@ -139,13 +137,6 @@ class Store:
     def _changed(self) -> None:
         self._version += 1
         self._snapshot = None
-
-    def _placed(self, batch: Batch, before: Exporter | None) -> Batch:
-        """With the node of the exporter's own pod, where the source did not know it."""
-        if batch.node or before is None or before.pod is None:
-            return batch
-        pod = self._pods.get(*before.pod)
-        return replace(batch, node=pod.node, learnt=True) if pod and pod.node else batch
 
     def _put(self, before: Exporter | None, after: Exporter) -> None:
         origin = after.origin

@@ -99,7 +99,7 @@ CASES: Mapping[str, Case] = {
         ("a", "b"),
         row(UTIL, 93) + _of_vgpu("a", 0, 62, "uid-a") + _of_vgpu("b", 1, 31, "uid-b"),
     ),
-    "the same, blind": Case(
+    "the same, where the exporter cannot see processes": Case(
         SLICED, ("a", "b"), row(UTIL, 93) + _of_vgpu("a", 0, 0) + _of_vgpu("b", 1, 0)
     ),
     "one DRA claim of two pods": Case(

@@ -39,6 +39,21 @@ def workload(pod: str, more: str = "") -> str:
     return f',container="srv",namespace="ml",pod="{pod}"{more}'
 
 
+def accounted(x: str) -> str:
+    def pod(name: str, vgpu: str = "") -> str:
+        return workload(f"{name}-{x}", f',pod_uid="uid"{vgpu}')
+
+    return (
+        dcgm(f"GPU-{x}0", 77, "")
+        + dcgm(f"GPU-{x}0", 55, pod("seen", ',vgpu="0"'))
+        + dcgm(f"GPU-{x}0", 22, pod("other", ',vgpu="1"'))
+        + dcgm(f"GPU-{x}1", 90, "")
+        + dcgm(f"GPU-{x}1", 0, pod("blind", ',vgpu="0"'))
+        + dcgm(f"GPU-{x}2", 90, "")
+        + dcgm(f"GPU-{x}2", 0, pod("whole"))
+    )
+
+
 PAGES = {
     # An unassigned GPU has empty labels up to exporter 3.3.5, none after.
     "/false": dcgm("GPU-0", 10, workload("false-0"))
@@ -56,6 +71,9 @@ PAGES = {
     'kube_container="srv"} 0.7\n',
     "/hami": 'hami_container_device_utilization_ratio{namespace="ml",pod="hami-0",container="srv",'
     'device_uuid="GPU-h"} 80\n',
+    # Exporter 4.8.2 with --kubernetes-virtual-gpus: accounted, blind, and a whole device.
+    "/accounted-false": accounted("f"),
+    "/accounted-true": accounted("t"),
     "/vllm": 'vllm:num_requests_waiting{engine="0",model_name="m"} 3\n'
     'vllm:num_requests_waiting{engine="1",model_name="m"} 4\n',
 }
@@ -80,10 +98,13 @@ JOBS = [
     job("/amd"),
     job("/intel"),
     job("/hami"),
+    job("/accounted-false"),
+    job("/accounted-true", honor_labels=True),
     job("/vllm", labels={"pod": "vllm-0", "namespace": "ml", "container": "vllm"}),
 ]
 PODS = [
     *(make_pod(name) for name in ("false-0", "true-0", "uid-0", "uid-1", "renamed-0", "gone-0")),
+    *(make_pod(f"{name}-{x}") for name in ("seen", "other", "blind", "whole") for x in "ft"),
     make_pod("amd-0", gpus={"amd.com/gpu": 1}),
     make_pod("intel-0", gpus={"gpu.intel.com/i915": 1}),
     make_pod("hami-0"),
@@ -97,6 +118,11 @@ EXPECTED: dict[tuple[str, str], float | str] = {
     ("uid-1", "gpu_utilization"): "pod_uid_mismatch",
     ("renamed-0", "gpu_utilization"): 40.0,
     ("gone-0", "gpu_utilization"): 50.0,
+    **{
+        (f"{name}-{x}", "gpu_utilization"): value
+        for name, value in (("seen", 55.0), ("other", 22.0), ("blind", "no_value"), ("whole", 90.0))
+        for x in "ft"
+    },
     ("amd-0", "gpu_utilization"): 60.0,
     ("intel-0", "gpu_utilization"): 70.0,
     ("hami-0", "gpu_utilization"): 80.0,
