@@ -5,16 +5,21 @@ them), and a page is read every few seconds, so this one is built around two fac
 on a page changes from scrape to scrape but the numbers, so the text between the braces is
 read once and remembered. And a line that is not plain ``name{labels} number`` is so rare
 that it may go through the strict, slow :mod:`adapter.sampleline`.
+
+Whoever writes a page may be hostile. :mod:`adapter.pagelimits` bounds what a page may cost in
+time and what is remembered of it, and its cost grows linearly with its length.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.batch import Row
+from adapter.pagelimits import EXPORTER, LABEL_BYTES, SET_BYTES, TEXT_BYTES, PageLimits
+from adapter.pagelines import TOO_LONG, lines_of, open_metrics
 from adapter.sampleline import (
     DUPLICATE_LABEL,
     Labels,
@@ -25,17 +30,21 @@ from adapter.sampleline import (
     sample_time,
 )
 
-CUT_LINE: Final = "cut_line"
-TOO_LONG: Final = "line_too_long"
 TOO_MANY: Final = "too_many_rows"
+OVER_BUDGET: Final = "over_budget"
+TOO_COSTLY: Final = "too_costly"
 
-_CHUNK: Final = 1 << 18
-"""Bytes split into lines at once: a page of nothing but line feeds stays cheap."""
-_MAX_LINE: Final = 1 << 16
-_MAX_ROWS: Final = 1 << 16
-"""Rows of the catalogue on one page: three times what 16 GPUs with 48 replicas each have."""
+_MAX_LINE: Final = 1 << 14
+"""Bytes of a line that is read closely."""
+_PASSED_OVER: Final = frozenset((b"", b"#"))
+"""What lines without a sample begin with."""
 _MAX_NAMES: Final = 4096
-_BOM: Final = b"\xef\xbb\xbf"
+_MAX_SERIES_NAME: Final = 512
+"""Bytes of a series' name that is remembered while its page is read."""
+
+
+class _TooCostlyError(Exception):
+    """The page has used up its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,13 @@ class Page:
     rows: list[Row]
     rejects: dict[str, int]
     """Lines that were left out, by reason; and ``duplicate_label``, where the line was kept."""
+    held: int = field(default=0, compare=False)
+    """Bytes that the page's label sets take at most, for as long as they are remembered."""
+
+    @property
+    def abandoned(self) -> bool:
+        """The page costs more than it may, so nothing of it was kept."""
+        return TOO_COSTLY in self.rejects
 
 
 class LabelMemo:
@@ -71,6 +87,7 @@ def parse(
     time: float,
     memo: LabelMemo | None = None,
     wanted: Container[str] | None = None,
+    limits: PageLimits = EXPORTER,
 ) -> Page:
     """Read a Prometheus or OpenMetrics text page.
 
@@ -79,53 +96,43 @@ def parse(
         time: epoch seconds of the scrape; rows with a timestamp of their own keep that.
         memo: what was learnt from this exporter's last page; updated.
         wanted: series names to keep; the others are passed over uncounted. None keeps all.
+        limits: what the page may cost.
 
     Never raises: what cannot be read is left out and counted. A last line without a line
     feed is a cut line, since its number may be cut too.
     """
     memo = LabelMemo() if memo is None else memo
-    reader = _Reader(time, memo, wanted, seconds=_open_metrics(page))
-    for lines in _lines(page, reader.rejects):
-        reader.read(lines)
-        if len(reader.rows) > _MAX_ROWS:
-            reader.rejects[TOO_MANY] += len(reader.rows) - _MAX_ROWS
-            del reader.rows[_MAX_ROWS:]
-            break
+    reader = _Reader(time, memo, wanted, limits, seconds=open_metrics(page))
+    left = limits.lines
+    try:
+        for lines in lines_of(page, reader.rejects):
+            left -= len(lines)
+            if left < 0:
+                raise _TooCostlyError
+            reader.read(lines)
+            if len(reader.rows) > limits.rows:
+                reader.rejects[TOO_MANY] += len(reader.rows) - limits.rows
+                del reader.rows[limits.rows :]
+                break
+    except _TooCostlyError:
+        return Page([], {TOO_COSTLY: 1})
     memo.sets, memo.flawed = reader.sets, reader.flawed
-    return Page(reader.rows, dict(reader.rejects))
-
-
-def _open_metrics(page: bytes) -> bool:
-    """The last line is ``# EOF``: not just the end of a label's text, where a page was cut."""
-    text = page.rstrip()
-    return text[text.rfind(b"\n") + 1 :].strip() == b"# EOF"
-
-
-def _lines(page: bytes, rejects: Counter[str]) -> Iterator[list[bytes]]:
-    """Whole lines, in lists of bounded size."""
-    start = len(_BOM) if page.startswith(_BOM) else 0
-    end = page.rfind(b"\n") + 1
-    rest = page[max(start, end) :].strip()
-    if rest and rest != b"# EOF":
-        rejects[CUT_LINE] += 1
-    while start < end:
-        stop = page.rfind(b"\n", start, start + _CHUNK) + 1
-        if not stop:
-            rejects[TOO_LONG] += 1
-            start = page.find(b"\n", start + _CHUNK) + 1
-            continue
-        lines = page[start:stop].split(b"\n")
-        lines.pop()
-        yield lines
-        start = stop
+    return Page(reader.rows, dict(reader.rejects), reader.held)
 
 
 class _Reader:
     """One page's reading: rows and rejects so far, and the label sets met."""
 
     def __init__(
-        self, time: float, memo: LabelMemo, wanted: Container[str] | None, *, seconds: bool
+        self,
+        time: float,
+        memo: LabelMemo,
+        wanted: Container[str] | None,
+        limits: PageLimits,
+        *,
+        seconds: bool,
     ) -> None:
+        self.held = 0
         self.rows: list[Row] = []
         self.rejects: Counter[str] = Counter()
         self.sets: dict[bytes, Mapping[str, str]] = {}
@@ -133,6 +140,8 @@ class _Reader:
         self._time = time
         self._old = memo
         self._wanted = wanted
+        self._room = limits.held
+        self._work = limits.work
         self._seconds = seconds
         self._names: dict[bytes, str] = {}
         """Name as written -> name, or "" for a name that is not wanted."""
@@ -152,7 +161,7 @@ class _Reader:
             text, brace, tail = rest.rpartition(b"} ")
             labels = sets.get(text)
             if labels is None or not brace or b"_" in tail:
-                labels = self._label_set(text) if brace and b"_" not in tail else None
+                labels = self._new(text, tail) if brace and b"_" not in tail else None
                 if labels is None:
                     self._slow(line)
                     continue
@@ -161,9 +170,14 @@ class _Reader:
             except ValueError:
                 self._slow(line)
 
+    def _spend(self, work: int) -> None:
+        self._work -= work
+        if self._work < 0:
+            raise _TooCostlyError
+
     def _name(self, line: bytes, written: bytes) -> str:
         """The wanted name that a line with labels begins with; settles every other line."""
-        if line[:1] == b"#":
+        if line[:1] in _PASSED_OVER:
             return ""
         try:
             name = sample_name(written)
@@ -174,53 +188,81 @@ class _Reader:
         if self._wanted is not None and name not in self._wanted:
             name = ""
         if len(written) < len(line):
-            if len(self._names) < _MAX_NAMES:
+            if len(self._names) < _MAX_NAMES and len(written) <= _MAX_SERIES_NAME:
                 self._names[written] = name
             return name
         if name:
             self._slow(line)
         return ""
 
-    def _label_set(self, text: bytes) -> Mapping[str, str] | None:
-        """The labels of a text not yet met on this page; None if the line needs a closer look."""
+    def _new(self, text: bytes, tail: bytes) -> Mapping[str, str] | None:
+        """The labels of a text not yet met on this page; None if the line needs a closer look.
+
+        Nothing new is remembered of a line whose number is bad.
+        """
         known = self._old.sets.get(text)
         if known is None:
-            if len(text) > _MAX_LINE:
-                return None
             try:
-                known, duplicates = label_set(text)
-            except LineError:
+                float(tail)
+                known, duplicates = self._read_set(text)
+            except ValueError:
                 return None
             if duplicates:
                 return None
+        held = self.held + SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * len(known)
+        if held > self._room:
+            return None
+        self.held = held
         self.sets[text] = known
         return known
 
+    def _read_set(self, text: bytes) -> Labels:
+        if len(text) > _MAX_LINE:
+            raise LineError(TOO_LONG)
+        self._spend(2)
+        found = label_set(text)
+        self._spend(len(found.labels) >> 2)
+        return found
+
+    def _remember(self, text: bytes, labels: Labels) -> bool:
+        """Keep a label set for later lines and the next page; False if there is no room."""
+        if text in self.sets or text in self.flawed:
+            return True
+        size = SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * len(labels.labels)
+        held = self.held + size
+        if held > self._room:
+            self.rejects[OVER_BUDGET] += 1
+            return False
+        self.held = held
+        if labels.duplicates:
+            self.flawed[text] = labels
+        else:
+            self.sets[text] = labels.labels
+        return True
+
     def _slow(self, line: bytes) -> None:
         """Read what is not plain ``name{labels} number``."""
+        self._spend(2)
         if len(line) > _MAX_LINE:
             self.rejects[TOO_LONG] += 1
             return
         try:
             name, text, value, stamp = sample_line(line)
-            labels, duplicates = self._flawed_set(text)
+            labels = self._any_set(text)
             time = sample_time(stamp, self._time, seconds=self._seconds)
         except LineError as error:
             self.rejects[error.reason] += 1
             return
-        if duplicates:
+        if self._wanted is not None and name not in self._wanted:
+            return
+        if not self._remember(text, labels):
+            return
+        if labels.duplicates:
             self.rejects[DUPLICATE_LABEL] += 1
-        if self._wanted is None or name in self._wanted:
-            self.rows.append(Row(name, labels, value, time))
+        self.rows.append(Row(name, labels.labels, value, time))
 
-    def _flawed_set(self, text: bytes) -> Labels:
+    def _any_set(self, text: bytes) -> Labels:
         plain = self.sets.get(text) or self._old.sets.get(text)
         if plain is not None:
-            self.sets[text] = plain
             return Labels(plain, 0)
-        known = self.flawed.get(text) or self._old.flawed.get(text) or label_set(text)
-        if known.duplicates:
-            self.flawed[text] = known
-        else:
-            self.sets[text] = known.labels
-        return known
+        return self.flawed.get(text) or self._old.flawed.get(text) or self._read_set(text)

@@ -2,6 +2,9 @@
 
 The grammar is Prometheus' text format 0.0.4 and OpenMetrics 1.0 together, as far as a
 sample line goes (prometheus/docs, ``exposition_formats.md``; ``OpenMetrics.md``).
+
+The cost of a line grows linearly with its length, whatever it contains: no quantifier can give
+back what it has matched to another one, and each text is passed over once.
 """
 
 from __future__ import annotations
@@ -18,12 +21,23 @@ BAD_VALUE: Final = "bad_value"
 BAD_TIMESTAMP: Final = "bad_timestamp"
 BAD_ENCODING: Final = "bad_encoding"
 DUPLICATE_LABEL: Final = "duplicate_label"
+LONG_LABEL: Final = "label_too_long"
+MANY_LABELS: Final = "too_many_labels"
 
-_NAME = re.compile(rb"[ \t]*([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]|\Z)")
+MAX_LABELS: Final = 128
+"""Labels of one line; dcgm-exporter writes some 20, and on request all labels of the pod."""
+MAX_NAME: Final = 512
+"""Characters of a label's name: a Kubernetes label key has 317 at most."""
+MAX_TEXT: Final = 1024
+"""Characters of a label's value: names of Kubernetes objects have 253 at most."""
+_SHORT: Final = MAX_NAME
+"""Characters of a text whose names and values cannot be too long; 100 labels are no more work."""
+
+_NAME = re.compile(rb"[ \t]*+([a-zA-Z_:][a-zA-Z0-9_:]*+)(?:[ \t]|\Z)")
 _LINE = re.compile(
-    rb"[ \t]*([a-zA-Z_:][a-zA-Z0-9_:]*)[ \t]*"
-    rb'(?:\{([^"}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"}]*+)*+)\})?'
-    rb"(.*)",
+    rb"[ \t]*+([a-zA-Z_:][a-zA-Z0-9_:]*+)[ \t]*+"
+    rb'(?:\{([^"}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"}]*+)*+)\})?+'
+    rb"(.*+)",
     re.DOTALL,
 )
 _LABEL = re.compile(r'([^"]*+)"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
@@ -37,7 +51,7 @@ _WHOSE: Final = frozenset(
     )
 )
 """Labels that name the workload of a device. Exporters write them at the end of a line."""
-_BEFORE_VALUE = re.compile(r"[ \t]*(,?)[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*")
+_BEFORE_VALUE = re.compile(r"[ \t]*+,[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+")
 
 
 class LineError(ValueError):
@@ -120,6 +134,8 @@ def label_set(text: bytes) -> Labels:
         raise LineError(BAD_LABELS)
     if names and names[0].lstrip(" \t").startswith(","):
         raise LineError(BAD_LABELS)
+    if len(decoded) > _SHORT:
+        _check_lengths(names, values)
     names[:1] = ["," + first for first in names[:1]]
     # Nothing is interned: some releases of Python 3.12 never free interned text.
     labels = dict(zip(map(_label_name, reversed(names)), reversed(values), strict=True))
@@ -145,6 +161,13 @@ def sample_time(stamp: float | None, scraped: float, *, seconds: bool) -> float:
     return stamp / 1000
 
 
+def _check_lengths(names: list[str], values: list[str]) -> None:
+    if len(names) > MAX_LABELS:
+        raise LineError(MANY_LABELS)
+    if names and (max(map(len, names)) > MAX_NAME or max(map(len, values)) > MAX_TEXT):
+        raise LineError(LONG_LABEL)
+
+
 def _escaped(text: str) -> tuple[list[str], list[str], str]:
     names: list[str] = []
     values: list[str] = []
@@ -160,13 +183,13 @@ def _unescape(match: re.Match[str]) -> str:
     return {"n": "\n"}.get(match[1], match[1])
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _label_name(written: str) -> str:
     """``,UUID=`` -> ``UUID``. Exporters use a few dozen names, so each is judged once."""
     match = _BEFORE_VALUE.fullmatch(written)
-    if match is None or not match[1]:
+    if match is None:
         raise LineError(BAD_LABELS)
-    return match[2]
+    return match[1]
 
 
 def _number(written: bytes, reason: str) -> float:

@@ -10,9 +10,12 @@ import re
 from decimal import ROUND_UP, Decimal
 
 _FORM = re.compile(
-    r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?", re.ASCII
+    r"([+-]?(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d{1,2})?)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?",
+    re.ASCII,
 )
 """Longer exponents are refused: a quantity is below 2**63, and ``1e999999`` takes a while."""
+_LONGEST = 256
+"""Characters of a quantity. No number below 2**63 needs a tenth of them."""
 _FACTORS = {suffix: Decimal(10) ** power for suffix, power in zip("num", (-9, -6, -3), strict=True)}
 _FACTORS |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", 1)}
 _FACTORS |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", 1)}
@@ -29,6 +32,8 @@ def parse(quantity: object) -> Decimal:
     """
     if isinstance(quantity, bool) or not isinstance(quantity, (str, int, float)):
         raise ValueError(f"{quantity!r} is no quantity")
+    if isinstance(quantity, str) and len(quantity) > _LONGEST:
+        raise ValueError(f"{quantity[:20]!r}… is no quantity: it has {len(quantity)} characters")
     # The text of a float is what the manifest had; its exact value is not.
     found = _FORM.fullmatch(str(quantity))
     if not found:

@@ -10,11 +10,16 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from adapter.promqltext import complaint
 from apiservice.selector import SelectorError, parse
 
+_LONGEST = 64
+"""Characters of a duration."""
+
 
 def _duration(value: object) -> object:
     """Seconds of a Go-style duration; numbers pass through."""
     if not isinstance(value, str):
         return value
+    if len(value) > _LONGEST:
+        raise ValueError(f"has {len(value)} characters; write seconds or e.g. 5s, 1m30s")
     try:
         return float(value)
     except ValueError:

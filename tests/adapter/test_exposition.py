@@ -174,8 +174,8 @@ def test_the_memo_holds_what_the_last_page_held_and_no_more() -> None:
 
 
 def test_rows_are_bounded() -> None:
-    page = parse(b'a{b="c"} 1\n' * 300_000, time=1)
-    assert len(page.rows) <= 250_000
+    page = parse(b'a{b="c"} 1\n' * 100_000, time=1)
+    assert len(page.rows) == 65_536
     assert page.rejects["too_many_rows"] > 0
 
 
