@@ -31,11 +31,13 @@ _ABOUT_THE_TARGET: Final = frozenset(
         *("pod", "namespace", "container", "node", "pod_uid", "pod_ip", "host_ip"),
         *("exported_pod", "exported_namespace", "exported_container", "exported_node"),
         *("exported_instance", "exported_job", "exported_service", "exported_endpoint"),
-        *("prometheus", "prometheus_replica", "replica", "app", "pod_template_hash"),
+        *("prometheus", "prometheus_replica", "replica", "receive_replica"),
+        *("app", "pod_template_hash"),
         *("top_level_controller_name", "top_level_controller_type", "metrics_path", "scheme"),
     )
 )
-"""Labels that a scrape adds: they tell pages apart, not what is on one."""
+"""Labels that a scrape or a store adds: they tell pages apart, not what is on one. No list of
+them is complete, so it serves only for rows of which nothing else is known."""
 _RANKS: Final = frozenset(("tp_rank", "pp_rank", "moe_ep_rank"))
 """SGLang's workers of one scheduler, all of which tell the scheduler's queue when asked to
 (``--enable-metrics-for-all-schedulers``). ``dp_rank`` tells schedulers apart and counts."""
@@ -102,7 +104,12 @@ def seen_by(pod: PodRef, at: Device) -> Device:
     return at._replace(id=mine + at.id, board=mine + at.board)
 
 
-def part(labels: Mapping[str, str], pod: PodRef, aside: Collection[str] = ()) -> Device:
+def part(
+    labels: Mapping[str, str],
+    pod: PodRef,
+    told_by: Collection[str] | None = None,
+    aside: Collection[str] = (),
+) -> Device:
     """The part of a pod's server that a row is about: an engine, a model, a model's version.
 
     Two scrapes of one page, by two jobs or ports, give the same part: it counts once.
@@ -110,19 +117,24 @@ def part(labels: Mapping[str, str], pod: PodRef, aside: Collection[str] = ()) ->
     Args:
         labels: of the row.
         pod: that serves the page.
-        aside: labels that tell numbers apart, not parts: a state, a kind of memory.
+        told_by: labels that tell parts; None takes every label that a scrape is not known to
+            add.
+        aside: other labels that tell numbers apart, not parts: a state, a kind of memory.
     """
-    told = sorted(
-        f"{name}={value}"
-        for name, value in labels.items()
-        if value
-        and name not in _ABOUT_THE_TARGET
-        and name not in _RANKS
-        and name not in aside
-        and not name.startswith("__")
-    )
+    if told_by is None:
+        own = {n: v for n, v in labels.items() if v and n not in aside and _tells(n)}
+    else:
+        # A scrape whose target labels have the name renames the page's own label.
+        found = {n: labels.get(f"exported_{n}") or labels.get(n) for n in told_by}
+        own = {name: value for name, value in found.items() if value}
+    told = sorted(f"{name}={value}" for name, value in own.items())
     identity = "/".join((pod.namespace, pod.name, ",".join(told)))
     return Device(identity, identity, _first(labels, ("model_name", "model")), "")
+
+
+def _tells(name: str) -> bool:
+    """A label of a user's own row tells a part, as far as is known."""
+    return name not in _ABOUT_THE_TARGET and name not in _RANKS and not name.startswith("__")
 
 
 def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:

@@ -82,8 +82,8 @@ class Drafts:
             if spelling is None:
                 self._forked += self._forks(name, labels, value, time)
                 continue
-            # No address is negative: the same labels may stand for a device and for a server.
-            address = -id(labels) if spelling.server else id(labels)
+            # The same labels may stand for a device and for a server; addresses are aligned.
+            address = id(labels) + spelling.salt
             if address in drafts:
                 draft = drafts[address]
             else:

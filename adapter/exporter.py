@@ -160,7 +160,7 @@ class Exporter:
     idle: IdlePower
     """What its devices draw when idle. Handed on from state to state."""
     identities: Mapping[int, Identity]
-    """Address of a label set of the last batch, negative for a server's -> what it says."""
+    """Address of a label set of the last batch, and a salt for a server's -> what it says."""
     disowned: Mapping[PodRef, Refusal]
     """Pods that rows of the last batch seem to name for devices, and why the rows do not."""
     pods: Mapping[PodRef, tuple[Track, ...]] = field(init=False)

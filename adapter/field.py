@@ -29,6 +29,7 @@ class Spelling:
         "high",
         "low",
         "name",
+        "salt",
         "series",
         "server",
         "special",
@@ -48,6 +49,8 @@ class Spelling:
         self.high = field.high / factor
         self.server = field.scope is Scope.SERVER
         """Its rows are about the process that serves the page."""
+        self.salt = 0 if not self.server else 1 if field.told_by is not None else 2
+        """Tells apart what the labels of one row say to fields that read them differently."""
         self.traps = field.traps and factor == 100.0
         """DCGM 4.6 gives the integer percent the name that 4.7 gives the ratio."""
         self.special = self.traps or bool(field.parts)
@@ -85,6 +88,9 @@ class Field:
             is repeated on a page the last row counts (Intel XPUM repeats rows).
         over_parts: how the parts become the device's value.
         traps: a ``…_RATIO`` spelling may be a percent (DCGM 4.6).
+        told_by: labels that tell the parts of an inference server apart; every other label is
+            one that a scrape or a store added, or that tells no part. None, of a user's own
+            row, takes every label but those that scrapes are known to add.
         seen: its rows are what an inference server's page says of the GPUs that the server
             sees. They name no pod: the pod that serves the page is the pod, and is believed
             where no exporter speaks of its devices.
@@ -109,6 +115,7 @@ class Field:
     parts: tuple[str, ...] = ()
     over_parts: Combine = Combine.MEAN
     traps: bool = False
+    told_by: frozenset[str] | None = None
     seen: bool = False
 
     @property

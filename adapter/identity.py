@@ -55,7 +55,8 @@ def _of_server(labels: Mapping[str, str], spelling: Spelling, batch: Batch) -> I
         return _flawed(labels, claimed)
     field = spelling.field
     aside = {*field.parts, *(label for label, _ in field.where)}
-    return Identity(labels, part(labels, claimed.pod, aside), claimed, None, "", replica=False)
+    at = part(labels, claimed.pod, field.told_by, aside)
+    return Identity(labels, at, claimed, None, "", replica=False)
 
 
 def _seen(labels: Mapping[str, str], batch: Batch) -> Identity:

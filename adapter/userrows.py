@@ -98,6 +98,7 @@ def _field(row: MetricRow, catalog: Catalog) -> Field:
         scope=row.scope or _usual_scope(row, catalog),
         series=row.series or row.name,
         where=tuple(sorted(row.labels.items())),
+        told_by=_told_by(row, catalog),
     )
 
 
@@ -107,6 +108,12 @@ def _usual_scope(row: MetricRow, catalog: Catalog) -> Scope:
     forks = catalog.forks.get(row.series)
     spelling = forks[0][1] if forks else catalog.spellings.get(row.series)
     return spelling.field.scope if spelling else Scope.DEVICE
+
+
+def _told_by(row: MetricRow, catalog: Catalog) -> frozenset[str] | None:
+    """What tells a server's parts apart; None for a series that the catalogue does not have."""
+    spelling = catalog.spellings.get(row.series or "")
+    return spelling.field.told_by if spelling else None
 
 
 def _group(row: MetricRow) -> str:

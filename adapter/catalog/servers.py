@@ -6,6 +6,9 @@ stands before it. SGLang: ``python/sglang/srt/metrics/collector.py``. TGI:
 ``docs/source/reference/metrics.md``. Triton: ``docs/user_guide/metrics.md`` and
 tensorrtllm_backend's README; its GPU rows (0-1, bytes) name no pod, so they are about the pod
 that serves the page, as far as no exporter speaks of its devices.
+
+The sets of labels tell the parts of a server apart. Every other label is the scrape's or the
+store's: of the target, of a replica of Prometheus, and whatever a ``labelmap`` copied.
 """
 
 from __future__ import annotations
@@ -17,6 +20,16 @@ from adapter.field import Field, Mig
 from adapter.metric import Combine, Kind, Scope, Unit
 
 _MAX_REQUESTS: Final = 1e9
+
+_ON_RAY: Final = ("ReplicaId", "WorkerId")
+"""What Ray adds: replicas of one pod."""
+VLLM: Final = frozenset(("engine", "model_name", *_ON_RAY))
+SGLANG: Final = frozenset(("model_name", "engine_type", "dp_rank", *_ON_RAY))
+"""The other ranks tell the same scheduler's queue (``--enable-metrics-for-all-schedulers``). With
+priority scheduling the whole queue stands beside the part of each ``priority``: the largest
+counts."""
+TGI: Final = frozenset[str]()
+TRITON: Final = frozenset(("model", "version", "gpu_uuid"))
 
 VLLM_WAITING: Final = "vllm:num_requests_waiting"
 VLLM_RUNNING: Final = "vllm:num_requests_running"
@@ -44,7 +57,9 @@ def _spelt(unit: Unit, *names: str) -> tuple[tuple[str, float, Unit], ...]:
     return tuple((name, 1.0, unit) for name in names)
 
 
-def _requests(name: str, *spellings: str, series: str = "", kind: str = "") -> Field:
+def _requests(
+    name: str, told_by: frozenset[str], *spellings: str, series: str = "", kind: str = ""
+) -> Field:
     return Field(
         name,
         Unit.REQUESTS,
@@ -57,10 +72,11 @@ def _requests(name: str, *spellings: str, series: str = "", kind: str = "") -> F
         divisible=False,
         series=series,
         where=(("request_type", kind),) if kind else (),
+        told_by=told_by,
     )
 
 
-def _cache(name: str, *spellings: str, series: str = "") -> Field:
+def _cache(name: str, told_by: frozenset[str], *spellings: str, series: str = "") -> Field:
     return Field(
         name,
         Unit.RATIO,
@@ -71,6 +87,7 @@ def _cache(name: str, *spellings: str, series: str = "") -> Field:
         divisible=False,
         series=series,
         where=(("kv_cache_block_type", "fraction"),) if series else (),
+        told_by=told_by,
     )
 
 
@@ -92,19 +109,20 @@ _TRTLLM: Final = "nv_trt_llm_request_metrics"
 _OLD_CACHE: Final = "vllm:gpu_cache_usage_perc"
 
 FIELDS: Final[tuple[Field, ...]] = (
-    _requests(VLLM_WAITING, _ray(VLLM_WAITING), "ray_" + VLLM_WAITING),
-    _requests(VLLM_RUNNING, _ray(VLLM_RUNNING), "ray_" + VLLM_RUNNING),
+    _requests(VLLM_WAITING, VLLM, _ray(VLLM_WAITING), "ray_" + VLLM_WAITING),
+    _requests(VLLM_RUNNING, VLLM, _ray(VLLM_RUNNING), "ray_" + VLLM_RUNNING),
     _cache(
         VLLM_CACHE,
+        VLLM,
         _OLD_CACHE,
         *(name for old in (VLLM_CACHE, _OLD_CACHE) for name in (_ray(old), "ray_" + old)),
     ),
-    _requests(SGLANG_WAITING),
-    _requests(SGLANG_RUNNING),
-    _cache(SGLANG_CACHE),
-    _requests(TGI_WAITING),
-    _requests(TGI_RUNNING),
-    _requests(TRITON_PENDING),
+    _requests(SGLANG_WAITING, SGLANG),
+    _requests(SGLANG_RUNNING, SGLANG),
+    _cache(SGLANG_CACHE, SGLANG),
+    _requests(TGI_WAITING, TGI),
+    _requests(TGI_RUNNING, TGI),
+    _requests(TRITON_PENDING, TRITON),
     Field(
         TRITON_QUEUED,
         Unit.MICROSECONDS_PER_SECOND,
@@ -115,10 +133,11 @@ FIELDS: Final[tuple[Field, ...]] = (
         group="servers",
         scope=Scope.SERVER,
         divisible=False,
+        told_by=TRITON,
     ),
-    _requests(TRTLLM_WAITING, series=_TRTLLM, kind="waiting"),
-    _requests(TRTLLM_RUNNING, series=_TRTLLM, kind="scheduled"),
-    _cache(TRTLLM_CACHE, series="nv_trt_llm_kv_cache_block_metrics"),
+    _requests(TRTLLM_WAITING, TRITON, series=_TRTLLM, kind="waiting"),
+    _requests(TRTLLM_RUNNING, TRITON, series=_TRTLLM, kind="scheduled"),
+    _cache(TRTLLM_CACHE, TRITON, series="nv_trt_llm_kv_cache_block_metrics"),
     _seen(TRITON_UTIL, Unit.RATIO, 1.0, Kind.MEAN, Combine.MEAN),
     _seen(TRITON_USED, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM),
     _seen(TRITON_TOTAL, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.catalog import servers
 from adapter.cluster.pod import PodRef
 from adapter.device import Device, device, host, part
 
@@ -147,24 +148,58 @@ TARGET = {
 
 
 @pytest.mark.parametrize(
-    ("labels", "expected"),
+    ("labels", "told_by", "expected"),
     [
-        pytest.param(VLLM, "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5", id="vLLM"),
-        pytest.param(VLLM | TARGET, "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5", id="scraped"),
-        pytest.param({"model": "m", "version": "1"}, "ml/vllm-0/model=m,version=1", id="Triton"),
-        pytest.param({}, "ml/vllm-0/", id="TGI"),
+        pytest.param(VLLM, servers.VLLM, "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5", id="vLLM"),
+        pytest.param(
+            VLLM | TARGET,
+            servers.VLLM,
+            "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5",
+            id="scraped",
+        ),
+        pytest.param(
+            VLLM | TARGET | {"team": "a", "version": "2", "model": "of the pod's label"},
+            servers.VLLM,
+            "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5",
+            id="scraped with a labelmap",
+        ),
+        pytest.param(
+            {"exported_engine": "0", "engine": "of the pod's label", "model_name": "m"},
+            servers.VLLM,
+            "ml/vllm-0/engine=0,model_name=m",
+            id="scraped with a label of the same name",
+        ),
+        pytest.param(
+            {"model": "m", "version": "1"},
+            servers.TRITON,
+            "ml/vllm-0/model=m,version=1",
+            id="Triton",
+        ),
+        pytest.param({"version": "2"}, servers.TGI, "ml/vllm-0/", id="TGI"),
         pytest.param(
             {"dp_rank": "1", "tp_rank": "3", "pp_rank": "0", "model_name": "m"},
+            servers.SGLANG,
             "ml/vllm-0/dp_rank=1,model_name=m",
             id="SGLang",
         ),
-        pytest.param({"model": "m", "request_type": "waiting"}, "ml/vllm-0/model=m", id="TRT-LLM"),
+        pytest.param(
+            {"model": "m", "request_type": "waiting"},
+            servers.TRITON,
+            "ml/vllm-0/model=m",
+            id="TRT-LLM",
+        ),
+        pytest.param(
+            TARGET | {"queue": "a", "request_type": "waiting"},
+            None,
+            "ml/vllm-0/queue=a",
+            id="a user's own row",
+        ),
     ],
 )
 def test_a_servers_part_is_what_its_own_labels_tell_apart(
-    labels: dict[str, str], expected: str
+    labels: dict[str, str], told_by: frozenset[str] | None, expected: str
 ) -> None:
-    found = part(labels, PodRef("ml", "vllm-0"), {"request_type"})
+    found = part(labels, PodRef("ml", "vllm-0"), told_by, {"request_type"})
     assert (found.id, found.mig) == (expected, False)
 
 

@@ -127,6 +127,30 @@ def test_a_page_that_two_jobs_scrape_counts_once() -> None:
     assert world.value("llm", WAITING, T) == 8.0
 
 
+ADDED = {
+    "a job with labelmap": {"app_kubernetes_io_name": "llm", "team": "a"},
+    "Thanos receive": {"receive_replica": "1"},
+    "a store's replica label that nobody listed": {"prom_ha": "b", "cluster": "c"},
+    "a changed target label": {"version_of_the_chart": "2"},
+}
+
+
+@pytest.mark.parametrize("added", ADDED.values(), ids=ADDED)
+@pytest.mark.parametrize("page", [VLLM, TRITON, TGI, SGLANG], ids=["vLLM", "Triton", "TGI", "SGL"])
+def test_labels_that_a_scrape_or_a_store_adds_make_no_other_part(
+    page: str, added: dict[str, str]
+) -> None:
+    world = World(make_pod("llm", gpus={}))
+    target = {"pod": "llm", "namespace": "ml", "instance": "10.0.0.5:8000", "job": "a"}
+    read = parse(page.encode(), time=T, wanted=CATALOG.series)
+    for_both = [target, target | added | {"job": "b"}]
+    rows = [
+        Row(r.name, dict(r.labels) | more, r.value, r.time) for more in for_both for r in read.rows
+    ]
+    world.store.ingest(Batch("10.0.0.5:8000", None, rows, T, read.rejects))
+    assert world.value("llm", WAITING, T) == 8.0
+
+
 def test_a_servers_row_that_names_no_pod_is_counted() -> None:
     world = World(make_pod("llm", gpus={}))
     store(world, TGI, {"instance": "10.0.0.5:80", "namespace": "ml"})

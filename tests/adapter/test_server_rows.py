@@ -73,6 +73,32 @@ PAGES = {
     "sglang": ('sglang:num_queue_reqs{model_name="m"} 5\n', WAITING, 5.0),
     "sglang running": ('sglang:num_running_reqs{model_name="m"} 6\n', RUNNING, 6.0),
     "sglang cache": ('sglang:token_usage{model_name="m"} 0.5\n', CACHE, 50.0),
+    "sglang with priorities: the whole queue is told beside its parts": (
+        (
+            'sglang:num_queue_reqs{model_name="m",priority=""} 5\n'
+            'sglang:num_queue_reqs{model_name="m",priority="1"} 2\n'
+            'sglang:num_queue_reqs{model_name="m",priority="2"} 3\n'
+        ),
+        WAITING,
+        5.0,
+    ),
+    "sglang schedulers of several data-parallel ranks": (
+        (
+            'sglang:num_queue_reqs{model_name="m",tp_rank="0",dp_rank="0"} 5\n'
+            'sglang:num_queue_reqs{model_name="m",tp_rank="0",dp_rank="1"} 4\n'
+            'sglang:num_queue_reqs{model_name="m",tp_rank="1",dp_rank="1"} 4\n'
+        ),
+        WAITING,
+        9.0,
+    ),
+    "vllm replicas of one pod behind ray": (
+        (
+            f'ray_vllm_num_requests_waiting{{{V0},ReplicaId="a",WorkerId="1"}} 5\n'
+            f'ray_vllm_num_requests_waiting{{{V0},ReplicaId="b",WorkerId="2"}} 4\n'
+        ),
+        WAITING,
+        9.0,
+    ),
     "verbatim": (f"vllm:num_requests_waiting{{{V0}}} 3\n", "vllm:num_requests_waiting", 3.0),
 }
 

@@ -76,6 +76,8 @@ PAGES = {
     "/accounted-true": accounted("t"),
     "/vllm": 'vllm:num_requests_waiting{engine="0",model_name="m"} 3\n'
     'vllm:num_requests_waiting{engine="1",model_name="m"} 4\n',
+    "/twice": 'vllm:num_requests_waiting{engine="0",model_name="m"} 4\n'
+    'vllm:num_requests_waiting{engine="1",model_name="m"} 5\n',
 }
 EXPORTER = {"pod": "dcgm-x", "namespace": "gpu", "service": "dcgm", "container": "exporter"}
 RENAME = [
@@ -101,6 +103,13 @@ JOBS = [
     job("/accounted-false"),
     job("/accounted-true", honor_labels=True),
     job("/vllm", labels={"pod": "vllm-0", "namespace": "ml", "container": "vllm"}),
+    job("/twice", labels={"pod": "twice-0", "namespace": "ml"}),
+    # A second job scrapes the same page and maps the pod's labels.
+    job(
+        "/twice",
+        job_name="labelmap",
+        labels={"pod": "twice-0", "namespace": "ml", "team": "a", "version": "2", "engine": "x"},
+    ),
 ]
 PODS = [
     *(make_pod(name) for name in ("false-0", "true-0", "uid-0", "uid-1", "renamed-0", "gone-0")),
@@ -109,6 +118,7 @@ PODS = [
     make_pod("intel-0", gpus={"gpu.intel.com/i915": 1}),
     make_pod("hami-0"),
     make_pod("vllm-0", gpus={}),
+    make_pod("twice-0", gpus={}),
     make_pod("dcgm-x", namespace="gpu", gpus={}),
 ]
 EXPECTED: dict[tuple[str, str], float | str] = {
@@ -127,6 +137,7 @@ EXPECTED: dict[tuple[str, str], float | str] = {
     ("intel-0", "gpu_utilization"): 70.0,
     ("hami-0", "gpu_utilization"): 80.0,
     ("vllm-0", "inference_requests_waiting"): 7.0,
+    ("twice-0", "inference_requests_waiting"): 9.0,
 }
 
 
