@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,7 @@ from adapter.cluster.pod import Pod
 from adapter.provider import Values
 from adapter.reading import Absence
 from apiservice.selector import EVERYTHING
+from apiservice.steps import paced
 
 METRIC: Final = "gpu_utilization"
 """What every device that is in use has a value of."""
@@ -25,10 +26,11 @@ _FIRST: Final = 1.0
 _LAST: Final = 60.0
 """Seconds between counts, doubling from the first: at the start values are still coming. A
 count of 10,000 pods takes 0.7 s of CPU where nobody has asked for their values meanwhile."""
-_AT_ONCE: Final = 50
-"""Pods looked at without a pause: some 5 ms."""
 _NOT_MEANT: Final = frozenset((Refusal.FINISHED, Refusal.NOT_RUNNING, Refusal.NOT_READY))
 """Pods that shall have no value yet, or none any more."""
+
+
+Attributing = Generator[None, None, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +54,47 @@ class Coverage:
     Args:
         known: the values.
         pods: those that there are.
+        attributions: starts to count how pods are given their devices.
     """
 
     def __init__(
-        self, known: Values, pods: PodIndex, clock: Callable[[], float] = time.time
+        self,
+        known: Values,
+        pods: PodIndex,
+        attributions: Callable[[], Attributing],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._known = known
         self._pods = pods
+        self._attributions = attributions
         self._clock = clock
         self.last: Counted | None = None
         """The last whole count; None before there is one."""
+        self.attributed: Mapping[str, int] | None = None
+        """How pods are given their devices' utilisation -> devices, when it was counted last."""
 
     async def run(self) -> None:
         """Count until cancelled."""
         pause = _FIRST
         while True:
             if self._pods.synced:
-                self.last = await self.count()
+                await self.look()
                 pause = min(2 * pause, _LAST)
             await asyncio.sleep(pause)
 
+    async def look(self) -> None:
+        """Count once."""
+        self.last = await self.count()
+        self.attributed = await paced(self._attributions())
+
     async def count(self) -> Counted:
         """One count, pausing for others' work."""
+        return await paced(self._count())
+
+    def _count(self) -> Generator[None, None, Counted]:
         measured, missing = 0, Counter[str]()
-        for number, pod in enumerate(self._pods_there()):
-            if number % _AT_ONCE == _AT_ONCE - 1:
-                await asyncio.sleep(0)
+        for pod in self._pods.each():
+            yield
             if not _holds(pod):
                 continue
             found = self._known.snapshot.pod(pod, METRIC, EVERYTHING, self._clock())
@@ -86,11 +103,6 @@ class Coverage:
             elif found.reason not in _NOT_MEANT:
                 missing[found.reason] += 1
         return Counted(measured, missing)
-
-    def _pods_there(self) -> Iterator[Pod]:
-        """Namespace by namespace: to sort the pods of a whole cluster takes long."""
-        for namespace in self._pods.namespaces():
-            yield from self._pods.select(namespace, EVERYTHING)
 
 
 def _holds(pod: Pod) -> bool:

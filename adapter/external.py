@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import structlog
@@ -154,7 +153,6 @@ def by_lower_case(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
     return named
 
 
-@lru_cache(maxsize=4096)
 def _wanted(selector: Selector) -> _Wanted:
     """Part a selector; it is a conjunction, so that its parts mean the same together.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -11,7 +11,7 @@ from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Pod
 from adapter.cluster.services import Services
 from adapter.cluster.workload import CRONJOBS, DEPLOYMENTS, REPLICASETS, ROLLOUTS, plural
-from apiservice.errors import BadQuery, Unavailable
+from apiservice.errors import BadQuery, MetricNotFound, NotFound, Unavailable
 from apiservice.provider import GroupResource, ObjectQuery, ObjectReference
 from apiservice.selector import EVERYTHING
 
@@ -36,6 +36,10 @@ LISTED: Final = (
     GroupResource("jobs", "batch"),
 )
 """Workloads that discovery lists; any other kind that owns pods is answered too."""
+
+_MOST_OBJECTS: Final = 500
+_MOST_PODS: Final = 2000
+"""Objects, and pods of all of them, that one answer is about where the request names none."""
 
 
 class Group(NamedTuple):
@@ -84,20 +88,79 @@ class Objects:
             raise Unavailable(f"labels of nodes are needed for labelSelector: {self.nodes.problem}")
         return [node.name for node in self.nodes.select(query.object_selector)]
 
+    def check_node(self, query: ObjectQuery, node: str, named: Collection[str]) -> None:
+        """Refuse a node below a namespace whose pods are not alone in holding its GPUs.
+
+        An HPA asks for its node below its own namespace. The right to read there must not
+        tell what the pods of another one do.
+
+        Args:
+            query: on ``nodes``.
+            node: one that it selects.
+            named: namespaces of the pods that rows of the node name.
+
+        Raises:
+            NotFound: see above.
+        """
+        if query.namespace is None:
+            return
+        pods = (pod for pod in self.pod_index.on_node(node) if pod.holds_gpu and not pod.finished)
+        holding = {pod.ref.namespace for pod in pods}.union(named)
+        if holding != {query.namespace}:
+            raise NotFound(
+                f"the server could not find the metric {query.metric} for nodes {node}: below a "
+                f"namespace a node has a value only while pods of that namespace alone hold its "
+                f"GPUs; ask for nodes/{node}/{query.metric} without a namespace"
+            )
+
     def groups(self, query: ObjectQuery) -> Iterator[Group]:
         """The objects that a query on namespaces or workloads selects.
 
         Raises:
-            BadQuery: the selection needs what is not watched.
+            BadQuery: the selection needs what is not watched, or is about too much.
+            MetricNotFound: the resource is none that has pods.
             Unavailable: Services are asked for and could not be read.
         """
         if query.resource == NAMESPACES:
             return self._namespaces(query)
+        if query.namespace is None:
+            raise MetricNotFound(query.metric, query.resource, query.name)
+        if query.resource == SERVICES and self.services.problem:
+            raise Unavailable(f"Services could not be read: {self.services.problem}")
         if query.name is None:
-            raise BadQuery(f"{query.resource} are not listed here: name one of them in place of *")
+            return iter(self._all(query, query.namespace))
         if query.resource == SERVICES:
-            return self._service(query.namespace or "", query.name)
-        return self._workload(query.resource, query.namespace or "", query.name)
+            return self._service(query.namespace, query.name)
+        return self._workload(query.resource, query.namespace, query.name)
+
+    def _all(self, query: ObjectQuery, namespace: str) -> list[Group]:
+        """Every object of a kind in a namespace."""
+        groups: list[Group] = []
+        pods = 0
+        for name in self._names(query, namespace):
+            find = self._service(namespace, name)
+            if query.resource != SERVICES:
+                find = self._workload(query.resource, namespace, name)
+            for group in find:
+                groups.append(group)
+                pods += len(group.pods)
+            if len(groups) > _MOST_OBJECTS or pods > _MOST_PODS:
+                raise BadQuery(
+                    f"{query.resource}/* in namespace {namespace} is about more than "
+                    f"{_MOST_OBJECTS} objects or {_MOST_PODS} pods: name one object"
+                )
+        return groups
+
+    def _names(self, query: ObjectQuery, namespace: str) -> Sequence[str]:
+        resource = query.resource
+        if resource == SERVICES:
+            return [each.name for each in self.services.select(namespace, query.object_selector)]
+        names = self.pod_index.workloads(namespace, resource)
+        if not names and resource not in LISTED and resource not in _ABOVE:
+            raise MetricNotFound(query.metric, resource)
+        if not query.object_selector.empty:
+            raise BadQuery(f"labels of {resource} are not watched: leave labelSelector out")
+        return names
 
     def _namespaces(self, query: ObjectQuery) -> Iterator[Group]:
         if not query.object_selector.empty:
@@ -108,8 +171,6 @@ class Objects:
             yield Group(ObjectReference("Namespace", name), pods)
 
     def _service(self, namespace: str, name: str) -> Iterator[Group]:
-        if self.services.problem:
-            raise Unavailable(f"Services could not be read: {self.services.problem}")
         service = self.services.get(namespace, name)
         if service is not None and service.selector is not None:
             pods = self.pod_index.select(namespace, service.selector)

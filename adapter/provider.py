@@ -26,11 +26,10 @@ from apiservice.quantity import to_milli
 
 TOO_LARGE: Final = "too_large"
 """No quantity of the API can say the value: it would be no value of its whole list."""
-_REMEMBERED: Final = 65536
 
 
 class _Served(NamedTuple):
-    """A reading and the API object made of it, handed out again while the reading stands."""
+    """A reading and the API object made of it."""
 
     reading: Reading
     value: MetricValue
@@ -60,7 +59,6 @@ class GpuMetricsProvider:
         self.absent: Counter[str] = Counter()
         """Pods that a query selected and no value could be given for, by reason; counted when
         an answer is prepared, not each time it is repeated."""
-        self._served: dict[tuple[PodRef | ObjectReference, str], _Served] = {}
 
     @property
     def version(self) -> int:
@@ -112,6 +110,8 @@ class GpuMetricsProvider:
         self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
     ) -> Iterator[_Served | None]:
         for name in self._objects.node_names(query, tuple(snapshot.nodes())):
+            if query.namespace is not None:
+                self._objects.check_node(query, name, snapshot.namespaces_on(name))
             reading = snapshot.node(name, metric.name, query.metric_selector, now)
             if isinstance(reading, Reading):
                 yield self._serve(ObjectReference("Node", name), metric.name, reading)
@@ -141,10 +141,11 @@ class GpuMetricsProvider:
     def _serve(
         self, thing: PodRef | ObjectReference, metric: str, reading: Reading
     ) -> _Served | None:
-        key = (thing, metric)
-        served = self._served.get(key)
-        if served is not None and served.reading is reading:
-            return served
+        # The object lives as long as its reading, so that it is rendered once, and nothing of
+        # a pod that is gone is kept.
+        known: MetricValue | None = reading.served
+        if known is not None and known.metric == metric and _about(known.described, thing):
+            return _Served(reading, known)
         reference = (
             ObjectReference("Pod", thing.name, thing.namespace)
             if isinstance(thing, PodRef)
@@ -156,10 +157,15 @@ class GpuMetricsProvider:
             self.absent[TOO_LARGE] += 1
             return None
         value = MetricValue(reference, metric, milli, int(reading.time), reading.window)
-        if len(self._served) >= _REMEMBERED:
-            self._served.clear()
-        served = self._served[key] = _Served(reading, value)
-        return served
+        reading.serve(value)
+        return _Served(reading, value)
+
+
+def _about(described: ObjectReference, thing: PodRef | ObjectReference) -> bool:
+    if isinstance(thing, ObjectReference):
+        return described == thing
+    pod = (described.kind, described.namespace, described.name)
+    return pod == ("Pod", thing.namespace, thing.name)
 
 
 def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:

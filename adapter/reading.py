@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Attribution(StrEnum):
@@ -53,6 +54,12 @@ class Reading:
     devices: tuple[DeviceReading, ...]
     partial: bool
     """Some devices had no valid reading (at least half had)."""
+    served: Any = field(default=None, init=False, repr=False, compare=False)
+    """The API object made of the reading, once there is one."""
+
+    def serve(self, value: object) -> None:
+        """Remember the API object made of the reading; it says nothing that is not here."""
+        object.__setattr__(self, "served", value)
 
 
 @dataclass(frozen=True, slots=True)

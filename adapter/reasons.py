@@ -111,7 +111,7 @@ REFUSALS: Final = (
 
 TASKS: Final = (
     *("cluster", "authentication", "external-owner", "keda", "telemetry", "source", "coverage"),
-    *("certificates", "configuration", "keda-certificates", "connections"),
+    *("certificates", "configuration", "keda-certificates", "connections", "event-loop-lag"),
 )
 """Background tasks of `serve`."""
 

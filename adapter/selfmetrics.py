@@ -34,7 +34,8 @@ from adapter.sourcemetrics import source_families
 from adapter.telemetry import Telemetry
 from apiservice import requeststats
 from apiservice.background import Background
-from apiservice.families import Row, counter, gauge
+from apiservice.families import Row, counter, gauge, histogram
+from apiservice.looplag import LoopLag
 from apiservice.server import Server
 
 BUILD: Final = gauge(
@@ -59,7 +60,7 @@ UNMEASURED: Final = gauge(
 )
 ATTRIBUTED: Final = gauge(
     "gma_attributed_devices",
-    "Devices by how their pods are given utilisation, once per pod.",
+    "Devices by how their pods are given utilisation, once per pod. Counted once a minute.",
     "attribution",
     known=tuple(sorted((*map(str, Attribution), LEFT_OUT))),
 )
@@ -83,6 +84,10 @@ HEARD: Final = gauge(
     "gma_watch_age_seconds", "Since the collection's origin was last heard from.", "collection"
 )
 PODS: Final = gauge("gma_pods", "Pods in the index.")
+LAG: Final = histogram(
+    "gma_event_loop_lag_seconds",
+    "How late the event loop was for work that was due. Everything that is answered waits so long.",
+)
 CONFIG: Final = gauge("gma_config_ok", "0 while the configuration file is refused.")
 RELOADS: Final = counter("gma_config_reloads_total", "Changes of the configuration taken up.")
 FOREIGN: Final = gauge(
@@ -99,7 +104,7 @@ BACKGROUND: Final = counter(
 OWN: Final = (
     *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING),
     *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, TRACKS),
-    *(SYNCED, HEARD, PODS, CONFIG, RELOADS, FOREIGN, BACKGROUND),
+    *(SYNCED, HEARD, PODS, LAG, CONFIG, RELOADS, FOREIGN, BACKGROUND),
 )
 FAMILIES: Final = (
     *requeststats.FAMILIES,
@@ -122,6 +127,7 @@ class Parts:
     security: Security
     watch: ConfigWatch
     coverage: Coverage
+    lag: LoopLag
     owner: APIServiceOwner | None = None
     """Looks whose the external metrics API is, if anybody does."""
     keda: KedaStats | None = None
@@ -156,6 +162,7 @@ class _Adapter(Collector):
         yield from source_families(parts.telemetry.current, now)
         yield from _cluster(parts.objects, now)
         yield from access_families(parts.server, parts.security)
+        yield LAG.durations([((), parts.lag.seconds)])
         yield CONFIG.one(not parts.watch.problem)
         yield RELOADS.one(parts.watch.reloads)
         yield BACKGROUND.by(parts.background.failures)
@@ -168,7 +175,6 @@ class _Adapter(Collector):
 def _values(telemetry: Telemetry, now: float) -> Iterator[Metric]:
     store = telemetry.current.store
     yield REJECTED.by(store.rejects.totals)
-    yield ATTRIBUTED.by(store.attributions)
     yield SHARING.by(store.sharing_nodes)
     exporters, devices, pods, tracks = store.size
     yield EXPORTERS.one(exporters)
@@ -186,6 +192,8 @@ def _coverage(coverage: Coverage) -> Iterator[Metric]:
     counted = coverage.last
     if counted is None:
         return
+    if coverage.attributed is not None:
+        yield ATTRIBUTED.by(coverage.attributed)
     yield GPU_PODS.one(counted.pods)
     yield MEASURED.one(counted.measured)
     yield UNMEASURED.by(counted.missing)

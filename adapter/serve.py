@@ -42,6 +42,7 @@ from apiservice.authfiles import TrustFileError
 from apiservice.background import Background, Kept
 from apiservice.certificates import CertificatePairError
 from apiservice.health import Check, HealthRegistry
+from apiservice.looplag import LoopLag
 from apiservice.server import ListenError, Server
 from apiservice.serving import ServingOptions
 
@@ -123,7 +124,12 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         except CertificatePairError as error:
             raise StartError(str(error)) from None
         watch = ConfigWatch(file, settings, reload, telemetry.use)
-        coverage = Coverage(telemetry, objects.pod_index)
+        coverage = Coverage(
+            telemetry,
+            objects.pod_index,
+            lambda: telemetry.current.store.attributions(),  # noqa: PLW0108 - the store changes
+        )
+        lag = LoopLag()
         register(
             registry,
             Parts(
@@ -134,6 +140,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 security,
                 watch,
                 coverage,
+                lag,
                 owner,
                 keda.server.stats if keda else None,
                 background,
@@ -157,6 +164,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *(keep("keda", loop) for loop in (keda.loops if keda else ())),
             keep("telemetry", telemetry.run, essential=True),
             keep("coverage", coverage.run),
+            keep("event-loop-lag", lag.run),
             every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),
             every("configuration", _FILE_CHECK, watch.check),
         ]
@@ -171,7 +179,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
 
 
 async def _until(stopping: asyncio.Event, loops: Iterable[Kept], drains: Iterable[Loop]) -> None:
-    """Run the loops until SIGTERM or SIGINT, then drain."""
+    """Run the loops until a stop signal, then drain."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(loop()) for loop in loops]
         await stopping.wait()

@@ -7,7 +7,7 @@ renders it renders it once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.attribution import (
@@ -31,9 +31,11 @@ from apiservice.selector import Selector
 
 _UTILIZATION: Final = "gpu_utilization"
 _MAX_ANSWERS: Final = 4096
-"""Answers remembered per exporter: selectors come from users."""
+"""Answers of one snapshot remembered at the least: they end with it."""
+_ANSWERS_PER_EXPORTER: Final = 8
 _ANSWERS_PER_POD: Final = 4
-"""Remembered at the least, where one exporter, or several together, speak of a whole fleet."""
+"""Answers of an exporter remembered: at most so many, or so many for each pod that it names. An
+answer takes some 2 kB, and 10,000 pods with 40 metrics would fill 800 MB."""
 
 
 class _Remembered(NamedTuple):
@@ -92,7 +94,8 @@ class Snapshot:
             if absence.reason != NO_ROWS or not self._places.may_share(pod):
                 return Outcome(absence)
             origins = ()
-        memory = self._memory(pod, origins, metric)
+        # Clients choose selectors: what they select ends with the snapshot.
+        memory = self._memory(pod, origins, metric) if selector.empty else self._own
         key = (pod.ref, metric) if selector.empty else (pod.ref, metric, selector)
         found = memory.get(key)
         if isinstance(found, _Remembered) and found.answers(pod, now, self._sites):
@@ -130,8 +133,15 @@ class Snapshot:
         """Nodes that devices are known on, sorted."""
         return sorted(self._by_node())
 
-    def attributions(self, exclusive: Mapping[str, int]) -> Mapping[str, int]:
-        """How pods are given their devices' utilisation -> devices, once per pod.
+    def namespaces_on(self, node: str) -> Collection[str]:
+        """The namespaces of the pods that rows of the node's devices name."""
+        claims = (track.claim for track in self._by_node().get(node, ()))
+        return {claim.pod.namespace for claim in claims if claim is not None}
+
+    def attributions(
+        self, exclusive: Mapping[str, int]
+    ) -> Generator[None, None, Mapping[str, int]]:
+        """How pods are given their devices' utilisation -> devices, once per pod, in steps.
 
         Args:
             exclusive: exporter -> its pods' devices, where it is known that no pod shares any.
@@ -142,7 +152,8 @@ class Snapshot:
                 plain += exclusive[origin]
             else:
                 others.append(exporter)
-        counts = attributions(others, self._places, self._catalog.metrics[_UTILIZATION])
+        yield
+        counts = yield from attributions(others, self._places, self._catalog.metrics[_UTILIZATION])
         counts[Attribution.EXACT.value] += plain
         return counts
 
@@ -164,8 +175,10 @@ class Snapshot:
 
     def _most(self, memory: dict[object, object], origins: tuple[str, ...]) -> int:
         """How many answers a memory may hold."""
-        pods = self._holders if memory is self._own else self._exporters[origins[0]].pods
-        return max(_MAX_ANSWERS, _ANSWERS_PER_POD * len(pods))
+        if memory is self._own:
+            return max(_MAX_ANSWERS, _ANSWERS_PER_POD * len(self._holders))
+        pods = self._exporters[origins[0]].pods
+        return max(_ANSWERS_PER_EXPORTER, _ANSWERS_PER_POD * len(pods))
 
     def _speaking(self, ref: PodRef, origins: tuple[str, ...], metric: str) -> tuple[str, ...]:
         """The origins that tell of the pod what the metric is about, its devices or itself:

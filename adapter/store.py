@@ -8,7 +8,7 @@ somebody reads, not when something is written.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import structlog
@@ -105,10 +105,9 @@ class Store:
         """Evidence -> nodes known by it to share devices."""
         return self._recognition.by_evidence()
 
-    @property
-    def attributions(self) -> Mapping[str, int]:
-        """How pods are given their devices' utilisation -> devices, once per pod."""
-        return self.snapshot.attributions(self._recognition.exclusive)
+    def attributions(self) -> Generator[None, None, Mapping[str, int]]:
+        """How pods are given their devices' utilisation -> devices, once per pod, in steps."""
+        return self.snapshot.attributions(dict(self._recognition.exclusive))
 
     @property
     def version(self) -> int:

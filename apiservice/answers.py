@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 Message = dict[str, Any]
@@ -10,6 +11,7 @@ Key = tuple[str, bytes]
 ENTRY = 1024
 """Bytes that a kept answer takes beside its request and body: messages, headers, a slot
 (812 by tracemalloc on CPython 3.11, rounded up)."""
+_EMPTY = sys.getsizeof("")
 
 
 class Prepared(NamedTuple):
@@ -80,4 +82,5 @@ class PreparedAnswers:
 
 
 def _size(key: Key, body: bytes) -> int:
-    return len(body) + len(key[0]) + len(key[1]) + ENTRY
+    # A path with one character of four bytes takes four for each of them.
+    return len(body) + sys.getsizeof(key[0]) - _EMPTY + len(key[1]) + ENTRY

@@ -179,10 +179,10 @@ class ApiServer:
             raise NotAcceptable
         if scope["method"] != "GET":
             raise MethodNotAllowed
-        answer = endpoint.route(key, where, parameters)
+        answer, size = endpoint.route(key, where, parameters)
         prepared = answer(self._clock())
         answered = self._stats.series(endpoint.label, where.version, 200)
-        self._routes.add(key, Route(wanted, answer, answered))
+        self._routes.add(key, Route(wanted, answer, answered, size))
         await send(prepared.start)
         await send(prepared.body)
 

@@ -28,13 +28,19 @@ def accepts_json(accept: bytes) -> bool:
     As every client is sent the same JSON, the order that ``q`` puts the clauses in makes
     no difference; only ``q=0`` takes a clause out (RFC 9110 section 12.4.2).
     """
-    return not accept or _cached(accept)
+    if not accept:
+        return True
+    return _cached(accept) if len(accept) <= _CACHED else _accepts(accept)
 
 
-@lru_cache(maxsize=256)
-def _cached(accept: bytes) -> bool:
+def _accepts(accept: bytes) -> bool:
     clauses = [clause for clause in accept.decode("latin-1").split(",") if clause.strip()]
     return not clauses or any(map(_takes_json, clauses))
+
+
+_CACHED = 512
+"""Bytes of a header that is remembered; aggregated discovery sends 200."""
+_cached = lru_cache(maxsize=256)(_accepts)
 
 
 def _takes_json(clause: str) -> bool:

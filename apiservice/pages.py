@@ -7,13 +7,14 @@ negotiated) by :mod:`apiservice.app`.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from datetime import timedelta
 from email.utils import formatdate
 
 import msgspec
 from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.exceptions import HTTPException
 
@@ -21,6 +22,7 @@ from apiservice.discovery import Discovery
 from apiservice.errors import ApiError, Internal, MethodNotAllowed, RouteNotFound
 from apiservice.health import ENDPOINTS, HealthRegistry, Report
 from apiservice.openapi import Document, OpenApi
+from apiservice.steps import paced
 
 _json = msgspec.json.Encoder().encode
 _READ = ["GET", "HEAD"]
@@ -58,9 +60,29 @@ def create_pages(
 
     @app.api_route("/metrics", methods=_READ)
     async def metrics() -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        text = await paced(exposition(registry))
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return app
+
+
+class _One:
+    """A registry of one family."""
+
+    def __init__(self, family: Metric) -> None:
+        self._family = family
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._family
+
+
+def exposition(registry: CollectorRegistry) -> Generator[None, None, bytes]:
+    """The text of a registry, rendered family by family; all of them at once take 10 ms."""
+    parts = []
+    for family in registry.collect():
+        parts.append(generate_latest(_One(family)))
+        yield
+    return b"".join(parts)
 
 
 def version_info(release: str) -> dict[str, str]:

@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
+from apiservice.bytecache import ByteCache, weight
 from apiservice.labelsyntax import check_key, check_value
 from apiservice.requirement import (
     ABSENT,
@@ -37,7 +37,15 @@ _LABEL_SELECTOR_OPERATORS = {
     EXISTS: "Exists",
     ABSENT: "DoesNotExist",
 }
+_LONGEST = 16 << 10
+_MOST_REQUIREMENTS = 64
+_MOST_VALUES = 512
+"""Bounds of one selector: characters, distinct requirements, and the values of all of them. The
+selectors of workloads have a few; a request's whole URL may have 16 KiB."""
 _CACHED_TEXT = 1024
+_CACHE_BYTES = 4 << 20
+_PREDICATE = 300
+"""Bytes of a compiled requirement beside its texts (290 by tracemalloc on CPython 3.11)."""
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+|\Z)")
 
 
@@ -53,6 +61,11 @@ class Selector:
     """Sorted by key."""
     matches: Predicate = field(compare=False, repr=False)
     """Whether an object with these labels is selected."""
+
+    @property
+    def bytes(self) -> int:
+        """What the selector takes in memory."""
+        return sum(weight(each) + _PREDICATE for each in self.requirements)
 
     @property
     def empty(self) -> bool:
@@ -92,19 +105,27 @@ def parse(text: str) -> Selector:
     """Compile a selector. Equal texts of moderate length give the same object.
 
     Raises:
-        SelectorError: the text does not follow the grammar, or a key or value of it is
-            not a valid label key or value.
+        SelectorError: the text does not follow the grammar, a key or value of it is not a
+            valid label key or value, or it has more requirements or values than are allowed.
     """
-    return _cached(text) if len(text) <= _CACHED_TEXT else _compile(text)
+    if len(text) > _CACHED_TEXT:
+        return _compile(text)
+    try:
+        return _cache[text]
+    except KeyError:
+        selector = _compile(text)
+        _cache.put(text, selector, weight(text) + selector.bytes)
+        return selector
 
 
 def _compile(text: str) -> Selector:
-    requirements = _Parser(text).requirements()
-    requirements.sort(key=lambda requirement: requirement.key)
+    if len(text) > _LONGEST:
+        raise SelectorError(f"{len(text)} characters: at most {_LONGEST} are allowed")
+    requirements = sorted(_Parser(text).requirements(), key=lambda requirement: requirement.key)
     return Selector(tuple(requirements), conjunction([predicate(r) for r in requirements]))
 
 
-_cached = lru_cache(maxsize=4096)(_compile)
+_cache: ByteCache[str, Selector] = ByteCache(_CACHE_BYTES)
 
 
 class _Parser:
@@ -114,10 +135,16 @@ class _Parser:
         self._tokens = [(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
         self._next = 0
 
-    def requirements(self) -> list[Requirement]:
-        found: list[Requirement] = []
+    def requirements(self) -> dict[Requirement, None]:
+        """The distinct requirements, in the order in which they are written."""
+        found: dict[Requirement, None] = {}
+        values = 0
         while self._peek() != "":
-            found.append(self._requirement())
+            requirement = self._requirement()
+            if requirement not in found:
+                found[requirement] = None
+                values += len(requirement.values)
+                _check_size(len(found), values)
             if self._peek() == "":
                 return found
             self._expect((",",), "',' or 'end of string'")
@@ -180,6 +207,13 @@ class _Parser:
     def _unexpected(self, expected: str) -> SelectorError:
         token, offset = self._tokens[self._next]
         return SelectorError(f"found {_shown(token)} at character {offset}, expected: {expected}")
+
+
+def _check_size(requirements: int, values: int) -> None:
+    if requirements > _MOST_REQUIREMENTS:
+        raise SelectorError(f"more than {_MOST_REQUIREMENTS} requirements")
+    if values > _MOST_VALUES:
+        raise SelectorError(f"more than {_MOST_VALUES} values")
 
 
 def _identifier(token: str) -> bool:

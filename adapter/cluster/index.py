@@ -3,18 +3,20 @@
 Fed by a reflector or a file through ``replace`` and ``apply``; read from the same event
 loop, so a reader never sees half a change. Per namespace there is one posting (a set of
 names) for each label pair and each workload: a selector is answered from its smallest
-posting, and the answer is remembered until a pod of that namespace changes.
+posting, and the answer is remembered until a pod of that namespace changes or others need
+the memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from adapter.cluster.feed import Feed
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import Workload, workloads
+from apiservice.bytecache import ENTRY, weight
 from apiservice.provider import GroupResource
 from apiservice.reflector import EventType
 from apiservice.selector import Selector
@@ -35,20 +37,63 @@ _UNIQUE_LABELS = frozenset(
 """Set by controllers to tell pods of one workload apart: a posting each would cost more
 than the pod."""
 
-_MEMO = 4096
-"""Remembered selections per namespace; 1,500 HPAs or ScaledObjects of one namespace fit."""
+_MEMO_BYTES = 16 << 20
+"""Remembered selections of all namespaces; those of 5,000 HPAs or ScaledObjects fit, about 3 kB
+each with 100 pods."""
+
+_Found = tuple[Pod, ...]
+
+
+class _Selections:
+    """Selections remembered, bounded in bytes; the oldest make room.
+
+    A change of a namespace's pods ends what is remembered of it.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[str, Selector | Workload], _Found] = {}
+        self._by_namespace: dict[str, set[Selector | Workload]] = {}
+        self.bytes = 0
+
+    def get(self, namespace: str, key: Selector | Workload) -> _Found | None:
+        return self._of.get((namespace, key))
+
+    def keep(self, namespace: str, key: Selector | Workload, pods: _Found) -> None:
+        size = _weight(namespace, key, pods)
+        if size > _MEMO_BYTES // 8:
+            return
+        while self.bytes + size > _MEMO_BYTES:
+            self._drop(*next(iter(self._of)))
+        self._of[namespace, key] = pods
+        self._by_namespace.setdefault(namespace, set()).add(key)
+        self.bytes += size
+
+    def forget(self, namespace: str) -> None:
+        for key in tuple(self._by_namespace.get(namespace, ())):
+            self._drop(namespace, key)
+
+    def _drop(self, namespace: str, key: Selector | Workload) -> None:
+        pods = self._of.pop((namespace, key))
+        _discard(self._by_namespace, namespace, key)
+        self.bytes -= _weight(namespace, key, pods)
+
+
+def _weight(namespace: str, key: Selector | Workload, pods: _Found) -> int:
+    own = key.bytes if isinstance(key, Selector) else weight(key)
+    return 2 * ENTRY + own + 8 * len(pods)
 
 
 class _Namespace:
     """The pods of one namespace and their postings."""
 
-    __slots__ = ("labels", "memo", "owners", "pods")
+    __slots__ = ("_memo", "labels", "name", "owners", "pods")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, memo: _Selections) -> None:
+        self.name = name
+        self._memo = memo
         self.pods: dict[str, Pod] = {}
         self.labels: dict[tuple[str, str], set[str]] = {}
         self.owners: dict[Workload, set[str]] = {}
-        self.memo: dict[Selector | Workload, tuple[Pod, ...]] = {}
 
     def put(self, pod: Pod, old: Pod | None) -> None:
         name = pod.ref.name
@@ -61,12 +106,12 @@ class _Namespace:
                 self.labels.setdefault(key, set()).add(name)
             for workload in workloads(pod):
                 self.owners.setdefault(workload, set()).add(name)
-        self.memo.clear()
+        self._memo.forget(self.name)
 
     def remove(self, pod: Pod) -> None:
         del self.pods[pod.ref.name]
         self._unpost(pod)
-        self.memo.clear()
+        self._memo.forget(self.name)
 
     def _unpost(self, pod: Pod) -> None:
         for key in _label_keys(pod):
@@ -75,14 +120,14 @@ class _Namespace:
             _discard(self.owners, workload, pod.ref.name)
 
     def select(self, selector: Selector) -> tuple[Pod, ...]:
-        found = self.memo.get(selector)
+        found = self._memo.get(self.name, selector)
         if found is None:
             pods = map(self.pods.__getitem__, sorted(self._candidates(selector)))
             found = self._remember(selector, [p for p in pods if selector.matches(p.labels)])
         return found
 
     def owned(self, workload: Workload) -> tuple[Pod, ...]:
-        found = self.memo.get(workload)
+        found = self._memo.get(self.name, workload)
         if found is None:
             names = sorted(self.owners.get(workload, ()))
             found = self._remember(workload, [self.pods[name] for name in names])
@@ -103,10 +148,9 @@ class _Namespace:
         return best
 
     def _remember(self, key: Selector | Workload, pods: list[Pod]) -> tuple[Pod, ...]:
-        if len(self.memo) >= _MEMO:
-            self.memo.clear()
-        self.memo[key] = tuple(pods)
-        return self.memo[key]
+        found = tuple(pods)
+        self._memo.keep(self.name, key, found)
+        return found
 
 
 class PodIndex:
@@ -114,6 +158,7 @@ class PodIndex:
 
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace] = {}
+        self._memo = _Selections()
         self._nodes: dict[str, set[PodRef]] = {}
         self._changes: dict[str, int] = {}
         self._listeners: list[Listener] = []
@@ -125,6 +170,11 @@ class PodIndex:
 
     def __len__(self) -> int:
         return sum(len(space.pods) for space in self._namespaces.values())
+
+    @property
+    def remembered_bytes(self) -> int:
+        """What remembered selections take."""
+        return self._memo.bytes
 
     def get(self, namespace: str, name: str) -> Pod | None:
         """The pod of that name."""
@@ -142,6 +192,17 @@ class PodIndex:
         """The pods of a workload such as ``deployments.apps``; see :mod:`.workload`."""
         space = self._namespaces.get(namespace)
         return space.owned(Workload(resource, name)) if space else ()
+
+    def workloads(self, namespace: str, resource: GroupResource) -> Sequence[str]:
+        """The names of a namespace's workloads of one kind that own pods."""
+        space = self._namespaces.get(namespace)
+        owners = space.owners if space else ()
+        return sorted(owner.name for owner in owners if owner.resource == resource)
+
+    def each(self) -> Iterator[Pod]:
+        """Every pod, in no order. Between two steps the pods may change."""
+        for space in tuple(self._namespaces.values()):
+            yield from tuple(space.pods.values())
 
     def on_node(self, node: str) -> Sequence[Pod]:
         """The pods bound to a node, finished ones included."""
@@ -199,7 +260,7 @@ class PodIndex:
     def _put(self, pod: Pod) -> None:
         space = self._namespaces.get(pod.ref.namespace)
         if space is None:
-            space = self._namespaces[pod.ref.namespace] = _Namespace()
+            space = self._namespaces[pod.ref.namespace] = _Namespace(pod.ref.namespace, self._memo)
         old = space.pods.get(pod.ref.name)
         if old == pod:
             return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -18,6 +19,7 @@ class Service:
     name: str
     selector: Selector | None
     """None where the Service has none: its endpoints are somebody else's work."""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -32,10 +34,19 @@ class Services(Table[tuple[str, str], Service]):
         """The Service of that name."""
         return self.find((namespace, name))
 
+    def select(self, namespace: str, selector: Selector) -> Sequence[Service]:
+        """The Services of a namespace whose labels the selector matches, by name."""
+        found = (service for service in self if service.namespace == namespace)
+        return sorted(
+            (service for service in found if selector.matches(service.labels)),
+            key=lambda service: service.name,
+        )
+
 
 class _Meta(msgspec.Struct):
     name: str
     namespace: str = "default"
+    labels: dict[str, str] | None = None
 
 
 class _Spec(msgspec.Struct):
@@ -62,4 +73,5 @@ def reduce(manifest: ServiceManifest) -> Service:
     labels = manifest.spec.selector
     text = ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
     meta = manifest.metadata
-    return Service(meta.namespace, meta.name, parse(text) if text else None)
+    selector = parse(text) if text else None
+    return Service(meta.namespace, meta.name, selector, meta.labels or {})

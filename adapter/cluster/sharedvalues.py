@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, TypeVar
 
-_LIMIT: Final = 1 << 12
-"""A full table is emptied: what is common comes back with one more copy, what is unique to a
+from apiservice.bytecache import ENTRY, weight
+
+_LIMIT: Final = 8 << 20
+"""Bytes. A full table is emptied: what is common comes back with one more copy, what is unique to a
 pod (a StatefulSet's labels) must not pile up."""
 
 V = TypeVar("V")
@@ -19,6 +21,7 @@ class SharedValues:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
+        self._bytes = 0
 
     def text(self, text: str) -> str:
         """The first text equal to this one."""
@@ -40,7 +43,14 @@ class SharedValues:
         return self._first(key, texts)
 
     def _first(self, key: Hashable, value: V) -> V:
-        if len(self._known) >= _LIMIT:
+        known: V | None = self._known.get(key)
+        if known is not None:
+            return known
+        size = ENTRY + weight(key)
+        if self._bytes + size > _LIMIT:
             self._known.clear()
-        known: V = self._known.setdefault(key, value)
-        return known
+            self._bytes = 0
+        if size <= _LIMIT:
+            self._known[key] = value
+            self._bytes += size
+        return value

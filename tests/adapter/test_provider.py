@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -17,11 +18,12 @@ from adapter.exposition import parse
 from adapter.metric import Unit
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
+from adapter.reading import Reading
 from adapter.settings.metrics import MetricRow
 from adapter.store import Store
 from adapter.telemetryoptions import TelemetryOptions
 from adapter.userrows import rows
-from apiservice.errors import BadQuery, MetricNotFound, Unavailable
+from apiservice.errors import BadQuery, MetricNotFound, NotFound, Unavailable
 from apiservice.provider import GroupResource, MetricValue, ObjectQuery
 from apiservice.selector import EVERYTHING
 from apiservice.selector import parse as selector
@@ -237,9 +239,86 @@ def test_nodes_are_not_listed_below_a_namespace(lab: Lab) -> None:
         lab.ask("nodes", namespace="ns")
 
 
-def test_workloads_are_not_listed(lab: Lab) -> None:
-    with pytest.raises(BadQuery, match="name one of them"):
-        lab.ask("deployments.apps")
+TENANT = replace(POD, ref=PodRef("tenant", "t"), uid="uid-t", owner=None)
+
+
+@pytest.mark.parametrize("pods", [[A, TENANT], [TENANT], []])
+def test_a_node_below_a_namespace_tells_nothing_of_other_namespaces(
+    lab: Lab, pods: list[Pod]
+) -> None:
+    """The right to read one namespace must not tell the value of a pod alone on a node."""
+    lab.objects.pod_index.replace(pods)
+    page = UTIL.replace('namespace="ns"', 'namespace="tenant"')
+    lab.page(page.format(pod="t", value=77, model="T4"), NOW + 1)
+
+    with pytest.raises(NotFound, match="ask for nodes/n1/gpu_utilization without a namespace"):
+        lab.ask("nodes", "n1", namespace="ns")
+    assert lab.values("nodes", "n1") != {}
+
+
+def test_rows_of_another_namespaces_pod_close_a_node_too(lab: Lab) -> None:
+    """Such a pod uses a GPU without asking for one in its spec."""
+    lab.objects.pod_index.replace([A, replace(TENANT, gpus={})])
+    page = UTIL.replace('namespace="ns"', 'namespace="tenant"').format(pod="t", value=7, model="T4")
+    lab.page(page + UTIL.format(pod="a", value=90, model="T4"), NOW + 1)
+
+    with pytest.raises(NotFound):
+        lab.ask("nodes", "n1", namespace="ns")
+
+
+def test_every_service_of_a_namespace_is_listed_and_selected_by_its_labels(lab: Lab) -> None:
+    lab.objects.services.replace(
+        [
+            Service("ns", "front", selector("app=inf"), {"tier": "web"}),
+            Service("ns", "back", selector("app=train")),
+            Service("ns", "nobody", selector("app=none")),
+            Service("ns", "manual", None),
+            Service("other", "front", selector("app=inf")),
+        ]
+    )
+
+    assert lab.values("services") == {"front": 60_000, "back": 5_000}
+    assert lab.values("services", object_selector=selector("tier=web")) == {"front": 60_000}
+    assert lab.values("services", namespace="empty") == {}
+
+
+@pytest.mark.parametrize("resource", ["deployments.apps", "replicasets.apps"])
+def test_every_workload_of_a_namespace_is_listed(lab: Lab, resource: str) -> None:
+    assert lab.values(resource) == {WORKLOADS[resource][0]: 60_000}
+    assert lab.values(resource, namespace="empty") == {}
+
+
+def test_every_resource_that_discovery_lists_accepts_a_star(lab: Lab) -> None:
+    for row in {row.resource for row in lab.provider.resources()}:
+        lab.ask(str(row))
+
+
+def test_labels_of_workloads_are_not_known(lab: Lab) -> None:
+    with pytest.raises(BadQuery, match="leave labelSelector out"):
+        lab.ask("deployments.apps", object_selector=selector("a=b"))
+
+
+@pytest.mark.parametrize("name", [None, "front"])
+@pytest.mark.parametrize("resource", ["podz", "service", "deployments", "deployments.extensions"])
+def test_a_resource_that_does_not_exist_is_not_found(
+    lab: Lab, resource: str, name: str | None
+) -> None:
+    with pytest.raises(MetricNotFound, match=f"the metric gpu_utilization for {resource}"):
+        lab.ask(resource, name)
+
+
+def test_a_list_over_too_many_pods_is_refused_with_the_bound(lab: Lab) -> None:
+    pods = [replace(A, ref=PodRef("ns", f"p{n}")) for n in range(2001)]
+    lab.objects.pod_index.replace(pods)
+    with pytest.raises(BadQuery, match="more than 500 objects or 2000 pods: name one"):
+        lab.ask("services")
+
+
+def test_a_list_of_too_many_objects_is_refused_with_the_bound(lab: Lab) -> None:
+    services = [Service("ns", f"s{n}", selector("app=none")) for n in range(501)]
+    lab.objects.services.replace(services)
+    with pytest.raises(BadQuery, match="more than 500 objects"):
+        lab.ask("services")
 
 
 def test_labels_of_namespaces_are_not_known(lab: Lab) -> None:
@@ -299,3 +378,32 @@ def test_all_metrics_under_a_resource_agree_on_being_namespaced(lab: Lab) -> Non
         ("pods", "gpu_utilization"),
         ("deployments.apps", "gpu_utilization"),
     } <= listed
+
+
+def _alive(kind: type) -> int:
+    gc.collect()
+    return sum(1 for thing in gc.get_objects() if type(thing) is kind)
+
+
+def test_nothing_is_kept_of_pods_that_are_gone(lab: Lab) -> None:
+    """A cluster that creates and deletes pods for months does not fill memory."""
+    before = _alive(MetricValue)
+    for generation in range(40):
+        pods = [replace(OTHER, ref=PodRef("ns", f"g{generation}-{n}")) for n in range(10)]
+        lab.objects.pod_index.replace(pods)
+        page = "".join(UTIL.format(pod=pod.ref.name, value=7, model="T4") for pod in pods)
+        lab.page(page, NOW + generation / 100)
+        assert len(lab.ask("pods")) == 10
+
+    assert _alive(MetricValue) - before <= 20
+
+
+def test_metric_selectors_that_vary_without_end_leave_a_bounded_memory(lab: Lab) -> None:
+    before = _alive(Reading)
+    for seed in range(6000):
+        assert lab.values("pods", "a", metric_selector=selector(f"model!=m{seed}")) == {"a": 90_000}
+
+    assert _alive(Reading) - before <= 4200
+    lab.page(UTIL.format(pod="a", value=90, model="T4"))
+    lab.values("pods")
+    assert _alive(Reading) - before <= 10

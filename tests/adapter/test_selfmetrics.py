@@ -35,6 +35,7 @@ from adapter.settings import Settings
 from adapter.telemetry import Telemetry
 from apiservice.errors import ApiError
 from apiservice.families import OTHER, Family, Kind
+from apiservice.looplag import LoopLag
 from apiservice.provider import ObjectQuery
 from apiservice.selector import EVERYTHING
 from apiservice.server import Server
@@ -58,8 +59,8 @@ class Fleet:
         telemetry.use(chosen)
         self.provider = GpuMetricsProvider(telemetry, telemetry, objects)
         self.keda = KedaStats()
-        self.coverage = Coverage(telemetry, index, lambda: T0)
         self.store = telemetry.current.store
+        self.coverage = Coverage(telemetry, index, self.store.attributions, lambda: T0)
         parts = Parts(
             telemetry,
             self.provider,
@@ -68,6 +69,7 @@ class Fleet:
             build_security(chosen, None, T0),
             ConfigWatch(None, chosen, lambda: chosen, telemetry.use),
             self.coverage,
+            LoopLag(),
             keda=self.keda,
         )
         register(self.registry, parts, lambda: T0)
@@ -93,8 +95,15 @@ async def test_ten_thousand_pods_have_the_series_of_ten(tmp_path: Path) -> None:
     seen = {}
     for pods in (10, 10_000):
         fleet = Fleet(pods, tmp_path)
-        fleet.coverage.last = await fleet.coverage.count()
+        await fleet.coverage.look()
+        assert fleet.coverage.last is not None
         assert fleet.coverage.last.measured == pods
+        assert fleet.coverage.attributed == {
+            "exact": pods,
+            "copied": 0,
+            "split": 0,
+            "left_out": 0,
+        }
         seen[pods] = fleet.series()
     assert seen[10] == seen[10_000]
     assert 150 < len(seen[10]) < 600
@@ -106,7 +115,7 @@ GROUPS = ("", "/apis", "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods",
 
 async def test_whatever_is_asked_and_found_makes_no_further_series(tmp_path: Path) -> None:
     fleet = Fleet(3, tmp_path)
-    fleet.coverage.last = await fleet.coverage.count()
+    await fleet.coverage.look()
     fleet.store.rejects.count("first of another kind")
     fleet.provider.absent["first of another kind"] += 1
     before = fleet.series()

@@ -14,6 +14,7 @@ from adapter.cluster.pod import Pod
 from adapter.sharingpolicy import Policy, PolicyRule, SharingOptions
 from adapter.telemetryoptions import TelemetryOptions
 from apiservice.selector import EVERYTHING, parse
+from apiservice.steps import at_once
 from tests.adapter.telemetryworld import World, make_pod, reading, row, shared_page
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -340,7 +341,7 @@ def test_the_explanation_tells_policy_evidence_and_sharers() -> None:
     (device,) = reading(outcome.value).devices
     told = (device.attribution, device.policy, device.evidence, device.sharers)
     assert told == ("split", "equal", "rows", 2)
-    assert lab.store.attributions == {"exact": 0, "copied": 0, "split": 2, "left_out": 0}
+    assert at_once(lab.store.attributions()) == {"exact": 0, "copied": 0, "split": 2, "left_out": 0}
 
 
 def test_the_nodes_label_names_the_model_where_the_page_does_not() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from apiservice.answers import ENTRY, Key, PreparedAnswers
-from apiservice.durations import Durations
-from apiservice.identity import Attributes
-from apiservice.metricroutes import Route, RouteCache
 
 NEVER = float("inf")
 
@@ -88,18 +85,15 @@ def test_small_answers_to_long_requests_are_bounded_too() -> None:
     )
 
 
-def _route() -> Route:
-    prepared = PreparedAnswers().put(KEY, 1, NEVER, b"{}")
-    return Route(Attributes("get"), lambda _: prepared, Durations())
+def test_a_path_is_measured_in_bytes() -> None:
+    answers = PreparedAnswers(limit=100_000)
+    for number in range(60):
+        answers.put(("/" + "\U0001f642" * 1000 + str(number), b""), 1, NEVER, b"")
 
-
-def test_routes_are_bounded_in_number_and_length() -> None:
-    routes = RouteCache(entries=2, longest=10)
-    kept = _route()
-    for path in ("/a", "/b", "/c"):
-        routes.add((path, b""), kept)
-    routes.add(("/long", b"123456"), kept)
-    assert routes.get(("/a", b"")) is None
-    assert routes.get(("/b", b"")) is kept
-    assert routes.get(("/c", b"")) is kept
-    assert routes.get(("/long", b"123456")) is None
+    kept = [
+        number
+        for number in range(60)
+        if answers.get(("/" + "\U0001f642" * 1000 + str(number), b""), 1, 0)
+    ]
+    assert kept == list(range(40, 60))[-len(kept) :]
+    assert len(kept) < 22

@@ -162,8 +162,13 @@ LINES: dict[str, tuple[str, bytes, int]] = {
     "a very deep path": (f"/apis/{'a/' * 50_000}", b"", 404),
     "a very long selector": (
         "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/gpu_utilization",
-        b"labelSelector=" + b",".join([b"a"] * 20_000),
+        b"labelSelector=" + b",".join([b"a"] * 8_000),
         200,
+    ),
+    "a selector that is longer than any": (
+        "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/gpu_utilization",
+        b"labelSelector=" + b",".join([b"a"] * 20_000),
+        400,
     ),
     "a selector of parentheses": (
         "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/gpu_utilization",

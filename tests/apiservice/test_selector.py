@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -180,9 +181,45 @@ def test_selectors_are_equal_by_what_they_require() -> None:
 
 
 def test_a_selector_too_long_to_keep_is_still_right() -> None:
-    text = f"a in ({','.join(f'v{number}' for number in range(5000))})"
-    assert parse(text).matches({"a": "v4999"})
-    assert not parse(text).matches({"a": "v5000"})
+    text = f"a in ({','.join(f'v{number}' for number in range(512))})"
+    assert parse(text).matches({"a": "v511"})
+    assert not parse(text).matches({"a": "v512"})
+
+
+def test_a_requirement_that_is_repeated_counts_once() -> None:
+    once = parse("a,b=1,c in (x,y)")
+
+    assert parse(",".join(["a,b=1,c in (y,x)"] * 500)) == once
+    assert parse(",".join(["a"] * 8000)).bytes == parse("a").bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (",".join(f"k{number}" for number in range(65)), "more than 64 requirements"),
+        (f"k in ({','.join(f'v{n}' for n in range(513))})", "more than 512 values"),
+        (
+            ",".join(f"k{n} in ({','.join(f'v{m}' for m in range(100))})" for n in range(6)),
+            "more than 512 values",
+        ),
+        ("a" * 16_385, "16385 characters: at most 16384"),
+    ],
+)
+def test_a_selector_beyond_its_bounds_is_refused_with_the_bound(text: str, fault: str) -> None:
+    with pytest.raises(SelectorError, match=fault):
+        parse(text)
+
+
+def test_selectors_that_vary_without_end_are_remembered_within_a_bound() -> None:
+    tracemalloc.start()
+    try:
+        for seed in range(6000):
+            parse(",".join(f"k{seed:x}{number:x}" for number in range(60)))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held < 8 << 20
 
 
 Condition = tuple[str, str, list[str]]

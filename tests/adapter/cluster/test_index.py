@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -280,3 +281,32 @@ def test_a_node_that_is_gone_is_not_remembered_and_comes_back_as_another(
     assert index.changes("n1") == 0
     index.apply(EventType.ADDED, pod)
     assert index.changes("n1") > before
+
+
+def test_selections_of_all_namespaces_are_remembered_within_a_bound_in_bytes(
+    make_pod: MakePod,
+) -> None:
+    pods = [
+        make_pod(f"p{number}", namespace=f"ns{number % 4}", labels={"app": "x"})
+        for number in range(4000)
+    ]
+    index = index_of(*pods)
+    tracemalloc.start()
+    try:
+        for number in range(4000):
+            assert len(index.select(f"ns{number % 4}", parse(f"app=x,k!={number}"))) == 1000
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held < 25 << 20, "16 MiB of selections, and the selectors themselves"
+
+
+def test_what_is_remembered_of_a_namespace_ends_with_its_pods(make_pod: MakePod) -> None:
+    index = index_of(make_pod("a", namespace="gone", labels={"app": "x"}))
+    index.select("gone", parse("app=x"))
+    assert index.remembered_bytes > 0
+
+    index.replace([])
+
+    assert index.remembered_bytes == 0
