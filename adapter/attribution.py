@@ -6,7 +6,7 @@ whatever was left out on the way beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from adapter.candidate import Candidate, candidate, of_device
 from adapter.claim import refusal, unfit
 from adapter.cluster.pod import Pod
+from adapter.credibility import BOARD, TOO_MANY, asked, several_clusters, unbelieved
 from adapter.crosschecks import doubt
 from adapter.exporter import Track
 from adapter.metric import Metric, Scope
@@ -22,7 +23,7 @@ from adapter.reading import Absence, Reading
 from adapter.requestedshare import SHARE_UNKNOWN
 from adapter.sharing import Share, asks_shared
 from adapter.sharingpolicy import Policy
-from adapter.split import NO_WEIGHT, NOT_EXACT, NOWHERE, Place
+from adapter.split import NO_WEIGHT, NOT_EXACT, NOWHERE, Place, lent
 from adapter.telemetryoptions import TelemetryOptions
 from adapter.verdict import Doubt
 from apiservice.selector import Selector
@@ -41,6 +42,7 @@ _NEARNESS: Final[Mapping[str, int]] = {
     SHARE_UNKNOWN: 4,
     NOT_EXACT: 4,
     NO_WEIGHT: 4,
+    TOO_MANY: 4,
     STALE: 3,
     **dict.fromkeys(Doubt, 3),
     NO_VALUE: 2,
@@ -51,8 +53,6 @@ _STEP: Final = 1.0
 """Seconds. A sample that is more than this in the future was taken before the clock was set
 back: there is no telling how old it is, and it would pass for new until the clock caught up."""
 _NONE: Final[Mapping[str, Share]] = {}
-_WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
-_MIG_PREFIX: Final = "nvidia.com/mig-"
 _SHARED: Final = attrgetter("shared")
 
 
@@ -107,25 +107,28 @@ def pod_outcome(
     left: list[LeftOut] = []
     server = question.metric.scope is Scope.SERVER
     shares = _NONE if server else place.sharing.of.get(pod.ref, _NONE)
-    for track in (*tracks, *_lent(tracks, shares)) if shares else tracks:
+    for track in (*tracks, *lent(tracks, shares)) if shares else tracks:
         if track.serves is not server or track.superseded:
             continue
         if track.device.id in shares and not (track.shared or track.own):
             continue
-        reason = _refused(track, pod, {} if track.device.id in shares else rivals or {})
+        contested = {} if track.device.id in shares else rivals or {}
+        reason = _refused(track, pod, contested, question.metric)
         if reason is None:
             kept.append(track.after(pod.born))
         else:
             left.append(LeftOut(track.device.id, reason, track.origin))
     if not kept and not left and not server:
         kept = _seen(tracks, pod, place)
+    if not kept and not left and not server and pod.ref in place.sharing.unplaced:
+        return Outcome(Absence(UNPLACED, "of several shared devices no row named the pod's"))
     if not kept:
-        if not left and not server and pod.ref in place.sharing.unplaced:
-            return Outcome(Absence(UNPLACED, "of several shared devices no row named the pod's"))
         return Outcome(_absence(left, NO_ROWS), tuple(left))
-    whole = question.selector.empty and not server and not any(map(_SHARED, kept))
-    expected = _requested(pod) if whole else 0
-    return _combined(kept, question, left, expected, pod, place)
+    mixed = several_clusters(kept)
+    if mixed is not None:
+        return Outcome(mixed, tuple(left))
+    whole = not server and not any(map(_SHARED, kept))
+    return _combined(kept, question, left, asked(pod) if whole else 0, pod, place)
 
 
 def _seen(tracks: Sequence[Track], pod: Pod, place: Place) -> list[Track]:
@@ -140,16 +143,6 @@ def _seen(tracks: Sequence[Track], pod: Pod, place: Place) -> list[Track]:
         for track in tracks
         if track.sees and track.received > pod.born
     ]
-
-
-def _lent(tracks: Sequence[Track], shares: Mapping[str, Share]) -> Iterator[Track]:
-    """The samples of shared devices whose rows name only one of their pods at a time."""
-    own = {track.device.id for track in tracks if track.shared and not track.own}
-    claims = {track.device.id: track.claim for track in tracks}
-    for device, share in shares.items():
-        if device not in own and share.whole is not None:
-            claim = claims.get(device)
-            yield replace(share.whole, claim=claim, shared=True, superseded=False)
 
 
 def node_outcome(tracks: Sequence[Track], question: Question, place: Place = NOWHERE) -> Outcome:
@@ -170,35 +163,39 @@ def _combined(
     tracks: Iterable[Track],
     question: Question,
     left: list[LeftOut],
-    expected: int,
+    requested: int,
     pod: Pod | None,
     place: Place,
 ) -> Outcome:
     metric, selector, options, _ = question
     devices: dict[str, list[Candidate]] = {}
+    named: dict[str, list[Candidate]] = {}
     for track in tracks:
-        sample = metric.read(track)
-        if sample is not None and track.mig and options.sharing.normalized:
-            sample = normalized(sample, metric, track.device.mig_profile)
-        found = candidate(metric, track, sample, pod, place)
+        found = _candidate(track, question, pod, place)
+        device = track.device.board if metric.per_board else track.device.id
+        reason = _unusable(found, question)
+        if reason is None:
+            named.setdefault(device, []).append(found)
         if not selector.empty and not selector.matches(found.labels(metric)):
             left.append(LeftOut(track.device.id, NOT_SELECTED, track.origin))
             continue
-        if sample is None and track.serves:
+        if found.sample is None and track.serves:
             continue  # another part of the server: a model that has no such number
-        device = track.device.board if metric.per_board else track.device.id
         usable = devices.setdefault(device, [])
-        reason = _unusable(found, question)
         if reason is not None:
             left.append(LeftOut(track.device.id, reason, track.origin))
         else:
             usable.append(found)
+    if pod is not None and metric.scope is not Scope.SERVER:
+        for device, why in unbelieved(named, requested, pod, place).items():
+            devices.pop(device, None)
+            left.append(LeftOut(device, why))
     parts = tuple(
         of_device(usable, metric, pod).reading(metric)
         for _, usable in sorted(devices.items())
         if usable
     )
-    expected = max(expected, len(devices))
+    expected = max(requested if selector.empty else 0, len(devices))
     if not parts:
         return Outcome(_absence(left, NO_VALUE), tuple(left))
     if len(parts) < options.at_least * expected:
@@ -216,6 +213,14 @@ def _combined(
     return Outcome(reading, tuple(left))
 
 
+def _candidate(track: Track, question: Question, pod: Pod | None, place: Place) -> Candidate:
+    metric = question.metric
+    sample = metric.read(track)
+    if sample is not None and track.mig and question.options.sharing.normalized:
+        sample = normalized(sample, metric, track.device.mig_profile)
+    return candidate(metric, track, sample, pod, place)
+
+
 def _unusable(found: Candidate, question: Question) -> str | None:
     """Why a candidate has no part in the value."""
     if found.sample is None:
@@ -226,22 +231,15 @@ def _unusable(found: Candidate, question: Question) -> str | None:
     return found.given if isinstance(found.given, str) else None
 
 
-def _refused(track: Track, pod: Pod, rivals: Mapping[str, float]) -> str | None:
+def _refused(track: Track, pod: Pod, rivals: Mapping[str, float], metric: Metric) -> str | None:
+    if track.cut and not metric.per_board:
+        return BOARD
     if rivals.get(track.device.id, float("-inf")) > track.received:
         return CONFLICT
     if track.received <= pod.born:
         return PREDECESSOR
     # A shared device's samples may be of a row that names nobody.
     return refusal(track.claim, pod, track.node) if track.claim is not None else None
-
-
-def _requested(pod: Pod) -> int:
-    """Devices that the spec asks for, of the kinds where one is one device."""
-    total = 0
-    for name, count in pod.gpus.items():
-        if name in _WHOLE or (name.startswith(_MIG_PREFIX) and not name.endswith(".shared")):
-            total += count
-    return total
 
 
 def _absence(left: Sequence[LeftOut], otherwise: str) -> Absence:

@@ -19,6 +19,13 @@ _MODEL: Final = ("modelName", "card_series", "dev_name", "model")
 _NODE: Final = ("node", "kubernetes_node")
 """Set from the API server's knowledge: by a scrape's relabelling, by HAMi, by Intel XPUM."""
 _HOST: Final = ("Hostname", "hostname")
+_CLUSTER: Final = (
+    "cluster",
+    "cluster_name",
+    "k8s_cluster_name",
+    "kubernetes_cluster",
+    "cluster_id",
+)
 _NULL: Final = "<<<NULL>>>"
 """What DCGM writes for a string that it does not have."""
 _LOCAL: Final = "localhost"
@@ -143,6 +150,11 @@ def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:
     pods = (exporter.name if exporter else "", labels.get("pod"))
     local = name == _LOCAL or name.startswith(_LOCAL + ".")
     return "" if local or name in pods else name
+
+
+def cluster(labels: Mapping[str, str]) -> str:
+    """The cluster that a row is of, as a store of several writes it; empty where it does not."""
+    return _first(labels, _CLUSTER)
 
 
 def _uuid(labels: Mapping[str, str]) -> str | None:

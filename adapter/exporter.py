@@ -54,6 +54,10 @@ class Track:
     exporter accounts no processes."""
     superseded: bool = False
     """Later rows give the device to another pod: it was this pod's, or is shared."""
+    cut: bool = False
+    """The device is a board whose MIG instances have rows of their own."""
+    cluster: str = ""
+    """Of which cluster the row says that it is."""
     verdict: Verdict = CLEAR
     """Which of the device's fields are not believed, and why."""
 

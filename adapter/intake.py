@@ -15,6 +15,7 @@ from adapter.batch import Batch
 from adapter.catalog import Catalog
 from adapter.cluster.pod import PodRef
 from adapter.crosschecks import cross_checked
+from adapter.device import cluster as cluster_of
 from adapter.draft import Draft, Holders, holders, superseded
 from adapter.drafts import Drafts
 from adapter.exporter import Exporter, Track, TrackKey
@@ -40,7 +41,7 @@ def absorb(
     :mod:`adapter.sharing` knows whether the two share it.
     """
     drafts = Drafts(before, batch, catalog, options, rejects, cluster.pod)
-    made = _Tracks(before, batch, catalog, options, drafts.pod, cluster)
+    made = _Tracks(before, batch, catalog, options, drafts.pod, cluster, _boards(drafts.by_key))
     past = superseded(drafts.by_key)
     reported = _reported(before, batch, options, drafts)
     names, held = frozenset(reported), holders(drafts.by_key.keys() - past)
@@ -65,6 +66,12 @@ def absorb(
     )
 
 
+def _boards(drafts: Mapping[TrackKey, Draft]) -> frozenset[str]:
+    """Boards whose MIG instances have rows of their own."""
+    devices = (draft.identity.device for draft in drafts.values() if draft.mig)
+    return frozenset(device.board for device in devices if device is not None)
+
+
 def _reported(
     before: Exporter | None, batch: Batch, options: TelemetryOptions, drafts: Drafts
 ) -> dict[str, float]:
@@ -86,12 +93,14 @@ class _Tracks:
         options: TelemetryOptions,
         pod: PodRef | None,
         cluster: Cluster,
+        cut: frozenset[str],
     ) -> None:
         self._before = before
         self._batch = batch
         self._catalog = catalog
         self._options = options
         self._exporter_pod = pod
+        self._cut = cut
         self._location = Location(batch, pod, cluster)
 
     def track(
@@ -135,6 +144,8 @@ class _Tracks:
             and (draft.replica or len(held[key.device]) > 1),
             per_process=key in counts.per_process,
             judged=counts.judged.get(key, 0.0),
+            cut=key.pod is not None and not at.mig and key.device in self._cut,
+            cluster=cluster_of(draft.identity.labels),
             superseded=past,
         )
 

@@ -21,13 +21,17 @@ class Cluster(Protocol):
     def has_node(self, name: str) -> bool:
         """A node of that name is part of the cluster."""
 
+    def node_at(self, address: str) -> str:
+        """The node of the pods that have an IP address; empty where nothing shows it."""
+
 
 class Location:
     """Where one batch's devices are.
 
-    A source that reads exporters itself knows the node. Behind Prometheus the exporter's own
-    pod tells it, and the row's ``node`` or ``Hostname`` where that is a node of this cluster:
-    ``Hostname`` may as well be ``localhost`` or a container's name (dcgm-exporter#572).
+    A source that reads exporters itself knows the node. Behind Prometheus these labels say it:
+    the exporter's own pod, the address in ``instance`` where a pod has it, and ``node`` or
+    ``Hostname`` where that is a node of this cluster. ``Hostname`` may as well be
+    ``localhost`` or a container's name (dcgm-exporter#572).
 
     Args:
         batch: whose rows are placed.
@@ -41,6 +45,7 @@ class Location:
         pod = cluster.pod(exporter) if exporter is not None and not batch.node else None
         self._exporters = pod.node if pod is not None else _UNKNOWN
         self._nodes: dict[str, bool] = {}
+        self._instances: dict[str, str] = {}
 
     def node(self, identity: Identity) -> str | None:
         """The node; None where nothing says it for certain.
@@ -58,8 +63,18 @@ class Location:
 
     def _said(self, identity: Identity) -> Iterator[str]:
         yield self._exporters
+        instance = identity.labels.get("instance")
+        if instance:
+            yield self._scraped(instance)
         if identity.host and self._named(identity.host):
             yield identity.host
+
+    def _scraped(self, instance: str) -> str:
+        known = self._instances.get(instance)
+        if known is None:
+            address = instance.rpartition(":")[0].strip("[]") or instance
+            known = self._instances[instance] = self._cluster.node_at(address)
+        return known
 
     def _named(self, host: str) -> bool:
         known = self._nodes.get(host)

@@ -29,6 +29,9 @@ class Pods(Protocol):
     def on_node(self, node: str) -> Sequence[Pod]:
         """The pods bound to a node, finished ones included."""
 
+    def at_address(self, address: str) -> Sequence[Pod]:
+        """The pods that have an IP address, finished ones excluded."""
+
     def changes(self, node: str) -> int:
         """Grows with every change of a pod on the node that holds a GPU."""
 
@@ -71,6 +74,11 @@ class Sites:
         if self._nodes is not None and self._nodes.get(name) is not None:
             return True
         return bool(self.pods.on_node(name))
+
+    def node_at(self, address: str) -> str:
+        """The node of the pods that have an address; empty where there is none, or several."""
+        nodes = {pod.node for pod in self.pods.at_address(address) if pod.node}
+        return nodes.pop() if len(nodes) == 1 else ""
 
     def labels(self, node: str) -> Mapping[str, str]:
         """The node's labels; empty where they are not known."""
@@ -131,6 +139,7 @@ class Places:
         """Node -> the exporters that speak of its devices."""
         self._held = held
         self._own: dict[object, object] = {}
+        self._fields: dict[str, frozenset[str]] = {}
 
     def sharing(self, node: str) -> NodeSharing:
         """Who shares which devices of a node; nobody where nothing hints at it."""
@@ -167,12 +176,27 @@ class Places:
         policy = sites.options.policy
         if sites.options.rules:
             policy = sites.options.of(pod.ref.namespace, sites.labels(pod.node))
-        place = Place(found, NodeSharing(), policy, sites.accounting)
+        place = Place(found, NodeSharing(), policy, sites.accounting, self._held)
+        if pod.node and any(track.node is None and not track.serves for track in tracks):
+            place = place._replace(reported=self._reported(pod.node))
         if not (found.shared or asks_shared(pod)) and self._alone(tracks):
             return place, None
         stamp = sites.stamp(pod.node)
         sharing = self._of_node(pod.node, stamp) if pod.node else self._of_tracks(tracks)
         return place._replace(sharing=sharing), stamp
+
+    def _reported(self, node: str) -> frozenset[str]:
+        """Fields that exporters report which are known to be on a node."""
+        known = self._fields.get(node)
+        if known is None:
+            placed = (
+                track.history.layout.of_field
+                for origin in self._on_node.get(node, ())
+                for track in self._tracks(self._exporters[origin], node)
+                if track.node == node
+            )
+            known = self._fields[node] = frozenset().union(*placed)
+        return known
 
     def _alone(self, tracks: Iterable[Track]) -> bool:
         """Rows name the pod for devices, and nothing hints at anybody else on these."""

@@ -10,6 +10,7 @@ from typing import Final
 from adapter import (
     accounting,
     attribution,
+    credibility,
     drafts,
     exposition,
     identity,
@@ -81,6 +82,10 @@ ABSENCES: Final = tuple(
             attribution.NOT_SELECTED,
             attribution.PREDECESSOR,
             attribution.UNPLACED,
+            credibility.WAITS,
+            credibility.TOO_MANY,
+            credibility.CLUSTERS,
+            credibility.BOARD,
             requestedshare.NO_REQUEST,
             requestedshare.SHARE_UNKNOWN,
             NOT_EXACT,

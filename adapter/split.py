@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from adapter.accounting import ACCOUNTED
 from adapter.cluster.pod import Pod, PodRef
 from adapter.exporter import Track
+from adapter.holdings import Holders
 from adapter.metric import Metric, Sample
 from adapter.nodefacts import NodeFacts
 from adapter.reading import Attribution
@@ -40,6 +43,10 @@ class Place(NamedTuple):
     sharing: NodeSharing = NodeSharing()
     policy: Policy = Policy.COPY
     accounting: Accounting = Accounting()
+    held: Holders = MappingProxyType({})
+    """Device -> the pods that rows named for it."""
+    reported: frozenset[str] = frozenset()
+    """Fields that exporters report which are known to be on the pod's node."""
 
 
 NOWHERE: Final = Place()
@@ -51,6 +58,16 @@ class Given(NamedTuple):
 
     value: float
     how: Attribution
+
+
+def lent(tracks: Sequence[Track], shares: Mapping[str, Share]) -> Iterator[Track]:
+    """The samples of shared devices whose rows name only one of their pods at a time."""
+    own = {track.device.id for track in tracks if track.shared and not track.own}
+    claims = {track.device.id: track.claim for track in tracks}
+    for device, share in shares.items():
+        if device not in own and share.whole is not None:
+            claim = claims.get(device)
+            yield replace(share.whole, claim=claim, shared=True, superseded=False)
 
 
 def is_exact(track: Track, sample: Sample, accounting: Accounting) -> bool:

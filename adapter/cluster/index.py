@@ -160,6 +160,7 @@ class PodIndex:
         self._namespaces: dict[str, _Namespace] = {}
         self._memo = _Selections()
         self._nodes: dict[str, set[PodRef]] = {}
+        self._addresses: dict[str, tuple[PodRef, ...]] = {}
         self._changes: dict[str, int] = {}
         self._listeners: list[Listener] = []
         self._feed: Feed | None = None
@@ -207,6 +208,11 @@ class PodIndex:
     def on_node(self, node: str) -> Sequence[Pod]:
         """The pods bound to a node, finished ones included."""
         refs = sorted(self._nodes.get(node, ()))
+        return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
+
+    def at_address(self, address: str) -> Sequence[Pod]:
+        """The pods that have an IP address, finished ones excluded; several on a node's own."""
+        refs = self._addresses.get(address, ())
         return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
 
     def changes(self, node: str) -> int:
@@ -273,6 +279,7 @@ class PodIndex:
                 _discard(self._nodes, old.node, old.ref)
             if pod.node:
                 self._nodes.setdefault(pod.node, set()).add(pod.ref)
+        self._readdress(old, pod)
         self._changed(old, pod)
 
     def _remove(self, ref: PodRef) -> None:
@@ -284,7 +291,21 @@ class PodIndex:
         if not space.pods:
             del self._namespaces[ref.namespace]
         _discard(self._nodes, pod.node, pod.ref)
+        self._readdress(pod, None)
         self._changed(pod, None)
+
+    def _readdress(self, old: Pod | None, new: Pod | None) -> None:
+        before, after = _address(old), _address(new)
+        if before == after:
+            return
+        if old is not None and before:
+            kept = tuple(ref for ref in self._addresses.get(before, ()) if ref != old.ref)
+            if kept:
+                self._addresses[before] = kept
+            else:
+                self._addresses.pop(before, None)
+        if new is not None and after:
+            self._addresses[after] = (*self._addresses.get(after, ()), new.ref)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         self.version += 1
@@ -297,6 +318,11 @@ class PodIndex:
                 self._changes[pod.node] = self.version
         for listener in tuple(self._listeners):
             listener(old, new)
+
+
+def _address(pod: Pod | None) -> str:
+    """A finished pod's address may be another pod's by now."""
+    return pod.ip if pod is not None and not pod.finished else ""
 
 
 def _label_keys(pod: Pod) -> Iterable[tuple[str, str]]:

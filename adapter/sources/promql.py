@@ -18,6 +18,7 @@ from hashlib import blake2b
 import msgspec
 
 from adapter.batch import Row
+from adapter.device import cluster
 from adapter.sources.errors import SourceError
 from adapter.sources.querygroup import QueryGroup
 
@@ -248,6 +249,11 @@ def _number(text: str) -> float | None:
 
 
 def _origin(labels: Mapping[str, str]) -> str:
+    of = cluster(labels)
+    return f"{of}/{_address(labels)}" if of else _address(labels)
+
+
+def _address(labels: Mapping[str, str]) -> str:
     found = next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), NO_ORIGIN)
     _, colon, port = found.rpartition(":")
     if colon and not port.isdigit():

@@ -81,6 +81,9 @@ class World:
     def on_node(self, node: str) -> Sequence[Pod]:
         return [pod for pod in self.pods.values() if pod.node == node]
 
+    def at_address(self, address: str) -> Sequence[Pod]:
+        return [p for p in self.pods.values() if p.ip == address and not p.finished]
+
     def changes(self, node: str) -> int:
         return self.changed
 

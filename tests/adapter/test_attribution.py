@@ -28,6 +28,7 @@ class Case(NamedTuple):
     gpus: Mapping[str, int] = {"nvidia.com/gpu": 1}
 
 
+TWO = {"nvidia.com/gpu": 2}
 CASES = {
     "a percent is served verbatim": Case(row(UTIL, 87, "p"), UTIL, 87.0),
     "in lower case as well": Case(row(UTIL, 87, "p"), UTIL.lower(), 87.0),
@@ -97,18 +98,25 @@ CASES = {
         112.5,
     ),
     "but are two devices": Case(
-        row(ENGINE, 0.5, "p", more=MIG(7)) + row(ENGINE, 0.7, "p", more=MIG(8)), "gpu_count", 2.0
+        row(ENGINE, 0.5, "p", more=MIG(7)) + row(ENGINE, 0.7, "p", more=MIG(8)),
+        "gpu_count",
+        2.0,
+        gpus=TWO,
     ),
     "with the mean of their engines": Case(
         row(ENGINE, 0.5, "p", more=MIG(7)) + row(ENGINE, 0.7, "p", more=MIG(8)),
         "gpu_utilization",
         60.0,
+        gpus=TWO,
     ),
     "several GPUs: the mean": Case(
-        row(UTIL, 95, "p") + row(UTIL, 5, "p", uuid="GPU-1"), "gpu_utilization", 50.0
+        row(UTIL, 95, "p") + row(UTIL, 5, "p", uuid="GPU-1"), "gpu_utilization", 50.0, gpus=TWO
     ),
     "several GPUs: bytes are summed": Case(
-        row(USED, 1, "p") + row(USED, 2, "p", uuid="GPU-1"), "gpu_memory_used_bytes", 3.0 * MIB
+        row(USED, 1, "p") + row(USED, 2, "p", uuid="GPU-1"),
+        "gpu_memory_used_bytes",
+        3.0 * MIB,
+        gpus=TWO,
     ),
     "several containers on one GPU: one device": Case(
         row(USED, 5, "p", container="a") + row(USED, 5, "p", container="b"),
@@ -119,12 +127,14 @@ CASES = {
         row(UTIL, 80, "p", container="a") + row(UTIL, 20, "p", uuid="GPU-1", container="b"),
         "gpu_utilization",
         50.0,
+        gpus=TWO,
     ),
     "one container is selected": Case(
         row(UTIL, 80, "p", container="a") + row(UTIL, 20, "p", uuid="GPU-1", container="b"),
         "gpu_utilization",
         20.0,
         where="container=b",
+        gpus=TWO,
     ),
     "by model": Case(row(UTIL, 80, "p"), UTIL, "not_selected", where="model=T4"),
     "by profile": Case(

@@ -48,6 +48,7 @@ SECTION_1 = {
         + row(ENGINE, 0.6, "p", more=MIG(7) + ',GPU_CI_ID="1"'),
         "gpu_count",
         2,
+        make_pod("p", gpus={"nvidia.com/mig-1c.2g.10gb": 2}),
     ),
     "a field of type label is no part of the identity": Case(
         row(UTIL, 50, "p", more='DCGM_FI_DRIVER_VERSION="1"')
@@ -95,7 +96,10 @@ SECTION_2 = {
         "".join(row(POWER, 300, "p", more=MIG(i)) for i in (7, 8, 9)), "gpu_power_watts", 300
     ),
     "but is the mean over boards": Case(
-        row(POWER, 300, "p") + row(POWER, 100, "p", uuid="GPU-1"), "gpu_power_watts", 200
+        row(POWER, 300, "p") + row(POWER, 100, "p", uuid="GPU-1"),
+        "gpu_power_watts",
+        200,
+        make_pod("p", gpus={"nvidia.com/gpu": 2}),
     ),
     "no number where DCGM had a string": Case(row(UTIL, "<<<NULL>>>", "p"), UTIL, "no_rows"),
 }

@@ -367,7 +367,10 @@ def test_an_exporter_that_fell_silent_before_the_clock_was_set_back_is_forgotten
 
 
 def test_an_exporter_that_invents_devices_is_bounded() -> None:
-    world = World(make_pod("p"), options=TelemetryOptions(max_tracks=3))
+    world = World(
+        make_pod("p", gpus={"nvidia.com/gpu": 5}),
+        options=TelemetryOptions(max_tracks=3),
+    )
     for time in (100.0, 105.0):
         page = "".join(row(UTIL, 50, "p", uuid=f"GPU-{time}-{i}") for i in range(5))
         world.scrape(page, time)

@@ -1,0 +1,109 @@
+"""Which of the devices that rows name for a pod are believed, where not all can be its. Pure.
+
+A row lingers on the node that a pod has left, or on a device that another pod of its name had
+(dcgm-exporter#140). Without the pod's uid, the row itself shows nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapter.candidate import Candidate
+from adapter.cluster.pod import Pod
+from adapter.exporter import Track
+from adapter.holdings import Holders, Holding
+from adapter.reading import Absence
+from adapter.split import Place
+
+WAITS: Final = "row_without_node"
+"""Nothing says on which node the row's exporter is, and another one that is known to be on the
+pod's node reports the same."""
+TOO_MANY: Final = "more_devices_than_asked"
+"""Rows name the pod for more devices than its spec asks for, and nothing shows which are its."""
+CLUSTERS: Final = "several_clusters"
+"""Rows of several clusters name a pod of this name."""
+BOARD: Final = "board_of_mig_instances"
+"""The row is about a board that is cut into instances; pods have the instances."""
+
+
+_WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
+_MIG_PREFIX: Final = "nvidia.com/mig-"
+
+
+def asked(pod: Pod) -> int:
+    """Devices that the spec asks for, of the kinds where one is one device."""
+    total = 0
+    for name, count in pod.gpus.items():
+        if name in _WHOLE or (name.startswith(_MIG_PREFIX) and not name.endswith(".shared")):
+            total += count
+    return total
+
+
+def several_clusters(tracks: Sequence[Track]) -> Absence | None:
+    """Why nothing is served where rows of several clusters name the pod."""
+    found = sorted({track.cluster for track in tracks} - {""})
+    if len(found) <= 1:
+        return None
+    return Absence(CLUSTERS, f"{', '.join(found)}: choose one by source.prometheus.matchers")
+
+
+def unbelieved(
+    devices: Mapping[str, list[Candidate]], requested: int, pod: Pod, place: Place
+) -> dict[str, str]:
+    """Devices that the pod cannot have as well -> why their rows are left out.
+
+    Args:
+        devices: device -> candidates with a usable sample.
+        requested: devices that the pod's spec asks for; 0 where that is no limit.
+        pod: as the cluster has it now.
+        place: where it runs.
+    """
+    left = {device: WAITS for device, some in devices.items() if all(map(_waits, some))}
+    if not requested or pod.claims or len(devices) - len(left) <= requested:
+        return left
+    by_series: defaultdict[str, list[str]] = defaultdict(list)
+    for device, some in devices.items():
+        if device not in left:
+            for series in {one.sample.series for one in some if one.sample is not None}:
+                by_series[series].append(device)
+    # Two exporters may have a name each for one device; no exporter has two.
+    for named in by_series.values():
+        if len(named) > requested:
+            proven = _proven(named, requested, devices, pod, place.held)
+            left |= {device: TOO_MANY for device in named if device not in proven}
+    return left
+
+
+def _waits(found: Candidate) -> bool:
+    track, sample = found.track, found.sample
+    if track.node or track.claim is None or track.sees or sample is None:
+        return False
+    return found.place.reported.issuperset(sample.field.split("+"))
+
+
+def _proven(
+    named: list[str],
+    requested: int,
+    devices: Mapping[str, list[Candidate]],
+    pod: Pod,
+    held: Holders,
+) -> list[str]:
+    """Of too many devices those that are the pod's by its uid; none where nothing shows it.
+
+    A device that rows gave to the pod's predecessor of the same name is not remembered as the
+    pod's without a uid.
+    """
+    by_uid = [d for d in named if any(_certain(one, pod) for one in devices[d])]
+    by_memory = [d for d in named if any(_holds(holding, pod) for holding in held.get(d, ()))]
+    return next((some for some in (by_uid, by_memory) if 0 < len(some) <= requested), [])
+
+
+def _holds(holding: Holding, pod: Pod) -> bool:
+    return holding.pod == pod.ref and holding.uid == pod.uid
+
+
+def _certain(found: Candidate, pod: Pod) -> bool:
+    claim = found.track.claim
+    return claim is not None and bool(claim.uid) and claim.uid == pod.uid
