@@ -5,7 +5,8 @@
     ScalerError
     ├── BadTrigger     the metadata is wrong, and will be until somebody mends it
     ├── NoReadings     a pod exists and there is no telling what it does; no replica can
-    └── NotReady       this replica has not heard of the pods; another may have
+    ├── NotReady       this replica has not heard of the pods; another may have
+    └── TooManyStreams as many streams are open as may be
 """
 
 # ruff: noqa: N818 - the names say what is wrong
@@ -27,3 +28,7 @@ class NoReadings(ScalerError):
 
 class NotReady(ScalerError):
     """This replica cannot know yet, or no longer."""
+
+
+class TooManyStreams(ScalerError):
+    """As many streams are open as may be."""

@@ -5,8 +5,8 @@ Knows nothing of gRPC. Everything is answered from memory, so no call waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from adapter.aggregate import PodValue, told
 from adapter.attribution import NO_ROWS, NO_VALUE, NOT_SELECTED
@@ -16,13 +16,14 @@ from adapter.cluster.pod import Pod
 from adapter.keda.demand import Standing, demand
 from adapter.keda.errors import BadTrigger, NoReadings
 from adapter.keda.number import number
-from adapter.keda.podvalues import NO_GPU, Found, Known, PodValues
-from adapter.keda.question import Question, Questions, Ref, State, Told
 from adapter.keda.scaledobjects import ScaledObjects
-from adapter.keda.trigger import Trigger, TriggerError
+from adapter.keda.trigger import Ref, Trigger, TriggerError
 from adapter.keda.triggerpods import TriggerPods
+from adapter.keda.triggers import Entry, State, Told, Triggers
+from adapter.metric import Scope
 from adapter.objects import Objects
-from adapter.reading import Absence
+from adapter.reading import Absence, Reading
+from apiservice.selector import Selector
 
 
 class Spec(NamedTuple):
@@ -33,6 +34,18 @@ class Spec(NamedTuple):
     target: float
 
 
+class Found(NamedTuple):
+    """What is known of some pods."""
+
+    values: Sequence[float]
+    others: Sequence[PodValue]
+    """Pods without a value; finished and deleted ones are left out."""
+    foreign: int
+    """Pods that the metric cannot be about."""
+    until: float
+    """Epoch seconds at which a value's age may end it."""
+
+
 class Survey(NamedTuple):
     """What is known of a trigger's pods."""
 
@@ -40,6 +53,25 @@ class Survey(NamedTuple):
     """None where there are no pods. Its silent ones may be busy, for all that is known."""
     until: float
     """Epoch seconds at which it ends, unless something changes before."""
+
+
+class PodAnswers(Protocol):
+    """Values as of one moment."""
+
+    def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
+        """A metric's value for a pod over the devices selected, or why there is none."""
+
+
+class Known(Protocol):
+    """The values known now."""
+
+    @property
+    def snapshot(self) -> PodAnswers:
+        """They, as of one moment."""
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of them."""
 
 
 class Options(NamedTuple):
@@ -79,8 +111,7 @@ class Scaler:
         self._objects = objects
         self._pods = TriggerPods(objects.pod_index, targets, options.stale_after)
         self._patience, self._hold = options.patience, options.hold
-        self._questions = Questions()
-        self._values = PodValues(known)
+        self._triggers = Triggers()
 
     def spec(self, ref: Ref) -> Spec:
         """The metric and its target, from the metadata alone.
@@ -88,7 +119,7 @@ class Scaler:
         Raises:
             BadTrigger: see there.
         """
-        trigger = self._question(ref).trigger
+        trigger = self._entry(ref).trigger
         return Spec(trigger.metric.lower(), trigger.target)
 
     def tell(self, ref: Ref, now: float, *, newest: bool = False) -> Told:
@@ -102,37 +133,50 @@ class Scaler:
         Raises:
             ScalerError: one of its kinds. Failures are not remembered.
         """
-        question = self._question(ref)
+        entry = self._entry(ref)
         state = State(self._known.version, self._objects.version + self._pods.version)
-        found = question.recall(state, now, 0.0 if newest else self._hold)
+        found = entry.recall(state, now, 0.0 if newest else self._hold)
         if found is None:
-            found = _told(question.trigger, self._look(question, ref, sum(state), now))
-            question.remember(found, state, now)
+            found = _told(entry.trigger, self._survey(entry.trigger, ref, now))
+            entry.remember(found, state, now)
         return found
 
-    def _look(self, question: Question, ref: Ref, version: int, now: float) -> Survey:
-        trigger, row = question.trigger, question.row
-        pods = self._pods.meant(trigger, ref)
-        if row is None or question.pods is not pods:
-            row = question.row = self._values.row(pods)
-            question.pods = pods
-        metric = self._catalog.metrics[trigger.metric]
-        found = self._values.of(row, metric, trigger.devices, version, now)
-        if not found.others:
-            if found.values:
-                return Survey(Standing(found.values), found.until)
-            self._pods.believe_there_are_none(now)
-            return Survey(None, until=now)  # silence of the API server ends it unannounced
-        meant = [other for other in found.others if other.value is not NO_GPU]
-        if not found.values and not meant:
+    def _survey(self, trigger: Trigger, ref: Ref, now: float) -> Survey:
+        found = self._look(trigger, self._pods.meant(trigger, ref), now)
+        if found.others:
+            return self._sort(trigger, found, now)
+        if found.values:
+            return Survey(Standing(found.values), found.until)
+        if found.foreign:
             raise NoReadings(
-                f"{trigger.metric}: none of {len(found.others)} pods holds a GPU by its spec; "
+                f"{trigger.metric}: none of {found.foreign} pods holds a GPU by its spec; "
                 f"mend podSelector or the pods' resource limits"
             )
-        return self._stand(trigger, Found(found.values, meant, found.until), now)
+        self._pods.believe_there_are_none(now)
+        return Survey(None, until=now)  # silence of the API server ends it unannounced
 
-    def _stand(self, trigger: Trigger, found: Found, now: float) -> Survey:
-        values, others, until = found
+    def _look(self, trigger: Trigger, pods: Sequence[Pod], now: float) -> Found:
+        metric = self._catalog.metrics[trigger.metric]
+        ask, of_servers = self._known.snapshot.pod, metric.scope is Scope.SERVER
+        values: list[float] = []
+        others: list[PodValue] = []
+        foreign, until = 0, float("inf")
+        for pod in pods:
+            if pod.finished or pod.deleting:
+                continue
+            if not of_servers and not pod.holds_gpu:
+                foreign += 1
+                continue
+            value = ask(pod, metric.name, trigger.devices, now)
+            if isinstance(value, Reading):
+                values.append(value.value)
+                until = min(until, value.expires)
+            else:
+                others.append(PodValue(pod, value))
+        return Found(values, others, foreign, until)
+
+    def _sort(self, trigger: Trigger, found: Found, now: float) -> Survey:
+        values, others, _, until = found
         lacking: list[PodValue] = []
         starting = unready = pending = 0
         for other in others:
@@ -162,11 +206,11 @@ class Scaler:
         since = _ready_since(pod)
         return since > 0 and abs(now - since) < self._patience()
 
-    def _question(self, ref: Ref) -> Question:
+    def _entry(self, ref: Ref) -> Entry:
         if not ref.namespace:
             raise BadTrigger("the ScaledObject's namespace is missing from the call")
         try:
-            return self._questions.get(ref, self._catalog.metrics)
+            return self._triggers.get(ref, self._catalog.metrics)
         except TriggerError as error:
             raise BadTrigger(str(error)) from None
 

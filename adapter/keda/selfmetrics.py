@@ -12,13 +12,14 @@ from apiservice.families import counter, gauge, histogram
 
 CODES: Final = (
     *("OK", "CANCELLED", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAVAILABLE", "INTERNAL"),
+    "RESOURCE_EXHAUSTED",
 )
 """gRPC's, as this service gives them."""
 
 CALLS: Final = counter(
     "gma_keda_calls_total",
     "Calls of KEDA that ended, by gRPC status: INVALID_ARGUMENT is the trigger's mistake, "
-    "FAILED_PRECONDITION a value that is missing.",
+    "FAILED_PRECONDITION a value that is missing, RESOURCE_EXHAUSTED a stream beyond the bound.",
     *("method", "code"),
     known=CODES,
 )
@@ -29,7 +30,11 @@ OPEN: Final = gauge("gma_keda_streams", "Streams of KEDA that are open.", "metho
 CERTIFICATE: Final = gauge(
     "gma_keda_certificate_ok", "0 while its newest certificate or client CA is refused."
 )
-FAMILIES: Final = (CALLS, DURATIONS, OPEN, CERTIFICATE)
+LIBRARY: Final = counter(
+    "gma_keda_grpc_errors_total",
+    "Errors that the gRPC library reported itself, such as a health check that is no protobuf.",
+)
+FAMILIES: Final = (CALLS, DURATIONS, OPEN, CERTIFICATE, LIBRARY)
 
 
 def keda_families(stats: KedaStats) -> Iterator[Metric]:
@@ -38,3 +43,4 @@ def keda_families(stats: KedaStats) -> Iterator[Metric]:
     yield DURATIONS.durations(((method,), took) for method, took in stats.durations.items())
     yield OPEN.by(stats.streams)
     yield CERTIFICATE.one(not stats.problem())
+    yield LIBRARY.one(stats.library_errors())

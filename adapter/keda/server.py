@@ -23,6 +23,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from adapter.keda.credentials import Credentials
+from adapter.keda.grpclog import GrpcLog
 from adapter.keda.pulse import PARTS, Pulse
 from adapter.keda.scaler import Scaler
 from adapter.keda.service import NAME, Service
@@ -34,8 +35,17 @@ log = structlog.get_logger(__name__)
 
 _MARGIN: Final = 30.0
 """Seconds that a connection outlives its streams' age."""
-_MESSAGE: Final = 256 * 1024
-"""Largest message accepted, bytes: metadata is a part of an object of at most 1 MiB."""
+_MESSAGE: Final = 64 * 1024
+"""Largest message accepted, bytes. It is more than a trigger's metadata may have, so that what is
+a little too long is refused with words."""
+_HEADERS: Final = 8 * 1024
+"""Largest headers of a call accepted, bytes."""
+_HANDSHAKE: Final = 10.0
+"""Seconds that a new connection has for TLS and the settings of HTTP/2."""
+_IDLE: Final = 60.0
+"""Seconds without a call after which a connection is closed: others may need its place."""
+_STREAMS: Final = 0.8
+"""Share of the calls that streams may take: polls find room."""
 _KEEPALIVE: Final = 60.0
 """Seconds after which a silent peer is asked whether it is still there."""
 
@@ -49,7 +59,8 @@ class KedaOptions:
     """0 takes a free one."""
     max_connection_age: float = 300.0
     push_interval: float = 1.0
-    max_calls: int = 10000
+    max_calls: int = 5000
+    max_connections: int = 100
     drain: float = 5.0
     """From SIGTERM, with health failing, until the listener closes."""
     grace: float = 20.0
@@ -80,7 +91,12 @@ class KedaServer:
         self.stats = KedaStats()
         if credentials is not None:
             self.stats.problem = lambda: credentials.problem
-        self._service = Service(scaler, self._pulse, options.max_connection_age, self.stats)
+        self._grpc_log = GrpcLog()
+        self.stats.library_errors = lambda: self._grpc_log.errors
+        streams = max(1, int(options.max_calls * _STREAMS))
+        self._service = Service(
+            scaler, self._pulse, options.max_connection_age, streams, self.stats
+        )
         self._health: Any = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
         self._draining = False
@@ -94,6 +110,7 @@ class KedaServer:
         Raises:
             ListenError: the address is taken, not this machine's, or not allowed.
         """
+        self._grpc_log.install()
         server = build(self._service.handler(), self._health, self._options)
         await self._tell_health()
         self.port = self._bind(server)
@@ -179,13 +196,26 @@ def _plain(options: KedaOptions) -> str:
 
 def _arguments(options: KedaOptions) -> list[tuple[str, int]]:
     """See ``include/grpc/impl/channel_arg_names.h``; times in milliseconds."""
-    age = round(options.max_connection_age * 1000)
+    age = _ms(options.max_connection_age)
     return [
         ("grpc.so_reuseport", 0),  # a port that is taken is an error
+        ("grpc.max_allowed_incoming_connections", options.max_connections),
+        ("grpc.server_handshake_timeout_ms", _ms(_HANDSHAKE)),
+        ("grpc.http2.settings_timeout", _ms(_HANDSHAKE)),
+        ("grpc.max_connection_idle_ms", _ms(_IDLE)),
         ("grpc.max_connection_age_ms", age),
-        ("grpc.max_connection_age_grace_ms", age + round(_MARGIN * 1000)),
+        ("grpc.max_connection_age_grace_ms", age + _ms(_MARGIN)),
+        # Of one connection; more than max_calls, as a client waits where this one is reached.
+        ("grpc.max_concurrent_streams", 2 * options.max_calls),
         ("grpc.max_receive_message_length", _MESSAGE),
-        ("grpc.keepalive_time_ms", round(_KEEPALIVE * 1000)),
+        ("grpc.max_metadata_size", _HEADERS),
+        ("grpc.absolute_max_metadata_size", _HEADERS),
+        ("grpc.http2.bdp_probe", 0),  # windows of 64 KiB: nobody sends much
+        ("grpc.keepalive_time_ms", _ms(_KEEPALIVE)),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ]
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -12,33 +12,37 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import grpc
 import structlog
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from adapter.keda import externalscaler_pb2 as messages
-from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError
+from adapter.keda.desk import Desk
+from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError, TooManyStreams
+from adapter.keda.failures import Failures
 from adapter.keda.number import Number, number
 from adapter.keda.pulse import Pulse
-from adapter.keda.question import Ref, Told
 from adapter.keda.scaler import Scaler, Spec
 from adapter.keda.stats import KedaStats
+from adapter.keda.trigger import Ref
+from adapter.keda.triggers import Told
 
 log = structlog.get_logger(__name__)
 
 NAME: Final = "externalscaler.ExternalScaler"
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+M = TypeVar("M", bound=Message)
 Send = Callable[[Message], Awaitable[None]]
 
 _CODES: Final = {
     BadTrigger: grpc.StatusCode.INVALID_ARGUMENT,
     NoReadings: grpc.StatusCode.FAILED_PRECONDITION,
     NotReady: grpc.StatusCode.UNAVAILABLE,
+    TooManyStreams: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
-_REMEMBERED: Final = 16384
 _LONGEST: Final = 1000
 """Characters of a status' text: it travels in a header."""
 
@@ -50,6 +54,7 @@ class Service:
         scaler: answers.
         pulse: when streams look again, and end.
         stream_age: seconds after which a stream ends in order; KEDA opens another.
+        max_streams: that are open at once.
         stats: counted in.
         clock: epoch seconds.
     """
@@ -59,16 +64,18 @@ class Service:
         scaler: Scaler,
         pulse: Pulse,
         stream_age: float,
+        max_streams: int,
         stats: KedaStats,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._scaler = scaler
         self._pulse = pulse
         self._stream_age = stream_age
+        self._max_streams = max_streams
+        self._desk = Desk()
         self._stats = stats
         self._clock = clock
-        self._failing: set[int] = set()
-        """Triggers without an answer, by :func:`_key`."""
+        self._failures = Failures()
 
     def handler(self) -> grpc.GenericRpcHandler:
         """For the server."""
@@ -92,14 +99,9 @@ class Service:
         ref = _ref(request.scaledObjectRef)
         told = self._tell(ref)
         asked = request.metricName or told.metric
-        if asked != told.metric:
-            if asked.lower() != told.metric:
-                raise BadTrigger(
-                    f"metric: the trigger's is {told.metric}, and {asked} was asked for"
-                )
-            return _value(asked, told.number)
-        told.message = told.message or _value(asked, told.number)
-        return told.message
+        if asked.lower() != told.metric:
+            raise BadTrigger(f"metric: the trigger's is {told.metric}, and {asked} was asked for")
+        return _value(asked, told.number)
 
     def _is_active(self, request: messages.ScaledObjectRef) -> messages.IsActiveResponse:
         return messages.IsActiveResponse(result=self._tell(_ref(request)).active)
@@ -107,11 +109,7 @@ class Service:
     async def _stream_is_active(self, ref: Ref, deadline: float, send: Send) -> None:
         last: bool | None = None
         while True:
-            try:
-                told = self._scaler.tell(ref, self._clock(), newest=True)
-                active: bool | None = told.active
-            except (NoReadings, NotReady):
-                active = None  # nothing is said as long as nothing is known
+            active = await self._desk.answer(lambda: self._activity(ref))
             if active is not None and active != last:
                 last = active
                 await send(messages.IsActiveResponse(result=active))
@@ -119,37 +117,34 @@ class Service:
                 return
 
     async def _stream_metric_spec(self, ref: Ref, deadline: float, send: Send) -> None:
-        await send(_spec_response(self._scaler.spec(ref)))
+        await send(await self._desk.answer(lambda: _spec_response(self._scaler.spec(ref))))
         await self._pulse.end(deadline)
+
+    def _activity(self, ref: Ref) -> bool | None:
+        """Whether there is work; None, about which nothing is said, while nothing is known."""
+        try:
+            return self._scaler.tell(ref, self._clock(), newest=True).active
+        except (NoReadings, NotReady):
+            return None
 
     def _tell(self, ref: Ref) -> Told:
         """Ask, and log when a trigger begins or ceases to have no answer."""
+        now = self._clock()
         try:
-            told = self._scaler.tell(ref, self._clock())
+            told = self._scaler.tell(ref, now)
         except ScalerError as error:
-            self._note(ref, str(error))
+            self._failures.begin(ref, str(error), now)
             raise
-        if self._failing and (key := _key(ref)) in self._failing:
-            self._failing.discard(key)
-            log.info("trigger has a value again", **_named(ref))
+        self._failures.end(ref)
         return told
 
-    def _note(self, ref: Ref, reason: str) -> None:
-        key = _key(ref)
-        if key in self._failing:
-            return
-        log.warning("trigger has no value", **_named(ref), reason=reason[:_LONGEST])
-        if len(self._failing) >= _REMEMBERED:
-            self._failing.clear()
-        self._failing.add(key)
-
     def _unary(
-        self, method: str, message: type[Message], answer: Callable[[Any], Message | bytes]
+        self, method: str, message: type[M], answer: Callable[[M], Message | bytes]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        async def call(request: Any, context: Context) -> Message | bytes:
+        async def call(request: bytes, context: Context) -> Message | bytes:
             started = perf_counter()
             try:
-                response = answer(request)
+                response = await self._desk.answer(lambda: answer(_parsed(message, request)))
             except Exception as error:
                 await self._refuse(method, context, error)
             finally:
@@ -157,20 +152,21 @@ class Service:
             self._stats.calls[method, "OK"] += 1
             return response
 
-        return grpc.unary_unary_rpc_method_handler(
-            call,
-            request_deserializer=message.FromString,
-            response_serializer=_bytes,
-        )
+        # Without a deserializer: what is no message is ours to refuse, and not gRPC's to log.
+        return grpc.unary_unary_rpc_method_handler(call, response_serializer=_bytes)
 
     def _stream(
         self, method: str, produce: Callable[[Ref, float, Send], Awaitable[None]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        async def call(request: messages.ScaledObjectRef, context: Context) -> None:
+        async def call(request: bytes, context: Context) -> None:
             deadline = asyncio.get_running_loop().time() + self._stream_age
             self._stats.streams[method] += 1
             try:
-                await produce(_ref(request), deadline, context.write)
+                if self._stats.streams.total() > self._max_streams:
+                    raise TooManyStreams(f"{self._max_streams} streams are open, as many as may be")
+                ref = _ref(_parsed(messages.ScaledObjectRef, request))
+                del request  # a stream lasts: the bytes need not
+                await produce(ref, deadline, context.write)
             except asyncio.CancelledError:
                 self._stats.calls[method, grpc.StatusCode.CANCELLED.name] += 1
                 raise
@@ -180,11 +176,7 @@ class Service:
                 self._stats.streams[method] -= 1
             self._stats.calls[method, "OK"] += 1
 
-        return grpc.unary_stream_rpc_method_handler(
-            call,
-            request_deserializer=messages.ScaledObjectRef.FromString,
-            response_serializer=_bytes,
-        )
+        return grpc.unary_stream_rpc_method_handler(call, response_serializer=_bytes)
 
     async def _refuse(self, method: str, context: Context, error: Exception) -> NoReturn:
         if isinstance(error, ScalerError):
@@ -196,19 +188,18 @@ class Service:
         await context.abort(code, text[:_LONGEST])
 
 
+def _parsed(kind: type[M], request: bytes) -> M:
+    try:
+        return kind.FromString(request)
+    except DecodeError:
+        raise BadTrigger(
+            f"the call holds no {kind.DESCRIPTOR.name}: {len(request)} bytes that are not of "
+            f"externalscaler.proto"
+        ) from None
+
+
 def _bytes(message: Message | bytes) -> bytes:
     return message if isinstance(message, bytes) else message.SerializeToString()
-
-
-def _key(ref: Ref) -> int:
-    """Of one trigger; its texts may be long, and are not kept."""
-    return hash((ref.namespace, ref.name, frozenset(ref.metadata.items())))
-
-
-def _named(ref: Ref) -> dict[str, str]:
-    """For the log."""
-    names = {"namespace": ref.namespace, "name": ref.name, "metric": ref.metadata.get("metric", "")}
-    return {key: text[:_LONGEST] for key, text in names.items()}
 
 
 def _value(metric: str, value: Number) -> bytes:

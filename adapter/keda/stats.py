@@ -29,3 +29,5 @@ class KedaStats:
     """What calls took, by method."""
     problem: Callable[[], str] = lambda: ""
     """Why the certificate files as they are now are not in force; empty when they are."""
+    library_errors: Callable[[], int] = lambda: 0
+    """Errors that gRPC itself reported."""

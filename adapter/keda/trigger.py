@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from adapter.aggregate import Aggregate
 from adapter.hpa import quantity
@@ -29,8 +29,20 @@ _KEDA: Final = frozenset(
 
 _LONGEST: Final = 200
 """Characters of somebody's text that a message repeats."""
+_MOST_BYTES: Final = 8192
+"""Of a trigger's whole metadata. A ScaledObject that a person writes has a few hundred."""
+_MOST_PARTS: Final = 64
+"""Requirements and values of one selector: each is compiled to a function."""
 _SMALLEST: Final = Decimal("0.001")
 _LARGEST: Final = Decimal(2**63 // 1000)
+
+
+class Ref(NamedTuple):
+    """A trigger of a ScaledObject, as KEDA names it."""
+
+    namespace: str
+    name: str
+    metadata: Mapping[str, str]
 
 
 class TriggerError(ValueError):
@@ -74,6 +86,11 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
     Raises:
         TriggerError: see there.
     """
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
+    if size > _MOST_BYTES:
+        raise TriggerError(
+            f"metadata: has {size} bytes, at most {_MOST_BYTES} are read; shorten its longest value"
+        )
     for key in metadata:
         if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):
             raise TriggerError(f"{_told(key)}: no such key; {_nearest(key, OWN)}")
@@ -125,6 +142,11 @@ def _selector(metadata: Mapping[str, str], key: str) -> Selector:
     text = metadata[key]
     if not text.strip():
         raise TriggerError(f"{key}: is empty; write e.g. {_EXAMPLES[key]}, or leave the key out")
+    if text.count(",") >= _MOST_PARTS:
+        raise TriggerError(
+            f"{key}: has more than {_MOST_PARTS} requirements and values; select by a label that "
+            f"these have in common"
+        )
     try:
         return parse(text)
     except SelectorError as error:

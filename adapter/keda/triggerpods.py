@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
 from adapter.keda.errors import BadTrigger, NotReady
-from adapter.keda.question import Ref
 from adapter.keda.scaledobjects import NAMED_BY_PODS, ScaledObjects
-from adapter.keda.trigger import Trigger
+from adapter.keda.trigger import Ref, Trigger
 
 
 class TriggerPods:

@@ -18,6 +18,7 @@ from apiservice.certificates import CertificateFiles
 if TYPE_CHECKING:
     from adapter.keda.server import KedaServer
 
+
 _HOLD: Final = 1.0
 """Seconds that an answer stands at most although values change: KEDA polls no oftener."""
 
@@ -77,6 +78,7 @@ def build_keda(
             max_connection_age=chosen.max_connection_age,
             push_interval=chosen.push_interval,
             max_calls=chosen.max_calls,
+            max_connections=chosen.max_connections,
             drain=settings.server.drain,
             grace=settings.server.grace,
         ),

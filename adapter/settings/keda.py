@@ -38,8 +38,12 @@ class KedaSettings(Section):
     """Seconds between looks at whether what ``external-push`` triggers wait for has changed. A
     poll may be told what another was so long before, at most a second, although values change;
     never past a value's age, or a change of pods."""
-    max_calls: Annotated[int, Field(ge=1)] = 10000
-    """Calls, open streams included, served at once; further ones are RESOURCE_EXHAUSTED."""
+    max_calls: Annotated[int, Field(ge=1)] = 5000
+    """Calls, open streams included, served at once; further ones are RESOURCE_EXHAUSTED. Streams
+    may take four fifths of them. An ``external-push`` trigger keeps one or two streams open."""
+    max_connections: Annotated[int, Field(ge=1)] = 100
+    """Connections open at once, those in their handshake included; further ones are closed. KEDA
+    keeps one for each address, CA and client certificate that triggers name."""
     scaled_objects: bool = False
     """Watch ScaledObjects, so that a trigger without ``podSelector`` means the pods of its own
     ``scaleTargetRef``. Needs the right to list and watch scaledobjects.keda.sh."""

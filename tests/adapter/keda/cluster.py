@@ -10,9 +10,9 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod
 from adapter.cluster.services import Services
-from adapter.keda.question import Ref
 from adapter.keda.scaledobjects import ScaledObjects
 from adapter.keda.scaler import Options, Scaler
+from adapter.keda.trigger import Ref
 from adapter.objects import Objects
 from adapter.reading import Absence, Reading
 from apiservice.reflector import EventType
@@ -52,7 +52,7 @@ class Readings(dict[str, float | str]):
 
 
 class Cluster:
-    """One namespace ``ml``; implements :class:`adapter.keda.podvalues.Known`."""
+    """One namespace ``ml``; implements :class:`adapter.keda.scaler.Known`."""
 
     def __init__(self, *, watched: bool = False, hold: float = 0.0) -> None:
         self.index = PodIndex()

@@ -9,9 +9,9 @@ import pytest
 from adapter.attribution import NO_VALUE, NOT_SELECTED
 from adapter.claim import Refusal
 from adapter.cluster.workload import DEPLOYMENTS, Workload
-from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError
-from adapter.keda.question import Ref
+from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError, TooManyStreams
 from adapter.keda.scaledobjects import ScaledObject, decode
+from adapter.keda.trigger import Ref
 from apiservice.provider import GroupResource
 from apiservice.reflector import EventType
 from tests.adapter.keda.cluster import NO_ROWS, PATIENCE, STALE, STALE_AFTER, Cluster, trigger
@@ -258,17 +258,6 @@ def test_a_clock_that_is_set_back_ends_an_answer() -> None:
     assert cluster.value(500.0) == 40.0
 
 
-def test_pods_are_asked_about_once_per_change_however_many_triggers_mean_them() -> None:
-    cluster = Cluster()
-    cluster.put("a", 30.0)
-    cluster.put("b", 20.0)
-    for target in ("10", "20", "30"):
-        assert cluster.value(target=target) == 50.0
-    assert len(cluster.asked) == 2
-    assert cluster.value(metricSelector="model=T4") == 50.0
-    assert len(cluster.asked) == 4, "of other devices they are other values"
-
-
 def test_one_metadata_in_two_namespaces_is_two_questions() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
@@ -357,7 +346,7 @@ def test_no_pods_of_a_kind_that_pods_do_not_name_are_not_taken_for_zero() -> Non
 
 
 def test_every_failure_is_a_scaler_error() -> None:
-    assert {BadTrigger, NoReadings, NotReady} == set(ScalerError.__subclasses__())
+    assert {BadTrigger, NoReadings, NotReady, TooManyStreams} == set(ScalerError.__subclasses__())
 
 
 MANIFESTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
@@ -300,6 +301,88 @@ async def test_calls_beyond_the_limit_are_refused() -> None:
         await stream.read()
         code, _ = await refused(client.spec())
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_streams_beyond_their_share_are_refused_and_polls_find_room() -> None:
+    cluster = Cluster()
+    cluster.put("a", 1.0)
+    async with listening(cluster, max_calls=5) as server, connected(server) as client:
+        streams = [client.stream_active() for _ in range(4)]
+        for stream in streams:
+            await stream.read()
+        answer = await refused(client.stream_active().read())
+        expected = "4 streams are open, as many as may be"
+        assert answer == (grpc.StatusCode.RESOURCE_EXHAUSTED, expected)
+        assert await client.value() == 1.0
+        assert server.stats.calls["StreamIsActive", "RESOURCE_EXHAUSTED"] == 1
+        assert server.stats.streams["StreamIsActive"] == 4
+
+
+@pytest.mark.parametrize("method", ["GetMetricSpec", "GetMetrics", "IsActive"])
+async def test_a_message_that_is_no_protobuf_is_refused_and_not_logged(
+    method: str, scene: Scene
+) -> None:
+    call: Any = scene.client.channel.unary_unary(f"/{NAME}/{method}")
+    with capture_logs() as logs:
+        code, words = await refused(call(b"\xff\xff\xff"))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert words.endswith("3 bytes that are not of externalscaler.proto")
+    assert logs == []
+    assert scene.server.stats.calls[method, "INVALID_ARGUMENT"] == 1
+
+
+async def test_a_stream_without_a_protobuf_is_refused(scene: Scene) -> None:
+    call: Any = scene.client.channel.unary_stream(f"/{NAME}/StreamIsActive")
+    code, _ = await refused(call(b"\xff\xff\xff").read())
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_what_grpc_itself_would_log_is_counted_and_not_printed(
+    scene: Scene, capfd: pytest.CaptureFixture[str]
+) -> None:
+    call: Any = scene.client.channel.unary_unary("/grpc.health.v1.Health/Check")
+    await refused(call(b"\xff\xff\xff"))
+    assert scene.server.stats.library_errors() == 1
+    assert not logging.getLogger("grpc").propagate
+    assert "Traceback" not in capfd.readouterr().err
+
+
+async def test_a_message_that_is_far_too_long_is_refused_before_it_is_read(scene: Scene) -> None:
+    code, words = await refused(scene.client.spec(scalerAddress="x" * 100_000))
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "larger than max" in words
+    assert scene.server.stats.calls == {}
+
+
+async def test_connections_beyond_the_limit_are_closed_and_later_ones_find_room() -> None:
+    async with listening(Cluster(), max_connections=2) as server, connected(server) as first:
+        await first.spec()
+        async with connected(server) as second:
+            await second.spec()
+            async with connected(server) as third:
+                code, _ = await refused(third.spec())
+                assert code is grpc.StatusCode.UNAVAILABLE
+            await first.spec()
+        async with asyncio.timeout(30):
+            while not await _served(server):  # noqa: ASYNC110 - it knows no events
+                await asyncio.sleep(0.05)
+
+
+async def _served(server: KedaServer) -> bool:
+    async with connected(server) as client:
+        try:
+            await client.spec()
+        except grpc.aio.AioRpcError:
+            return False
+        return True
+
+
+async def test_made_up_triggers_do_not_fill_the_log(scene: Scene) -> None:
+    with capture_logs() as logs:
+        for at in range(100):
+            await refused(scene.client.metrics(target=f"x{at}"))
+    assert len(logs) < 125, "one line each until a minute has its number of them"
+    assert any("further ones are not logged" in entry["event"] for entry in logs)
 
 
 async def test_a_stream_ends_with_its_clients_deadline_and_is_forgotten(scene: Scene) -> None:

@@ -61,12 +61,28 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "a key in capitals": ({"Target": "70"}, "Target: no such key; did you mean target?"),
     "an empty key": ({"": "1"}, "an empty key: no such key; known here: metric, "),
     "a metric that is far too long": (
-        {"metric": "x" * 100_000},
+        {"metric": "x" * 8_000},
         f"metric: there is no '{'x' * 200}…'; docs/metrics.md lists them all",
     ),
     "a number that is far too long": (
-        {"target": "9" * 100_000},
-        f"target: '{'9' * 200}…' must be at least 0.001 and below 9.2e15",
+        {"target": "9" * 8_000},
+        f"target: '{'9' * 200}…' is no number; write e.g. \"70\"",
+    ),
+    "more metadata than is read": (
+        {"scalerAddress": "x" * 8_192},
+        "metadata: has 8234 bytes, at most 8192 are read; shorten its longest value",
+    ),
+    "characters of several bytes": (
+        {"scalerAddress": "ä" * 4_096},
+        "metadata: has 8234 bytes, at most 8192 are read; shorten its longest value",
+    ),
+    "a selector of too many parts": (
+        {"podSelector": ",".join(f"k{at}" for at in range(65))},
+        "podSelector: has more than 64 requirements and values; select by a label that these",
+    ),
+    "a selector of too many values": (
+        {"metricSelector": f"model in ({','.join(f'm{at}' for at in range(65))})"},
+        "metricSelector: has more than 64 requirements and values; select by a label that these",
     ),
     "a key like nothing": (
         {"xyz": "1"},

@@ -1,0 +1,54 @@
+"""Answers calls within a share of the event loop, so that a flood of them leaves it to others.
+
+The loop is that of the HPA's API. Calls that arrive together are answered one after another; when
+they have taken their share of a turn of the loop, the rest waits for the next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+_SHARE: Final = 0.005
+"""Seconds of one turn."""
+
+
+class Desk:
+    """Belongs to one event loop.
+
+    Args:
+        share: seconds of a turn of the loop after which the next call waits.
+    """
+
+    def __init__(self, share: float = _SHARE) -> None:
+        self._share = share
+        self._waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
+
+    async def answer(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns, or raises, once it is its turn."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._work)
+        self._waiting.append((work, future))
+        return await future
+
+    def _work(self) -> None:
+        end = perf_counter() + self._share
+        while self._waiting:
+            work, future = self._waiting.popleft()
+            if future.done():  # its call was cancelled
+                continue
+            try:
+                future.set_result(work())
+            except Exception as error:
+                future.set_exception(error)
+            if perf_counter() >= end:
+                break
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._work)

@@ -1,0 +1,52 @@
+"""Calls that arrive together leave the event loop to others."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+
+import pytest
+
+from adapter.keda.desk import Desk
+
+
+def busy(seconds: float) -> float:
+    end = perf_counter() + seconds
+    while perf_counter() < end:
+        pass
+    return end
+
+
+async def test_an_answer_is_returned_and_an_error_is_raised() -> None:
+    desk = Desk()
+    assert await desk.answer(lambda: 5) == 5
+    with pytest.raises(ZeroDivisionError):
+        await desk.answer(lambda: 1 / 0)
+
+
+async def test_others_have_a_turn_between_calls_that_take_their_share() -> None:
+    desk, seen = Desk(share=0.001), []
+
+    async def call(name: int) -> None:
+        await desk.answer(lambda: busy(0.002))
+        seen.append(name)
+
+    async def other() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+            seen.append(-1)
+
+    await asyncio.gather(*(call(at) for at in range(10)), other())
+    assert [at for at in seen if at >= 0] == list(range(10)), "in the order of their arrival"
+    assert seen.index(9) > len(seen) - 4, seen
+    assert max(at for at, name in enumerate(seen) if name == -1) < seen.index(9)
+
+
+async def test_a_call_that_was_cancelled_is_not_answered() -> None:
+    desk, answered = Desk(), []
+    call = asyncio.create_task(desk.answer(lambda: answered.append(1)))
+    after = asyncio.create_task(desk.answer(lambda: answered.append(2)))
+    await asyncio.sleep(0)
+    call.cancel()
+    await after
+    assert answered == [2]
