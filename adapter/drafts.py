@@ -61,6 +61,8 @@ class Drafts:
         """See :attr:`adapter.exporter.Exporter.identities`."""
         self.reported: set[str] = set()
         """Fields that whole devices have rows of."""
+        self.undecided: dict[str, dict[str, float]] = {}
+        """Device -> field -> epoch seconds of the newest sample that cannot be read."""
         self.scale = before.scale if before else RatioScale.AUTO
         """Of the exporter's ``_RATIO`` rows."""
         self.pod = PodRef(*batch.pod) if batch.pod else before.pod if before else None
@@ -151,8 +153,16 @@ class Drafts:
             percent = percent_of(value, self.scale)
             if isinstance(percent, Invalid):
                 self._reject(draft, spelling, percent, value)
+                if percent is Invalid.AMBIGUOUS_SCALE:
+                    self._leave_open(draft, spelling, time)
             elif not draft.put(spelling, percent, time):
                 self._rejects.count(DUPLICATE)
+
+    def _leave_open(self, draft: Draft, spelling: Spelling, time: float) -> None:
+        """A sample up to ``time`` must not stand for a device that may be at 1 % or at 100 %."""
+        fields = self.undecided.setdefault(draft.identity.key.device, {})
+        name = spelling.field.name
+        fields[name] = max(time, fields.get(name, time))
 
     @property
     def _full(self) -> bool:

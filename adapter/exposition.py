@@ -29,6 +29,7 @@ from adapter.sampleline import (
     sample_name,
     sample_time,
 )
+from adapter.validity import ONE_WITH_DECIMALS
 
 TOO_MANY: Final = "too_many_rows"
 OVER_BUDGET: Final = "over_budget"
@@ -166,7 +167,10 @@ class _Reader:
                     self._slow(line)
                     continue
             try:
-                append(make(Row, (name, labels, float(tail), time)))
+                value = float(tail)
+                if value == 1.0 and b"." in tail:
+                    value = ONE_WITH_DECIMALS
+                append(make(Row, (name, labels, value, time)))
             except ValueError:
                 self._slow(line)
 

@@ -99,6 +99,17 @@ class History:
             return self
         return History(self.layout, self.times[cut:], self.values[cut * self.layout.width :])
 
+    def without(self, field: str, until: float) -> History:
+        """This history without the field's samples up to ``until``."""
+        if field not in self.layout.of_field or not self.times or self.times[0] > until:
+            return self
+        kept = {}
+        for time, frame in self.frames():
+            left = {s: v for s, v in frame.items() if s.field.name != field or time > until}
+            if left:
+                kept[time] = left
+        return _packed(kept)
+
     def frames(self) -> Iterator[tuple[float, Frame]]:
         """The samples, time by time."""
         for row, time in enumerate(self.times):

@@ -41,7 +41,7 @@ def absorb(
     :mod:`adapter.sharing` knows whether the two share it.
     """
     drafts = Drafts(before, batch, catalog, options, rejects, cluster.pod)
-    made = _Tracks(before, batch, catalog, options, drafts.pod, cluster, _boards(drafts.by_key))
+    made = _Tracks(before, batch, catalog, options, drafts, cluster, _boards(drafts.by_key))
     past = superseded(drafts.by_key)
     reported = _reported(before, batch, options, drafts)
     names, held = frozenset(reported), holders(drafts.by_key.keys() - past)
@@ -91,7 +91,7 @@ class _Tracks:
         batch: Batch,
         catalog: Catalog,
         options: TelemetryOptions,
-        pod: PodRef | None,
+        drafts: Drafts,
         cluster: Cluster,
         cut: frozenset[str],
     ) -> None:
@@ -99,9 +99,10 @@ class _Tracks:
         self._batch = batch
         self._catalog = catalog
         self._options = options
-        self._exporter_pod = pod
+        self._exporter_pod = drafts.pod
+        self._undecided = drafts.undecided
         self._cut = cut
-        self._location = Location(batch, pod, cluster)
+        self._location = Location(batch, drafts.pod, cluster)
 
     def track(
         self,
@@ -125,6 +126,8 @@ class _Tracks:
         if samples.newest > self._batch.received:
             # The clock was set back: what came before would pass for new until it catches up.
             samples = history(draft.frames, window, oldest)
+        for name, time in self._undecided.get(key.device, {}).items():
+            samples = samples.without(name, time)
         at, claimed = draft.identity.device, draft.identity.claim
         assert at is not None  # noqa: S101 - a draft without a device is never made
         if claimed is not None and not claimed.serves and claimed.pod == self._exporter_pod:
@@ -149,6 +152,13 @@ class _Tracks:
             superseded=past,
         )
 
+    def _decided(self, track: Track) -> Track:
+        """An earlier track without the samples that a later one makes doubtful."""
+        samples = track.history
+        for name, time in self._undecided.get(track.device.id, {}).items():
+            samples = samples.without(name, time)
+        return track if samples is track.history else replace(track, history=samples)
+
     def standing(self, fresh: Mapping[TrackKey, Track], held: Holders) -> dict[TrackKey, Track]:
         """Earlier tracks that the batch lacks; superseded where it names another pod."""
         if self._before is None:
@@ -156,7 +166,12 @@ class _Tracks:
         now = self._batch.received
         too_old = now - self._options.oldest - self._options.window
         standing = (
-            (key, track if key.pod is None else _after(track, held.get(key.device)))
+            (
+                key,
+                self._decided(track)
+                if key.pod is None
+                else _after(self._decided(track), held.get(key.device)),
+            )
             for key, track in self._before.tracks.items()
             # A server's page is whole: what it no longer tells of, it no longer serves.
             if key not in fresh and too_old < track.received <= now and not track.serves

@@ -15,6 +15,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Final, NamedTuple
 
+from adapter.validity import ONE_WITH_DECIMALS
+
 BAD_NAME: Final = "bad_name"
 BAD_LABELS: Final = "bad_labels"
 BAD_VALUE: Final = "bad_value"
@@ -107,7 +109,10 @@ def sample_line(line: bytes) -> SampleLine:
     if len(stamps) > 1:
         raise LineError(BAD_TIMESTAMP)
     stamp = _number(stamps[0], BAD_TIMESTAMP) if stamps else None
-    return SampleLine(name.decode(), text or b"", _number(value, BAD_VALUE), stamp)
+    number = _number(value, BAD_VALUE)
+    if number == 1 and b"." in value:
+        number = ONE_WITH_DECIMALS
+    return SampleLine(name.decode(), text or b"", number, stamp)
 
 
 def label_set(text: bytes) -> Labels:

@@ -38,6 +38,20 @@ class RatioScale(StrEnum):
     PERCENT = "percent"
 
 
+class Decimals(float):
+    """A number that its page writes with decimals.
+
+    dcgm-exporter prints integers with ``%d`` and doubles with ``%f``. So ``1.000000`` is a
+    double, although its value does not show it.
+    """
+
+    __slots__ = ()
+
+
+ONE_WITH_DECIMALS: Final = Decimals(1.0)
+"""The one number whose writing says more than its value; see :func:`scale_shown`."""
+
+
 def complaint(value: float, low: float, high: float) -> Invalid | None:
     """What is wrong with a page's number; None if nothing is."""
     if not isfinite(value):
@@ -54,13 +68,20 @@ def scale_shown(values: Iterable[float], before: RatioScale) -> RatioScale:
 
     DCGM 4.6 calls the integer percent ``…_RATIO``, 4.7 the 0-1 double. Only 1 can be
     either; a fraction shows a ratio and a number above 1 a percent. Where one page shows
-    both, each row has to speak for itself.
+    both, each row has to speak for itself. A 1 that is written with decimals shows a ratio,
+    but not against an exporter or a page that shows a percent: then the scale is open.
     """
-    shown = {
-        RatioScale.PERCENT if value > 1 else RatioScale.RATIO
-        for value in values
-        if 0 < value <= 100 and value != 1
-    }
+    shown: set[RatioScale] = set()
+    written_out = False
+    for value in values:
+        if value == 1:
+            written_out = written_out or isinstance(value, Decimals)
+        elif 0 < value <= 100:
+            shown.add(RatioScale.PERCENT if value > 1 else RatioScale.RATIO)
+    if written_out:
+        shown.add(RatioScale.RATIO)
+        if before is RatioScale.PERCENT:
+            shown.add(before)
     if not shown:
         return before
     return shown.pop() if len(shown) == 1 else RatioScale.AUTO

@@ -102,3 +102,12 @@ def test_the_order_of_arrival_does_not_matter(frames: dict[float, Frame], random
     for field in (UTIL.name, USED.name):
         for kind in Kind:
             assert bit_by_bit.sample(field, kind, WINDOW) == once.sample(field, kind, WINDOW)
+
+
+def test_without_drops_one_fields_samples_up_to_a_time_and_nothing_else() -> None:
+    found = grown((1.0, {RATIO: 0.0}), (2.0, {RATIO: 0.0, USED: 7.0}), (3.0, {RATIO: 50.0}))
+    cut = found.without(UTIL.name, 2.0)
+    assert dict(cut.frames()) == {2.0: {USED: 7.0}, 3.0: {RATIO: 50.0}}
+    assert found.without("another field", 2.0) is found
+    assert found.without(UTIL.name, 0.5) is found
+    assert not found.without(UTIL.name, 3.0).sample(UTIL.name, Kind.MEAN, WINDOW)

@@ -255,6 +255,40 @@ def test_thousands_of_claims_of_one_device_cost_no_more_than_their_number() -> N
     assert steps(800) < 6 * steps(200)
 
 
+RATIO = f"{UTIL}_RATIO"
+
+
+@pytest.mark.parametrize(
+    ("texts", "served"),
+    [
+        pytest.param(["0.000000", "1.000000"], [0.0, 50.0], id="a double, mean of 0 and 100"),
+        pytest.param(["1.000000 # {} 1"], [100.0], id="a double with an exemplar"),
+        pytest.param(["0", "1", "0"], [0.0, "no_value", 0.0], id="1 % or 100 %"),
+        pytest.param(["0", "1", "2"], [0.0, "no_value", 2.0], id="then a percent"),
+        pytest.param(["0", "1", "0.5"], [0.0, "no_value", 50.0], id="then a ratio"),
+        pytest.param(["87", "1"], [87.0, 44.0], id="a percent, mean of 87 and 1"),
+    ],
+)
+def test_a_ratio_row_of_1_is_100_percent_if_written_with_decimals_and_undecided_if_not(
+    texts: list[str], served: list[float | str]
+) -> None:
+    world = World(make_pod("p"))
+    for step, (text, expected) in enumerate(zip(texts, served, strict=True)):
+        world.scrape(row(RATIO, text, "p"), 100.0 + 10 * step)
+        found = world.value("p", "gpu_utilization", 100.0 + 10 * step)
+        assert (text, found) == (text, expected)
+
+
+def test_an_older_0_stands_under_no_name_of_a_device_that_may_be_at_100_percent() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(RATIO, 0, "p") + row("DCGM_FI_DEV_FB_USED", 7, "p"), 100.0)
+    # The pod's labels are gone for one page; its device's row says 1 % or 100 %.
+    world.scrape(row(RATIO, 1), 105.0)
+    assert world.value("p", "gpu_utilization", 105.0) == "no_value"
+    assert world.value("p", "DCGM_FI_DEV_FB_USED", 105.0) == 7.0
+    assert world.count("ambiguous_scale") == 1
+
+
 def test_an_exporter_that_moved_to_another_address_is_no_conflict() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 10, "p"), 100.0, origin="a")

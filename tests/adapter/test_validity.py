@@ -7,6 +7,7 @@ import math
 import pytest
 
 from adapter.validity import (
+    ONE_WITH_DECIMALS,
     SENTINELS,
     Invalid,
     RatioScale,
@@ -56,9 +57,13 @@ def test_a_blank_is_missing_in_every_range() -> None:
         ([1.0, 0.0], PERCENT, PERCENT),
         ([], RATIO, RATIO),
         ([87.0], RATIO, PERCENT),
+        ([ONE_WITH_DECIMALS], AUTO, RATIO),
+        ([ONE_WITH_DECIMALS, 0.5], AUTO, RATIO),
+        ([ONE_WITH_DECIMALS, 87.0], AUTO, AUTO),
+        ([ONE_WITH_DECIMALS], PERCENT, AUTO),
     ],
 )
-def test_only_values_other_than_0_and_1_show_the_scale(
+def test_values_other_than_0_and_1_and_a_1_with_decimals_show_the_scale(
     values: list[float], before: RatioScale, after: RatioScale
 ) -> None:
     assert scale_shown(values, before) is after
