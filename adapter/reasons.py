@@ -41,7 +41,6 @@ REJECTS: Final = tuple(
             pagelines.TOO_LONG,
             exposition.TOO_MANY,
             exposition.OVER_BUDGET,
-            exposition.TOO_COSTLY,
             "bad_series",
             "unnamed_series",
             "bad_row",
@@ -100,7 +99,16 @@ ABSENCES: Final = tuple(
 
 FAILURES: Final = (
     *("connect", "timeout", "tls", "protocol", "truncated", "redirect", "status", "denied"),
-    *("unavailable", "credential", "encoding", "too_large", "not_json", "empty", "query"),
+    *(
+        "unavailable",
+        "credential",
+        "encoding",
+        "too_large",
+        "too_costly",
+        "not_json",
+        "empty",
+        "query",
+    ),
     *("columns", "result_type", "partial", "internal"),
 )
 """Why an exporter or a store gave nothing."""

@@ -23,6 +23,16 @@ LAST: Final = gauge(
 )
 TARGETS: Final = gauge("gma_scrape_targets", "Exporters and pods to be scraped.")
 FAILING: Final = gauge("gma_scrape_targets_failing", "Of these, failed last time.")
+OVERDUE: Final = gauge(
+    "gma_scrape_targets_overdue",
+    "Of these, were due to be scraped and were not, because no place was free.",
+)
+LABEL_BYTES: Final = gauge(
+    "gma_scrape_label_bytes",
+    "Memory that the label sets of pages take, estimated.",
+    "kind",
+    known=("exporter", "pod"),
+)
 BY_RULE: Final = gauge(
     "gma_scrape_targets_by_rule",
     "Targets by the discovery rule that found them: those of the code and of the settings.",
@@ -53,7 +63,19 @@ PARTIAL: Final = gauge(
     "gma_query_groups_partial", "Metric groups whose last answer lacked series that exist."
 )
 FAMILIES: Final = (
-    *(UP, LAST, TARGETS, FAILING, BY_RULE, MISFIT, SCRAPES, SCRAPE_FAILURES, SCRAPE_DURATIONS),
+    *(
+        UP,
+        LAST,
+        TARGETS,
+        FAILING,
+        OVERDUE,
+        LABEL_BYTES,
+        BY_RULE,
+        MISFIT,
+        SCRAPES,
+        SCRAPE_FAILURES,
+        SCRAPE_DURATIONS,
+    ),
     *(QUERIES, QUERY_FAILURES, QUERY_DURATIONS, WARNINGS, PARTIAL),
 )
 
@@ -64,7 +86,7 @@ def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
     yield UP.rows([((kind,), source.problem(now) is None)])
     if isinstance(source, ScrapeSource):
         yield _last(kind, source.last_success)
-        yield from _scraping(source)
+        yield from _scraping(source, now)
     if isinstance(source, AzureLogsSource):
         yield _last(kind, source.last_success)
         yield QUERIES.one(source.queries)
@@ -80,9 +102,11 @@ def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
         yield PARTIAL.one(sum(1 for state in source.groups if state.partial))
 
 
-def _scraping(source: ScrapeSource) -> Iterator[Metric]:
+def _scraping(source: ScrapeSource, now: float) -> Iterator[Metric]:
     yield TARGETS.one(len(source.states))
     yield FAILING.one(sum(1 for state in source.states.values() if state.last_error))
+    yield OVERDUE.one(source.overdue(now))
+    yield LABEL_BYTES.by(source.label_bytes)
     yield BY_RULE.by(Counter(target.rule for target in source.states))
     yield MISFIT.by(source.misfits)
     yield SCRAPES.one(source.scrapes)

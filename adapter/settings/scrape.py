@@ -111,6 +111,11 @@ class InferenceSettings(Section):
     """How to ask pods that do not say."""
     namespaces: tuple[Namespace, ...] = ()
     """Only pods of these namespaces; empty means any."""
+    max_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
+    """Largest page accepted from such a pod, after decompression."""
+    label_bytes: Annotated[int, Field(ge=1024 * 1024)] = 32 * 1024 * 1024
+    """Memory for the label sets on the pages of all such pods. Rows with further ones are left
+    out and counted as ``over_budget``."""
 
 
 class ScrapeSettings(Section):
@@ -129,9 +134,13 @@ class ScrapeSettings(Section):
     targets: tuple[StaticTarget, ...] = ()
     """Exporters at fixed addresses."""
     concurrency: Annotated[int, Field(ge=1, le=10000)] = 64
-    """Scrapes under way at once."""
+    """Scrapes of exporters under way at once, and as many of pods that serve a page about
+    themselves. Pods of one namespace get an eighth of the latter."""
     max_bytes: Annotated[int, Field(ge=1024)] = 16 * 1024 * 1024
-    """Largest page accepted, after decompression."""
+    """Largest page accepted from an exporter, after decompression."""
+    label_bytes: Annotated[int, Field(ge=1024 * 1024)] = 128 * 1024 * 1024
+    """Memory for the label sets on the pages of all exporters: 128 MiB are some 20,000 GPUs with
+    pods. Rows with further ones are left out and counted as ``over_budget``."""
     max_backoff: Interval = 60
     """Longest pause, in seconds, between tries of an exporter that keeps failing."""
     ca_file: Path | None = None

@@ -7,6 +7,7 @@ nor a gzip bomb is ever held whole.
 from __future__ import annotations
 
 import zlib
+from collections.abc import AsyncIterable
 from typing import Protocol
 
 import aiohttp
@@ -50,28 +51,63 @@ class _Gzip:
             raise SourceError("truncated", "the gzip body ends too soon")
 
 
+class Loan(Protocol):
+    """Takes note of bytes that are read."""
+
+    async def take(self, size: int) -> None:
+        """Note ``size`` more bytes; waits while there is no room for them."""
+
+
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """The body, decompressed, of a session made with ``auto_decompress=False``.
 
     Raises:
-        SourceError: ``too_large`` above ``limit`` bytes, ``encoding`` for a body that is
-            neither plain nor gzip, ``truncated`` for one that ends too soon.
+        SourceError: see :func:`decoded`.
         aiohttp.ClientError: the connection failed.
     """
-    if (response.content_length or 0) > limit:
-        raise SourceError("too_large", f"the answer is above {limit} bytes")
-    decoder = _decoder(response.headers.get("Content-Encoding", "identity"))
-    parts: list[bytes] = []
-    room = limit
+    encoding = response.headers.get("Content-Encoding", "identity")
+    chunks = response.content.iter_chunked(_CHUNK)
     try:
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            part = decoder.feed(chunk, room)
-            room -= len(part)
-            if room < 0:
-                raise SourceError("too_large", f"the answer is above {limit} bytes")
-            parts.append(part)
+        return await decoded(chunks, encoding, limit, response.content_length or 0)
     except aiohttp.ClientPayloadError as error:
         raise SourceError("truncated", "the answer ends too soon") from error
+
+
+async def decoded(
+    chunks: AsyncIterable[bytes],
+    encoding: str,
+    limit: int,
+    length: int = 0,
+    loan: Loan | None = None,
+) -> bytes:
+    """The body that arrives in ``chunks``, decompressed.
+
+    Args:
+        chunks: as they were sent.
+        encoding: the header ``Content-Encoding``.
+        limit: the most bytes, before and after decompression.
+        length: the header ``Content-Length``; 0 where it is not known.
+        loan: takes note of decompressed bytes.
+
+    Raises:
+        SourceError: ``too_large`` above ``limit`` bytes, ``encoding`` for a body that is
+            neither plain nor gzip, ``truncated`` for one that ends too soon.
+    """
+    if length > limit:
+        raise SourceError("too_large", f"the answer is above {limit} bytes")
+    decoder = _decoder(encoding)
+    parts: list[bytes] = []
+    room = limit
+    sent = 0
+    async for chunk in chunks:
+        part = decoder.feed(chunk, room)
+        room -= len(part)
+        sent += len(chunk)
+        if room < 0 or sent > limit:
+            raise SourceError("too_large", f"the answer is above {limit} bytes")
+        if loan is not None:
+            await loan.take(len(part))
+        parts.append(part)
     decoder.finish()
     return b"".join(parts)
 

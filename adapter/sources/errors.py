@@ -6,7 +6,12 @@ SourceError        ``reason`` is one of a few words, for counting
 
 from __future__ import annotations
 
+import os
+import ssl
+
 import aiohttp
+
+_NO_TLS = "check the CA file, the name in the URL, and whether it speaks HTTPS at all"
 
 
 class SourceError(Exception):
@@ -24,6 +29,14 @@ class CredentialError(SourceError):
         super().__init__("credential", message)
 
 
+def unreachable(host: str, port: int, error: OSError) -> SourceError:
+    """Why there is no connection to a server."""
+    if isinstance(error, ssl.SSLError):
+        return SourceError("tls", f"no TLS with {host}:{port}: {error}; {_NO_TLS}")
+    said = os.strerror(error.errno) if error.errno and error.errno > 0 else error
+    return SourceError("connect", f"cannot connect to {host}:{port}: {said}")
+
+
 def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cases
     """Any failure of a request as a SourceError."""
     match error:
@@ -33,9 +46,8 @@ def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cas
             return SourceError("timeout", "no answer in time")
         # The texts of these two show the TLS context's address in memory.
         case aiohttp.ClientSSLError() as failed:
-            mend = "check the CA file, the name in the URL, and whether it speaks HTTPS at all"
             return SourceError(
-                "tls", f"no TLS with {failed.host}:{failed.port}: {failed.os_error}; {mend}"
+                "tls", f"no TLS with {failed.host}:{failed.port}: {failed.os_error}; {_NO_TLS}"
             )
         case aiohttp.ClientConnectorError() as failed:
             said = failed.os_error.strerror or failed.os_error

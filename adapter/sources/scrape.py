@@ -1,6 +1,7 @@
 """Scrapes every exporter at its own turn of the interval.
 
-One task per target: a slow, broken or hostile exporter costs its own rows only.
+One task per target: a slow, broken or hostile exporter costs its own rows only. Every scrape has
+a deadline, and what all of them may take at once is bounded (:mod:`adapter.sources.readingroom`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -18,10 +20,12 @@ from adapter import exposition
 from adapter.batch import Batch, Sink
 from adapter.cluster.index import PodIndex
 from adapter.exposition import LabelMemo, Page
+from adapter.pagelimits import EXPORTER, SERVER
 from adapter.sources import schedule
 from adapter.sources.discovery import RULES, Rule, Targets
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.pageclient import PageClient
+from adapter.sources.readingroom import Hold, ReadingRoom
 from adapter.sources.serverpages import ServerPages
 from adapter.sources.target import Target, TargetState
 from apiservice.durations import SLOW, Durations
@@ -29,8 +33,17 @@ from apiservice.selector import EVERYTHING
 
 log = structlog.get_logger(__name__)
 
-_BIG_PAGE = 1 << 20
-"""Pages above this many bytes are parsed beside the event loop: 1 MB takes some 10 ms."""
+_BIG_PAGE = 1 << 18
+"""Pages above this many bytes are parsed beside the event loop; a usual one takes some 3 ms."""
+_BIG_SERVER_PAGE = 1 << 16
+"""The same of pods' own pages, whose authors may make them as costly as they can."""
+_PAGE_BYTES = 64 << 20
+_SERVER_PAGE_BYTES = 16 << 20
+"""Bytes of pages under way; beyond it pages are read one after another."""
+_NAMESPACE_SHARE = 8
+"""Pods of one namespace get this part of the places."""
+_LATE = 10.0
+"""Seconds, or two intervals, after which a scrape that was due and was not made is overdue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +60,15 @@ class ScrapeOptions:
     targets: tuple[Target, ...] = ()
     """Exporters at fixed addresses."""
     concurrency: int = 64
-    """Scrapes under way at once; times ``max_bytes`` it bounds the memory in use."""
+    """Scrapes of exporters under way at once, and as many of pods' own pages."""
     max_bytes: int = 16 << 20
-    """Largest page, after decompression."""
+    """Largest page of an exporter, after decompression."""
+    server_max_bytes: int = 1 << 20
+    """Largest page of a pod's own."""
+    label_bytes: int = 128 << 20
+    """Memory for the label sets of all exporters."""
+    server_label_bytes: int = 32 << 20
+    """Memory for the label sets of all pods with a page of their own."""
     max_backoff: float = 60.0
     """Longest wait between tries of a failing exporter."""
     ca_file: Path | None = None
@@ -81,13 +100,26 @@ class ScrapeSource:
         self._wanted = wanted
         self._clock = clock
         self._pages = PageClient(
-            timeout=options.timeout,
-            max_bytes=options.max_bytes,
             idle=3 * options.interval,
             ca_file=options.ca_file,
             token_file=options.bearer_token_file,
         )
-        self._slots = asyncio.Semaphore(options.concurrency)
+        self._exporters = ReadingRoom(
+            options.concurrency,
+            None,
+            page_bytes=_PAGE_BYTES,
+            label_bytes=options.label_bytes,
+            limits=EXPORTER,
+            max_bytes=options.max_bytes,
+        )
+        self._servers = ReadingRoom(
+            options.concurrency,
+            max(1, options.concurrency // _NAMESPACE_SHARE),
+            page_bytes=_SERVER_PAGE_BYTES,
+            label_bytes=options.server_label_bytes,
+            limits=SERVER,
+            max_bytes=options.server_max_bytes,
+        )
         self._targets = Targets(options.rules, self._start, self._stop, options.servers)
         self._tasks: dict[Target, asyncio.Task[None]] = {}
         self._states: dict[Target, TargetState] = {}
@@ -122,17 +154,30 @@ class ScrapeSource:
         A cluster without any exporter is no problem of ours: its GPU nodes may be scaled
         to zero.
         """
-        patience = 3 * self._options.interval + self._options.timeout
-        if not self._states or now - self.last_success <= max(patience, 30.0):
+        patience = max(3 * self._options.interval + self._options.timeout, 30.0)
+        # Pods with a page of their own do not stand for exporters that are not read.
+        states = [s for s in self._states.values() if not s.target.serves]
+        states = states or list(self._states.values())
+        if not states or now - max(s.last_success for s in states) <= patience:
             return None
-        failing = [state for state in self._states.values() if state.last_error]
+        failing = [state for state in states if state.last_error]
         if not failing:
-            return f"none of {len(self._states)} exporters has answered yet"
+            return f"none of {len(states)} exporters has answered yet"
         worst = failing[0]
         return (
-            f"{len(failing)} of {len(self._states)} exporters fail, "
+            f"{len(failing)} of {len(states)} exporters fail, "
             f"e.g. {worst.target.url}: {worst.last_error}"
         )
+
+    def overdue(self, now: float) -> int:
+        """Targets whose scrape was due and has not been made: no place was free for it."""
+        late = now - max(_LATE, 2 * self._options.interval) - self._options.timeout
+        return sum(1 for state in self._states.values() if state.due < late)
+
+    @property
+    def label_bytes(self) -> Mapping[str, int]:
+        """Kind of target -> memory that the label sets of its pages take, estimated."""
+        return {"exporter": self._exporters.label_bytes, "pod": self._servers.label_bytes}
 
     async def run(self) -> None:
         """Scrape until cancelled; then every connection is closed."""
@@ -161,7 +206,7 @@ class ScrapeSource:
         self._begun = True
 
     def _start(self, target: Target) -> None:
-        state = self._states[target] = TargetState(target)
+        state = self._states[target] = TargetState(target, due=self._clock())
         self._tasks[target] = asyncio.create_task(self._follow(target, state))
         log.info("exporter found", url=target.url, node=target.node, rule=target.rule)
 
@@ -175,37 +220,60 @@ class ScrapeSource:
         options = self._options
         phase = schedule.phase(target.url, options.interval)
         memo = LabelMemo()
-        while True:
-            async with self._slots:
-                await self._scrape(state, memo)
-            now = self._clock()
-            due = schedule.due(now, phase, options.interval, state.failures, options.max_backoff)
-            await asyncio.sleep(due - now)
+        room = self._servers if target.serves else self._exporters
+        namespace = target.pod.namespace if target.pod else ""
+        try:
+            while True:
+                async with room.place(namespace) as hold:
+                    await self._scrape(state, memo, room, hold)
+                now = self._clock()
+                state.due = schedule.due(
+                    now, phase, options.interval, state.failures, options.max_backoff
+                )
+                await asyncio.sleep(state.due - now)
+        finally:
+            room.return_labels(state.held)
 
-    async def _scrape(self, state: TargetState, memo: LabelMemo) -> None:
+    async def _scrape(
+        self, state: TargetState, memo: LabelMemo, room: ReadingRoom, hold: Hold
+    ) -> None:
         started = self._clock()
         state.last_attempt = started
         state.scrapes += 1
         self.scrapes += 1
         try:
-            body = await self._pages.fetch(state.target)
+            async with asyncio.timeout(self._options.timeout):
+                body = await self._pages.fetch(state.target, room.max_bytes, hold)
             state.size = len(body)
-            page = await self._parse(body, started, memo)
+            page = await self._parse(body, started, memo, state, room)
             state.rejects = page.rejects
-            if not page.rows:
-                raise SourceError("empty", "the page has no series that the catalogue knows")
+            _check(page)
             self._succeeded(state, page)
         except Exception as error:  # whatever one exporter does, the others go on
             self._failed(state, describe(error))
         state.duration = max(0.0, self._clock() - started)
         self.durations.observe(state.duration)
 
-    async def _parse(self, body: bytes, started: float, memo: LabelMemo) -> Page:
-        if len(body) < _BIG_PAGE:
-            return exposition.parse(body, time=started, memo=memo, wanted=self._wanted)
-        return await asyncio.to_thread(
-            exposition.parse, body, time=started, memo=memo, wanted=self._wanted
+    async def _parse(
+        self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ReadingRoom
+    ) -> Page:
+        big = _BIG_SERVER_PAGE if state.target.serves else _BIG_PAGE
+        limits = room.lend_labels(state.held)
+        held = state.held
+        parse = partial(
+            exposition.parse, body, time=started, memo=memo, wanted=self._wanted, limits=limits
         )
+        try:
+            if len(body) < big:
+                page = parse()
+            else:
+                async with room.parsing:
+                    page = await asyncio.to_thread(parse)
+            held = held if page.abandoned else page.held
+        finally:
+            room.return_labels(limits.held, held)
+            state.held = held
+        return page
 
     def _succeeded(self, state: TargetState, page: Page) -> None:
         target, now = state.target, self._clock()
@@ -232,3 +300,15 @@ class ScrapeSource:
             log.warning("scrape failed", url=state.target.url, error=str(error))
         state.failures += 1
         state.reason, state.last_error = error.reason, str(error)
+
+
+def _check(page: Page) -> None:
+    """Raise SourceError for a page that gives no rows."""
+    if page.abandoned:
+        raise SourceError(
+            "too_costly", "the page has more lines, or more unusual lines, than one page may have"
+        )
+    if not page.rows:
+        left_out = ", ".join(f"{count} {reason}" for reason, count in page.rejects.items())
+        said = f"; lines left out: {left_out}" if left_out else ""
+        raise SourceError("empty", f"the page has no series that the catalogue knows{said}")

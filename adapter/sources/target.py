@@ -43,6 +43,8 @@ class TargetState:
     failures: int = 0
     """Failed scrapes in a row."""
     last_attempt: float = 0.0
+    due: float = 0.0
+    """When the next scrape is to be made."""
     last_success: float = 0.0
     last_error: str = ""
     """What went wrong last time; empty after a success."""
@@ -54,5 +56,7 @@ class TargetState:
     """Rows of the last good page."""
     size: int = 0
     """Bytes of the last page, decompressed."""
+    held: int = 0
+    """Bytes that the label sets of the last page take at most."""
     rejects: Mapping[str, int] = field(default_factory=dict)
     """Lines of the last page that were left out, by reason."""

@@ -133,6 +133,12 @@ CASES = [
         labels=GMA,
     ),
     Case(
+        "GpuMetricsAdapterScrapesOverdue",
+        {f"gma_scrape_targets_overdue{{{ONE}}}": level(0, 3)},
+        "3 exporters or pods are not scraped when they are due.",
+        labels=GMA,
+    ),
+    Case(
         "GpuMetricsAdapterQueriesFailing",
         {
             f"gma_queries_total{{{ONE}}}": rate(60, 60),

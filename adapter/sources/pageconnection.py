@@ -1,0 +1,217 @@
+"""One HTTP connection to a page, whose sender is not trusted to keep to the protocol.
+
+aiohttp's client is not used here. It queues every informational answer (``100 Continue``) without
+a bound, and it hands bytes that arrive while a connection is idle to the next request, which then
+waits for ever. Here a few informational answers are passed over, a head has a longest length,
+reading stops while the reader is behind, and bytes that nobody asked for end the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final, cast
+
+import httptools
+
+from adapter.sources.errors import SourceError
+
+_MAX_HEAD: Final = 1 << 16
+"""Bytes of an answer's head, informational answers before it included."""
+_MAX_INFORMATIONAL: Final = 8
+_MAX_AHEAD: Final = 1 << 18
+"""Bytes of a body that may wait to be read before the sender has to pause."""
+_KEPT: Final = frozenset((b"content-encoding", b"content-length", b"transfer-encoding"))
+
+
+class StaleError(Exception):
+    """The server closed a kept connection before it answered: ask on a new one."""
+
+
+class PageConnection(asyncio.Protocol):
+    """A connection that carries one request at a time."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._error: Exception | None = None
+        self._changed = asyncio.Event()
+        self._body = bytearray()
+        self._paused = False
+        self._busy = False
+        self._asked = 0
+        self._most = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._bytes = 0
+        self._informational = 0
+        self._heard = False
+        self._headed = False
+        self._done = False
+        self._reusable = True
+        self.status = 0
+        self.headers: dict[bytes, bytes] = {}
+        """Of the answer, those that tell how to read it; the last counts where one repeats."""
+
+    @property
+    def usable(self) -> bool:
+        """Another request may be sent."""
+        transport = self._transport
+        return transport is not None and not transport.is_closing() and self._error is None
+
+    @property
+    def spent(self) -> bool:
+        """The answer was read to its end, and the connection may be kept."""
+        return self._done and self._reusable and not self._body and self.usable
+
+    def close(self) -> None:
+        """Close at once: whoever is at the other end may never say goodbye."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def ask(self, request: bytes, most: int) -> None:
+        """Send a request, and wait for the head of its answer.
+
+        Args:
+            request: its bytes.
+            most: the most bytes that the answer may have on the wire.
+
+        Raises:
+            SourceError: the answer is not HTTP, or ends too soon.
+            StaleError: the connection had been closed meanwhile.
+        """
+        if self._asked:
+            self._parser = httptools.HttpResponseParser(self)
+            self._begin()
+        self._asked += 1
+        self._busy = True
+        self._most = most
+        if self._transport is None or not self.usable:
+            raise StaleError if self._asked > 1 else self._error or StaleError
+        self._transport.write(request)
+        while not self._headed:
+            await self._wait()
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """The body as it was sent, piece by piece."""
+        while True:
+            if self._body:
+                piece = bytes(self._body)
+                self._body.clear()
+                if self._paused and self._transport is not None:
+                    self._paused = False
+                    self._transport.resume_reading()
+                yield piece
+                continue
+            if self._done:
+                self._busy = False
+                return
+            await self._wait()
+
+    async def _wait(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self._changed.clear()
+        await self._changed.wait()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See :class:`asyncio.Protocol`."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """See :class:`asyncio.Protocol`."""
+        if not self._busy or self._done:
+            self._fail(SourceError("protocol", "the server spoke before it was asked"))
+            return
+        self._heard = True
+        self._bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._fail(SourceError("protocol", "the answer changes the protocol"))
+        except httptools.HttpParserCallbackError as error:
+            self._fail(_cause(error))
+        except httptools.HttpParserError as error:
+            if not self._done:
+                self._fail(SourceError("protocol", f"the answer is not HTTP: {error}"))
+            self._reusable = False
+        self._check_size()
+        if len(self._body) >= _MAX_AHEAD and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+        self._changed.set()
+
+    def _check_size(self) -> None:
+        if not self._headed and self._bytes > _MAX_HEAD:
+            self._fail(SourceError("protocol", f"the head is above {_MAX_HEAD} bytes"))
+        if self._bytes > self._most:
+            self._fail(SourceError("too_large", f"the answer takes more than {self._most} bytes"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See :class:`asyncio.Protocol`."""
+        self._transport = None
+        if not self._done and self._error is None:
+            self._ended(exc)
+        self._changed.set()
+
+    def _ended(self, exc: Exception | None) -> None:
+        if not self._heard and self._asked > 1:
+            self._error = StaleError()
+        elif not self._heard:
+            said = f": {exc}" if exc else ""
+            self._error = SourceError("connect", f"the server closed the connection{said}")
+        elif self._headed and exc is None and self._until_close:
+            self._done, self._reusable = True, False
+        else:
+            self._error = SourceError("truncated", "the answer ends too soon")
+
+    @property
+    def _until_close(self) -> bool:
+        """The end of the connection ends the body."""
+        return not self.headers.keys() & {b"content-length", b"transfer-encoding"}
+
+    def _fail(self, error: Exception) -> None:
+        if self._error is None and not self._done:
+            self._error = error
+        self._reusable = False
+        self.close()
+
+    def on_message_begin(self) -> None:
+        """Of the parser: an answer begins."""
+        if self._done:
+            self._reusable = False
+            raise SourceError("protocol", "there is more after the end of the answer")
+        self.headers = {}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Of the parser: a header of the answer."""
+        if not self._headed and name.lower() in _KEPT:
+            self.headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        """Of the parser: a head ends, perhaps an informational one."""
+        status = self._parser.get_status_code()
+        if 100 <= status <= 199:
+            self._informational += 1
+            if self._informational > _MAX_INFORMATIONAL:
+                raise SourceError(
+                    "protocol", f"more than {_MAX_INFORMATIONAL} informational answers"
+                )
+            return
+        self.status, self._headed = status, True
+
+    def on_body(self, body: bytes) -> None:
+        """Of the parser: a piece of the body."""
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        """Of the parser: an answer ends, perhaps an informational one."""
+        if self._headed:
+            self._done = True
+            self._reusable = self._reusable and self._parser.should_keep_alive()
+
+
+def _cause(error: Exception) -> Exception:
+    cause = error.__context__ or error.__cause__
+    return cause if isinstance(cause, SourceError) else SourceError("protocol", str(error))
