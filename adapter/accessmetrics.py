@@ -17,7 +17,17 @@ from apiservice.tokens import Tokens
 
 _REVIEWS: Final = ("access", "token")
 
-CONNECTIONS: Final = gauge("gma_connections", "Connections open.")
+CONNECTIONS: Final = gauge(
+    "gma_connections", "Connections open, TLS handshakes in progress included."
+)
+HANDSHAKES: Final = gauge("gma_handshakes", "TLS handshakes in progress.")
+STRANGERS: Final = gauge(
+    "gma_connections_strangers", "Connections open without a front proxy's certificate."
+)
+FAILED: Final = counter(
+    "gma_handshakes_failed_total",
+    "TLS handshakes that failed or took too long, and connections closed before theirs.",
+)
 OPENED: Final = counter("gma_connections_opened_total", "Connections whose handshake succeeded.")
 REQUESTS: Final = gauge("gma_http_requests_in_flight", "Requests being answered.")
 REFUSED: Final = counter(
@@ -72,15 +82,19 @@ REMEMBERED_BYTES: Final = gauge(
     "gma_auth_cache_bytes", "Memory that these answers take, estimated.", "cache"
 )
 FAMILIES: Final = (
-    *(CONNECTIONS, OPENED, REQUESTS, REFUSED, UNAUTHORIZED, EXPIRY, FILES),
-    *(REVIEWS, REVIEW_DURATIONS, UNREVIEWED, LOOKUPS, REMEMBERED, REMEMBERED_BYTES),
+    *(CONNECTIONS, HANDSHAKES, STRANGERS, OPENED, FAILED, REQUESTS, REFUSED),
+    *(UNAUTHORIZED, EXPIRY, FILES, REVIEWS, REVIEW_DURATIONS, UNREVIEWED),
+    *(LOOKUPS, REMEMBERED, REMEMBERED_BYTES),
 )
 
 
 def access_families(server: Server, security: Security) -> Iterator[Metric]:
     """Of the listener and of those that judge its clients."""
     yield CONNECTIONS.one(server.connections)
+    yield HANDSHAKES.one(server.handshakes)
+    yield STRANGERS.one(server.strangers)
     yield OPENED.one(server.stats.opened)
+    yield FAILED.one(server.stats.failed)
     yield REQUESTS.one(server.requests)
     yield REFUSED.by(server.stats.refused)
     yield UNAUTHORIZED.by(security.authentication.refused)

@@ -117,7 +117,9 @@ MISFITS: Final = ("bad_scheme", "bad_path", "bad_port", "no_port")
 """Why a pod that asks to be scraped cannot be."""
 
 REFUSALS: Final = (
-    *("connections", "slow-reader", "slow-request", "slow-goodbye"),
+    *("connections", "connections-per-address", "idle-connections", "handshakes"),
+    *("handshake-rate", "resumed-session", "files", "probes"),
+    *("slow-reader", "slow-request", "slow-goodbye"),
     *("BadRequest", "MethodNotAllowed", "PayloadTooLarge", "UriTooLong", "HeadersTooLarge"),
 )
 """Limits of the listener."""

@@ -43,6 +43,7 @@ from apiservice.background import Background, Kept
 from apiservice.certificates import CertificatePairError
 from apiservice.health import Check, HealthRegistry
 from apiservice.looplag import LoopLag
+from apiservice.probes import ProbeListener
 from apiservice.server import ListenError, Server
 from apiservice.serving import ServingOptions
 
@@ -110,7 +111,13 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             registry=registry,
             release=__version__,
         )
-        server = Server(app, _serving(settings), security.tls.context)
+        server = Server(
+            app,
+            _serving(settings),
+            security.tls.listening,
+            proven=security.authentication.is_proxy,
+            background=background,
+        )
         try:
             keda = build_keda(
                 settings,
@@ -151,6 +158,12 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 await keda.server.start()
                 stack.push_async_callback(keda.server.stop)
             await server.start()
+            if settings.server.probe_port is not None:
+                probes = ProbeListener(
+                    _serving(settings), settings.server.probe_port, health, server.stats
+                )
+                await probes.start()
+                stack.push_async_callback(probes.stop)
         except ListenError as error:
             raise StartError(str(error)) from None
         keep, every = background.keep, background.every
@@ -251,6 +264,10 @@ def _serving(settings: Settings) -> ServingOptions:
         max_headers=server.max_header_bytes,
         max_header_lines=server.max_header_bytes // _BYTES_PER_LINE,
         max_connections=server.max_connections,
+        reserved_connections=server.reserved_connections,
+        max_connections_per_address=server.max_connections_per_address,
+        max_handshakes=server.max_handshakes,
+        handshakes_per_second=server.handshakes_per_second,
         drain_seconds=server.drain,
         shutdown_seconds=server.grace,
     )

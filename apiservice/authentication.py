@@ -112,6 +112,10 @@ class Authentication:
             raise Unauthorized
         return ANONYMOUS_USER
 
+    def is_proxy(self, peer: Peer) -> bool:
+        """Whether a client's certificate is a front proxy's."""
+        return self._judge(peer).headers is not None
+
     def _proxied_user(self, names: HeaderNames, headers: Sequence[Header]) -> User | None:
         key = names.relevant(headers)
         try:

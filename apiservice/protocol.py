@@ -23,14 +23,18 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from apiservice.address import peer_address
 from apiservice.errors import ApiError, BadRequest, MethodNotAllowed, PayloadTooLarge
 from apiservice.exchange import Exchange, refusal
 from apiservice.peer import SCOPE_KEY, Peer, of_tls
 from apiservice.requesthead import complete, endless, host_fault, oversize, too_many_lines
 from apiservice.serving import ServingOptions, ServingStats
+from apiservice.slots import Slots
 
 _CLOSING_GRACE = 5.0
 """Seconds that a closed connection may take to flush and say goodbye."""
+LAST_REQUEST = 2.0
+"""Seconds in which a client that connected before the listener closed may send a request."""
 _VERSIONS = frozenset(("1.1", "1.0"))
 _READ = frozenset((b"GET", b"HEAD"))
 
@@ -40,12 +44,17 @@ class Connection(HttpToolsProtocol):
 
     options: ServingOptions
     stats: ServingStats
+    slots: Slots
+    proven: Callable[[Peer], bool]
+    """Whether a certificate is a front proxy's."""
+    proxy_seen: Callable[[str], None]
+    """Called with the address of each connection of a front proxy."""
     last_gone: Callable[[], None]
     """Called when no connection is left. These are set on a server's own subclass."""
     draining = False
     """Every answer closes its connection."""
     stopped = False
-    """Nobody is let in any more, not even who was shaking hands when the listener closed."""
+    """The listener is closed. Who was let in before may send one request more."""
 
     def __init__(
         self,
@@ -56,6 +65,9 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.peer: Peer | None = None
+        self.address = ""
+        self.proxy = False
+        """The connection is a front proxy's."""
         self._waiting_for = _Wait.NOTHING
         self._deadline = inf
         self._write_deadline = inf
@@ -69,20 +81,26 @@ class Connection(HttpToolsProtocol):
         """The handshake is done."""
         super().connection_made(transport)
         self.stats.opened += 1
-        if self.stopped:
+        self.address = peer_address(transport.get_extra_info("peername"))
+        connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        if connection is not None and connection.session_reused:
+            # Its certificate was checked when the session began, and its key not at all.
+            self.stats.refuse("resumed-session", self.address)
             transport.abort()
             return
-        if len(self.connections) > self.options.max_connections:
-            self.stats.refused["connections"] += 1
-            transport.close()
-            return
-        connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         self.peer = of_tls(connection)
-        self._expect(_Wait.HEAD, self.options.header_timeout)
+        self.proxy = self.peer is not None and self.proven(self.peer)
+        if not self.slots.take(self):
+            transport.abort()
+            return
+        if self.proxy:
+            self.proxy_seen(self.address)
+        self._expect(_Wait.HEAD, self._patience())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, whoever ended it."""
         super().connection_lost(exc)
+        self.slots.leave(self)
         if not self.connections:
             self.last_gone()
 
@@ -108,7 +126,7 @@ class Connection(HttpToolsProtocol):
         """The first byte of a request."""
         super().on_message_begin()
         self._reading_head = self._in_message = True
-        self._expect(_Wait.HEAD, self.options.header_timeout)
+        self._expect(_Wait.HEAD, self._patience())
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header line."""
@@ -151,6 +169,8 @@ class Connection(HttpToolsProtocol):
         before, self.cycle = self.cycle, self._exchange(version)
         self._reading_head = False
         self._waiting_for, self._deadline = _Wait.NOTHING, inf
+        if not self.proxy:
+            self.slots.busy(self)
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:
@@ -194,11 +214,29 @@ class Connection(HttpToolsProtocol):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
-        elif self._in_message:
+            return
+        if not self.proxy:
+            self.slots.idle(self)
+        if self._in_message:
             # Either the next head, or the rest of this body: it may not dawdle.
             self._expect(_Wait.HEAD, self.options.header_timeout)
         else:
             self._expect(_Wait.REQUEST, self.options.keep_alive)
+
+    def shutdown(self) -> None:
+        """The listener is closed: answer what was asked, and let a new client ask once."""
+        if self.cycle is None or (self._reading_head and self.cycle.response_complete):
+            # Nothing was answered here yet, or a request is on its way: to close now would
+            # lose it.
+            self._expect(_Wait.HEAD, LAST_REQUEST)
+        elif self.cycle.response_complete:
+            self.transport.close()
+        else:
+            (self.pipeline[0][0] if self.pipeline else self.cycle).keep_alive = False
+
+    def evict(self) -> None:
+        """End at once, in favour of another."""
+        self.transport.abort()
 
     def pause_writing(self) -> None:
         """The client does not take what it asked for."""
@@ -224,6 +262,10 @@ class Connection(HttpToolsProtocol):
             self._cut("slow-goodbye")
         else:
             self.transport.close()
+
+    def _patience(self) -> float:
+        """Seconds for a request's head."""
+        return LAST_REQUEST if self.stopped else self.options.header_timeout
 
     def _expect(self, what: _Wait, seconds: float) -> None:
         self._waiting_for = what

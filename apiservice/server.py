@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -18,13 +17,16 @@ import structlog
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from apiservice.protocol import Connection
+from apiservice.acceptor import Acceptor, Context
+from apiservice.background import Background
+from apiservice.peer import Peer
+from apiservice.protocol import LAST_REQUEST, Connection
 from apiservice.serving import EVERY_ADDRESS, ServingOptions, ServingStats
+from apiservice.slots import Slots
 
 log = structlog.get_logger(__name__)
 
 _SWEEP = 1.0
-_GOODBYE = 5.0
 
 
 class ListenError(Exception):
@@ -43,15 +45,30 @@ class Server:
         self,
         app: Any,
         options: ServingOptions,
-        context: ssl.SSLContext | None,
+        context: Context | None,
         *,
+        proven: Callable[[Peer], bool] | None = None,
         stats: ServingStats | None = None,
+        background: Background | None = None,
         sweep_seconds: float = _SWEEP,
     ) -> None:
+        """See the class.
+
+        Args:
+            app: the ASGI application.
+            options: address and limits.
+            context: the TLS context for the next connection; None speaks plain text.
+            proven: whether a certificate is a front proxy's; None proves nobody.
+            stats: where to count.
+            background: runs what keeps deadlines.
+            sweep_seconds: between looks at the deadlines.
+        """
         self._options = options
         self._context = context
         self._sweep_seconds = sweep_seconds
+        self._background = background or Background()
         self.stats = stats or ServingStats()
+        self._slots = Slots(options, self.stats)
         self._state = ServerState()
         self._config = Config(
             app,
@@ -65,22 +82,39 @@ class Server:
         )
         self._config.load()
         self._last_gone = asyncio.Event()
-        bound = {"options": options, "stats": self.stats, "last_gone": self._last_gone.set}
+        bound = {
+            "options": options,
+            "stats": self.stats,
+            "slots": self._slots,
+            "proven": staticmethod(proven or (lambda _: False)),
+            "proxy_seen": staticmethod(self._proxy_seen),
+            "last_gone": self._last_gone.set,
+        }
         self._protocol = type("BoundConnection", (Connection,), bound)
-        self._server: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     @property
     def port(self) -> int:
         """The port that is bound; chosen by the system where the options say 0."""
-        if self._server is None:
+        if self._acceptor is None:
             raise RuntimeError("the server is not started")
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._acceptor.port
 
     @property
     def connections(self) -> int:
-        """Connections open now."""
-        return len(self._state.connections)
+        """Connections open now, TLS handshakes in progress included."""
+        return len(self._state.connections) + self.handshakes
+
+    @property
+    def handshakes(self) -> int:
+        """TLS handshakes in progress."""
+        return len(self._acceptor.handshakes) if self._acceptor else 0
+
+    @property
+    def strangers(self) -> int:
+        """Connections open now that are no front proxy's."""
+        return self._slots.strangers
 
     @property
     def requests(self) -> int:
@@ -93,20 +127,18 @@ class Server:
         Raises:
             ListenError: the address is taken, not this machine's, or not allowed.
         """
-        loop = asyncio.get_running_loop()
-        listener = bind(self._options)
-        tls: dict[str, Any] = {}
-        if self._context is not None:
-            tls = {
-                "ssl": self._context,
-                "ssl_handshake_timeout": self._options.handshake_timeout,
-                "ssl_shutdown_timeout": _GOODBYE,
-            }
-        self._server = await loop.create_server(
-            self._connect, sock=listener, backlog=self._options.backlog, **tls
+        self._acceptor = Acceptor(
+            bind(self._options),
+            self._connect,
+            self._context,
+            self._options,
+            self.stats,
+            self._slots.evict,
         )
         self._tell_the_time()
-        self._sweeper = asyncio.create_task(self._sweep(), name="connection deadlines")
+        self._acceptor.start()
+        sweep = self._background.keep("connections", self._sweep)
+        self._sweeper = asyncio.create_task(sweep(), name="connection deadlines")
         log.info("listening", address=self._options.host or "*", port=self.port)
 
     async def drain(self, on_drain: Callable[[], None] | None = None) -> None:
@@ -120,17 +152,19 @@ class Server:
 
     async def stop(self) -> None:
         """Accept nothing more, let requests in flight finish, then cut what is left."""
-        if self._server is None:
+        acceptor = self._acceptor
+        if acceptor is None:
             return
-        self._server.close()
-        self._protocol.stopped = True  # type: ignore[attr-defined]  # our class
+        acceptor.close()
+        self._protocol.draining = self._protocol.stopped = True  # type: ignore[attr-defined]  # our class
         for connection in tuple(self._state.connections):
             connection.shutdown()
         try:
             async with asyncio.timeout(self._options.shutdown_seconds):
-                await self._gone()
+                await self._gone(acceptor)
         except TimeoutError:
             log.warning("connections cut at shutdown", count=self.connections)
+            await acceptor.handshakes.cancel()
             for connection in tuple(self._state.connections):
                 connection.transport.abort()
             for task in tuple(self._state.tasks):
@@ -138,15 +172,23 @@ class Server:
             await asyncio.gather(*self._state.tasks, return_exceptions=True)
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await self._server.wait_closed()
-        self._server = None
+        self._acceptor = None
 
-    async def _gone(self) -> None:
+    async def _gone(self, acceptor: Acceptor) -> None:
+        try:
+            async with asyncio.timeout(LAST_REQUEST):
+                await acceptor.handshakes.done()
+        except TimeoutError:
+            await acceptor.handshakes.cancel()
         self._last_gone.clear()
         while self._state.connections:
             await self._last_gone.wait()
             self._last_gone.clear()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
+
+    def _proxy_seen(self, address: str) -> None:
+        if self._acceptor is not None:
+            self._acceptor.handshakes.proven(address)
 
     def _connect(self) -> asyncio.Protocol:
         return self._protocol(  # type: ignore[no-any-return]  # our class

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+_LOG_EVERY: Final = 60.0
+"""Seconds between log lines about one limit."""
 
 EVERY_ADDRESS: Final = ""
 """The default address of every listener: all addresses, IPv6 and IPv4."""
@@ -37,8 +46,16 @@ class ServingOptions:
     """One line, name and value; the largest bearer token that is reviewed has 16 KiB."""
     max_body: int = 64 << 10
     """No route reads a body; a small one is thrown away, a larger one refused."""
-    max_connections: int = 2048
-    """More are closed when they arrive."""
+    max_connections: int = 1000
+    """Open at once, TLS handshakes in progress included."""
+    reserved_connections: int = 250
+    """Of these, only for connections with a front proxy's certificate."""
+    max_connections_per_address: int = 100
+    """Of one address, front proxies' connections not counted."""
+    max_handshakes: int = 128
+    """TLS handshakes in progress at once."""
+    handshakes_per_second: float = 200.0
+    """Of all addresses that are no front proxy's; a quarter of it for one address."""
     max_pipelined: int = 32
     """Requests that a connection may have waiting behind the one being answered."""
     drain_seconds: float = 5.0
@@ -60,3 +77,18 @@ class ServingStats:
     """Connections or requests cut off, by the limit that did it."""
     opened: int = 0
     """Connections whose handshake succeeded."""
+    failed: int = 0
+    """Handshakes that failed or took too long."""
+    _said: dict[str, tuple[float, int]] = field(default_factory=dict, repr=False)
+    """Limit -> when it was last logged, and how many it had refused by then."""
+
+    def refuse(self, limit: str, address: str) -> None:
+        """Count a connection that a limit refused or ended, and log it once a minute."""
+        self.refused[limit] += 1
+        total, now = self.refused[limit], time.monotonic()
+        at, before = self._said.get(limit, (-inf, 0))
+        if now - at >= _LOG_EVERY:
+            self._said[limit] = (now, total)
+            log.warning(
+                "connections refused", limit=limit, count=total - before, last_address=address
+            )

@@ -7,7 +7,10 @@ connections already made are not touched. A pair that cannot be served leaves th
 good one in place and is told by ``problem``.
 
 Sessions are not resumed: a resumed session would carry a client certificate past the
-check against today's CAs, without its intermediates.
+check against today's CAs, without its intermediates, and prove no key. Tickets are off, but
+OpenSSL keeps sessions of TLS 1.2 in a cache of the listener's context, which ``ssl`` cannot turn
+off. So a context that has a session in its cache is not used for another connection, and the
+server ends a connection that resumed one all the same.
 """
 
 from __future__ import annotations
@@ -58,11 +61,14 @@ class ServingTLS:
         if self._self_signed is not None:
             self._self_signed.ensure(now)
         self._served, self._current = self._load(now)
-        self.context = _new_context()
-        """For the listener."""
-        self.context.sni_callback = self._choose
-        self._request_certificates()
+        self._listening = self._new_listening()
         trust.subscribe(self._trust_changed)
+
+    def listening(self) -> ssl.SSLContext:
+        """For the next connection."""
+        if self._listening.session_stats()["number"]:
+            self._listening = self._new_listening()
+        return self._listening
 
     @property
     def files(self) -> CertificateFiles:
@@ -131,15 +137,17 @@ class ServingTLS:
                 _accept(self._current, self._trust.bundle)
             except CertificatePairError as error:
                 self._trouble(error)
-        self._request_certificates()
+        self._listening = self._new_listening()
 
-    def _request_certificates(self) -> None:
-        """Whether a client is asked at all is copied from the listener's own context.
+    def _new_listening(self) -> ssl.SSLContext:
+        """An empty context; whether a client is asked for a certificate is copied from it.
 
         Without any CA nobody is asked: whatever a client showed would be refused.
         """
-        wanted = ssl.CERT_OPTIONAL if self._trust.bundle else ssl.CERT_NONE
-        self.context.verify_mode = wanted
+        context = _new_context()
+        context.sni_callback = self._choose
+        context.verify_mode = ssl.CERT_OPTIONAL if self._trust.bundle else ssl.CERT_NONE
+        return context
 
     def _choose(
         self, connection: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext

@@ -49,11 +49,40 @@ class ServerSettings(Section):
     max_header_bytes: Annotated[int, Field(ge=1024, le=1 << 20)] = 64 * 1024
     """Largest request head accepted, URL included."""
     max_connections: Annotated[int, Field(ge=1)] = 1000
-    """Connections served at once; further ones are closed."""
+    """Connections at once, TLS handshakes in progress included. Where they are used up, the
+    connection of a client without a front proxy's certificate that has been idle for longest
+    is closed for a new one; a new one is closed where none is idle."""
+    reserved_connections: Annotated[int, Field(ge=0)] = 250
+    """Of ``max_connections``, only for the API server: connections with a front proxy's
+    certificate."""
+    max_connections_per_address: Annotated[int, Field(ge=1)] = 100
+    """Connections of one address without a front proxy's certificate. Beyond it the address
+    loses its own idle ones."""
+    max_handshakes: Annotated[int, Field(ge=1)] = 128
+    """TLS handshakes in progress at once. Beyond it the oldest one of the address that has most
+    of them is ended."""
+    handshakes_per_second: Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)] = 200
+    """TLS handshakes that may begin in a second, and twice as many at once; a quarter of it for
+    one address. An address from which a front proxy's certificate came has four times as many
+    for itself."""
+    probe_port: Port | None = None
+    """TCP port of a second listener that answers ``/healthz``, ``/livez`` and ``/readyz`` in
+    plain HTTP, for the kubelet; 0 takes a free one. None: there is no such listener. The chart
+    sets it to 8080 unless you do."""
     drain: Seconds = 5
     """Seconds from SIGTERM, with readiness failing, until the listener closes."""
     grace: Interval = 20
     """Seconds that requests in flight may take after that."""
+
+    @model_validator(mode="after")
+    def _places(self) -> ServerSettings:
+        if self.max_connections <= self.reserved_connections + self.max_handshakes:
+            raise ValueError(
+                f"max_connections ({self.max_connections}) must be more than "
+                f"reserved_connections ({self.reserved_connections}) and max_handshakes "
+                f"({self.max_handshakes}) together, or no other client is served"
+            )
+        return self
 
     @model_validator(mode="after")
     def _pair(self) -> ServerSettings:

@@ -88,6 +88,7 @@ class Lab:
                 "port": 0,
                 "cert_dir": str(self.folder / "certs"),
                 "drain": 0,
+                "probe_port": 0,
             },
             "authentication": {
                 "requestheader_ca_file": str(self.folder / "proxy-ca.crt"),

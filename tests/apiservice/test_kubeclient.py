@@ -252,7 +252,7 @@ async def test_a_pod_uses_its_service_account_and_its_rotated_token(
     ca = Authority("kubernetes", now)
     files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / "server", "tls"))
     tls = ServingTLS(files, ClientAuth(), now)
-    async with serving(api, tls.context) as server:
+    async with serving(api, tls.listening) as server:
         environ = pod(tmp_path, server.port, ca.pem)
         async with await connect(environ=environ, service_account=tmp_path) as client:
             await call(client, "GET", "/a")
@@ -270,7 +270,7 @@ async def test_a_pod_follows_its_cluster_to_another_ca(tmp_path: Path, api: Fake
         for name, ca in (("old", old), ("new", new)):
             files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / name, "tls"))
             tls = ServingTLS(files, ClientAuth(), now)
-            servers[ca] = await stack.enter_async_context(serving(api, tls.context))
+            servers[ca] = await stack.enter_async_context(serving(api, tls.listening))
         environ = pod(tmp_path, servers[old].port, old.pem)
         client = await connect(environ=environ, service_account=tmp_path)
         await stack.enter_async_context(client)
@@ -301,7 +301,7 @@ async def test_files_that_are_written_anew_with_the_same_content_change_nothing(
     ca = Authority("kubernetes", now)
     files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / "server", "tls"))
     tls = ServingTLS(files, ClientAuth(), now)
-    async with serving(api, tls.context) as server:
+    async with serving(api, tls.listening) as server:
         environ = pod(tmp_path, server.port, ca.pem)
         async with await connect(environ=environ, service_account=tmp_path) as client:
             await call(client, "GET", "/a")
@@ -357,7 +357,7 @@ async def test_tls_to_the_api_server_is_checked(tmp_path: Path, api: FakeApiServ
     good, other = Authority("good", now), Authority("other", now)
     files = CertificateFiles(*good.server("127.0.0.1").write(tmp_path, "tls"))
     tls = ServingTLS(files, ClientAuth(), now)
-    async with serving(api, tls.context) as server:
+    async with serving(api, tls.listening) as server:
         for ca, works in ((good, True), (other, False)):
             config = with_ca_data(ca.pem)
             config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{server.port}"

@@ -121,3 +121,35 @@ async def test_without_a_host_both_protocol_versions_are_served(host: str) -> No
                 assert (await client.get(f"http://{asked}:{server.port}/")).text == "ok"
     finally:
         await server.stop()
+
+
+async def test_a_connection_that_has_not_asked_yet_is_answered_when_the_server_stops() -> None:
+    async with serving() as server, connected(server) as fresh, connected(server) as used:
+        await used.ask()
+        await fresh.send(GET[:5])
+        stopping = asyncio.create_task(server.stop())
+        assert await used.ended() == b""
+        await fresh.send(GET[5:])
+        status, head, _ = await fresh.response()
+        assert status == 200
+        assert b"connection: close" in head
+        await stopping
+
+
+async def test_a_connection_that_waits_to_be_accepted_is_answered_when_the_server_stops() -> None:
+    async with serving() as server:
+        # Nothing runs between the two lines: the kernel alone has accepted it.
+        line = socket.create_connection(("127.0.0.1", server.port))
+        stopping = asyncio.create_task(server.stop())
+        reader, writer = await asyncio.open_connection(sock=line)
+        writer.write(GET)
+        assert b" 200 " in await reader.readuntil(b"\r\n")
+        writer.close()
+        await stopping
+
+
+async def test_a_connection_that_asks_nothing_ends_soon_when_the_server_stops() -> None:
+    async with serving(shutdown_seconds=60) as server, connected(server) as fresh:
+        await asyncio.sleep(0)
+        await server.stop()
+        assert await fresh.ended() == b""

@@ -340,21 +340,6 @@ def test_a_patient_reader_gets_a_large_answer_whole(run: Run) -> None:
     run(body)
 
 
-def test_connections_above_the_cap_are_closed_and_the_rest_served(run: Run) -> None:
-    async def body() -> None:
-        async with (
-            serving(max_connections=1) as server,
-            connected(server) as first,
-        ):
-            assert (await first.ask())[0] == 200
-            async with connected(server) as second:
-                assert await second.ended() == b""
-            assert (await first.ask())[0] == 200
-            assert server.stats.refused["connections"] == 1
-
-    run(body)
-
-
 def test_too_many_pipelined_requests_end_the_connection(run: Run) -> None:
     async def body() -> None:
         async with serving(max_pipelined=3) as server, connected(server) as wire:

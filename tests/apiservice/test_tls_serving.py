@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -154,7 +155,7 @@ def test_who_a_connection_is(
         context = client_context(CA.pem, identity(), tmp_path)
         context.maximum_version = version
         async with (
-            serving(whoami(trust), tls.context) as server,
+            serving(whoami(trust), tls.listening) as server,
             connected(server, context) as wire,
         ):
             assert [(await wire.ask(sent))[2] for _ in range(2)] == [expected] * 2
@@ -181,7 +182,7 @@ def test_a_bad_certificate_ends_the_handshake(
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
         context = client_context(CA.pem, identity(), tmp_path)
-        async with serving(whoami(trust), tls.context) as server:
+        async with serving(whoami(trust), tls.listening) as server:
             assert await handshake_refused(server.port, context, AS_BOB) is not None
             async with connected(server, client_context(CA.pem)) as wire:
                 assert (await wire.ask())[0] == 200
@@ -194,7 +195,7 @@ def test_a_certificate_is_replaced_under_a_connected_client(
 ) -> None:
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
-        async with serving(whoami(trust), tls.context) as server:
+        async with serving(whoami(trust), tls.listening) as server:
             async with connected(server, client_context(CA.pem)) as old:
                 await old.ask()
                 renewed = CA.server("localhost", ends=2 * HOUR)
@@ -216,7 +217,7 @@ def test_a_bad_new_pair_keeps_the_old_and_is_told(
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
         good = files.certificate.read_bytes()
-        async with serving(whoami(trust), tls.context) as server:
+        async with serving(whoami(trust), tls.listening) as server:
             for bad in (b"", CA.server("localhost").pem, CA.server("localhost", ends=-1).pem):
                 files.certificate.write_bytes(bad)
                 tls.check(NOW)
@@ -239,7 +240,7 @@ def test_a_pair_swapped_by_symlink_is_noticed(run: Run, trust: ClientAuth, tmp_p
         (tmp_path / "..data").symlink_to("v1")
         files = CertificateFiles(tmp_path / "..data" / "tls.crt", tmp_path / "..data" / "tls.key")
         tls = ServingTLS(files, trust, NOW)
-        async with serving(whoami(trust), tls.context) as server:
+        async with serving(whoami(trust), tls.listening) as server:
             (tmp_path / "..new").symlink_to("v2")
             os.replace(tmp_path / "..new", tmp_path / "..data")  # noqa: PTH105 - the link itself
             tls.check(NOW)
@@ -260,7 +261,10 @@ def test_a_rotated_front_proxy_ca_takes_effect_on_old_and_new_connections(
         before = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
         after = client_context(CA.pem, renewed.issue("front-proxy-client"), tmp_path)
         allowed = ("front-proxy-client",)
-        async with serving(whoami(trust), tls.context) as server, connected(server, before) as old:
+        async with (
+            serving(whoami(trust), tls.listening) as server,
+            connected(server, before) as old,
+        ):
             assert (await old.ask(AS_BOB))[2].startswith(b"bob")
             assert await handshake_refused(server.port, after, AS_BOB) is not None
 
@@ -284,7 +288,7 @@ def test_nobody_is_asked_for_a_certificate_before_a_ca_is_known(
         trust = ClientAuth()
         tls = ServingTLS(files, trust, NOW)
         context = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
-        async with serving(whoami(trust), tls.context) as server:
+        async with serving(whoami(trust), tls.listening) as server:
             async with connected(server, context) as wire:
                 assert (await wire.ask(AS_BOB))[2].startswith(b"system:anonymous")
             trust.set_proxy(ProxySettings(PROXY_CA.pem))
@@ -315,7 +319,7 @@ def test_a_bundle_that_is_untidy_is_served_as_it_is_understood(
         trust.set_clients(CLIENT_CA.pem)
         trust.set_proxy(ProxySettings(bundle))
         context = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
-        async with serving(whoami(trust), tls.context) as server, connected(server, context) as w:
+        async with serving(whoami(trust), tls.listening) as server, connected(server, context) as w:
             assert (await w.ask(AS_BOB))[2].startswith(b"bob")
 
     run(body)
@@ -330,7 +334,7 @@ def test_a_ca_arrives_while_the_pair_on_disk_is_broken(
         files.certificate.write_bytes(b"half")
         trust.set_proxy(ProxySettings(PROXY_CA.pem))
         context = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
-        async with serving(whoami(trust), tls.context) as server, connected(server, context) as w:
+        async with serving(whoami(trust), tls.listening) as server, connected(server, context) as w:
             assert (await w.ask(AS_BOB))[2].startswith(b"bob")
 
     run(body)
@@ -344,7 +348,7 @@ def test_http_1_1_is_chosen_where_http_2_is_offered_and_sessions_are_not_resumed
         context = client_context(CA.pem)
         context.set_alpn_protocols(["h2", "http/1.1"])
         async with (
-            serving(whoami(trust), tls.context) as server,
+            serving(whoami(trust), tls.listening) as server,
             connected(server, context) as wire,
         ):
             await wire.ask()
@@ -355,10 +359,71 @@ def test_http_1_1_is_chosen_where_http_2_is_offered_and_sessions_are_not_resumed
     run(body)
 
 
+@pytest.mark.parametrize("identity", [None, "front-proxy-client"])
+def test_a_session_of_tls_1_2_is_not_resumed(
+    run: Run, trust: ClientAuth, files: CertificateFiles, tmp_path: Path, identity: str | None
+) -> None:
+    """A resumed session would pass for the proxy without its certificate or key."""
+
+    async def body() -> None:
+        tls = ServingTLS(files, trust, NOW)
+        issued = PROXY_CA.issue(identity) if identity else None
+        context = client_context(CA.pem, issued, tmp_path)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        async with serving(whoami(trust), tls.listening) as server:
+            session = None
+            for _ in range(3):
+                connection = await asyncio.to_thread(handshake, server.port, context, session)
+                session = connection.session
+                reused = connection.session_reused
+                connection.close()
+                assert session is not None
+                assert not reused
+
+    run(body)
+
+
+def test_a_connection_that_resumed_a_session_all_the_same_is_ended(
+    run: Run, trust: ClientAuth, files: CertificateFiles
+) -> None:
+    """Its context was handed out before the session was made."""
+
+    async def body() -> None:
+        tls = ServingTLS(files, trust, NOW)
+        context = client_context(CA.pem)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        stale = tls.listening()
+        async with serving(whoami(trust), lambda: stale) as server:
+            first = await asyncio.to_thread(handshake, server.port, context, None)
+            second = await asyncio.to_thread(handshake, server.port, context, first.session)
+            assert second.session_reused
+            assert await asyncio.to_thread(hung_up, second)
+            assert server.stats.refused["resumed-session"] == 1
+            first.close()
+
+    run(body)
+
+
+def handshake(port: int, context: ssl.SSLContext, session: ssl.SSLSession | None) -> ssl.SSLSocket:
+    """A connection that asks to resume ``session``."""
+    line = socket.create_connection(("127.0.0.1", port), timeout=60)
+    return context.wrap_socket(line, server_hostname="localhost", session=session)
+
+
+def hung_up(line: ssl.SSLSocket) -> bool:
+    """Whether the server ends a connection on which nothing was asked."""
+    try:
+        return line.recv(100) == b""
+    except (ConnectionError, ssl.SSLError):
+        return True
+    finally:
+        line.close()
+
+
 def test_tls_1_1_is_not_spoken(run: Run, trust: ClientAuth, files: CertificateFiles) -> None:
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
-        assert tls.context.minimum_version == ssl.TLSVersion.TLSv1_2
+        assert tls.listening().minimum_version == ssl.TLSVersion.TLSv1_2
 
     run(body)
 
@@ -369,7 +434,7 @@ def test_a_client_that_never_shakes_hands_is_cut_off(
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
         async with (
-            serving(whoami(trust), tls.context, handshake_timeout=0.1) as server,
+            serving(whoami(trust), tls.listening, handshake_timeout=0.1) as server,
             connected(server) as wire,
         ):
             await wire.send(b"\x16\x03\x01")
@@ -378,10 +443,10 @@ def test_a_client_that_never_shakes_hands_is_cut_off(
     run(body)
 
 
-def test_who_still_shakes_hands_when_the_server_stops_is_let_go(
+def test_who_still_shakes_hands_when_the_server_stops_may_ask_once(
     run: Run, trust: ClientAuth, files: CertificateFiles
 ) -> None:
-    """Such a connection is made after all others were told to go: nothing else ends it."""
+    """It was accepted, so its request must not be lost."""
 
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
@@ -392,13 +457,14 @@ def test_who_still_shakes_hands_when_the_server_stops_is_let_go(
             client.do_handshake()
         greeting = outgoing.read()
         async with (
-            serving(whoami(trust), tls.context) as server,
+            serving(whoami(trust), tls.listening) as server,
             connected(server) as slow,
             connected(server, context) as other,
         ):
             await slow.send(greeting[:20])
             await other.ask()
-            await server.stop()
+            stopping = asyncio.create_task(server.stop())
+            await asyncio.sleep(0)
 
             await slow.send(greeting[20:])
             async with asyncio.timeout(60):
@@ -406,9 +472,13 @@ def test_who_still_shakes_hands_when_the_server_stops_is_let_go(
                     incoming.write(await slow.reader.read(1 << 16))
                     with suppress(ssl.SSLWantReadError):
                         client.do_handshake()
+            client.write(GET)
             await slow.send(outgoing.read())
-            await slow.ended()
-
+            incoming.write(await slow.ended())
+            answered = client.read(1 << 16)
+            assert b" 200 " in answered
+            assert b"connection: close" in answered.lower()
+            await stopping
             assert server.connections == 0
 
     run(body)
@@ -419,7 +489,7 @@ def test_http_in_clear_to_a_tls_port_is_refused(
 ) -> None:
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
-        async with serving(whoami(trust), tls.context) as server:
+        async with serving(whoami(trust), tls.listening) as server:
             async with connected(server) as wire:
                 await wire.send(GET)
                 assert b"200" not in await wire.ended()
@@ -437,7 +507,7 @@ def test_a_self_signed_certificate_serves_and_is_renewed_in_time(
         day = 86400
         tls = ServingTLS(source, trust, NOW - 300 * day)
         client = ssl.create_default_context(cafile=source.ca)
-        async with serving(whoami(trust), tls.context) as server:
+        async with serving(whoami(trust), tls.listening) as server:
             async with connected(server, client) as wire:
                 await wire.ask()
                 first = served_serial(wire)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from apiservice.acceptor import Context
+from apiservice.peer import Peer
 from apiservice.server import Server
 from apiservice.serving import ServingOptions
 
@@ -36,12 +38,15 @@ async def answer(send: Any, body: bytes) -> None:
 
 @asynccontextmanager
 async def serving(
-    app: Any = hello, context: ssl.SSLContext | None = None, **limits: Any
+    app: Any = hello,
+    context: Context | None = None,
+    proven: Callable[[Peer], bool] | None = None,
+    **limits: Any,
 ) -> AsyncIterator[Server]:
     """A server with short times; it is stopped at the end unless the test did it."""
     settings = {"drain_seconds": 0.0, "shutdown_seconds": 2.0, "linger": 0.05} | limits
     options = ServingOptions(host="127.0.0.1", port=0, **settings)
-    server = Server(app, options, context, sweep_seconds=0.02)
+    server = Server(app, options, context, proven=proven, sweep_seconds=0.02)
     await server.start()
     try:
         yield server
@@ -99,11 +104,13 @@ class Listens(Protocol):
 
 
 @asynccontextmanager
-async def connected(server: Listens, context: ssl.SSLContext | None = None) -> AsyncIterator[Wire]:
-    """A connection, closed at the end whatever became of it."""
+async def connected(
+    server: Listens, context: ssl.SSLContext | None = None, source: str = "127.0.0.1"
+) -> AsyncIterator[Wire]:
+    """A connection from ``source``, closed at the end whatever became of it."""
     name = "localhost" if context else None
     reader, writer = await asyncio.open_connection(
-        "127.0.0.1", server.port, ssl=context, server_hostname=name
+        "127.0.0.1", server.port, ssl=context, server_hostname=name, local_addr=(source, 0)
     )
     wire = Wire(reader, writer)
     try:

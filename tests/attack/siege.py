@@ -121,12 +121,12 @@ class Siege:
 
     def _probe(self) -> None:
         # A kubelet opens a connection for each probe.
+        port = self.serving.wait_for("listening for probes")["port"]
         while not self._stop.wait(0.25):
             started = time.monotonic()
             try:
-                with self.serving.client(user=None) as client:
-                    client.timeout = httpx.Timeout(PROBE_SECONDS)
-                    status = client.get("/livez").status_code
+                with httpx.Client(timeout=PROBE_SECONDS, trust_env=False) as client:
+                    status = client.get(f"http://127.0.0.1:{port}/livez").status_code
             except httpx.HTTPError as error:
                 self.seen.failures.append(f"probe: {error!r}")
                 continue

@@ -202,6 +202,10 @@ spec:
 {{- if and .Values.keda.enabled (eq $port (include "gpu-metrics-adapter.kedaPort" . | int)) }}
 {{- fail (printf "config.server.port and config.keda.port are both %d: change one" $port) }}
 {{- end }}
+{{- $probes := include "gpu-metrics-adapter.probePort" . | int }}
+{{- if or (eq $port $probes) (and .Values.keda.enabled (eq $probes (include "gpu-metrics-adapter.kedaPort" . | int))) }}
+{{- fail (printf "config.server.probe_port is %d, as another port: change one" $probes) }}
+{{- end }}
 {{- with .Values.serviceMonitor }}
 {{- if gt (include "gpu-metrics-adapter.seconds" .scrapeTimeout | int) (include "gpu-metrics-adapter.seconds" .interval | int) }}
 {{- fail "serviceMonitor.scrapeTimeout is longer than serviceMonitor.interval, which Prometheus refuses" }}
@@ -231,6 +235,10 @@ spec:
 
 {{- define "gpu-metrics-adapter.headless" -}}
 {{- printf "%s-headless" (include "gpu-metrics-adapter.fullname" . | trunc 54 | trimSuffix "-") -}}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.probePort" -}}
+{{- dig "server" "probe_port" nil .Values.config | default 8080 -}}
 {{- end }}
 
 {{- define "gpu-metrics-adapter.kedaPort" -}}
