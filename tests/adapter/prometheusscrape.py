@@ -51,6 +51,8 @@ class Prometheus:
             decode(self._body(name, now), self._memo, QueryGroup(name, (name,)))
             for name in sorted({stored["__name__"] for stored, _ in self._stored.values()})
         ]
+        for answer in answers:
+            answer.accept()
         self._memo.turn()
         for origin in sorted({origin for answer in answers for origin in answer.rows}):
             rows = [row for answer in answers for row in answer.rows.get(origin, ())]

@@ -8,6 +8,7 @@ row of each pod only. ``pod_uid`` is on the accounted rows alone; ``vgpu`` on a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -26,7 +27,10 @@ FREE = "DCGM_FI_DEV_FB_FREE"
 WAYS = ("direct", "honorLabels false", "honorLabels true")
 METRICS = ("gpu_utilization", "gpu_memory_used_bytes", "gpu_memory_utilization", "gpu_count")
 NODE = "gpu-node-1"
-EXPORTER = make_pod(TARGET["pod"], namespace=TARGET["namespace"], gpus={}, node=NODE, uid="e")
+EXPORTER = replace(
+    make_pod(TARGET["pod"], namespace=TARGET["namespace"], gpus={}, node=NODE, uid="e"),
+    ip="10.0.0.7",
+)
 SLICED = {"nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "4"}
 
 
@@ -221,18 +225,67 @@ def scrapes(draw: st.DrawFn) -> list[list[Gpu]]:
     return made
 
 
+ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+
+
+@st.composite
+def unaccounted(draw: st.DrawFn) -> list[tuple[str, list[str]]]:
+    """Pages of an older exporter: one row of each device, or a copy of it for each replica."""
+    copies = draw(st.booleans())
+    made = []
+    for _ in range(draw(st.integers(1, 3))):
+        lines, named = [], []
+        for i in range(draw(st.integers(1, 2))):
+            util, used = draw(st.sampled_from((0, 3, 97))), draw(st.sampled_from((0, 30000)))
+            held = draw(
+                st.lists(st.sampled_from(PODS[i]), unique=True, max_size=2 if copies else 1)
+            )
+            named += held
+            for name in held or [""]:
+                own = f',container="srv",namespace="ml",pod="{name}"' if name else ""
+                vgpu = f',vgpu="{PODS[i].index(name)}"' if name and copies else ""
+                values = {UTIL: util, USED: used, FREE: 80000 - used, ENGINE: util / 100}
+                at = f'gpu="{i}",UUID="GPU-{i}"{own}{vgpu}'
+                lines += [f"{series}{{{at}}} {value}" for series, value in values.items()]
+        made.append(("\n".join(lines) + "\n", named))
+    return made
+
+
+def everything(lab: World, living: Sequence[str], now: float) -> dict[str, float | str]:
+    answers = {f"node {metric}": said(lab.node(NODE, metric, now)) for metric in METRICS}
+    for name in living:
+        for metric in (*METRICS, ENGINE):
+            answers[f"{name} {metric}"] = said(lab.read(name, metric, now))
+    return answers
+
+
+def alike(
+    pages: Sequence[tuple[str, float]],
+    living: Sequence[str],
+    policy: Policy,
+    labels: Mapping[str, str],
+) -> None:
+    now = pages[-1][1]
+    direct, *behind_it = (
+        everything(world(way, pages, [pod(n) for n in living], policy.value, labels), living, now)
+        for way in WAYS
+    )
+    assert behind_it == [direct, direct]
+
+
 @settings(max_examples=60, deadline=None)
 @given(scrapes(), st.sampled_from(list(Policy)), st.sampled_from(({}, SLICED)))
-def test_every_page_gives_the_same_values_directly_and_behind_prometheus(
+def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
     made: list[list[Gpu]], policy: Policy, labels: Mapping[str, str]
 ) -> None:
     pages = [(page(*gpus), 100.0 + 15 * i) for i, gpus in enumerate(made)]
-    now = pages[-1][1]
-    living = [held.name for gpu in made[-1] for held in gpu.holders]
-    direct, *behind_it = (
-        {(name, metric): said(lab.read(name, metric, now)) for name in living for metric in METRICS}
-        for lab in (
-            world(way, pages, [pod(n) for n in living], policy.value, labels) for way in WAYS
-        )
-    )
-    assert behind_it == [direct, direct]
+    alike(pages, [held.name for gpu in made[-1] for held in gpu.holders], policy, labels)
+
+
+@settings(max_examples=60, deadline=None)
+@given(unaccounted(), st.sampled_from(list(Policy)), st.sampled_from(({}, SLICED)))
+def test_other_pages_give_the_same_values_directly_and_behind_prometheus(
+    made: list[tuple[str, list[str]]], policy: Policy, labels: Mapping[str, str]
+) -> None:
+    pages = [(text, 100.0 + 15 * i) for i, (text, _) in enumerate(made)]
+    alike(pages, made[-1][1], policy, labels)
