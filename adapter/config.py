@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
 
+from adapter.configfile import ConfigFileError, read
+from adapter.environment import PREFIX, unknown_variables
 from adapter.settings import Settings
 
-PREFIX = "GMA_"
-# Kubernetes adds these for every Service of the namespace, whatever its name.
-_SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_\w+)?)$")
-
 _SECRET = frozenset({"password", "headers", "params"})
-_QUOTED = re.compile(r"'(?!<)[^']{3,}'")
-"""What an error of YAML repeats of the file; its own words for things stand in angle brackets."""
 _PLAINER = {"tuple_type": "must be a list"}
 """What the types of YAML call a mistake that pydantic tells in Python's words."""
 
@@ -56,44 +50,23 @@ def load(
         ConfigError: naming every unknown key and refused value at once.
     """
     environ = os.environ if environ is None else environ
-    from_file = _read(file) if file else {}
-    from_environ = _environment(environ)
+    try:
+        from_file = read(file) if file else {}
+    except ConfigFileError as error:
+        raise ConfigError([f"{file}: {error}"]) from None
     from_flags = _nest(flags or {})
     problems = [f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)] + [
-        f"environment: {problem}" for problem in _unknown_variables(environ)
+        f"environment: {problem}" for problem in unknown_variables(environ, Settings)
     ]
     if problems:
         raise ConfigError(problems)
+    from_environ = _environment(environ)
     merged = _merge(_merge(from_file, from_environ), from_flags)
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
         origins = ((from_flags, "flag"), (from_environ, "environment"), (from_file, str(file)))
         raise ConfigError(list(_explain(error, origins))) from None
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        mend = "mend the path given with --config or GMA_CONFIG"
-        raise ConfigError([f"{file}: cannot be read ({error.strerror}); {mend}"]) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError([f"{file}: is not YAML: {_wrong(error)}"]) from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise ConfigError([f"{file}: must be a mapping of sections, such as 'source:'"])
-    return content
-
-
-def _wrong(error: Exception) -> str:
-    """What is wrong and where, without the line itself: a password may stand in it."""
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return _QUOTED.sub("'…'", re.sub(r"\s+", " ", str(error)))
-    said = _QUOTED.sub("'…'", ": ".join(filter(None, (error.context, error.problem))))
-    mark = error.problem_mark or error.context_mark
-    return f"{said} (line {mark.line + 1}, column {mark.column + 1})" if mark else said
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -169,18 +142,6 @@ def _unknown(path: tuple[str, ...]) -> str:
     close = difflib.get_close_matches(path[-1], known, n=1)
     mend = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
     return f"{'.'.join(path)}: no such key; {mend}"
-
-
-def _unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted(environ):
-        if not name.startswith(PREFIX) or name == "GMA_CONFIG" or _SERVICE_LINK.search(name):
-            continue
-        path = tuple(name[len(PREFIX) :].lower().split("__"))
-        for depth, key in enumerate(path):
-            known = _names(path[:depth])
-            if known and key not in known:
-                yield f"{name}: {_unknown(path[: depth + 1])}"
-                break
 
 
 def _explain(

@@ -55,9 +55,19 @@ class Source(Protocol):
         """Every exporter known now has been asked once, with or without success: what is
         still absent is so for a reason of its own."""
 
+    @property
+    def found(self) -> bool:
+        """There is an exporter or a store to ask. Before the first exporter is found, an absent
+        value says nothing about its pod."""
 
-def cluster_loops(settings: ClusterSettings, client: Any, objects: Objects) -> Sequence[Loop]:
-    """What keeps the collections in step: a file's reader, or a watch for each."""
+
+async def cluster_loops(settings: ClusterSettings, client: Any, objects: Objects) -> Sequence[Loop]:
+    """Return what keeps the collections in step: a file's reader, or a watch for each.
+
+    Raises:
+        PodsFileError: ``pods_file`` cannot be used. A later bad version of the file leaves the
+            objects as they are; at the start there are none to leave.
+    """
     decoder = PodDecoder(settings.gpu_resources)
     if settings.pods_file is not None:
         file = PodsFile(
@@ -67,6 +77,7 @@ def cluster_loops(settings: ClusterSettings, client: Any, objects: Objects) -> S
             services=objects.services,
             nodes=objects.nodes,
         )
+        await file.load()
         return (file.run,)
     # Imported late: the Kubernetes client costs memory that a file does not need.
     from adapter.cluster.watch import watch_nodes, watch_pods, watch_services  # noqa: PLC0415

@@ -10,7 +10,7 @@ import structlog
 from adapter import logs
 from adapter.config import ConfigError
 from adapter.settings import Settings
-from apiservice.filestamp import Stamp, stamp
+from apiservice.filestamp import Changes
 
 log = structlog.get_logger(__name__)
 
@@ -19,7 +19,11 @@ RESTART = ("server", "authentication", "authorization", "cluster", "external", "
 
 
 class ConfigWatch:
-    """Loads the settings anew when their file changes; a bad file keeps the old ones."""
+    """Loads the settings again when their file has changed; a bad file keeps the active ones.
+
+    A change is loaded once the file has looked the same in two checks: the first check may have
+    met a file that was still being written.
+    """
 
     def __init__(
         self,
@@ -28,13 +32,13 @@ class ConfigWatch:
         load: Callable[[], Settings],
         use: Callable[[Settings], None],
     ) -> None:
-        self._files = [file] if file else []
+        self._changes = Changes([file]) if file else None
+        self._first = True
+        """The file may have changed since the settings were loaded."""
         self._load = load
         self._use = use
         self._started = settings
         self._settings = settings
-        self._stamp: Stamp | None = None
-        """None at first: the file may have changed since the settings were loaded."""
         self.problem = ""
         """Why the file as it is now is not in force; empty when it is."""
         self.reloads = 0
@@ -42,10 +46,9 @@ class ConfigWatch:
 
     def check(self) -> None:
         """Take up a change, if there is one; called every few seconds."""
-        seen = stamp(self._files)
-        if not self._files or seen == self._stamp:
+        if self._changes is None or not self._changes.take():
             return
-        first, self._stamp = self._stamp is None, seen
+        first, self._first = self._first, False
         try:
             settings = self._load()
             if first and settings == self._settings:
@@ -53,14 +56,16 @@ class ConfigWatch:
             self._use(settings)
         except ConfigError as error:
             self.problem = "; ".join(error.problems)
-            log.error("configuration refused, the one before stays", problems=error.problems)
+            log.error(
+                "settings rejected; the previous settings stay active", problems=error.problems
+            )
             return
         self.problem = ""
         self.reloads += 1
         if settings.log != self._settings.log:
             logs.configure(settings.log)
         self._settings = settings
-        log.info("configuration read anew", needs_restart=self.needs_restart)
+        log.info("settings reloaded", needs_restart=self.needs_restart)
 
     @property
     def needs_restart(self) -> list[str]:

@@ -25,6 +25,7 @@ from adapter.apiserviceowner import external_owner
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
+from adapter.cluster.podsfile import PodsFileError
 from adapter.cluster.services import Services
 from adapter.coverage import Coverage
 from adapter.external import GpuExternalMetrics
@@ -89,9 +90,10 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         background = Background()
         telemetry = Telemetry(Catalog(), objects, background)
         try:
+            feeds = await cluster_loops(settings.cluster, client, objects)
             security = build_security(settings, client, time.time())
             telemetry.use(settings)
-        except (CertificatePairError, TrustFileError) as error:
+        except (CertificatePairError, PodsFileError, TrustFileError) as error:
             raise StartError(str(error)) from None
         provider = GpuMetricsProvider(telemetry, telemetry, objects)
         external = (
@@ -168,10 +170,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             raise StartError(str(error)) from None
         keep, every = background.keep, background.every
         loops = [
-            *(
-                keep("cluster", loop, essential=True)
-                for loop in cluster_loops(settings.cluster, client, objects)
-            ),
+            *(keep("cluster", loop, essential=True) for loop in feeds),
             *(keep("authentication", loop, essential=True) for loop in security.loops),
             *([keep("external-owner", owner.run)] if owner else []),
             *(keep("keda", loop) for loop in (keda.loops if keda else ())),

@@ -15,16 +15,23 @@ def prometheus_login(prometheus: PrometheusSettings) -> Login:
     """What the query API is shown.
 
     Raises:
-        CredentialError: an extra that it needs is not installed, or an identity is not one;
-            the text begins with the key.
+        CredentialError: an extra that it needs is not installed, an identity is not one, or a
+            file cannot be read; the text begins with the key.
     """
-    try:
-        return _login(prometheus)
-    except CredentialError as error:
-        raise CredentialError(f"auth.kind {prometheus.auth.kind}: {error}") from error
+    if prometheus.auth.kind != "none":
+        try:
+            return _cloud(prometheus)
+        except CredentialError as error:
+            raise CredentialError(f"auth.kind {prometheus.auth.kind}: {error}") from error
+    if prometheus.bearer_token_file:
+        return BearerFile(prometheus.bearer_token_file)
+    if prometheus.username is None:
+        return Anonymous()
+    password = prometheus.password.get_secret_value() if prometheus.password else ""
+    return Basic(prometheus.username, password, prometheus.password_file)
 
 
-def _login(prometheus: PrometheusSettings) -> Login:
+def _cloud(prometheus: PrometheusSettings) -> Login:
     auth = prometheus.auth
     match auth.kind:
         case "azure":
@@ -32,15 +39,8 @@ def _login(prometheus: PrometheusSettings) -> Login:
         case "google":
             project = auth.google.quota_project
             return Bearer(google_tokens(), {"x-goog-user-project": project} if project else {})
-        case "aws":
-            aws = auth.aws
-            return AwsLogin(AwsIdentity(aws.region, aws.service, aws.role_arn, aws.external_id))
-    if prometheus.bearer_token_file:
-        return BearerFile(prometheus.bearer_token_file)
-    if prometheus.username is None:
-        return Anonymous()
-    password = prometheus.password.get_secret_value() if prometheus.password else ""
-    return Basic(prometheus.username, password, prometheus.password_file)
+    aws = auth.aws
+    return AwsLogin(AwsIdentity(aws.region, aws.service, aws.role_arn, aws.external_id))
 
 
 def azure_identity(settings: AzureIdentitySettings) -> AzureIdentity:

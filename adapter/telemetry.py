@@ -174,7 +174,9 @@ class Telemetry:
             return "the pods have not been listed yet"
         source = self.current.source
         problem = source.problem(now)
-        if problem is None and not source.settled:
+        if problem is None and not source.found:
+            problem = "no exporter has been found yet"
+        elif problem is None and not source.settled:
             problem = "not every exporter has been asked once yet"
         if problem is None or now - started > self.current.patience:
             self._filled = True

@@ -19,6 +19,34 @@ def stamp(paths: Iterable[Path]) -> Stamp:
     return tuple(_one(path) for path in paths)
 
 
+class Changes:
+    """Reports a change of files once they have looked the same in two consecutive checks.
+
+    A writer that does not rename leaves an empty or half-written file for a moment; nobody
+    should read it then.
+    """
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._paths = tuple(paths)
+        self._last: Stamp | None = None
+        self._taken: Stamp | None = None
+
+    def take(self, *, at_once: bool = False) -> bool:
+        """Return whether the files differ from when this last returned True.
+
+        The first check that finds the files settled counts as a change.
+
+        Args:
+            at_once: do not wait for a second check.
+        """
+        found = stamp(self._paths)
+        settled, self._last = at_once or found == self._last, found
+        if not settled or found == self._taken:
+            return False
+        self._taken = found
+        return True
+
+
 def _one(path: Path) -> tuple[int, int, int, int] | None:
     try:
         found = path.stat()

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 import structlog
@@ -43,6 +43,9 @@ from apiservice.listwatch import (
 )
 
 log = structlog.get_logger(__name__)
+
+_SLICE: Final = 0.005
+"""Seconds of the event loop that a list or a flood of events takes before others get a turn."""
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -105,6 +108,9 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._version: str | None = None
         self._failures = 0
+        """Failures since the last event or orderly end; the second one lists again."""
+        self._pauses = 0
+        """Failures since a watch last stood; each doubles the pause."""
         self.synced_event = asyncio.Event()
         """Set once the first list is in."""
         self.connected = False
@@ -145,11 +151,15 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         items: list[T] = []
+        turns = _Turns()
         token = ""
         while True:
             page = await self._requests.page(token)
             self.last_contact = self._clock()
-            items.extend(item for raw in page.items if (item := self._read(raw)) is not None)
+            for raw in page.items:
+                if (item := self._read(raw)) is not None:
+                    items.append(item)
+                await turns.give()
             token = page.token
             if not token:
                 break
@@ -162,16 +172,29 @@ class Reflector(Generic[T]):
         """Apply events until the server ends the watch in good order."""
         loop = asyncio.get_running_loop()
         began, heard = loop.time(), False
+        answered = 0.0
+        turns = _Turns()
+
+        def watched() -> None:
+            nonlocal answered
+            answered = answered or loop.time()
+            self._watched()
+
         try:
-            async for event in self._requests.watch(version, self._watched):
+            async for event in self._requests.watch(version, watched):
                 self._apply(event)
                 heard = True
-                self._failures = 0
+                self._failures = self._pauses = 0
+                await turns.give()
         finally:
             self.connected = False
+            if answered and loop.time() - answered >= self._options.backoff_min:
+                # Even a quiet watch shows that the server works: a proxy that cuts connections
+                # now and then must not add up to the longest pause.
+                self._pauses = 0
         if not heard and loop.time() - began < 1:
             raise WatchError(f"GET {self.path}: the server ends every watch at once")
-        self._failures = 0
+        self._failures = self._pauses = 0
 
     def _apply(self, event: Event) -> None:
         if event.type in EventType.__members__:
@@ -209,6 +232,7 @@ class Reflector(Generic[T]):
             # its versions anew and would stay silent about what is gone.
             self._version = None
         self._failures += 1
+        self._pauses += 1
         self.denied = isinstance(error, RefusedError) and error.status in (401, 403)
         text = _describe(error, self.path)
         if text != self.last_error:
@@ -217,8 +241,22 @@ class Reflector(Generic[T]):
 
     def _pause(self) -> float:
         """Seconds to wait after a failure: doubling, bounded, jittered."""
-        ceiling = self._options.backoff_min * 2.0 ** min(self._failures - 1, 16)
+        ceiling = self._options.backoff_min * 2.0 ** min(self._pauses - 1, 16)
         return min(self._options.backoff_max, ceiling) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+
+class _Turns:
+    """Gives other tasks of the event loop a turn after every slice of work."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._since = self._loop.time()
+
+    async def give(self) -> None:
+        if self._loop.time() - self._since < _SLICE:
+            return
+        await asyncio.sleep(0)
+        self._since = self._loop.time()
 
 
 def _describe(error: Exception, path: str) -> str:

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from adapter.basis import Presence, Rated, Scaled
 from adapter.catalog import VENDORS, Catalog
-from adapter.config import PREFIX
+from adapter.environment import PREFIX
 from adapter.metric import Basis, Metric, Scope
 from adapter.settings import Settings
 from docs import chart, chartschema, dashboard, selfmetrics

@@ -3,8 +3,8 @@
 The file is YAML or JSON: one or many documents, each a Pod, Service, Node, or a list of
 them (``v1.List``, ``PodList``), as ``kubectl get pods -o yaml`` writes it. Other kinds
 are passed over. A pod without a ``status`` is taken to be Running and Ready, so that
-plain manifests will do. The file is read anew when it changes; a bad new file leaves the
-objects as they are and is said once.
+plain manifests will do. The file is read again when it changes; a bad or empty new file leaves
+the objects as they are and is logged once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.nodes import Node, NodeManifest, Nodes
 from adapter.cluster.pod import Pod
 from adapter.cluster.services import Service, ServiceManifest, Services
-from apiservice.filestamp import Stamp, stamp
+from apiservice.filestamp import Changes
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +58,8 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> Objects:
         manifests = list(_flat(_documents(data)))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise PodsFileError(f"{name} is neither YAML nor JSON: {_one_line(error)}") from error
+    if not manifests and not data.strip():
+        raise PodsFileError(f"{name} is empty; write manifests, or [] for no objects")
     found = Objects()
     for number, manifest in enumerate(manifests, 1):
         try:
@@ -137,7 +139,7 @@ class PodsFile:
         self._pods, self._services, self._nodes = pods, services, nodes
         self._poll = poll
         self._clock = clock
-        self._seen: Stamp | None = None
+        self._changes = Changes([path])
         self._checked = 0.0
         self.last_error = ""
         """Why the file is not in force, with the mend; empty while it is."""
@@ -150,17 +152,18 @@ class PodsFile:
         """Seconds since the file was last found to be in force."""
         return max(0.0, now - self._checked) if self._checked else float("inf")
 
-    async def load(self) -> None:
+    async def load(self, *, at_once: bool = True) -> None:
         """Read the file if it has changed.
+
+        Args:
+            at_once: do not wait for the next call to see that nobody is still writing.
 
         Raises:
             PodsFileError: it is missing, unreadable, or not what it should be; the
                 objects read before stay.
         """
-        found = stamp([self._path])
-        if found != self._seen:
-            # A bad file is not read again until it changes.
-            self._seen = found
+        # A bad file is not read again until it changes.
+        if self._changes.take(at_once=at_once):
             try:
                 self._put(await asyncio.to_thread(self._read))
             except PodsFileError as error:
@@ -174,9 +177,9 @@ class PodsFile:
         """Follow the file until cancelled; no failure ends it."""
         while True:
             try:
-                await self.load()
+                await self.load(at_once=False)
             except PodsFileError as error:
-                log.error("pods file not in force, the one before stays", error=str(error))
+                log.error("pods file rejected; the previous objects stay", error=str(error))
             await asyncio.sleep(self._poll)
 
     def _read(self) -> Objects:
@@ -184,7 +187,8 @@ class PodsFile:
             data = self._path.read_bytes()
         except OSError as error:
             raise PodsFileError(
-                f"{self._path}: {error.strerror}; mend cluster.pods_file or write the file"
+                f"{self._path}: {error.strerror}; correct cluster.pods_file (--pods-file), or "
+                "write the file"
             ) from error
         return parse(data, self._decoder, str(self._path))
 

@@ -89,6 +89,8 @@ class AzureLogsSource:
         """What the last good answer said."""
         self.durations = Durations(SLOW)
         """What rounds took."""
+        self.found: Final = True
+        """The store is the one place to ask."""
         self.settled = False
         """A round is over, with or without success."""
 

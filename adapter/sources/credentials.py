@@ -11,23 +11,40 @@ from apiservice.filestamp import Stamp, stamp
 
 
 class SecretFile:
-    """A secret in a file, read anew when the file changes: tokens rotate within the hour."""
+    """A secret in a file, read again when the file changes: tokens rotate within the hour.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        setting: the settings key that names the file, for messages.
+
+    Raises:
+        CredentialError: the file cannot be read or holds no secret. Settings that name such a
+            file are rejected, so that a reload cannot take the values away.
+    """
+
+    def __init__(self, path: Path, setting: str) -> None:
         self._path = path
+        self._setting = setting
         self._stamp: Stamp | None = None
         self._text = ""
+        self.read()
 
     def read(self) -> str:
-        """The secret, without surrounding blanks; raises CredentialError."""
+        """Return the secret without surrounding blanks; raises CredentialError."""
         found = stamp([self._path])
         if found != self._stamp:
             try:
                 self._text = self._path.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                raise CredentialError(f"{self._path}: {error}; mount the secret there") from error
+                said = getattr(error, "strerror", None) or "it is not text"
+                raise CredentialError(
+                    f"{self._setting}: {self._path} cannot be read ({said}); mount the secret there"
+                ) from error
             if not self._text or not self._text.isprintable():
-                raise CredentialError(f"{self._path} holds no secret of one line; write it anew")
+                raise CredentialError(
+                    f"{self._setting}: {self._path} does not hold a secret of one line; write it "
+                    "again"
+                )
             self._stamp = found
         return self._text
 

@@ -62,7 +62,7 @@ class Basic:
     def __init__(self, user: str, password: str, file: Path | None = None) -> None:
         self._user = user
         self._password = password
-        self._file = SecretFile(file) if file else None
+        self._file = SecretFile(file, "password_file") if file else None
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """The password is read anew when its file changes."""
@@ -78,7 +78,7 @@ class BearerFile:
     """A token in a file."""
 
     def __init__(self, file: Path) -> None:
-        self._file = SecretFile(file)
+        self._file = SecretFile(file, "bearer_token_file")
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """The token is read anew when its file changes."""

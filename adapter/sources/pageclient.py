@@ -51,7 +51,7 @@ class PageClient:
         token_file: sent to exporters.
 
     Raises:
-        CredentialError: the CA file cannot be used.
+        CredentialError: the CA file or the token's file cannot be used.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class PageClient:
     ) -> None:
         self._idle = idle
         self._tls = TlsClient(TlsFiles(ca_file))
-        self._token = SecretFile(token_file) if token_file else None
+        self._token = SecretFile(token_file, "bearer_token_file") if token_file else None
         self._kept: dict[str, tuple[PageConnection, asyncio.TimerHandle]] = {}
         """URL -> its connection while nothing is asked on it."""
         self._connected = False

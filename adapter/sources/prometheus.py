@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 import aiohttp
 import structlog
@@ -79,6 +80,8 @@ class PrometheusSource:
         """Epoch seconds of the last good answer to any group; 0 before the first."""
         self.durations = Durations(SLOW)
         """What a group took, retries included."""
+        self.found: Final = True
+        """The store is the one place to ask."""
         self.settled = False
         """A whole round has been handed over, with or without success."""
 

@@ -148,6 +148,13 @@ class ScrapeSource:
         """Every exporter known now has been scraped once, with or without success."""
         return self._begun and all(s.last_success or s.failures for s in self._states.values())
 
+    @property
+    def found(self) -> bool:
+        """An exporter is known, or the settings name none and discover none."""
+        if not self._options.rules and not self._options.targets:
+            return True
+        return any(not target.serves for target in self._states)
+
     def problem(self, now: float) -> str | None:
         """Why there is no fresh data although there should be; None when all is well.
 

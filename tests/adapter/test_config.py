@@ -20,8 +20,9 @@ def test_nothing_need_be_set() -> None:
     assert load(environ={}) == Settings()
 
 
-def test_an_empty_file_and_empty_sections_are_the_defaults(tmp_path: Path) -> None:
-    assert load(write(tmp_path, "# nothing yet\nsource:\n"), environ={}) == Settings()
+@pytest.mark.parametrize("text", ["# nothing yet\nsource:\n", "{}"])
+def test_empty_sections_and_an_empty_mapping_are_the_defaults(text: str, tmp_path: Path) -> None:
+    assert load(write(tmp_path, text), environ={}) == Settings()
 
 
 def test_flags_beat_environment_beats_file_beats_defaults(tmp_path: Path) -> None:
@@ -138,6 +139,23 @@ REFUSED = {
         "source.prometheus: username and bearer_token_file exclude each other",
     ),
     "short keep-alive": ("server: {keep_alive: 60}", "server.keep_alive: Input should be greater"),
+    "an empty file": (
+        "",
+        "{file}: is empty; write at least one section, such as 'source:', or {{}}",
+    ),
+    "nothing but a comment": ("# source:\n", "{file}: is empty"),
+    "a section twice": (
+        "source: {scrape: {discover: false}}\nlog: {}\nsource: {scrape: {interval: 1s}}\n",
+        "{file}: gives source twice, on lines 1 and 3; merge the two",
+    ),
+    "a key twice, deep down": (
+        "source:\n  scrape:\n    targets:\n    - url: http://a/\n      url: http://b/\n",
+        "{file}: gives url twice, on lines 4 and 5; merge the two",
+    ),
+    "more than a ConfigMap holds": (
+        "# " + "x" * (1 << 20),
+        "{file}: is larger than 1048576 bytes; it cannot be a settings file",
+    ),
     "no mapping": ("- a", "{file}: must be a mapping of sections"),
     "no YAML": ("a: [", "{file}: is not YAML: while parsing"),
     "no YAML, on its second line": ('log:\n  level: "x', "end of stream (line 2, column 12)"),
@@ -168,7 +186,22 @@ def test_a_missing_file_is_named() -> None:
 
 
 ENVIRONMENT_REFUSED = {
-    "GMA_SORCE__KIND": ("x", "sorce: no such key; did you mean source?"),
+    "GMA_SORCE__KIND": ("x", "GMA_SORCE__KIND: no such variable; did you mean GMA_SOURCE__KIND?"),
+    "GMA_SERVER_PORT": (
+        "8443",
+        "GMA_SERVER_PORT: no such variable; did you mean GMA_SERVER__PORT?",
+    ),
+    "GMA_SERVR__PORT": (
+        "8443",
+        "GMA_SERVR__PORT: no such variable; did you mean GMA_SERVER__PORT?",
+    ),
+    "GMA_KEDA_PORT": ("6001", "GMA_KEDA_PORT: no such variable; did you mean GMA_KEDA__PORT?"),
+    "GMA_PORT": ("8443", "GMA_PORT: no such variable; "),
+    "GMA_ZZZZZZZ": ("1", "docs/settings.md lists the variables"),
+    "GMA_SERVER__PORT__X": (
+        "1",
+        "GMA_SERVER__PORT__X: no such variable; did you mean GMA_SERVER__",
+    ),
     "GMA_SOURCE__KIND": (
         "graphite",
         "source.kind: Input should be 'scrape', 'prometheus' or 'azure_logs'",
@@ -186,8 +219,28 @@ def test_a_refused_variable_is_laid_at_the_environments_door(name: str) -> None:
     assert expected in str(refusal.value)
 
 
-def test_the_variables_kubernetes_adds_for_services_are_not_ours() -> None:
-    assert load(environ={"GMA_SERVICE_HOST": "10.0.0.1", "GMA_PORT_443_TCP": "x"}) == Settings()
+@pytest.mark.parametrize("service", ["GMA", "GMA_SERVER", "GMA_KEDA"])
+@pytest.mark.parametrize("address", ["10.0.0.1", "fd00::1"])
+def test_variables_that_kubernetes_adds_for_a_service_are_passed_over(
+    service: str, address: str
+) -> None:
+    url = f"tcp://{address}:443"
+    environ = {
+        f"{service}_SERVICE_HOST": address,
+        f"{service}_SERVICE_PORT": "443",
+        f"{service}_SERVICE_PORT_HTTPS": "443",
+        f"{service}_PORT": url,
+        f"{service}_PORT_443_TCP": url,
+        f"{service}_PORT_443_TCP_PROTO": "tcp",
+        f"{service}_PORT_443_TCP_PORT": "443",
+        f"{service}_PORT_443_TCP_ADDR": address,
+    }
+    assert load(environ=environ) == Settings()
+
+
+def test_a_mappings_entry_can_be_a_variable_of_its_own() -> None:
+    settings = load(environ={"GMA_SOURCE__PROMETHEUS__PARAMS__dedup": "true"})
+    assert settings.source.prometheus.params == {"dedup": "true"}
 
 
 def test_a_refused_url_with_a_password_is_not_repeated(tmp_path: Path) -> None:

@@ -28,6 +28,13 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     exporter.close()
 
 
+def no_pods(folder: Path) -> str:
+    """A pods file without any pod."""
+    file = folder / "no-pods.yaml"
+    file.write_text("[]")
+    return str(file)
+
+
 def eventually(probe: Callable[[], bool], seconds: float = 90) -> None:
     """Wait until the probe holds; other processes decide when."""
     deadline = time.monotonic() + seconds
@@ -126,7 +133,7 @@ def test_pods_come_and_go_with_the_file(lab: Lab) -> None:
         file.write_text(yaml.safe_dump({**POD, "status": {"phase": "Succeeded"}}))
         eventually(lambda: values(client) == [])
         file.write_text("{ this is no pod")
-        serving.wait_for("pods file not in force, the one before stays")
+        serving.wait_for("pods file rejected; the previous objects stay")
         file.write_text(yaml.safe_dump(POD))
         eventually(lambda: values(client) == ["80"])
 
@@ -156,7 +163,7 @@ def test_settings_change_without_a_moment_without_values(lab: Lab) -> None:
         eventually(lambda: window() == 10)
         lab.config["values"] = {"window": "soon"}
         lab.write()
-        entry = serving.wait_for("configuration refused, the one before stays")
+        entry = serving.wait_for("settings rejected; the previous settings stay active")
         assert "values.window: 'soon' is no duration" in entry["problems"][0]
         assert window() == 10
 
@@ -173,7 +180,7 @@ def test_a_metric_added_to_the_file_is_served_and_discovered_without_a_restart(l
         assert item["value"] == "40"
         lab.config["metrics"] = [{**row, "name": "gpu_utilization"}]
         lab.write()
-        entry = serving.wait_for("configuration refused, the one before stays")
+        entry = serving.wait_for("settings rejected; the previous settings stay active")
         assert "metrics.0.name: is a name of the catalogue: choose another" in entry["problems"][0]
 
 
@@ -181,7 +188,7 @@ def test_a_changed_section_that_needs_a_restart_is_named(lab: Lab) -> None:
     with lab.serving() as serving:
         lab.config["server"]["drain"] = 1
         lab.write()
-        assert serving.wait_for("configuration read anew")["needs_restart"] == ["server"]
+        assert serving.wait_for("settings reloaded")["needs_restart"] == ["server"]
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])
@@ -249,7 +256,7 @@ def test_an_extra_that_is_not_installed_exits_2_with_key_and_mend(
     file = tmp_path / "config.yaml"
     kind = source.partition(":")[0]
     file.write_text(
-        f"{{source: {{kind: {kind}, {source}}}, cluster: {{pods_file: /dev/null}}, "
+        f"{{source: {{kind: {kind}, {source}}}, cluster: {{pods_file: {no_pods(tmp_path)}}}, "
         f"server: {{cert_dir: {tmp_path}}}}}"
     )
     ended = run("serve", "--config", str(file), PYTHONPATH=str(tmp_path))
@@ -279,11 +286,48 @@ def test_settings_that_nothing_can_be_built_from_exit_2(
     config: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "config.yaml"
-    more = {"cluster": {"pods_file": "/dev/null"}, "server": {"cert_dir": str(tmp_path)}}
+    more = {"cluster": {"pods_file": no_pods(tmp_path)}, "server": {"cert_dir": str(tmp_path)}}
     file.write_text(yaml.safe_dump(config | more))
     ended = run("serve", "--config", str(file))
     assert (ended.returncode, said in ended.stderr) == (2, True), ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_missing_secret_file_exits_2_and_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    config = {
+        "cluster": {"pods_file": no_pods(tmp_path)},
+        "server": {"cert_dir": str(tmp_path)},
+        "source": {"scrape": {"bearer_token_file": "/no/token"}},
+    }
+    file.write_text(yaml.safe_dump(config))
+    ended = run("serve", "--config", str(file))
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
+    assert (
+        "source.scrape: bearer_token_file: /no/token cannot be read (No such file" in ended.stderr
+    )
+
+
+def test_a_secret_file_that_a_reload_cannot_read_keeps_the_values(lab: Lab) -> None:
+    with lab.serving() as serving, serving.client() as client:
+        eventually(lambda: values(client) == ["80"])
+        lab.config["source"]["scrape"]["bearer_token_file"] = "/no/token"
+        lab.write()
+        entry = serving.wait_for("settings rejected; the previous settings stay active")
+        assert "bearer_token_file: /no/token cannot be read" in entry["problems"][0]
+        assert values(client) == ["80"]
+
+
+def test_without_an_exporter_it_is_ready_after_the_age_limit_and_not_before(lab: Lab) -> None:
+    lab.config["source"]["scrape"]["targets"] = []
+    lab.config["values"] = {"age_limit": "2s"}
+    with lab.serving() as serving, serving.client() as client:
+        started = time.monotonic()
+        said = client.get("/readyz?verbose").text
+        eventually(lambda: ready(client))
+        waited = time.monotonic() - started
+    assert "[-]source failed: no exporter has been found yet" in said
+    assert waited > 1
 
 
 def test_check_says_whether_settings_are_valid() -> None:
@@ -292,6 +336,14 @@ def test_check_says_whether_settings_are_valid() -> None:
 
 
 REFUSALS = {
+    "pods file that is not there": (
+        {"cluster": {"pods_file": "/no/such/pods.yaml"}, "server": {"cert_dir": "{folder}"}},
+        "/no/such/pods.yaml: No such file or directory; correct cluster.pods_file (--pods-file)",
+    ),
+    "pods file that is empty": (
+        {"cluster": {"pods_file": "/dev/null"}, "server": {"cert_dir": "{folder}"}},
+        "/dev/null is empty; write manifests, or [] for no objects",
+    ),
     "no cluster": ({}, "there is no kubeconfig"),
     "kubeconfig that is not there": (
         {"cluster": {"kubeconfig": "/no/such/kubeconfig"}},
@@ -299,21 +351,21 @@ REFUSALS = {
     ),
     "certificate that is not there": (
         {
-            "cluster": {"pods_file": "/dev/null"},
+            "cluster": {"pods_file": "{folder}/no-pods.yaml"},
             "server": {"cert_file": "/no/tls.crt", "key_file": "/no/tls.key"},
         },
         "/no/tls.crt: No such file or directory; name a file",
     ),
     "CA that is none": (
         {
-            "cluster": {"pods_file": "/dev/null"},
+            "cluster": {"pods_file": "{folder}/no-pods.yaml"},
             "server": {"cert_dir": "{folder}"},
             "authentication": {"requestheader_ca_file": "/dev/null"},
         },
         "request-header CA file /dev/null: ",
     ),
     "folder that cannot be made": (
-        {"cluster": {"pods_file": "/dev/null"}, "server": {"cert_dir": "/dev/null/x"}},
+        {"cluster": {"pods_file": "{folder}/no-pods.yaml"}, "server": {"cert_dir": "/dev/null/x"}},
         "a self-signed certificate cannot be kept in /dev/null/x: ",
     ),
 }
@@ -322,6 +374,7 @@ REFUSALS = {
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_cannot_start_exits_1_and_says_why(name: str, tmp_path: Path) -> None:
     config, expected = REFUSALS[name]
+    no_pods(tmp_path)
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(config).replace("{folder}", str(tmp_path)))
     ended = run("serve", "--config", str(file), HOME=str(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from adapter.objects import Objects
 from adapter.settings import Settings
 from adapter.sources.awslogin import AwsLogin
 from adapter.sources.azurelogs import AzureLogsSource
+from adapter.sources.errors import CredentialError
 from adapter.sources.login import Anonymous, Basic, Bearer, BearerFile
 from adapter.sources.prometheus import PrometheusSource
 from adapter.store import Store
@@ -42,7 +44,8 @@ def prometheus(more: str, url: str = HTTPS) -> Settings:
 LOGINS: Mapping[str, tuple[str, type]] = {
     "nothing": ("retries: 2", Anonymous),
     "a user": ("username: u, password: p", Basic),
-    "a token in a file": ("bearer_token_file: /token", BearerFile),
+    "a token in a file": ("bearer_token_file: {folder}/token", BearerFile),
+    "a password in a file": ("username: u, password_file: {folder}/token", Basic),
     "Azure": ("auth: {kind: azure}", Bearer),
     "Google": ("auth: {kind: google}", Bearer),
     "AWS": ("auth: {kind: aws, aws: {region: eu-central-1}}", AwsLogin),
@@ -50,9 +53,21 @@ LOGINS: Mapping[str, tuple[str, type]] = {
 
 
 @pytest.mark.parametrize("name", LOGINS)
-def test_the_settings_say_what_is_shown(name: str) -> None:
+def test_the_settings_say_what_is_shown(name: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
     more, kind = LOGINS[name]
+    more = more.replace("{folder}", str(tmp_path))
     assert type(prometheus_options(prometheus(more)).login) is kind
+
+
+@pytest.mark.parametrize("key", ["bearer_token_file", "username: u, password_file"])
+def test_a_secret_file_that_is_missing_is_named_with_its_key(key: str) -> None:
+    with pytest.raises(CredentialError) as error:
+        prometheus_options(prometheus(f"{key}: /no/such/file"))
+    name = key.rpartition(" ")[2]
+    assert str(error.value) == (
+        f"{name}: /no/such/file cannot be read (No such file or directory); mount the secret there"
+    )
 
 
 REFUSED: Mapping[str, tuple[str, str, str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
@@ -295,6 +296,54 @@ async def test_a_second_failure_in_a_row_lists_anew_so_that_deletions_are_notice
     again.page([thing("b", "1")], "9")
     assert await rig.recorder.next() == ("REPLACE", ["b"])
     assert (await rig.api.watch()).query["resourceVersion"] == "9"
+
+
+async def test_cuts_of_quiet_watches_that_stood_do_not_add_up_to_a_long_pause() -> None:
+    # With 0.05 s doubling, ten failures in a row would pause for 25 s or more.
+    async with running(ReflectorOptions(backoff_min=0.05, backoff_max=60)) as rig:
+        await rig.listed([], "1")
+        async with asyncio.timeout(60):
+            cuts = 0
+            while cuts < 10:
+                exchange = await rig.api.exchanges.get()
+                if exchange.is_watch:
+                    exchange.start()
+                    await asyncio.sleep(0.1)
+                    exchange.cut()
+                    cuts += 1
+                else:
+                    exchange.page([], "1")
+            await rig.api.exchanges.get()
+
+
+async def test_failures_without_a_watch_that_stood_double_the_pause() -> None:
+    async with running(ReflectorOptions(backoff_min=0.05, backoff_max=60)) as rig:
+        loop, asked = asyncio.get_running_loop(), []
+        for _ in range(5):
+            exchange = await rig.api.next()
+            asked.append(loop.time())
+            exchange.refuse(500, "InternalError", "no")
+        assert asked[4] - asked[0] >= 0.5 * (0.05 + 0.1 + 0.2 + 0.4)
+
+
+async def test_a_flood_of_events_leaves_turns_to_others(rig: Rig) -> None:
+    def slow(raw: msgspec.Raw) -> Thing:
+        time.sleep(0.001)
+        return decode(raw)
+
+    rig.reflector._decode = slow
+    await rig.listed([], "1")
+    watch = await rig.api.watch()
+    lines = (
+        msgspec.json.encode({"type": "ADDED", "object": thing(f"p{number}", str(number + 2))})
+        for number in range(300)
+    )
+    watch.raw(b"\n".join(lines) + b"\n")
+    turns = 0
+    while rig.reflector.events < 300:
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 20
 
 
 @pytest.mark.parametrize("how", ["answer", "event"])

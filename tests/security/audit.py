@@ -1,9 +1,9 @@
 """Asks the advisory service about what is shipped: ``make audit``.
 
-``pip-audit`` calls a distribution that it could not ask about "skipped" and ends with 0; here
-that is said in so many words. Ends with 1 where an advisory applies or only some could be
-asked about, and with 0 where none could: a machine without a way to the service still has
-the review of the lock (``test_lock.py``).
+``pip-audit`` reports a distribution that it could not ask about as "skipped" and exits with 0. This
+command exits with 1 if an advisory applies or if only some distributions were checked. It exits
+with 0 if none could be checked, because a machine that cannot reach the service still has the
+review of the lock (``test_lock.py``); the last line of its output then says ``NOT CHECKED``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def verdict(report: dict[str, Any]) -> tuple[int, str]:
     """The exit status, and what to say of a report in pip-audit's JSON."""
     rows = report["dependencies"]
     hit = [
-        f"{row['name']} {row['version']}: {found['id']}, mended in "
+        f"{row['name']} {row['version']}: {found['id']}, fixed in "
         f"{', '.join(found['fix_versions']) or 'no version yet'}"
         for row in rows
         for found in row.get("vulns", ())
@@ -33,12 +33,12 @@ def verdict(report: dict[str, Any]) -> tuple[int, str]:
         return 1, "\n".join(hit)
     if rows and len(skipped) == len(rows):
         return 0, (
-            f"NO ADVISORY WAS LOOKED AT: the service could not be asked about any of {len(rows)} "
-            "distributions. The lock's own review has run; run this where the service is reached."
+            f"audit: NOT CHECKED: the advisory service did not answer for any of {len(rows)} "
+            "distributions; run `make audit` where the service can be reached"
         )
     if skipped:
-        return 1, f"not asked about: {', '.join(skipped)}"
-    return 0, f"no advisory about {len(rows)} distributions"
+        return 1, f"audit: not checked: {', '.join(skipped)}"
+    return 0, f"audit: no advisory applies to {len(rows)} distributions"
 
 
 def main() -> int:
@@ -53,7 +53,8 @@ def main() -> int:
     try:
         report = json.loads(done.stdout)
     except json.JSONDecodeError:
-        print(f"NO ADVISORY WAS LOOKED AT: pip-audit said {done.stderr.strip()[-300:]}")
+        said = " ".join(done.stderr.split())[-300:]
+        print(f"audit: NOT CHECKED: pip-audit failed: {said}")
         return 0 if any(words in done.stderr for words in _UNREACHED) else 1
     status, text = verdict(report)
     print(text)

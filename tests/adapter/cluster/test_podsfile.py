@@ -74,8 +74,8 @@ def test_what_kubectl_prints_is_read_with_its_status() -> None:
     assert (pod.phase, pod.ready, pod.deleting) == ("Failed", False, True)
 
 
-@pytest.mark.parametrize("text", ["", "---\n", "[]", '{"kind": "PodList", "items": []}'])
-def test_an_empty_file_has_no_pods(text: str) -> None:
+@pytest.mark.parametrize("text", ["---\n", "[]", '{"kind": "PodList", "items": []}'])
+def test_an_empty_list_has_no_pods(text: str) -> None:
     assert pods(text) == {}
 
 
@@ -84,6 +84,8 @@ BAD = [
     ("kind: Pod\nmetadata: {labels: {}}", "object 1 (Pod None)", "name"),
     ("kind: Pod\nmetadata: {name: x, labels: {on: true}}", "object 1 (Pod x)", "labels"),
     ("kind: Service\nmetadata: {name: s}\nspec: {selector: {a: 'b c'}}", "(Service s)", "'c'"),
+    ("", "is empty", "write manifests, or [] for no objects"),
+    (" \n", "is empty", ""),
     ("just text", "object 1", "mapping"),
     ("metadata: {name: x}", "object 1", "kind"),
     ("{unclosed", "neither YAML nor JSON", ""),
@@ -177,6 +179,16 @@ async def test_a_missing_file_is_an_error_with_its_name_and_the_setting(world: W
         await world.file.load()
     assert not world.pods.synced
     assert "pods.yaml" in world.services.problem
+
+
+async def test_a_file_that_is_still_written_is_not_read(world: World) -> None:
+    world.path.write_text(POD_LIST)
+    await world.file.load()
+    world.path.write_text("[]")
+    await world.file.load(at_once=False)
+    assert world.names() == ["a", "b"]
+    await world.file.load(at_once=False)
+    assert world.names() == []
 
 
 async def test_a_changed_file_is_followed(world: World) -> None:

@@ -1,0 +1,308 @@
+"""Resident memory of ``serve`` while everything that it could remember comes and goes.
+
+Every few seconds a tenth of the pods and a twentieth of the devices are replaced by new ones with
+new names, and the pages of inference servers change their label values. Meanwhile a client asks
+as a new user, with selectors that nobody used before. Nothing accumulates in the simulated
+cluster, so nothing may accumulate in the process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+import httpx
+import yaml
+from matplotlib.figure import Figure
+
+from load.page import GPUS_PER_NODE, Device, Page
+from load.pki import FRONT_PROXY, Pki, issue
+from load.process import PYTHON, Child, started, until
+from load.servers import free_port, listening
+from load.table import Goal, Run, Table
+
+MINUTES: Final = 20.0
+NODES: Final = 25
+SERVERS: Final = 50
+"""Inference servers that opted in to be scraped."""
+NAMESPACES: Final = 10
+STEP: Final = 5.0
+"""Seconds between two changes of the cluster, and between two looks at the memory."""
+PLOT: Final = Path(__file__).with_name("churn.png")
+_METRICS: Final = ("DCGM_FI_DEV_GPU_UTIL", "gpu_memory_utilization", "gpu_power_watts")
+_GROUP: Final = "/apis/custom.metrics.k8s.io/v1beta2"
+
+
+class Sample(NamedTuple):
+    """The process at one moment."""
+
+    minute: float
+    rss: int
+    """Resident bytes."""
+
+
+class Cluster:
+    """Nodes with GPUs, pods on them, and inference servers; all names change over time."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._serial = itertools.count()
+        self._random = random.Random(11)
+        self._holders = [self._gpu_pod(number) for number in range(NODES * GPUS_PER_NODE)]
+        self._uuids = [f"GPU-{next(self._serial)}" for _ in self._holders]
+        self._servers = [self._server(number) for number in range(SERVERS)]
+        self.replaced = 0
+        """Pods and devices that were replaced so far."""
+
+    def _gpu_pod(self, slot: int) -> dict[str, Any]:
+        serial = next(self._serial)
+        limits = {"limits": {"nvidia.com/gpu": "1"}}
+        return _pod(f"gpu-{serial}", serial, slot // GPUS_PER_NODE, resources=limits)
+
+    def _server(self, slot: int) -> dict[str, Any]:
+        serial = next(self._serial)
+        annotations = {
+            "gpu-metrics-adapter.io/scrape": "true",
+            "gpu-metrics-adapter.io/port": str(self._port),
+            "gpu-metrics-adapter.io/path": f"/server/{slot}",
+        }
+        return _pod(f"llm-{serial}", serial, slot % NODES, annotations=annotations)
+
+    def step(self) -> None:
+        """Replace a tenth of the pods and a twentieth of the devices."""
+        slots = len(self._holders)
+        for slot in self._random.sample(range(slots), slots // 10):
+            self._holders[slot] = self._gpu_pod(slot)
+        for slot in self._random.sample(range(slots), slots // 20):
+            self._uuids[slot] = f"GPU-{next(self._serial)}"
+        for slot in self._random.sample(range(SERVERS), SERVERS // 10):
+            self._servers[slot] = self._server(slot)
+        self.replaced += slots // 10 + slots // 20 + SERVERS // 10
+
+    def manifests(self) -> bytes:
+        """The pods as ``kubectl get pods`` lists them."""
+        return json.dumps({"kind": "PodList", "items": self._holders + self._servers}).encode()
+
+    def page(self, path: str) -> bytes:
+        """The page of ``/node/N`` or ``/server/N``."""
+        _, kind, number = path.split("/")
+        if kind == "server":
+            return self._server_page(int(number))
+        first = int(number) * GPUS_PER_NODE
+        slots = range(first, first + GPUS_PER_NODE)
+        devices = [
+            (self._holders[slot]["metadata"], Device(slot, self._uuids[slot], None))
+            for slot in slots
+        ]
+        return b"".join(
+            Page(f"node-{number}", meta["namespace"], [device._replace(pod=meta["name"])]).render(
+                next(self._serial)
+            )
+            for meta, device in devices
+        )
+
+    def _server_page(self, number: int) -> bytes:
+        serial = next(self._serial)
+        return "".join(
+            f'vllm:num_requests_waiting{{model_name="m-{serial}",engine="{engine}",'
+            f'adapter="lora-{serial}"}} {number}\n'
+            for engine in range(2)
+        ).encode()
+
+
+def _pod(name: str, serial: int, node: int, **more: Any) -> dict[str, Any]:
+    container = {"name": "main"} | ({"resources": more["resources"]} if "resources" in more else {})
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": f"team-{serial % NAMESPACES}",
+            "uid": f"uid-{serial}",
+            "labels": {"app": f"app-{serial % 20}", "pod-template-hash": f"h{serial}"},
+            "annotations": more.get("annotations", {}),
+        },
+        "spec": {"nodeName": f"node-{node}", "containers": [container]},
+        "status": {
+            "phase": "Running",
+            "podIP": "127.0.0.1",
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def churn(run: Run) -> Table:
+    """Twenty minutes of it, and a plot."""
+    minutes = 0.5 if run.quick else MINUTES
+    samples, asked, replaced = _measure(run.folder, minutes)
+    if not run.quick:
+        draw(samples, PLOT)
+    return table(samples, asked, replaced)
+
+
+def _measure(folder: Path, minutes: float) -> tuple[list[Sample], int, int]:
+    pki = issue(folder)
+    with _exporters() as (cluster, port):
+        pods = folder / "pods.json"
+        pods.write_bytes(cluster.manifests())
+        with _serving(folder, pki, pods, port) as (child, listener):
+            stop, counted = threading.Event(), [0]
+            users = threading.Thread(target=_ask, args=(pki, listener, stop, counted), daemon=True)
+            users.start()
+            samples: list[Sample] = []
+            begun = time.monotonic()
+            while (spent := time.monotonic() - begun) < minutes * 60:
+                samples.append(Sample(spent / 60, child.usage().rss))
+                time.sleep(STEP)
+                child.check()
+                cluster.step()
+                fresh = pods.with_suffix(".new")
+                fresh.write_bytes(cluster.manifests())
+                fresh.replace(pods)
+            stop.set()
+            users.join(60)
+    return samples, counted[0], cluster.replaced
+
+
+@contextmanager
+def _exporters() -> Iterator[tuple[Cluster, int]]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = cluster.page(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """A scrape that is given up on is the client's affair."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    cluster = Cluster(server.server_port)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield cluster, server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def _serving(folder: Path, pki: Pki, pods: Path, port: int) -> Iterator[tuple[Child, int]]:
+    listener = free_port()
+    targets = [
+        {"url": f"http://127.0.0.1:{port}/node/{node}", "node": f"node-{node}"}
+        for node in range(NODES)
+    ]
+    config = {
+        "server": {
+            "host": "127.0.0.1",
+            "port": listener,
+            "cert_file": str(pki.cert),
+            "key_file": str(pki.key),
+        },
+        "authentication": {
+            "configmap": False,
+            "requestheader_ca_file": str(pki.ca),
+            "requestheader_allowed_names": [FRONT_PROXY],
+        },
+        "keda": {"enabled": False},
+        "cluster": {"pods_file": str(pods)},
+        "source": {"scrape": {"discover": False, "targets": targets}},
+    }
+    file = folder / "serve.yaml"
+    file.write_text(yaml.safe_dump(config))
+    command = [PYTHON, "-m", "adapter", "serve", "--config", str(file)]
+    with started("adapter", command, folder) as child:
+        until(child, "port", lambda: listening(listener))
+        yield child, listener
+
+
+def _ask(pki: Pki, port: int, stop: threading.Event, counted: list[int]) -> None:
+    """Ask as a new user with a new selector each time, some 50 times a second."""
+    with httpx.Client(
+        base_url=f"https://localhost:{port}", verify=pki.client_context(), timeout=30
+    ) as client:
+        while not stop.wait(0.02):
+            number = counted[0]
+            team = number % NAMESPACES
+            answer = client.get(
+                f"{_GROUP}/namespaces/team-{team}/pods/*/{_METRICS[number % len(_METRICS)]}",
+                params={
+                    "labelSelector": f"app=app-{number % 20},pod-template-hash!=h{number}",
+                    "metricLabelSelector": f"model!=m{number}",
+                },
+                headers={
+                    "X-Remote-User": f"user-{number}",
+                    "X-Remote-Group": "system:masters",
+                    "X-Remote-Extra-Scopes": f"s{number}",
+                    "Audit-ID": f"audit-{number}",
+                },
+            )
+            if answer.status_code not in (200, 404):  # a pod may be too new to have a value
+                raise RuntimeError(f"status {answer.status_code}: {answer.text[:300]}")
+            counted[0] += 1
+
+
+def growth(samples: list[Sample]) -> float:
+    """By which share the memory grew from the end of the first quarter to the end."""
+    length = max(1, len(samples) // 10)
+    quarter = max(length, len(samples) // 4)
+    early = median(sample.rss for sample in samples[quarter - length : quarter])
+    late = median(sample.rss for sample in samples[-length:])
+    return late / early - 1
+
+
+def table(samples: list[Sample], asked: int, replaced: int) -> Table:
+    """A row for each quarter of the time."""
+    end = samples[-1].minute
+    rows = []
+    for quarter in range(5):
+        at = min(samples, key=lambda sample: abs(sample.minute - end * quarter / 4))
+        rows.append((f"{at.minute:.1f}", f"{at.rss / 1e6:.0f}"))
+    grown = growth(samples)
+    return Table(
+        ("minute", "RSS MB"),
+        tuple(rows),
+        (
+            Goal(
+                "within 5 % of the first quarter's end to the last",
+                f"{grown:+.1%}, peak {max(sample.rss for sample in samples) / 1e6:.0f} MB",
+                grown <= 0.05,
+            ),
+        ),
+        (
+            f"{NODES * GPUS_PER_NODE} GPU pods and {SERVERS} inference servers.",
+            f"{replaced:,} pods and devices were replaced.",
+            f"{asked:,} requests, each from a new user with new selectors.",
+        ),
+    )
+
+
+def draw(samples: list[Sample], path: Path) -> None:
+    """Write the memory over time as a PNG."""
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([sample.minute for sample in samples], [sample.rss / 1e6 for sample in samples])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("minutes of churn")
+    axes.set_ylabel("resident memory of serve, MB")
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=110)
