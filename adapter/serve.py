@@ -55,6 +55,7 @@ _BYTES_PER_LINE = 32
 line is longer; 2,048 lines are the default."""
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """SIGHUP comes when the terminal is closed."""
+_DRAINING = "the server is draining"
 _FILE_CHECK = 2.0
 """Seconds between looks at certificates, CAs and the configuration."""
 
@@ -243,7 +244,7 @@ def _health(
 
     return HealthRegistry(
         ready=[
-            Check("shutdown", lambda: "the server is draining" if stopping.is_set() else None),
+            Check("shutdown", lambda: _DRAINING if stopping.is_set() else None, expected=True),
             Check("pods", pods),
             Check("source", lambda: telemetry.problem(time.time(), started)),
             Check("background", background.problem),

@@ -15,6 +15,7 @@ from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.rest import RESTClientObject
 
 from apiservice.filestamp import Stamp, stamp
+from apiservice.outages import Outages
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +39,9 @@ class ClusterClient(ApiClient):
         super().__init__(configuration)
         self._retired: list[Any] = []
         """Connections that were made with earlier content; their watches run on."""
+        self.origin = ""
+        """The server, and where its address and credentials are from."""
+        self.outages = Outages()
 
     async def call_api(self, *arguments: Any, **named: Any) -> Any:
         """See :class:`ApiClient`."""

@@ -7,12 +7,16 @@ to be authorized, tells it, and so does the log.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 
 log = structlog.get_logger(__name__)
+
+_STARTING: Final = 60.0
+"""Seconds that a check may take to pass for the first time before its failure is a warning."""
 
 ENDPOINTS = ("healthz", "livez", "readyz")
 
@@ -23,6 +27,8 @@ class Check(NamedTuple):
     name: str
     probe: Callable[[], str | None]
     """None when it is, else the reason; answers from memory, at once."""
+    expected: bool = False
+    """It fails in an orderly life too, as at the end: no warning."""
 
 
 class Report(NamedTuple):
@@ -36,7 +42,17 @@ class HealthRegistry:
     """The checks of a process. ``live`` ones say that it works, ``ready`` ones that it
     has what it needs to answer; readiness includes both."""
 
-    def __init__(self, *, live: Iterable[Check] = (), ready: Iterable[Check] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        live: Iterable[Check] = (),
+        ready: Iterable[Check] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._passed: set[str] = set()
+        self._warned: set[str] = set()
         self._live = [Check("ping", lambda: None), *live]
         self._ready = list(ready)
         self._failing: dict[str, str] = {}
@@ -93,15 +109,31 @@ class HealthRegistry:
             reason = check.probe()
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-        self._note(check.name, reason)
+        self._note(check, reason)
         return reason
 
-    def _note(self, name: str, reason: str | None) -> None:
+    def _note(self, check: Check, reason: str | None) -> None:
         """Log when a check turns, not every time it is asked."""
+        name = check.name
         if reason is None:
             if self._failing.pop(name, None) is not None:
-                log.info("health check passes again", check=name)
+                again = (
+                    "health check passes again" if name in self._passed else "health check passes"
+                )
+                log.info(again, check=name)
+            self._passed.add(name)
+            self._warned.discard(name)
             return
-        if name not in self._failing:
-            log.warning("health check fails", check=name, reason=reason)
+        new = name not in self._failing
         self._failing[name] = reason
+        starting = name not in self._passed and self._clock() - self._began < _STARTING
+        if check.expected or starting:
+            if new:
+                log.info(
+                    "health check does not pass yet" if starting else "health check fails",
+                    check=name,
+                    reason=reason,
+                )
+        elif name not in self._warned:
+            self._warned.add(name)
+            log.warning("health check fails", check=name, reason=reason)

@@ -31,6 +31,7 @@ from kubernetes.aio.config.incluster_config import (
 from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from apiservice.clusterclient import ClusterClient
+from apiservice.failures import transport_failure
 from apiservice.filestamp import Stamp, stamp
 
 # These classes carry no annotations.
@@ -55,6 +56,11 @@ class ClusterAnswerError(Exception):
         super().__init__(message)
         self.status = status
         """HTTP status; 0 where there was no answer."""
+
+    @property
+    def cause(self) -> str:
+        """What went wrong, without the request that it went wrong with."""
+        return str(self).partition(": ")[2]
 
 
 def in_cluster(
@@ -81,12 +87,14 @@ async def connect(
         ClusterError: see the module.
     """
     configuration: Any = Configuration()
+    used = ""
     if kubeconfig is None and in_cluster(environ, service_account):
         _load_service_account(configuration, environ, service_account)
         source = "the pod's service account"
     else:
         source = _paths(kubeconfig, environ)
-        await _load_kubeconfig(configuration, source, context)
+        used = await _load_kubeconfig(configuration, source, context)
+        source = f"kubeconfig {source}"
     try:
         client = ClusterClient(configuration)
     except (OSError, ssl.SSLError, ValueError) as error:
@@ -95,6 +103,8 @@ async def connect(
             f"certificate-authority, client-certificate and client-key"
         ) from error
     client.user_agent = user_agent
+    by = f"{source}, context {used}" if used else source
+    client.origin = f"{configuration.host} ({by})"
     return client
 
 
@@ -154,8 +164,7 @@ async def _exchange(
         )
         return response, await response.read()
     except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
-        text = str(error) or type(error).__name__
-        raise ClusterAnswerError(f"{method} {path}: {text}") from error
+        raise ClusterAnswerError(f"{method} {path}: {transport_failure(error)}") from error
 
 
 class _Status(msgspec.Struct):
@@ -166,7 +175,7 @@ def _message(answer: bytes) -> str:
     try:
         return msgspec.json.decode(answer, type=_Status).message
     except msgspec.MsgspecError:
-        return answer[:200].decode("utf-8", "replace")
+        return " ".join(answer[:200].decode("utf-8", "replace").split())
 
 
 def _load_service_account(
@@ -205,7 +214,8 @@ def _paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
     return listed
 
 
-async def _load_kubeconfig(configuration: Any, source: str, context: str | None) -> None:
+async def _load_kubeconfig(configuration: Any, source: str, context: str | None) -> str:
+    """Take up a kubeconfig; the name of its context that is used."""
     _check_kubeconfigs(source)
     try:
         merged = _kubeconfig_merger(source).config
@@ -221,6 +231,7 @@ async def _load_kubeconfig(configuration: Any, source: str, context: str | None)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise ClusterError(f"kubeconfig {source} cannot be used: {error}") from error
     _keep_fresh(configuration, loader, source)
+    return context or str(merged.value["current-context"])
 
 
 def _check_kubeconfigs(source: str) -> None:

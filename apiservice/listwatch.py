@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import aiohttp
 import msgspec
 
+from apiservice.failures import NOT_ITS
+
 
 class WatchError(Exception):
     """The collection could not be listed or watched; the text names path and mend."""
@@ -143,7 +145,7 @@ class ListWatch:
         try:
             page = _page.decode(await response.read())
         except UNDECODABLE as error:
-            raise GarbledError(f"GET {self._path}: the answer is no list: {error}") from error
+            raise GarbledError(f"GET {self._path}: {NOT_ITS}: {error}") from error
         finally:
             response.close()
         return Page(page.items or [], page.metadata.resourceVersion, page.metadata.continue_)

@@ -32,6 +32,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 import structlog
 
+from apiservice.failures import transport_failure
 from apiservice.listwatch import (
     Event,
     ExpiredError,
@@ -41,6 +42,7 @@ from apiservice.listwatch import (
     RefusedError,
     WatchError,
 )
+from apiservice.outages import Outages
 
 log = structlog.get_logger(__name__)
 
@@ -106,6 +108,7 @@ class Reflector(Generic[T]):
         self._decode = decode
         self._into = into
         self._clock = clock
+        self._outages: Outages = getattr(client, "outages", None) or Outages()
         self._version: str | None = None
         self._failures = 0
         """Failures since the last event or orderly end; the second one lists again."""
@@ -224,6 +227,7 @@ class Reflector(Generic[T]):
         if self.last_error:
             log.info("watch restored", path=self.path)
             self.last_error = ""
+            self._outages.ends(self)
 
     def _failed(self, error: Exception) -> None:
         """Remember why, and decide whether to resume or to list anew."""
@@ -236,7 +240,10 @@ class Reflector(Generic[T]):
         self.denied = isinstance(error, RefusedError) and error.status in (401, 403)
         text = _describe(error, self.path)
         if text != self.last_error:
-            log.warning("watch failed", path=self.path, error=text)
+            # The other collections of an API server that is away fail for the same cause.
+            first = self._outages.begins(self, text.partition(": ")[2])
+            say = log.warning if first else log.debug
+            say("watch failed", path=self.path, error=text)
         self.last_error = text
 
     def _pause(self) -> float:
@@ -262,6 +269,4 @@ class _Turns:
 def _describe(error: Exception, path: str) -> str:
     if isinstance(error, WatchError):
         return str(error)
-    if isinstance(error, TimeoutError):
-        return f"GET {path}: no byte from the API server in time"
-    return f"GET {path}: {type(error).__name__}: {error}"
+    return f"GET {path}: {transport_failure(error)}"

@@ -54,17 +54,24 @@ class Server:
 
     async def look_at_its_clock(self) -> None:
         """Take up the API server's clock; raises MaintainError."""
+        from apiservice.failures import asked  # noqa: PLC0415 - 35 MB
         from apiservice.kubeclient import ClusterAnswerError, server_time  # noqa: PLC0415 - 35 MB
 
         try:
             self._ahead = await server_time(self._client) - time.time()
         except ClusterAnswerError as error:
-            raise MaintainError(str(error)) from None
+            raise MaintainError(asked(self._client, error)) from None
 
     async def read(self, path: str) -> dict[str, Any] | None:
         """See :class:`Objects`."""
         body = await self._send("GET", path, gone=True)
-        return msgspec.json.decode(body, type=dict[str, Any]) if body else None
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any]) if body else None
+        except msgspec.DecodeError as error:
+            from apiservice.failures import NOT_ITS, asked  # noqa: PLC0415 - 35 MB
+
+            wrong = MaintainError(f"GET {path}: {NOT_ITS}: {error}")
+            raise MaintainError(asked(self._client, wrong)) from None
 
     async def patch(self, path: str, body: dict[str, Any]) -> None:
         """See :class:`Objects`."""
@@ -97,7 +104,8 @@ class Server:
                 return b""
             if error.status == 409:
                 raise ConflictError(str(error)) from None
-            raise MaintainError(_mend(error.status, str(error))) from None
+            text = _mend(error.status, str(error))
+            raise MaintainError(f"{text}; asked {self._client.origin}") from None
 
 
 async def reach(stack: AsyncExitStack, kubeconfig: Path | None, context: str | None) -> Server:

@@ -38,6 +38,7 @@ from adapter.nodepool.ways import capacitybuffer
 from adapter.nodepool.ways.detect import Choice, Served, discover
 from adapter.settings.nodepool import NodepoolSettings
 from apiservice.kubeclient import ClusterAnswerError
+from apiservice.outages import Outages
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +65,7 @@ class Controller:
         ledger: Ledger,
         reports: Reports,
         clock: Callable[[], float] = time.time,
+        outages: Outages | None = None,
     ) -> None:
         """``watched`` says why the collections cannot be used; ``started`` is told what is
         served, so that it is watched."""
@@ -75,6 +77,7 @@ class Controller:
         self.clock = clock
         self.ledger = ledger
         self._reports = reports
+        self._outages = outages or Outages()
         self.writer = Writer(call, may_write)
         self.values = MetricValues(call)
         self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
@@ -152,6 +155,7 @@ class Controller:
         if self.state.frozen:
             log.info("planning again", was=self.state.frozen)
             self.state.frozen = ""
+            self._outages.ends(self)
         choice = await self._probe.way(self.served, self._cluster.buffers, now)
         await self._store.read(now)
         seen = await self._observe(now)
@@ -257,5 +261,8 @@ class Controller:
 
     def _freeze(self, problem: str) -> None:
         if problem != self.state.frozen:
-            log.warning("nothing is planned, headroom stays as it is", problem=problem)
+            # Where a watch has said that the API server is away, this only follows from it.
+            first = self._outages.begins(self, problem.partition(": ")[2] or problem)
+            say = log.warning if first else log.info
+            say("nothing is planned, headroom stays as it is", problem=problem)
         self.state.frozen = problem

@@ -19,6 +19,7 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from adapter.nodepool.leaselock import LeaseLock
 from adapter.nodepool.serverside import Call
 from adapter.settings.nodepool import LeaseSettings
+from apiservice.outages import Outages
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +38,7 @@ class Election:
         identity: str,
         lead: Callable[[], Awaitable[None]],
         clock: Callable[[], float] = time.monotonic,
+        outages: Outages | None = None,
     ) -> None:
         """``call`` ends within ``settings.retry`` seconds."""
         self._settings = settings
@@ -45,7 +47,7 @@ class Election:
         # Three more looks fit between a renewal that is due and the end of leading.
         self.due = max(0.0, settings.renew - 3 * settings.retry)
         """Seconds after which a renewal is renewed."""
-        self._lock = LeaseLock(call, settings.name, namespace, identity, clock, self.due)
+        self._lock = LeaseLock(call, settings.name, namespace, identity, clock, self.due, outages)
         self.identity = identity
 
     @property

@@ -18,7 +18,9 @@ from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRec
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
 from adapter.nodepool.serverside import Call
+from apiservice.failures import NOT_ITS
 from apiservice.kubeclient import ClusterAnswerError
+from apiservice.outages import Outages
 
 log = structlog.get_logger(__name__)
 
@@ -36,9 +38,11 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         identity: str,
         clock: Callable[[], float],
         due: float = 0.0,
+        outages: Outages | None = None,
     ) -> None:
         """``due`` is the age, in seconds, at which a renewal is renewed."""
         super().__init__(name, namespace, identity)
+        self._outages = outages or Outages()
         self._due = due
         self._call = call
         self._clock = clock
@@ -52,16 +56,15 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
     async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
         """(True, record), or (False, why) with a body that says 404 where there is none."""
         try:
-            body = await self._call("GET", f"{self._collection}/{name}")
+            self._lease = await self._read(f"{self._collection}/{name}")
         except ClusterAnswerError as error:
             if error.status == 404:
                 self.renewed = None
             else:
-                self._failed(str(error))
+                self._failed(error)
             found = ApiException(status=error.status, reason=str(error))
             found.body = msgspec.json.encode({"code": error.status}).decode()
             return False, found
-        self._lease = msgspec.json.decode(body)
         spec = self._lease.get("spec") or {}
         # Taken before its time: by a candidate whose clock was set, or by hand.
         if spec.get("holderIdentity") != self.identity:
@@ -73,6 +76,13 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
             spec.get("acquireTime"),
             spec.get("renewTime"),
         )
+
+    async def _read(self, path: str) -> dict[str, Any]:
+        body = await self._call("GET", path)
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise ClusterAnswerError(f"GET {path}: {NOT_ITS}: {error}") from error
 
     async def create(
         self, name: str, namespace: str, election_record: LeaderElectionRecord
@@ -114,15 +124,17 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         except ClusterAnswerError as error:
             # A conflict is another candidate who was faster.
             if error.status != 409:
-                self._failed(str(error))
+                self._failed(error)
             return False
         self.renewed, self.problem = sent, ""
+        self._outages.ends(self)
         return True
 
-    def _failed(self, why: str) -> None:
-        if why != self.problem:
-            log.warning("lease not renewed", problem=why)
-        self.problem = why
+    def _failed(self, error: ClusterAnswerError) -> None:
+        if str(error) != self.problem:
+            first = self._outages.begins(self, error.cause)
+            (log.warning if first else log.info)("lease not renewed", problem=str(error))
+        self.problem = str(error)
 
 
 def _spec(record: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import structlog
 import uvloop
 
@@ -30,7 +29,9 @@ from adapter.nodepool.ways.detect import Served
 from adapter.reload import ConfigWatch
 from adapter.settings import Settings
 from apiservice.background import Background
+from apiservice.failures import asked
 from apiservice.kubeclient import SERVICE_ACCOUNT, ClusterAnswerError, ClusterError, call, connect
+from apiservice.outages import Outages
 from apiservice.server import ListenError
 
 log = structlog.get_logger(__name__)
@@ -55,7 +56,17 @@ def run(
     Raises:
         NodepoolError: the cluster or the port cannot be used.
     """
-    uvloop.run(_once(settings) if once else _serve(settings, file, reload))
+    try:
+        uvloop.run(_once(settings) if once else _serve(settings, file, reload))
+    except BaseExceptionGroup as group:
+        # A failure inside a group of tasks: by itself it is one line.
+        if failure := group.subgroup(NodepoolError):
+            raise _first(failure) from None
+        raise
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 class _Parts:
@@ -83,6 +94,7 @@ class _Parts:
             self.watch,
             Ledger(),
             Reports(None if own.apply else sys.stdout),
+            outages=client.outages,
         )
 
     def watch(self, served: Served) -> None:
@@ -102,12 +114,12 @@ async def _once(settings: Settings) -> None:
         async with asyncio.TaskGroup() as group:
             parts.group = group
             try:
-                await _plan_once(parts.controller, parts.watches)
+                await _plan_once(parts.controller, parts.watches, client)
             finally:
                 parts.watches.stop()
 
 
-async def _plan_once(controller: Controller, watches: Watches) -> None:
+async def _plan_once(controller: Controller, watches: Watches, client: Any) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _SYNC
     clock = controller.clock
@@ -119,9 +131,11 @@ async def _plan_once(controller: Controller, watches: Watches) -> None:
                 break
             await asyncio.sleep(0.1)
         if problem or await controller.round(clock()) is None:
-            raise NodepoolError(f"no plan: {problem or controller.state.frozen}")
-    except (ClusterAnswerError, msgspec.DecodeError) as error:
-        raise NodepoolError(f"no plan: {error}") from None
+            raise NodepoolError(
+                f"no plan: {problem or controller.state.frozen}; asked {client.origin}"
+            )
+    except ClusterAnswerError as error:
+        raise NodepoolError(f"no plan: {asked(client, error)}") from None
 
 
 async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
@@ -140,7 +154,14 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         if own.apply:
             identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
             request = _caller(client, own.lease.retry)
-            election = Election(request, own.lease, parts.namespace, identity, controller.lead)
+            election = Election(
+                request,
+                own.lease,
+                parts.namespace,
+                identity,
+                controller.lead,
+                outages=client.outages,
+            )
         else:
             log.info("dry run: nothing is written; see nodepool.apply")
         watch = ConfigWatch(file, settings, reload, lambda new: controller.use(new.nodepool))
@@ -157,7 +178,9 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             loops = [
                 background.keep("controller", lead, essential=True),
                 background.every("configuration", _FILE_CHECK, watch.check),
-                background.keep("discovery", lambda: _look(controller), essential=True),
+                background.keep(
+                    "discovery", lambda: _look(controller, client.outages), essential=True
+                ),
             ]
             tasks = [group.create_task(loop()) for loop in loops]
             await stopping.wait()
@@ -168,17 +191,19 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             parts.watches.stop()
 
 
-async def _look(controller: Controller) -> None:
+async def _look(controller: Controller, outages: Outages) -> None:
     """Discover and watch before leading, so that a follower is warm."""
     said = ""
     while not controller.discovered:
         try:
             await controller.look(controller.clock())
-        except (ClusterAnswerError, msgspec.DecodeError) as error:
+        except ClusterAnswerError as error:
             if str(error) != said:
-                log.warning("the API server does not say what it serves", error=str(error))
+                say = log.warning if outages.begins(_look, error.cause) else log.info
+                say("the API server does not say what it serves", error=str(error))
             said = str(error)
             await asyncio.sleep(_FILE_CHECK)
+    outages.ends(_look)
 
 
 def _caller(client: Any, seconds: float) -> Call:

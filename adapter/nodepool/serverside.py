@@ -15,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from adapter.nodepool.ways.names import MANAGER
+from apiservice.failures import NOT_ITS
 from apiservice.kubeclient import ClusterAnswerError
 
 Object = dict[str, Any]
@@ -87,8 +88,7 @@ class Writer:
             if error.status == 404:
                 return None
             raise _failure(obj, error.status, str(error)) from error
-        found: Object = msgspec.json.decode(body)
-        return found
+        return _object(obj, body)
 
     async def apply(self, obj: Object) -> Object:
         """The object as it is after our fields were applied.
@@ -98,8 +98,7 @@ class Writer:
         """
         path = f"{path_of(obj)}?fieldManager={MANAGER}&fieldValidation=Strict"
         body = await self._send("PATCH", path, obj, obj, "application/apply-patch+yaml")
-        found: Object = msgspec.json.decode(body)
-        return found
+        return _object(obj, body)
 
     async def create(self, obj: Object) -> None:
         """Create an object that may have a generated name; raises WriteError."""
@@ -132,6 +131,13 @@ class Writer:
             raise failure from error
         self.done[kind] += 1
         return answer
+
+
+def _object(obj: Object, body: bytes) -> Object:
+    try:
+        return msgspec.json.decode(body, type=Object)
+    except msgspec.DecodeError as error:
+        raise _failure(obj, 0, f"{NOT_ITS}: {error}") from error
 
 
 def _failure(obj: Object, status: int, text: str) -> WriteError:

@@ -166,15 +166,37 @@ def test_a_turn_is_logged_once() -> None:
     check = Switch("no exporter")
     registry = HealthRegistry(ready=[Check("fresh-data", check)])
     with capture_logs() as logs:
-        for _ in range(3):
-            registry.report("readyz", verbose=False)
-        check.reason = None
-        for _ in range(3):
-            registry.report("readyz", verbose=False)
-    assert [(entry["event"], entry["check"]) for entry in logs] == [
-        ("health check fails", "fresh-data"),
-        ("health check passes again", "fresh-data"),
+        for reason in ("no exporter", None, "no exporter"):
+            check.reason = reason
+            for _ in range(3):
+                registry.report("readyz", verbose=False)
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("health check does not pass yet", "info"),
+        ("health check passes", "info"),
+        ("health check fails", "warning"),
     ]
+
+
+def test_a_check_that_does_not_pass_within_a_minute_is_a_warning() -> None:
+    now = [0.0]
+    registry = HealthRegistry(ready=[Check("data", Switch("none"))], clock=lambda: now[0])
+    with capture_logs() as logs:
+        for now[0] in (0.0, 59.0, 60.0, 61.0):
+            registry.report("readyz", verbose=False)
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("health check does not pass yet", "info"),
+        ("health check fails", "warning"),
+    ]
+
+
+def test_an_orderly_end_is_not_a_warning() -> None:
+    check = Switch()
+    registry = HealthRegistry(ready=[Check("shutdown", check, expected=True)])
+    with capture_logs() as logs:
+        registry.report("readyz", verbose=False)
+        check.reason = "the server is draining"
+        assert registry.report("readyz", verbose=False).code == 500
+    assert [entry["log_level"] for entry in logs] == ["info"]
 
 
 def test_checks_can_be_added_later() -> None:

@@ -426,7 +426,7 @@ async def test_a_missing_right_is_named_with_its_mend(rig: Rig) -> None:
 async def test_html_in_place_of_a_list_is_survived(rig: Rig) -> None:
     (await rig.api.next()).answer(b"<html>login</html>")
     again = await rig.api.next()
-    assert "no list" in rig.reflector.last_error
+    assert "not that of an API server" in rig.reflector.last_error
     again.page([thing("a", "1")], "1")
     assert await rig.recorder.next() == ("REPLACE", ["a"])
 
@@ -437,7 +437,7 @@ async def test_a_silent_connection_is_given_up_and_resumed() -> None:
         await rig.listed([], "4")
         await rig.api.watch()
         assert (await rig.api.next()).query["resourceVersion"] == "4"
-        assert "no byte" in rig.reflector.last_error
+        assert "no answer in time" in rig.reflector.last_error
 
 
 async def test_a_stream_without_line_ends_is_bounded() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -18,8 +18,10 @@ from adapter.nodepool.seen import claimtemplates, karpenter
 from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.serverside import Call
 from adapter.nodepool.ways import capacitybuffer
+from apiservice.failures import NOT_ITS
 from apiservice.kubeclient import ClusterAnswerError
 
+T = TypeVar("T")
 _CUSTOM: Final = "custom.metrics.k8s.io"
 
 
@@ -62,8 +64,8 @@ class Served:
 
 
 async def discover(call: Call) -> Served:
-    """Ask the API server what it serves; raises ClusterAnswerError or msgspec.DecodeError."""
-    answer = msgspec.json.decode(await call("GET", "/apis"), type=_Groups)
+    """Ask the API server what it serves; raises ClusterAnswerError."""
+    answer = await _ask(call, "/apis", _Groups)
     groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
     scaling = groups.get(capacitybuffer.GROUP, [])
     buffers, requests = "", False
@@ -84,13 +86,21 @@ async def discover(call: Call) -> Served:
     )
 
 
+async def _ask(call: Call, path: str, kind: type[T]) -> T:
+    body = await call("GET", path)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise ClusterAnswerError(f"GET {path}: {NOT_ITS}: {error}") from error
+
+
 def _first(wanted: Sequence[str], served: Sequence[str]) -> str:
     return next((version for version in wanted if version in served), "")
 
 
 async def _resources(call: Call, path: str) -> frozenset[str]:
     try:
-        answer = msgspec.json.decode(await call("GET", path), type=_Resources)
+        answer = await _ask(call, path, _Resources)
     except ClusterAnswerError as error:
         if error.status == 404:
             return frozenset()
