@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 NAME = "app.kubernetes.io/name"
 INSTANCE = "app.kubernetes.io/instance"
+OPEN: dict[str, Any] = {"networkPolicy": {"keda": {"enabled": False}}}
 ON: dict[str, Any] = {"networkPolicy": {"enabled": True}, "nodepool": {"enabled": True}}
 
 
@@ -96,7 +97,44 @@ def test_what_is_needed_passes(source: End, to: End, port: int) -> None:
 def test_what_is_not_needed_is_held_back(source: End, to: End, port: int) -> None:
     assert not lets_through(render(ON), source, to, port)
     # It is the policies that hold it back.
-    assert lets_through(render(), source, to, port)
+    assert lets_through(render(OPEN), source, to, port)
+
+
+@pytest.mark.parametrize(
+    ("source", "port", "passes"),
+    [
+        (KEDA, 6000, True),
+        (End("10.244.0.3", "kube-system", {"app": "keda-operator"}), 6000, True),
+        (End("10.244.0.3", "openshift-keda", {"app": "keda-operator"}), 6000, True),
+        (TENANT, 6000, False),
+        (CONTROL_PLANE, 6000, False),
+        (CONTROL_PLANE, 6443, True),
+        (KONNECTIVITY, 6443, True),
+        (PROMETHEUS, 6443, True),
+        (TENANT, 6443, True),
+    ],
+)
+def test_by_default_only_keda_reaches_its_port_and_the_apis_port_is_open(
+    source: End, port: int, passes: bool
+) -> None:
+    assert lets_through(render(), source, SERVE, port) is passes
+
+
+def test_the_default_policy_follows_ports_and_peers_of_the_values() -> None:
+    peers = [{"podSelector": {"matchLabels": {"app": "keda-operator"}}}]
+    values: dict[str, Any] = {
+        "networkPolicy": {"keda": {"from": peers}},
+        "config": {"keda": {"port": 6001}, "server": {"port": 6444}},
+    }
+    asking = End("10.244.0.4", NAMESPACE, {"app": "keda-operator"})
+    assert lets_through(render(values), asking, SERVE, 6001)
+    assert lets_through(render(values), TENANT, SERVE, 6444)
+    assert not lets_through(render(values), KEDA, SERVE, 6001)
+
+
+def test_the_default_policy_holds_back_nothing_that_the_pods_ask() -> None:
+    for to, port in ((EXPORTER, 9400), (INTERNET, 443), (RESOLVER, 53)):
+        assert lets_through(render(), SERVE, to, port)
 
 
 def test_names_are_asked_for_over_udp_and_tcp() -> None:
@@ -192,6 +230,8 @@ def test_each_pod_has_a_policy() -> None:
 
 
 def test_there_are_policies_only_where_they_are_asked_for() -> None:
-    assert not [row for row in render(EXTERNAL_METRICS) if row["kind"] == "NetworkPolicy"]
+    for values in (OPEN, {"keda": {"enabled": False}}):
+        found = [row for row in render(EXTERNAL_METRICS | values) if row["kind"] == "NetworkPolicy"]
+        assert not found
     without = render({"networkPolicy": {"enabled": True}, "keda": {"enabled": False}})
     assert not lets_through(without, KEDA, SERVE, 6000)

@@ -37,6 +37,7 @@ def test_what_a_default_installation_is() -> None:
         "CronJob": 1,
         "Deployment": 1,
         "Job": 1,
+        "NetworkPolicy": 1,
         "PodDisruptionBudget": 1,
         "Role": 1,
         "RoleBinding": 2,
@@ -57,6 +58,7 @@ def test_what_a_default_installation_is() -> None:
     assert [(port["name"], port["containerPort"]) for port in container["ports"]] == [
         ("https", 6443),
         ("grpc", 6000),
+        ("probes", 8080),
     ]
     registered = {
         (row["spec"]["group"], row["spec"]["version"], row["spec"]["versionPriority"]): row["spec"]
