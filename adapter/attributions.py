@@ -68,7 +68,7 @@ class _Count:
         place: Place | None = None
         for track in tracks:
             claim = track.claim
-            if claim is None or track.serves or track.superseded:
+            if claim is None or track.serves or track.superseded or track.cut:
                 continue
             if track.received <= pod.born or refusal(claim, pod, track.node) is not None:
                 continue

@@ -7,7 +7,7 @@ A row lingers on the node that a pod has left, or on a device that another pod o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from adapter.candidate import Candidate
@@ -90,14 +90,34 @@ def _proven(
     pod: Pod,
     held: Holders,
 ) -> list[str]:
-    """Of too many devices those that are the pod's by its uid; none where nothing shows it.
+    """Of too many devices those that are the pod's; none where nothing shows it.
 
-    A device that rows gave to the pod's predecessor of the same name is not remembered as the
-    pod's without a uid.
+    First those whose rows carry its uid; then those that rows did not give to its predecessor
+    of the same name, which is what the memory of names holds; then those on the newest page
+    of their exporter, which no longer names the pod for the others.
     """
     by_uid = [d for d in named if any(_certain(one, pod) for one in devices[d])]
     by_memory = [d for d in named if any(_holds(holding, pod) for holding in held.get(d, ()))]
-    return next((some for some in (by_uid, by_memory) if 0 < len(some) <= requested), [])
+    newest = _newest(one for device in named for one in devices[device])
+    by_page = [d for d in named if any(_time(one) >= newest[_page(one)] for one in devices[d])]
+    proofs = (by_uid, by_memory, by_page)
+    return next((some for some in proofs if 0 < len(some) <= requested), [])
+
+
+def _newest(found: Iterable[Candidate]) -> dict[str, float]:
+    """Exporter -> time of its newest sample."""
+    times: dict[str, float] = {}
+    for one in found:
+        times[_page(one)] = max(_time(one), times.get(_page(one), 0.0))
+    return times
+
+
+def _page(found: Candidate) -> str:
+    return found.track.origin
+
+
+def _time(found: Candidate) -> float:
+    return found.sample.time if found.sample is not None else 0.0
 
 
 def _holds(holding: Holding, pod: Pod) -> bool:

@@ -137,6 +137,8 @@ def _first(evidences: Iterable[Evidence]) -> Evidence:
 def _holds(track: Track, pod: Pod) -> bool:
     """The track's row proves that the pod holds the device."""
     claim = track.claim
-    if claim is None or track.serves or track.superseded or track.received <= pod.born:
+    if claim is None or track.serves or track.superseded or track.cut:
+        return False
+    if track.received <= pod.born:
         return False
     return refusal(claim, pod, track.node) is None

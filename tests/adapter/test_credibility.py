@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.reading import Absence
+from apiservice.steps import at_once
 from tests.adapter.prometheusscrape import TARGET, Prometheus
 from tests.adapter.telemetryworld import World, make_pod, row
 
@@ -41,6 +42,20 @@ def test_a_device_of_the_pods_predecessor_is_not_believed_beside_a_newer_one() -
     world.put(make_pod("p", node="n", uid="new", born=101.0))
     world.scrape(TWO, 105.0, node="n")
     assert world.value("p", UTIL, 105.0) == 11.0
+
+
+def test_a_device_that_the_exporters_newest_page_gives_to_nobody_is_not_believed() -> None:
+    world = World(make_pod("p", node="n"))
+    world.scrape(row(UTIL, 97, "p"), 100.0, node="n")
+    world.scrape(row(UTIL, 97) + row(UTIL, 11, "p", uuid="GPU-1"), 115.0, node="n")
+    assert world.value("p", UTIL, 115.0) == 11.0
+
+
+def test_of_two_exporters_newest_pages_neither_is_believed() -> None:
+    world = World(make_pod("p", node="n"))
+    world.scrape(row(UTIL, 97, "p"), 100.0, node="n", origin="a")
+    world.scrape(row(UTIL, 11, "p", uuid="GPU-1"), 115.0, node="n", origin="b")
+    assert world.value("p", UTIL, 115.0) == "more_devices_than_asked"
 
 
 def test_a_successor_on_its_predecessors_device_has_its_value() -> None:
@@ -114,3 +129,4 @@ def test_a_pod_that_only_a_boards_row_names_has_no_value() -> None:
     world.scrape(row(ENGINE, 0.9, "p") + row(ENGINE, 0.2, "q", more=MIG), 100.0, node="n")
     assert world.value("p", "gpu_utilization", 100.0) == "board_of_mig_instances"
     assert world.value("q", "gpu_utilization", 100.0) == 20.0
+    assert at_once(world.store.attributions())["exact"] == 1

@@ -84,6 +84,7 @@ def test_a_row_that_nothing_places_waits_for_one_that_is_placed(first: str) -> N
 def test_a_row_that_nothing_places_waits_although_no_placed_one_names_the_pod_yet() -> None:
     world = World(make_pod("db-0", node=NEW), nodes={NEW: {}, OLD: {}})
     world.scrape(page(OLD, 97, "", idle=False), 100.0, origin=OLD)
+    assert world.value("db-0", UTIL, 100.0) == 97.0  # nobody else reports from the pod's node
     world.scrape(row(UTIL, 0, uuid="GPU-new", more=f'Hostname="{NEW}"'), 100.0, origin=NEW)
     assert world.value("db-0", UTIL, 100.0) == "row_without_node"
 
