@@ -60,6 +60,8 @@ class ListWatchOptions:
     sends none until something of the collection has changed since its own start."""
     grace: float = 30.0
     """No byte for so long beyond ``watch_seconds`` means that the connection is dead."""
+    max_page_bytes: int = 256 << 20
+    """500 objects of the largest size that etcd takes are 750 MB; pages of pods are about 5 MB."""
     max_event_bytes: int = 16 << 20
     """etcd refuses objects above 1.5 MB; this bounds what a stream without line ends costs."""
 
@@ -143,7 +145,7 @@ class ListWatch:
             query, aiohttp.ClientTimeout(total=self._options.request_timeout)
         )
         try:
-            page = _page.decode(await response.read())
+            page = _page.decode(await _body(response, self._path, self._options.max_page_bytes))
         except UNDECODABLE as error:
             raise GarbledError(f"GET {self._path}: {NOT_ITS}: {error}") from error
         finally:
@@ -208,6 +210,15 @@ class ListWatch:
         finally:
             response.close()
         raise _refusal(self._path, response.status, text)
+
+
+async def _body(response: aiohttp.ClientResponse, path: str, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            raise WatchError(f"GET {path}: a page of the list is larger than {limit} bytes")
+    return bytes(body)
 
 
 async def _lines(

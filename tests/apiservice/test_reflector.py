@@ -449,6 +449,14 @@ async def test_a_stream_without_line_ends_is_bounded() -> None:
         assert not (await rig.api.next()).is_watch
 
 
+async def test_a_page_of_a_list_is_bounded() -> None:
+    options = ReflectorOptions(backoff_min=0.001, backoff_max=0.002, max_page_bytes=1000)
+    async with running(options) as rig:
+        (await rig.api.next()).page([thing("x" * 2000, "1")], "1")
+        await rig.listed([thing("a", "2")], "2")
+        assert "a page of the list is larger than 1000 bytes" in rig.reflector.last_error
+
+
 async def test_a_server_that_ends_every_watch_at_once_is_not_hammered_in_vain(rig: Rig) -> None:
     await rig.listed([], "1")
     (await rig.api.watch()).finish()
