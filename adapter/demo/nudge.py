@@ -64,7 +64,7 @@ class Nudge:
         capacity = Capacity(nodes, pools, self._held)
         self.orders = plan(demand, capacity, self._limits, now).orders
         self._held = tuple(
-            Headroom(each.namespace, each.shape, each.replicas, each.pods, each.needed_at)
+            Headroom(each.namespace, each.shape, each.replicas, each.reckoned, each.needed_at)
             for each in self.orders
         )
         world.fleet.headroom = {

@@ -14,6 +14,7 @@ from adapter.nodepool import capacity
 from adapter.nodepool.boots import Boot, Boots
 from adapter.nodepool.demand import Demand, WorkloadRef
 from adapter.nodepool.history import History
+from adapter.nodepool.pace import NEW, after_next_sync
 from adapter.nodepool.podspec import shape_of
 from adapter.nodepool.want import readable, wanted
 
@@ -52,6 +53,8 @@ def demand(
     pods = world.fleet.of(scaler.service)
     on = Counter(pod.node.pool.name for pod in pods if pod.node is not None)
     pods_wanted = asked(scaler)
+    # What the HPA has set; the pods may not be there yet.
+    replicas = len(pods)
     return Demand(
         workload=workload(scaler),
         shape=shape_of(pod_spec(world.workloads[scaler.service].resource)),
@@ -62,6 +65,8 @@ def demand(
         history=history,
         known_at=known_at if pods_wanted is None else now,
         pools=on,
+        asked=replicas,
+        coming=after_next_sync(scaler.spec, NEW, replicas, pods_wanted, now),
     )
 
 

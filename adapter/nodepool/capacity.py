@@ -84,8 +84,9 @@ class Headroom:
     shape: Shape
     replicas: int
     pods: int
-    """Bound and pending pods of the shape when it was ordered. What they have grown by since
-    has consumed headroom: the total is held, not the headroom (or capacity doubles)."""
+    """Pods of the shape that the order reckoned with: those that were there, and those that
+    were about to be created and were not to take the headroom. What they have grown by since has
+    consumed headroom: the total is held, not the headroom (or capacity doubles)."""
     needed_at: float
     """Epoch seconds when a plan last wanted at least as much; the hold counts from it."""
 

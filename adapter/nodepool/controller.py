@@ -2,42 +2,44 @@
 
 When the API server is away nothing is planned: headroom stays as it is, and ends by its
 lifeline if that lasts. Every round is bounded in time.
+
+A full round reads the metrics of all HPAs, once in an interval. Between two of them, a round
+that changes of pods begin plans again from the same values: it lowers headroom that pods have
+taken before the node autoscaler orders the same demand twice.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-import msgspec
 import structlog
 
 from adapter.hpa import Values
-from adapter.nodepool.capacity import Way
+from adapter.nodepool import loop
 from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.demand import WorkloadRef
 from adapter.nodepool.events import Events
-from adapter.nodepool.ledger import Ledger, pools_of
+from adapter.nodepool.ledger import Ledger
 from adapter.nodepool.ledgerstore import LedgerStore
 from adapter.nodepool.lifeline import Lifelines
-from adapter.nodepool.limits import Limits
+from adapter.nodepool.limits import limits_of
 from adapter.nodepool.metricvalues import MetricValues
 from adapter.nodepool.observe import Seen, observe
 from adapter.nodepool.orders import Orders
 from adapter.nodepool.plan import Plan, plan
 from adapter.nodepool.probe import Probe
 from adapter.nodepool.reports import Reports
+from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.seen.status import Status
 from adapter.nodepool.serverside import Call, Writer
 from adapter.nodepool.state import State
-from adapter.nodepool.targets import Target, by_workload, targets
+from adapter.nodepool.stir import Stir
+from adapter.nodepool.targets import PodsOf, Reading, Target, Targets, by_workload, targets
 from adapter.nodepool.utilization import Utilization
-from adapter.nodepool.ways import capacitybuffer
-from adapter.nodepool.ways.detect import Choice, Served, discover
+from adapter.nodepool.ways.detect import Choice, Served, discover, with_wait
 from adapter.settings.nodepool import NodepoolSettings
-from apiservice.kubeclient import ClusterAnswerError
 from apiservice.outages import Outages
 
 log = structlog.get_logger(__name__)
@@ -46,8 +48,6 @@ _VALUES: Final = 8.0
 """Seconds that all metrics of a round may take."""
 _DISCOVERY: Final = 300.0
 """Seconds between looks at what the API server serves."""
-_ROUND: Final = 120.0
-"""Seconds after which a round is given up."""
 
 
 class Controller:
@@ -65,10 +65,20 @@ class Controller:
         ledger: Ledger,
         reports: Reports,
         clock: Callable[[], float] = time.time,
+        *,
+        stir: Stir | None = None,
+        listed: Callable[[], Awaitable[object]] = loop.at_once,
         outages: Outages | None = None,
     ) -> None:
-        """``watched`` says why the collections cannot be used; ``started`` is told what is
-        served, so that it is watched."""
+        """Make a controller that has seen nothing yet.
+
+        Args:
+            watched: says why the collections cannot be used.
+            started: gets what is served, so that it is watched.
+            stir: notes the changes that begin a round at once.
+            listed: returns when all collections have been listed once.
+            outages: what is known of the API server's outages.
+        """
         self._settings = settings
         self._cluster = cluster
         self._call = call
@@ -78,6 +88,10 @@ class Controller:
         self.ledger = ledger
         self._reports = reports
         self._outages = outages or Outages()
+        self._stir = stir or Stir()
+        self._listed = listed
+        self._read: Reading | None = None
+        self._choice = Choice(None, "not looked yet")
         self.writer = Writer(call, may_write)
         self.values = MetricValues(call)
         self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
@@ -116,54 +130,85 @@ class Controller:
         self._settings = self._settings.model_copy(update=taken)
         if settings != self._settings:
             log.warning("of section nodepool only stop and limits change without a restart")
+        self._stir.note()
 
     async def lead(self) -> None:
         """Plan and act every interval until cancelled."""
         self.lifelines.forget()
         self._store.forget()
         self._probe.forget()
+        self._read = None
         # Liveness counts from here: a follower has had no rounds.
         self.state.ended_at = self.clock()
-        while True:
-            began = asyncio.get_running_loop().time()
-            try:
-                async with asyncio.timeout(_ROUND):
-                    await self.round(self.clock())
-            except TimeoutError:
-                self._freeze(f"the last round took more than {_ROUND:.0f} s and was given up")
-            except (ClusterAnswerError, msgspec.DecodeError) as error:
-                self._freeze(str(error))
-            except Exception as error:
-                self.state.broken += 1
-                self._freeze(f"the round failed: {type(error).__name__}: {error}")
-                log.exception("round failed", error=str(error))
-            took = asyncio.get_running_loop().time() - began
-            self.state.round_seconds, self.state.ended_at = took, self.clock()
-            await asyncio.sleep(max(0.0, self._settings.interval - took))
+        interval = self._settings.interval
+        await loop.run(self, self._stir, self._listing, interval, self.clock)
 
-    async def round(self, now: float) -> Plan | None:
+    async def _listing(self) -> None:
+        await self.look(self.clock())
+        await self._listed()
+
+    def freeze(self, problem: str) -> None:
+        """Nothing is planned for now; it is said when the reason is new."""
+        if problem != self.state.frozen:
+            # Where a watch has said that the API server is away, this only follows from it.
+            first = self._outages.begins(self, problem.partition(": ")[2] or problem)
+            say = log.warning if first else log.info
+            say("nothing is planned, headroom stays as it is", problem=problem)
+        self.state.frozen, self._read = problem, None
+
+    def broke(self, error: Exception) -> None:
+        """A round failed in a way that nobody expected."""
+        self.state.broken += 1
+        self.freeze(f"the round failed: {type(error).__name__}: {error}")
+        log.error("round failed", error=str(error), exc_info=error)
+
+    def ended(self, took: float) -> None:
+        """A round has taken so many seconds."""
+        self.state.round_seconds, self.state.ended_at = took, self.clock()
+
+    async def round(self, now: float, *, again: bool = False) -> Plan | None:
         """Look and plan once, and apply if this is no dry run.
+
+        Args:
+            again: plan from the metrics of the last full round, if there was one.
 
         Returns:
             The plan; None where there is nothing to plan from.
         """
-        await self.look(now)
+        read = self._read if again else None
+        if read is None:
+            await self.look(now)
         problem = self._watched(now)
         if problem:
-            self._freeze(problem)
+            self.freeze(problem)
             return None
         if self.state.frozen:
             log.info("planning again", was=self.state.frozen)
             self.state.frozen = ""
             self._outages.ends(self)
-        choice = await self._probe.way(self.served, self._cluster.buffers, now)
-        await self._store.read(now)
-        seen = await self._observe(now)
-        decided = plan(seen.demand, seen.capacity, self._limits(), now)
-        self._note(decided, seen, choice, now)
+        if read is None:
+            way = await self._probe.way(self.served, self._cluster.buffers, now)
+            self._choice = with_wait(way, cluster_autoscaler=self.autoscaler_status is not None)
+            await self._store.read(now)
+        pods_of = by_workload(self._cluster.pods)
+        found = targets(self._cluster, pods_of, self._settings.namespaces)
+        if read is None:
+            values = await self.values.read(found.targets, _VALUES)
+        else:
+            values = read.still(found.targets)
+        seen = self._observe(found, values, pods_of, now)
+        if read is None:
+            await self._use(found.targets, values, now)
+            self._read = Reading.of(found.targets, values)
+        there = [*self._cluster.buffers, *self._cluster.placeholders]
+        most = self._settings.limits.max_gpus_per_pool
+        self.ledger.remember(seen, self.state.plan, there, most, now)
+        decided = plan(seen.demand, seen.capacity, limits_of(self._settings), now)
+        self._reports.note(decided, seen, self._choice, self._cluster, self.state, now)
         if self._settings.apply:
-            await self._act(decided, choice, now)
-            await self._store.write(now)
+            await self._act(decided, there, self._choice, now)
+            if read is None:
+                await self._store.write(now)
         return decided
 
     async def look(self, now: float) -> None:
@@ -178,11 +223,14 @@ class Controller:
         self.values.version = served.custom_metrics or self.values.version
         self._started(served)
 
-    async def _observe(self, now: float) -> Seen:
+    def _observe(
+        self,
+        found: Targets,
+        values: Mapping[WorkloadRef, tuple[Values, ...]],
+        pods_of: PodsOf,
+        now: float,
+    ) -> Seen:
         cluster, settings = self._cluster, self._settings
-        pods_of = by_workload(cluster.pods)
-        found = targets(cluster, pods_of, settings.namespaces)
-        values = await self.values.read(found.targets, _VALUES)
         self._reports.boots(cluster, self.ledger, settings.pool_labels, now)
         seen = observe(
             cluster,
@@ -195,19 +243,8 @@ class Controller:
             jobs=settings.jobs,
             within=settings.namespaces,
         )
-        if not settings.apply:
-            seen = self._reports.as_if(seen)
-        await self._use(found.targets, values, now)
-        self.ledger.learn(seen.demand, now)
-        planned = self.state.plan.orders if self.state.plan else ()
-        self.ledger.spend(
-            seen.capacity.headroom,
-            pools_of(planned, cluster.buffers, cluster.placeholders),
-            settings.limits.max_gpus_per_pool,
-            now,
-        )
         self.state.left_out = found.left_out + seen.left_out
-        return seen
+        return seen if settings.apply else self._reports.as_if(seen)
 
     async def _use(
         self,
@@ -218,51 +255,16 @@ class Controller:
         """Look at what GPUs are used for; write deletion costs where that is wished."""
         settings = self._settings
         fresh = await self.utilization.look(
-            self._cluster, self._limits(), settings.pool_labels, now
+            self._cluster, limits_of(self._settings), settings.pool_labels, now
         )
         self.state.idle = self.utilization.idle
         if fresh and settings.apply and settings.deletion_cost:
             await self.utilization.write_costs(self._cluster, found, values)
 
-    def _limits(self) -> Limits:
-        settings = self._settings
-        return Limits(
-            **settings.limits.model_dump(),
-            deadman_seconds=settings.lifeline,
-            enabled=not settings.stop,
-        )
-
-    async def _act(self, decided: Plan, choice: Choice, now: float) -> None:
-        there = [*self._cluster.buffers, *self._cluster.placeholders]
+    async def _act(self, decided: Plan, there: list[Found], choice: Choice, now: float) -> None:
         classes = {row.name: row for row in self._cluster.classes}
         outcomes = await self._orders.carry_out(
             decided.orders, there, choice, self.served, classes, now
         )
         self.state.outcomes = tuple(outcomes)
         await self._events.tell(outcomes, choice.way, now)
-
-    def _note(self, decided: Plan, seen: Seen, choice: Choice, now: float) -> None:
-        state = self.state
-        way = choice.way.value if choice.way is not None else ""
-        if (way, choice.reason) != (state.way, state.way_reason):
-            log.info("way", way=way or "none yet", why=choice.reason)
-        state.way, state.way_reason = way, choice.reason
-        state.pools = seen.capacity.pools
-        state.shortfalls = {
-            row.key: text
-            for row in self._cluster.buffers
-            if row.way is Way.BUFFER and (text := capacitybuffer.shortfall(row))
-        }
-        self._reports.autoscalers(self._cluster)
-        self._reports.foreign(self._cluster)
-        self._reports.say(decided, state)
-        state.plan, state.planned_at = decided, now
-        state.rounds += 1
-
-    def _freeze(self, problem: str) -> None:
-        if problem != self.state.frozen:
-            # Where a watch has said that the API server is away, this only follows from it.
-            first = self._outages.begins(self, problem.partition(": ")[2] or problem)
-            say = log.warning if first else log.info
-            say("nothing is planned, headroom stays as it is", problem=problem)
-        self.state.frozen = problem

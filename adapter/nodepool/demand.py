@@ -30,7 +30,7 @@ class Demand:
     """Its pods without a node: they drive the autoscaler already."""
     wanted: int | None
     """``ceil(current x value / target)``, the largest over its metrics, not clamped; for
-    Jobs, the pods not yet ended. None where no metric could be read."""
+    Jobs, the pods that are there. None where no metric could be read."""
     max_replicas: int | None
     """None where nothing limits it (queues of Jobs)."""
     history: History = EMPTY
@@ -44,6 +44,13 @@ class Demand:
     headroom only its own ``floor`` holds."""
     pools: Mapping[str, int] = field(default_factory=dict)
     """Its bound pods by the pool they are on."""
+    asked: int = 0
+    """``spec.replicas`` of the workload: pods that are created at once where they are missing."""
+    coming: int = 0
+    """Pods that its HPA will have created by itself when it has looked once more. They drive the
+    autoscaler themselves: no headroom is ordered for them."""
+    about: str = ""
+    """The workload in words, where its name says nothing (a queue of Jobs)."""
 
     @property
     def real(self) -> int:
@@ -51,6 +58,21 @@ class Demand:
         return self.bound + self.pending
 
     @property
+    def present(self) -> int:
+        """Pods that are there or are being created right now."""
+        return max(self.real, self.asked)
+
+    @property
+    def expected(self) -> int:
+        """Pods that there will be in a moment without our help."""
+        return max(self.present, self.coming)
+
+    @property
     def spare(self) -> int | None:
-        """Pods that it may still get; None where nothing limits it."""
-        return None if self.max_replicas is None else max(0, self.max_replicas - self.real)
+        """Pods that it may get beyond those expected; None where nothing limits it."""
+        return None if self.max_replicas is None else max(0, self.max_replicas - self.expected)
+
+    @property
+    def name(self) -> str:
+        """The workload for people."""
+        return self.about or f"{self.workload.kind}/{self.workload.name}"

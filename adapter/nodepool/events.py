@@ -9,6 +9,7 @@ import structlog
 
 from adapter.nodepool.capacity import Way
 from adapter.nodepool.orders import Outcome
+from adapter.nodepool.reason import count_pods
 from adapter.nodepool.seen import instant
 from adapter.nodepool.serverside import Object, WriteError, Writer
 from adapter.nodepool.ways.names import MANAGER
@@ -49,23 +50,39 @@ def _log(outcome: Outcome) -> None:
     order = outcome.order
     say = log.warning if outcome.failure else log.info
     say(
-        "headroom refused" if outcome.failure else "headroom ordered",
+        f"headroom {_what(outcome)}",
         namespace=order.namespace,
-        workloads=[f"{row.kind}/{row.name}" for row in order.workloads],
+        workloads=list(order.about),
         pool=order.pool,
         was=order.was,
         replicas=order.replicas,
-        why=outcome.text or [reason.text for reason in order.reasons],
+        why=outcome.text,
         **({"reason": outcome.failure} if outcome.failure else {}),
     )
+
+
+def _what(outcome: Outcome) -> str:
+    """What became of an order, in a word."""
+    order = outcome.order
+    if outcome.failure:
+        return "refused"
+    if not order.replicas:
+        return "released"
+    return "lowered" if order.replicas < order.was else "ordered"
+
+
+def _message(outcome: Outcome) -> str:
+    order = outcome.order
+    where = f" in pool {order.pool}" if order.pool else ""
+    about = f" for {', '.join(order.about)}" if order.about else ""
+    number = f"from {order.was} to {count_pods(order.replicas)}{where}{about}"
+    return f"{number}: {outcome.text}"
 
 
 def event(outcome: Outcome, way: Way | None, now: float) -> Object:
     """The Event about an order, on its object."""
     namespace, name = outcome.place
     buffer = way is Way.BUFFER
-    order = outcome.order
-    why = outcome.text if outcome.failure else "; ".join(row.text for row in order.reasons)
     stamp = instant.write(now)
     return {
         "apiVersion": "v1",
@@ -79,10 +96,8 @@ def event(outcome: Outcome, way: Way | None, now: float) -> Object:
             "uid": outcome.uid,
         },
         "type": "Warning" if outcome.failure else "Normal",
-        "reason": "HeadroomRefused" if outcome.failure else "HeadroomOrdered",
-        "message": f"{order.was} to {order.replicas} pods in pool {order.pool or '-'}: {why}"[
-            :_LONGEST
-        ],
+        "reason": f"Headroom{_what(outcome).capitalize()}",
+        "message": _message(outcome)[:_LONGEST],
         "source": {"component": MANAGER},
         "reportingComponent": MANAGER,
         "firstTimestamp": stamp,

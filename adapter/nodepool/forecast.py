@@ -21,6 +21,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from adapter.nodepool.history import DAYS, MINUTE, SLOT, SLOTS, History, Point
+from adapter.nodepool.reason import count_pods
 
 LEVEL: Final = 10 * MINUTE
 """Seconds that a level is the mean of."""
@@ -57,7 +58,7 @@ def forecast(
     """
     lead = max(lead_seconds, float(MINUTE))
     readings = [
-        Forecast(need, "need", f"{need} pods are needed now"),
+        Forecast(need, "need", f"its metrics ask for {count_pods(need)}"),
         *_growth(history.recent, lead, quantile, now),
         *_trend(history.recent, lead, now),
         *_time_of_day(history, lead, now),

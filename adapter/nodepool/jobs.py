@@ -1,5 +1,10 @@
 """Jobs of GPU pods: all Jobs of one shape in a namespace are one queue. Pure.
 
+The Job controller creates a Job's pods within milliseconds, and pending pods drive the node
+autoscaler: a queue wants the pods that it has, and only a forecast adds headroom. Pods that are
+missing by a Job's spec are no demand either, nor do they keep headroom: mostly they have just
+ended, and the Job's status does not say so yet.
+
 Queues that hold Jobs back themselves (Kueue) do it by suspending them: a suspended Job asks
 for nothing.
 """
@@ -30,6 +35,8 @@ class Job(NamedTuple):
     pending: int
     pools: Mapping[str, int] = {}
     """Its bound pods by the pool they are on."""
+    name: str = ""
+    """Empty for a queue of the past, which has no Job now."""
 
 
 def pods_left(job: Mapping[str, Any]) -> int:
@@ -72,14 +79,24 @@ def queues(
             shape=theirs[0].shape,
             bound=sum(job.bound for job in theirs),
             pending=sum(job.pending for job in theirs),
-            wanted=sum(max(job.left, 0) for job in theirs),
+            wanted=sum(job.bound + job.pending for job in theirs),
             max_replicas=None,
             history=histories.get(queue, EMPTY),
             known_at=now,
             pools=_pools(theirs),
+            about=_about(queue, theirs),
         )
         for queue, theirs in sorted(rows.items())
     )
+
+
+def _about(queue: WorkloadRef, jobs: Iterable[Job]) -> str:
+    """The queue in words that lead to its Jobs: by its key alone nobody finds them."""
+    names = sorted(job.name for job in jobs if job.name)
+    if not names:
+        return f"Job queue {queue.name} (no Jobs now)"
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"Job queue {queue.name} (Job {names[0]}{others})"
 
 
 def _pools(jobs: Iterable[Job]) -> dict[str, int]:

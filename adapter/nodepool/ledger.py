@@ -14,8 +14,9 @@ from adapter.nodepool.capacity import Headroom
 from adapter.nodepool.demand import Demand, WorkloadRef
 from adapter.nodepool.history import EMPTY, History, Point, learn
 from adapter.nodepool.jobs import KIND
-from adapter.nodepool.observe import Known
-from adapter.nodepool.plan import Order
+from adapter.nodepool.observe import Known, Seen
+from adapter.nodepool.pace import NEW, Pace, follow
+from adapter.nodepool.plan import Order, Plan
 from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.shape import Shape, gpus, key
 
@@ -31,6 +32,8 @@ class Ledger:
     histories: dict[WorkloadRef, History] = field(default_factory=dict)
     known_at: dict[WorkloadRef, float] = field(default_factory=dict)
     queues: dict[tuple[str, str], Shape] = field(default_factory=dict)
+    paces: dict[WorkloadRef, Pace] = field(default_factory=dict)
+    """Of the workloads that there are; not kept across restarts."""
     boots: Boots = field(default_factory=Boots)
     day: int = 0
     """Days since the epoch (UTC) that ``gpu_hours`` is of."""
@@ -41,15 +44,33 @@ class Ledger:
         """What an observation needs of it."""
         pools = self.boots.seconds
         p90s = {pool: found for pool in pools if (found := self.boots.p90(pool)) is not None}
-        return Known(self.histories, self.known_at, p90s, self.gpu_hours, self.queues)
+        return Known(self.histories, self.known_at, p90s, self.gpu_hours, self.queues, self.paces)
+
+    def remember(
+        self, seen: Seen, planned: Plan | None, there: Iterable[Found], most: int, now: float
+    ) -> None:
+        """Learn from one look, and count what headroom has cost since the last.
+
+        Args:
+            planned: the plan of the last round.
+            there: the headroom objects.
+            most: GPUs that are counted in a pool at most.
+        """
+        self.learn(seen.demand, now)
+        orders = planned.orders if planned else ()
+        self.spend(seen.capacity.headroom, pools_of(orders, there), most, now)
 
     def learn(self, demand: Iterable[Demand], now: float) -> None:
-        """Remember what was wanted, where it is known."""
+        """Remember what was wanted, where it is known, and how HPAs have scaled."""
+        paces = {}
         for row in demand:
+            queue = row.workload.kind == KIND
+            if not queue:
+                pace = self.paces.get(row.workload, NEW)
+                paces[row.workload] = follow(pace, row.asked, row.wanted, now)
             if row.wanted is None:
                 continue
             past = self.histories.pop(row.workload, EMPTY)
-            queue = row.workload.kind == KIND
             if queue and past == EMPTY and not row.wanted:
                 continue
             # Popped and put back: the order of the dict is that of the last sight.
@@ -57,6 +78,7 @@ class Ledger:
             self.known_at[row.workload] = now
             if queue:
                 self.queues[row.workload.namespace, key(row.shape)] = row.shape
+        self.paces = paces
         for workload in list(self.histories)[: max(0, len(self.histories) - _MOST)]:
             self._forget(workload)
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from adapter.settings.nodepool import NodepoolSettings
+
 OTHER_POOLS = "*"
 """Key of :attr:`Limits.gpu_hour_prices` for pools without an entry of their own."""
 
@@ -77,3 +79,12 @@ class Limits:
             budget = min(budget, self.cost_per_day / price if price > 0 else math.inf)
         left = (budget - spent_hours) * 3600 / self.deadman_seconds
         return max(0, math.floor(left)) if math.isfinite(left) else math.inf
+
+
+def limits_of(settings: NodepoolSettings) -> Limits:
+    """The limits that the settings give."""
+    return Limits(
+        **settings.limits.model_dump(),
+        deadman_seconds=settings.lifeline,
+        enabled=not settings.stop,
+    )

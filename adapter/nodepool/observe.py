@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from adapter.cluster.workload import JOBS, Workload
@@ -18,6 +18,7 @@ from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.demand import Demand, WorkloadRef
 from adapter.nodepool.history import EMPTY, History
 from adapter.nodepool.jobs import Job, queues
+from adapter.nodepool.pace import NEW, Pace, after_next_sync, ceiling, follow
 from adapter.nodepool.pools import UNLABELLED, pools, with_pods
 from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.seen.pods import Pod
@@ -38,6 +39,8 @@ class Known:
     """Pool to GPU-hours of headroom spent in the running day."""
     queues: Mapping[tuple[str, str], Shape]
     """Shapes of Jobs that were seen before, by namespace and the shape's key."""
+    paces: Mapping[WorkloadRef, Pace] = field(default_factory=dict)
+    """How the targets of HPAs were scaled lately."""
 
 
 class Seen(NamedTuple):
@@ -133,18 +136,22 @@ def _scaled(
         want = wanted(target.readable, seen, scaler.status, from_zero=scaler.from_zero)
         count, parked = want.pods, want.parked
     there = _there(target.pods, pool_of)
+    spec = target.readable.spec
+    pace = follow(known.paces.get(target.workload, NEW), target.replicas, count, now)
     return Demand(
         workload=target.workload,
         shape=target.shape,
         bound=there.bound,
         pending=there.pending,
         wanted=count,
-        max_replicas=target.readable.spec.max_replicas,
+        max_replicas=ceiling(spec, target.replicas),
         history=known.histories.get(target.workload, EMPTY),
         known_at=known.known_at.get(target.workload) if count is None else now,
         pools=there.pools,
         floor=target.autoscaler.floor or 0,
         parked=parked,
+        asked=target.replicas,
+        coming=after_next_sync(spec, pace, target.replicas, count, now),
     )
 
 
@@ -170,7 +177,10 @@ def _queues(
         shape = pods[0].shape if pods else with_priority(job.shape, job.priority_class, classes)
         shape = with_claims(shape, job.namespace, cluster)
         there = _there(pods, pool_of)
-        rows.append(Job(job.namespace, shape, job.left, *there))
+        if not job.left and not there.bound + there.pending:
+            # It has ended, or is suspended: the queue is known by the Jobs that are in it.
+            continue
+        rows.append(Job(job.namespace, shape, job.left, *there, name=job.name))
     return queues(rows, known.histories, now)
 
 

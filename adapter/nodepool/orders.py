@@ -145,7 +145,7 @@ class Orders:
             # Letting go needs neither a way nor a lifeline, and no field of its own.
             if not order.replicas:
                 await self._let_go(own, served)
-                return Outcome(order, uid, changed=True, failure="", text="let go")
+                return Outcome(order, uid, changed=True, failure="", text=order.why)
             try:
                 lifeline = await self._lifelines.keep(order.namespace, now, sure=not own)
             except LifelineError as error:
@@ -162,7 +162,7 @@ class Orders:
             if changed:
                 uid = await self._write(order, current, way, lifeline, served, now)
             await self._let_go((row for row in own if row.way is not way), served)
-            return Outcome(order, uid, changed=changed, failure="", text=order.reasons[-1].text)
+            return Outcome(order, uid, changed=changed, failure="", text=order.why)
         except WriteError as error:
             return Outcome(order, uid, changed=False, failure=error.failure, text=str(error))
 

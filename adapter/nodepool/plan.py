@@ -17,9 +17,9 @@ from adapter.nodepool.demand import Demand, WorkloadRef
 from adapter.nodepool.limits import Limits
 from adapter.nodepool.packing import NOWHERE, Lot, Placed, Room, largest_first, pack
 from adapter.nodepool.poolchoice import Choice, PoolNote, backed_off, choose, notes
-from adapter.nodepool.reason import Reason
+from adapter.nodepool.reason import Reason, count_gpus, count_pods
 from adapter.nodepool.shape import Shape, gpus, key
-from adapter.nodepool.target import ask
+from adapter.nodepool.target import NOTHING, Ask, ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Order:
     """Pods of the shape. 0 is an order too: it lets the headroom go."""
     was: int
     pods: int
-    """Bound and pending pods of the shape now: what becomes :attr:`Headroom.pods`."""
+    """Bound and pending pods of the shape now."""
+    reckoned: int
+    """What becomes :attr:`Headroom.pods`."""
     needed_at: float
     """What becomes :attr:`Headroom.needed_at`."""
     workloads: tuple[WorkloadRef, ...]
@@ -46,7 +48,15 @@ class Order:
     """Pods of ``replicas`` that free room on Ready nodes holds now; None where the devices of
     DRA claims decide, which nodes do not tell."""
     nodes: int | None = 0
-    """New nodes that it still needs, nodes that boot not counted; None as for ``ready``."""
+    """New nodes that it still needs, nodes that boot not counted; None as for ``ready``, and
+    where the pool has never had a node to be counted in."""
+    about: tuple[str, ...] = ()
+    """The workloads for people, in the order of ``workloads``."""
+
+    @property
+    def why(self) -> str:
+        """All reasons, for people."""
+        return "; ".join(reason.text for reason in self.reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +80,7 @@ class _Draft:
     held: Headroom | None
     choice: Choice
     replicas: int = 0
-    needed: int = 0
-    kept_since: float = 0.0
-    consumed: bool = False
+    asked: Ask = NOTHING
     reasons: list[Reason] = field(default_factory=list)
     given: int = 0
     """Pods that the pool's GPUs and room were given to."""
@@ -99,8 +107,9 @@ class _Draft:
 
     def order(self, now: float) -> Order:
         placed = self.placed
+        asked = self.asked
         # A cut may leave no more than what is needed: then nothing of it is only kept.
-        needed = self.needed >= self.replicas > 0
+        needed = asked.needed >= self.replicas > 0
         return Order(
             namespace=self.namespace,
             shape=self.shape,
@@ -108,12 +117,14 @@ class _Draft:
             replicas=self.replicas,
             was=self.was,
             pods=sum(each.real for each in self.members),
-            needed_at=now if needed else self.kept_since,
+            reckoned=asked.expected - min(asked.awaited, self.replicas),
+            needed_at=now if needed else asked.kept_since,
             workloads=tuple(each.workload for each in self.members),
             reasons=tuple(self.reasons),
-            nudge=self.consumed and self.replicas > 0,
+            nudge=asked.consumed and self.replicas > 0,
             ready=None if self.shape.claims else placed.ready,
-            nodes=None if self.shape.claims else placed.nodes,
+            nodes=None if self.shape.claims or placed.left else placed.nodes,
+            about=tuple(each.name for each in self.members),
         )
 
 
@@ -161,10 +172,9 @@ def _ask(draft: _Draft, limits: Limits, now: float) -> None:
     pool = draft.choice.pool
     known = pool.boot_seconds if pool is not None else None
     lead = limits.boot_seconds if known is None else known
-    asked = ask(draft.members, draft.held, lead, limits, now)
-    draft.replicas, draft.needed = asked.replicas, asked.needed
-    draft.kept_since, draft.consumed = asked.kept_since, asked.consumed
-    draft.reasons.extend(asked.reasons)
+    draft.asked = ask(draft.members, draft.held, lead, limits, now)
+    draft.replicas = draft.asked.replicas
+    draft.reasons.extend(draft.asked.reasons)
     if not draft.members:
         draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]
         return
@@ -179,7 +189,7 @@ def _ask(draft: _Draft, limits: Limits, now: float) -> None:
         draft.cut(0, *draft.choice.refusal)
     if pool is not None and backed_off(pool, now):
         draft.cut(draft.was, "backoff", f"the autoscaler has backed off pool {pool.name}")
-    draft.cut(limits.max_pods, "max_pods", f"{limits.max_pods} headroom pods are the most")
+    draft.cut(limits.max_pods, "max_pods", f"limits.max_pods allows {count_pods(limits.max_pods)}")
 
 
 def _share(drafts: Sequence[_Draft], name: str, capacity: Capacity, limits: Limits) -> None:
@@ -221,12 +231,14 @@ def _unpaid(limits: Limits, name: str, spent: float) -> Reason:
     paid = limits.gpus_within_budget(name, spent)
     if paid >= limits.max_gpus_per_pool:
         most = limits.max_gpus_per_pool
-        return Reason("max_gpus", f"{most} GPUs of headroom are the pool's most")
+        return Reason("max_gpus", f"limits.max_gpus_per_pool allows {count_gpus(most)} of headroom")
     if limits.cost_per_day is not None and limits.price(name) is None:
         return Reason("no_price", "a budget in money needs the pool's price of a GPU-hour")
-    return Reason("budget", f"the budget pays for {paid:.0f} GPUs: {spent:.1f} GPU-hours are spent")
+    return Reason(
+        "budget", f"the budget pays for {count_gpus(paid)}: {spent:.1f} GPU-hours are spent"
+    )
 
 
 def _full(pool: Pool) -> Reason:
-    within = "" if pool.high is None else f" within {pool.high} nodes"
+    within = "" if pool.high is None else f" within its maximum of {pool.high} nodes"
     return Reason("pool_full", f"pool {pool.name} holds no more{within}")

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from adapter.nodepool.idle import Idle
 from adapter.nodepool.plan import Order, Plan
+from adapter.nodepool.reason import count_gpus
 from adapter.nodepool.seen import instant
 from adapter.nodepool.shape import Shape, device_resource
 
@@ -28,8 +29,8 @@ def render(plan: Plan, way: str, idle: Iterable[Idle] = (), width: int = 160) ->
     for row in idle:
         pod, cost = row.pod, "" if row.cost is None else f", cost {row.cost:.2f}"
         console.print(
-            f"idle: {pod.namespace}/{pod.name} holds {pod.gpus} GPUs and has used none since "
-            f"{instant.write(row.since)}: {row.gpu_hours:.1f} GPU-hours{cost}",
+            f"idle: {pod.namespace}/{pod.name} holds {count_gpus(pod.gpus)} and has not used "
+            f"them since {instant.write(row.since)}: {row.gpu_hours:.1f} GPU-hours{cost}",
             soft_wrap=True,
         )
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
@@ -45,7 +46,7 @@ def _orders(orders: Iterable[Order]) -> Table:
     for order in orders:
         table.add_row(
             order.namespace,
-            ", ".join(f"{row.kind}/{row.name}" for row in order.workloads) or "-",
+            ", ".join(order.about) or "-",
             order.pool or "-",
             described(order.shape),
             str(order.pods),
@@ -53,7 +54,7 @@ def _orders(orders: Iterable[Order]) -> Table:
             str(order.replicas),
             "?" if order.ready is None else str(order.ready),
             "?" if order.nodes is None else str(order.nodes),
-            "; ".join(reason.text for reason in order.reasons),
+            order.why,
         )
     return table
 

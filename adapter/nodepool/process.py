@@ -24,6 +24,7 @@ from adapter.nodepool.ledger import Ledger
 from adapter.nodepool.listener import Listener
 from adapter.nodepool.reports import Reports
 from adapter.nodepool.serverside import Call
+from adapter.nodepool.stir import Stir
 from adapter.nodepool.watches import Watches
 from adapter.nodepool.ways.detect import Served
 from adapter.reload import ConfigWatch
@@ -76,11 +77,13 @@ class _Parts:
         own = settings.nodepool
         self.namespace = own.namespace or _namespace()
         self.cluster = Cluster()
+        stir = Stir()
         self.watches = Watches(
             client,
             self.cluster,
             jobs_too=own.jobs,
             priority_class=own.placeholder.priority_class,
+            stir=stir,
         )
         self.group: asyncio.TaskGroup | None = None
 
@@ -94,6 +97,8 @@ class _Parts:
             self.watch,
             Ledger(),
             Reports(None if own.apply else sys.stdout),
+            stir=stir,
+            listed=self.watches.listed,
             outages=client.outages,
         )
 

@@ -14,6 +14,16 @@ class Reason(NamedTuple):
     text: str
 
 
+def count_pods(count: int) -> str:
+    """A number of pods in words: ``1 pod``, ``2 pods``."""
+    return f"{count} pod" if count == 1 else f"{count} pods"
+
+
+def count_gpus(count: float) -> str:
+    """A number of GPUs in words."""
+    return f"{count:.0f} GPU" if count == 1 else f"{count:.0f} GPUs"
+
+
 CODES: Final[Mapping[str, str]] = {
     "need": "more pods are wanted now than there are",
     "growth": "demand has grown by as much within a boot time before",
@@ -22,6 +32,7 @@ CODES: Final[Mapping[str, str]] = {
     "floor": "the workload's own least headroom",
     "min_pods": "the least headroom of every shape",
     "enough": "nothing is asked for",
+    "coming": "the HPA creates the pods that are missing by itself",
     "unknown": "no metric could be read, and no headroom was ordered before",
     "consumed": "pods have come since the last order and count as its use",
     "held": "it was needed a while ago, and stays for the hold",

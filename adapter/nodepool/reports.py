@@ -10,7 +10,7 @@ from typing import TextIO
 import structlog
 
 from adapter.nodepool.boots import Boot, Target, watch_claims, watch_targets
-from adapter.nodepool.capacity import Headroom
+from adapter.nodepool.capacity import Headroom, Way
 from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.ledger import Ledger
 from adapter.nodepool.observe import Seen
@@ -19,6 +19,8 @@ from adapter.nodepool.plantable import render
 from adapter.nodepool.pools import UNLABELLED, devices
 from adapter.nodepool.seen.status import NAME, NAMESPACE, groups_of
 from adapter.nodepool.state import State
+from adapter.nodepool.ways import capacitybuffer
+from adapter.nodepool.ways.detect import GPU_WAIT, Choice
 from adapter.nodepool.ways.names import HEADROOM
 
 log = structlog.get_logger(__name__)
@@ -39,6 +41,27 @@ class Reports:
         self._ordered: tuple[Headroom, ...] | None = None
         """None before the first plan."""
 
+    def note(
+        self, decided: Plan, seen: Seen, choice: Choice, cluster: Cluster, state: State, now: float
+    ) -> None:
+        """Take a round's outcome into the state, and say what is new in it."""
+        way = choice.way.value if choice.way is not None else ""
+        if (way, choice.reason) != (state.way, state.way_reason):
+            say = log.warning if GPU_WAIT in choice.reason else log.info
+            say("way", way=way or "none yet", why=choice.reason)
+        state.way, state.way_reason = way, choice.reason
+        state.pools = seen.capacity.pools
+        state.shortfalls = {
+            row.key: text
+            for row in cluster.buffers
+            if row.way is Way.BUFFER and (text := capacitybuffer.shortfall(row))
+        }
+        self.autoscalers(cluster)
+        self.foreign(cluster)
+        self.say(decided, state)
+        state.plan, state.planned_at = decided, now
+        state.rounds += 1
+
     def say(self, decided: Plan, state: State) -> None:
         """Print the plan where its numbers changed."""
         facts = (
@@ -48,7 +71,7 @@ class Reports:
             sorted(state.shortfalls.items()),
         )
         self._ordered = tuple(
-            Headroom(row.namespace, row.shape, row.replicas, row.pods, row.needed_at)
+            Headroom(row.namespace, row.shape, row.replicas, row.reckoned, row.needed_at)
             for row in decided.orders
             if row.replicas
         )

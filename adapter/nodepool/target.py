@@ -2,19 +2,20 @@
 
 Up at once; down after a hold, and then by halves. What is held is the total of pods and
 headroom: pods that came since the last order have consumed headroom, and consumed headroom
-is not asked for again. A forecast only ever raises.
+is not asked for again. Pods that an HPA creates in a moment without our help drive the
+node autoscaler themselves: headroom is asked for beyond them. A forecast only ever raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from adapter.nodepool.capacity import Headroom
 from adapter.nodepool.demand import Demand
 from adapter.nodepool.forecast import forecast
 from adapter.nodepool.limits import Limits
-from adapter.nodepool.reason import Reason
+from adapter.nodepool.reason import Reason, count_pods
 
 
 class Ask(NamedTuple):
@@ -28,6 +29,14 @@ class Ask(NamedTuple):
     reasons: tuple[Reason, ...]
     consumed: bool
     """Pods have come since the last order, while there was headroom."""
+    expected: int = 0
+    """Pods that there will be in a moment without our help."""
+    awaited: int = 0
+    """Of ``replicas``, those that expected pods will take as soon as they are created."""
+
+
+NOTHING: Final = Ask(0, 0, 0.0, (), consumed=False)
+"""Before anybody asked."""
 
 
 def ask(
@@ -41,76 +50,95 @@ def ask(
         lead: seconds from order to usable.
         now: epoch seconds.
     """
-    target, why = _target(members, lead, limits, now)
-    grown = 0 if held is None else max(0, sum(each.real for each in members) - held.pods)
+    need = _need(members, lead, limits, now)
+    why = list(need.reasons)
+    present = sum(each.present for each in members)
+    expected = sum(each.expected for each in members)
+    grown = 0 if held is None else max(0, present - held.pods)
     consumed = held is not None and grown > 0 and held.replicas > 0
     if consumed:
-        why.append(Reason("consumed", f"{grown} pods have come since the last order"))
+        why.append(Reason("consumed", f"{count_pods(grown)} came since the last order"))
     kept = _kept(members, held, grown, limits, now)
-    most = max(target, kept.replicas)
-    if target < kept.replicas and kept.reason is not None:
+    # The order before reckoned with so many pods; those expected beyond them take what is kept.
+    reckoned = expected if held is None else min(max(held.pods, present), expected)
+    awaited = min(kept.replicas, expected - reckoned)
+    most = awaited + max(need.beyond, kept.replicas - awaited)
+    if need.least > most:
+        awaited = min(expected - present, awaited + need.least - most)
+        most = need.least
+    needed = max(awaited + need.beyond, min(need.least, most))
+    if needed < kept.replicas and kept.reason is not None:
         why.append(kept.reason)
-    elif not target:
+    elif not needed:
         why.append(kept.reason or _nothing(members))
     room = _room(members)
-    if room is not None and most > room:
-        why.append(Reason("max_replicas", f"{room} pods more are all that max replicas allow"))
-        most = room
-    return Ask(most, target, kept.needed_at, tuple(why), consumed)
+    if room is not None and most > room + awaited:
+        most = room + awaited
+        why.append(Reason("max_replicas", f"maxReplicas leaves room for {count_pods(most)} more"))
+    return Ask(most, needed, kept.needed_at, tuple(why), consumed, expected, awaited)
 
 
-def _target(
-    members: Sequence[Demand], lead: float, limits: Limits, now: float
-) -> tuple[int, list[Reason]]:
+class _Need(NamedTuple):
     """What the demand that is known asks for now."""
-    total = 0
+
+    beyond: int
+    """Pods beyond those expected."""
+    least: int
+    """Pods of headroom that there shall be at least, by the floors too."""
+    reasons: tuple[Reason, ...]
+
+
+def _need(members: Sequence[Demand], lead: float, limits: Limits, now: float) -> _Need:
+    beyond = least = 0
     reasons: list[Reason] = []
     for each in members:
         if each.wanted is None:
             continue
         more, why = _growth(each, each.wanted, lead, limits, now)
-        least = each.floor if each.spare is None else min(each.floor, each.spare)
-        if more < least:
-            more = least
-            why = [Reason("floor", f"{least} pods of headroom are the least of {_name(each)}")]
-        total += more
+        floor = each.floor if each.spare is None else min(each.floor, each.spare)
+        if more < floor:
+            why = [Reason("floor", f"{count_pods(floor)} of headroom at least for {each.name}")]
+        beyond += more
+        least += max(more, floor)
         reasons.extend(why)
     scaled = any(
         each.max_replicas is not None and each.wanted is not None and not each.parked
         for each in members
     )
-    if scaled and total < limits.min_pods:
-        total = limits.min_pods
-        reasons.append(Reason("min_pods", f"{total} pods of headroom are the least"))
-    return total, reasons
+    if scaled and least < limits.min_pods:
+        least = limits.min_pods
+        reasons.append(Reason("min_pods", f"{count_pods(least)} of headroom at least"))
+    return _Need(beyond, least, tuple(reasons))
 
 
 def _growth(
     each: Demand, wanted: int, lead: float, limits: Limits, now: float
 ) -> tuple[int, list[Reason]]:
-    """How many pods more than there are one workload will want; a forecast never lowers it."""
+    """How many pods beyond those expected one workload will want; a forecast never lowers it."""
     if each.parked:
         return 0, []
     expected = forecast(each.history, wanted, lead, limits.quantile, now)
-    pods, reasons = max(expected.pods, wanted), []
-    if each.max_replicas is not None and pods > each.max_replicas:
-        pods = each.max_replicas
-        reasons.append(Reason("max_replicas", f"{_name(each)} may have {pods} pods at most"))
-    if pods <= each.real:
+    most, reasons = max(expected.pods, wanted), []
+    if each.max_replicas is not None and most > each.max_replicas:
+        most = each.max_replicas
+        reasons.append(Reason("max_replicas", f"{each.name} may have at most {count_pods(most)}"))
+    if most <= each.expected:
         return 0, reasons
-    text = f"{_name(each)} has {each.real} pods of {pods}: {expected.text}"
-    return pods - each.real, [Reason(expected.code, text), *reasons]
+    soon = f", soon {each.expected}," if each.expected > each.real else ""
+    text = f"{each.name} has {count_pods(each.real)}{soon} of {most}: {expected.text}"
+    return most - each.expected, [Reason(expected.code, text), *reasons]
 
 
 def _nothing(members: Sequence[Demand]) -> Reason:
-    unknown = ", ".join(_name(each) for each in members if each.wanted is None)
+    unknown = ", ".join(each.name for each in members if each.wanted is None)
     if unknown:
         return Reason("unknown", f"no metric of {unknown} could be read")
+    coming = sum(each.expected - each.real for each in members)
+    if coming:
+        return Reason(
+            "coming", f"{count_pods(coming)} will be created in a moment and need no headroom"
+        )
     return Reason("enough", "no more pods are expected than there are")
-
-
-def _name(each: Demand) -> str:
-    return f"{each.workload.kind} {each.workload.name}"
 
 
 class _Kept(NamedTuple):
@@ -144,7 +172,9 @@ def _kept(
         needed_at += limits.decay_seconds
     kept = left >> min(halvings, left.bit_length())
     code = "stale" if any(each.wanted is None for each in members) else "decayed"
-    reason = Reason(code, f"{left} halve every {limits.decay_seconds:.0f} s")
+    reason = Reason(
+        code, f"the hold of {count_pods(left)} is over: halved every {limits.decay_seconds:.0f} s"
+    )
     return _Kept(kept, needed_at, reason if left else None)
 
 
@@ -169,7 +199,7 @@ def _frozen_until(members: Sequence[Demand], limits: Limits, now: float) -> floa
 
 
 def _room(members: Sequence[Demand]) -> int | None:
-    """Pods that the workloads may still get; None where nothing limits one of them."""
+    """Pods that the workloads may get beyond those expected; None where nothing limits one."""
     spare = [each.spare for each in members]
     known = [each for each in spare if each is not None]
     return sum(known) if len(known) == len(spare) else None

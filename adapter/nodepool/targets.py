@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
-from adapter.hpa import PodState
+from adapter.hpa import PodState, Values
 from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.demand import WorkloadRef
 from adapter.nodepool.seen.autoscalers import Autoscaler
@@ -37,6 +37,29 @@ class Target:
     def states(self) -> list[PodState]:
         """The pods as the HPA controller sees them."""
         return [PodState(pod.name, pod.phase, pod.ready, pod.deleting) for pod in self.pods]
+
+
+class Reading(NamedTuple):
+    """The values that a full round has read; rounds until the next go by them."""
+
+    values: Mapping[WorkloadRef, tuple[Values, ...]]
+    asked: Mapping[WorkloadRef, Readable]
+    """The HPAs that the values are of."""
+
+    @classmethod
+    def of(
+        cls, found: Sequence[Target], values: Mapping[WorkloadRef, tuple[Values, ...]]
+    ) -> Reading:
+        """The values, with whom they are of."""
+        return cls(values, {target.workload: target.readable for target in found})
+
+    def still(self, found: Sequence[Target]) -> Mapping[WorkloadRef, tuple[Values, ...]]:
+        """The values whose HPA has not been changed since."""
+        return {
+            target.workload: self.values[target.workload]
+            for target in found
+            if target.workload in self.values and self.asked.get(target.workload) == target.readable
+        }
 
 
 class Targets(NamedTuple):

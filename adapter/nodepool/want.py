@@ -14,7 +14,7 @@ from adapter.hpa import HpaSpec, Metric, MetricKind, Observation, from_manifest
 from adapter.hpa.conditions import name_of
 from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
 from adapter.hpa.spec import Controller
-from adapter.nodepool.reason import Reason
+from adapter.nodepool.reason import Reason, count_pods
 
 RATE_LIMITED = "ScaleUpLimit"
 """ScalingLimited: the HPA grows as fast as it may, and wants more."""
@@ -124,11 +124,15 @@ def _decided(status: Mapping[str, Any]) -> _Asked | None:
     limited = rows.get("ScalingLimited") or {}
     why = limited.get("reason") if limited.get("status") == "True" else None
     if why == RATE_LIMITED:
-        return _Asked(desired + 1, Reason("rate_limited", f"it wants more than {desired} pods"))
+        return _Asked(
+            desired + 1, Reason("rate_limited", f"it wants more than {count_pods(desired)}")
+        )
     if why == AT_MOST:
-        return _Asked(desired, Reason("at_max", f"it wants more than its most, {desired} pods"))
+        return _Asked(
+            desired, Reason("at_max", f"it wants more than maxReplicas, {count_pods(desired)}")
+        )
     if desired > (status.get("currentReplicas") or 0):
-        return _Asked(desired, Reason("decided", f"it has decided for {desired} pods"))
+        return _Asked(desired, Reason("decided", f"it has decided for {count_pods(desired)}"))
     return None
 
 
@@ -142,4 +146,4 @@ def _tolerances(spec: HpaSpec) -> Tolerances:
 
 
 def _told(metric: Metric, pods: int) -> str:
-    return f"{name_of(metric)} asks for {pods} pods"
+    return f"{name_of(metric)} asks for {count_pods(pods)}"

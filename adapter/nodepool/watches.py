@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from adapter.nodepool.capacity import Way
@@ -19,6 +19,7 @@ from adapter.nodepool.seen import (
     status,
     workloads,
 )
+from adapter.nodepool.stir import Noticed, Stir, living, sized
 from adapter.nodepool.ways import capacitybuffer, placeholder
 from adapter.nodepool.ways.detect import Served
 from apiservice.reflector import Reflector
@@ -31,12 +32,24 @@ class Watches:
     """Runs the reflectors of a cluster; those of optional APIs once these are served."""
 
     def __init__(
-        self, client: Any, cluster: Cluster, *, jobs_too: bool, priority_class: str
+        self,
+        client: Any,
+        cluster: Cluster,
+        *,
+        jobs_too: bool,
+        priority_class: str,
+        stir: Stir | None = None,
     ) -> None:
-        """``priority_class`` is that of placeholder pods."""
+        """Make the watches, none of which runs yet.
+
+        Args:
+            priority_class: that of placeholder pods.
+            stir: gets the changes that a plan may not wait for.
+        """
         self._client = client
         self._priority_class = priority_class
         self._cluster = cluster
+        self._stir = stir or Stir()
         self._required = dict(self._always(jobs_too=jobs_too))
         self._optional: dict[str, Reflector[Any]] = {
             "status": self._reflector(
@@ -105,6 +118,11 @@ class Watches:
                 return f"nothing heard of {name} for {reflector.age(now):.0f} s"
         return ""
 
+    async def listed(self) -> None:
+        """Wait until everything that is needed has been listed once."""
+        for reflector in self._needed().values():
+            await reflector.synced_event.wait()
+
     @property
     def denied(self) -> bool:
         """A collection that is needed may not be read: waiting does not help."""
@@ -122,7 +140,12 @@ class Watches:
     def _always(self, *, jobs_too: bool) -> Iterator[tuple[str, Reflector[Any]]]:
         cluster = self._cluster
         decoder = pods.PodDecoder(self._priority_class)
-        yield "pods", self._reflector(pods.PATH, decoder.decode, cluster.pods, fields=pods.LIVE)
+        yield (
+            "pods",
+            self._reflector(
+                pods.PATH, decoder.decode, cluster.pods, fields=pods.LIVE, counts=living
+            ),
+        )
         yield "nodes", self._reflector(nodes.PATH, nodes.decode, cluster.nodes)
         yield (
             "autoscalers",
@@ -136,7 +159,11 @@ class Watches:
             yield (
                 name,
                 self._reflector(
-                    workloads.PATHS[kind], workloads.decoder(kind), table, labels=labels
+                    workloads.PATHS[kind],
+                    workloads.decoder(kind),
+                    table,
+                    labels=labels,
+                    counts=sized,
                 ),
             )
         if jobs_too:
@@ -156,10 +183,18 @@ class Watches:
         )
 
     def _reflector(
-        self, path: str, decode: Any, table: Any, *, fields: str = "", labels: str = ""
+        self,
+        path: str,
+        decode: Any,
+        table: Any,
+        *,
+        fields: str = "",
+        labels: str = "",
+        counts: Callable[[Any], object] | None = None,
     ) -> Reflector[Any]:
+        into = table if counts is None else Noticed(table, self._stir, counts)
         reflector: Reflector[Any] = Reflector(
-            self._client, path, decode, table, field_selector=fields, label_selector=labels
+            self._client, path, decode, into, field_selector=fields, label_selector=labels
         )
         table.fed_by(reflector)
         return reflector

@@ -103,7 +103,8 @@ class NodepoolSettings(Section):
     namespaces: tuple[str, ...] = ()
     """Namespaces whose workloads get headroom; empty for all."""
     interval: Annotated[Interval, Field(ge=1, le=300)] = 15
-    """Seconds between looks; the HPA controller's own is 15."""
+    """Seconds between looks at the metrics; the HPA controller's own is 15. Changes of GPU pods
+    are planned for within a second."""
     host: str = EVERY_ADDRESS
     """Address of the listener for ``/metrics``, ``/healthz`` and ``/readyz``; see
     ``server.host``."""
@@ -126,8 +127,8 @@ class NodepoolSettings(Section):
     """Write ``controller.kubernetes.io/pod-deletion-cost`` on GPU pods when a scale-in is near.
     Needs the right to patch pods."""
     provisioning_request_pods: Annotated[int, Field(ge=2)] | None = None
-    """Order a step of at least so many pods of Jobs at once, by a ProvisioningRequest, where the
-    cluster-autoscaler serves them. None: never."""
+    """Order a step of at least so many pods that a forecast adds for Jobs at once, by a
+    ProvisioningRequest, where the cluster-autoscaler serves them. None: never."""
     limits: LimitSettings = LimitSettings()
     placeholder: PlaceholderSettings = PlaceholderSettings()
     lease: LeaseSettings = LeaseSettings()

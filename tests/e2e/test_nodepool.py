@@ -99,10 +99,10 @@ def start(
 def test_headroom_follows_what_the_metric_asks_for(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
-    """Two pods at 90 % of a target of 50 % need four: two more are ordered before the HPA acts."""
+    """Two pods at 145 % of a target of 50 % need six: the HPA adds two, two more are ordered."""
     limits = {"hold_seconds": 2, "decay_seconds": 1}
     one = start(running, controllers, "follows", limits=limits)
-    running.workload("follows", 2, 90)
+    running.workload("follows", 2, 145)
     running.wait_headroom("follows", [2])
     (found,) = running.placeholders("follows")
     pod = found["spec"]["template"]["spec"]
@@ -134,7 +134,7 @@ def test_what_a_dead_controller_leaves_ends_by_itself(
 ) -> None:
     """Nothing of ours runs: the Job controller, the TTL controller and the garbage collector."""
     one = start(running, controllers, "dead", lifeline=12)
-    running.workload("dead", 2, 90)
+    running.workload("dead", 2, 145)
     running.wait_headroom("dead", [2])
     # Prolonged while it lives: it is there after twice its deadline.
     begun = time.monotonic()
@@ -153,13 +153,13 @@ def test_of_two_controllers_one_acts_and_the_other_takes_over(
     first = start(running, controllers, "first")
     wait_until(lambda: first.metric("gma_nodepool_leading") == 1, "the first leads")
     second = start(running, controllers, "second")
-    running.workload("pair", 2, 90)
+    running.workload("pair", 2, 145)
     running.wait_headroom("pair", [2])
     assert second.metric("gma_nodepool_leading") == 0
     assert second.metric("gma_nodepool_rounds_total") == 0
     first.stop(signal.SIGKILL)
     wait_until(lambda: second.metric("gma_nodepool_leading") == 1, "the second leads", 30)
-    running.load("pair", 120)
+    running.load("pair", 170)
     running.wait_headroom("pair", [3])
     running.clear("pair")
 
@@ -177,7 +177,7 @@ def test_a_field_of_somebody_else_is_left_alone(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     one = start(running, controllers, "conflict", lifeline=30)
-    running.workload("conflict", 2, 90)
+    running.workload("conflict", 2, 145)
     running.wait_headroom("conflict", [2])
     (found,) = running.placeholders("conflict")
     path = f"{DEPLOYMENTS.format(ns='conflict')}/{found['metadata']['name']}"
@@ -209,7 +209,7 @@ def test_a_field_of_somebody_else_is_left_alone(
 
 
 def test_a_dry_run_writes_nothing(running: NodepoolStage, controllers: list[Controller]) -> None:
-    running.workload("dry", 2, 90)
+    running.workload("dry", 2, 145)
     before = everything(running)
     one = start(running, controllers, "dry", apply=False)
     wait_until(lambda: (one.metric("gma_nodepool_rounds_total") or 0) >= 3, "it has planned")
@@ -248,7 +248,7 @@ def once(stage: NodepoolStage, kubeconfig: Path) -> subprocess.CompletedProcess[
 
 
 def test_once_prints_the_plan_as_a_table(running: NodepoolStage) -> None:
-    running.workload("once", 2, 90)
+    running.workload("once", 2, 145)
     done = once(running, running.kubeconfig())
     assert done.returncode == 0, done.stderr
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("once ")]
@@ -269,7 +269,7 @@ def test_the_kill_switch_lets_all_headroom_go_without_a_restart(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     one = start(running, controllers, "killed", limits={"hold_seconds": 3600})
-    running.workload("killed", 2, 90)
+    running.workload("killed", 2, 145)
     running.wait_headroom("killed", [2])
     text = one.config.read_text()
     one.config.write_text(text.replace("nodepool:\n", "nodepool:\n  stop: true\n"))
@@ -282,14 +282,14 @@ def test_an_api_server_that_goes_away_changes_nothing(
 ) -> None:
     """It freezes, gives the lease up by the clock, and goes on when the API server is back."""
     one = start(running, controllers, "outage")
-    running.workload("outage", 2, 90)
+    running.workload("outage", 2, 145)
     running.wait_headroom("outage", [2])
     running.plane.apiserver.stop(signal.SIGKILL)
     wait_until(lambda: one.metric("gma_nodepool_leading") == 0, "it no longer acts", 30)
     running.plane.start_apiserver()
     running.wait_headroom("outage", [2], 5)
     wait_until(lambda: one.metric("gma_nodepool_leading") == 1, "it leads again")
-    running.load("outage", 120)
+    running.load("outage", 170)
     running.wait_headroom("outage", [3])
     running.clear("outage")
 
@@ -351,7 +351,7 @@ def test_a_capacity_buffer_counts_only_once_somebody_takes_it_up(
     try:
         wait_until(lambda: served(running), "the API server serves CapacityBuffers")
         one = start(running, controllers, "probe", probe_wait=3)
-        running.workload("probed", 2, 90)
+        running.workload("probed", 2, 145)
         running.wait_headroom("probed", [2])
         assert "no controller takes it up" in one.process.tail()
         probe = f"{BUFFERS.format(ns=NAMESPACE)}/gpu-headroom-probe"

@@ -117,6 +117,21 @@ class Choice:
     reason: str
 
 
+GPU_WAIT: Final = (
+    "the cluster-autoscaler adds no node for GPU pods younger than 30 s, placeholders among them, "
+    "so a jump gains little: turn its CapacityBuffers on (1.34 or later), or start it with "
+    "--bypassed-scheduler-names=none (1.29 or later)"
+)
+"""What placeholders cannot do there, and what to do about it. A CapacityBuffer has no age."""
+
+
+def with_wait(choice: Choice, *, cluster_autoscaler: bool) -> Choice:
+    """The choice, with a warning where placeholders wait as long as the pods themselves."""
+    if choice.way is not Way.PLACEHOLDER or not cluster_autoscaler:
+        return choice
+    return Choice(choice.way, f"{choice.reason}; {GPU_WAIT}")
+
+
 def choose(
     setting: Literal["auto", "buffer", "placeholder"],
     served: Served,

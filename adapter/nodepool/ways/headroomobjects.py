@@ -28,10 +28,10 @@ def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> Objec
     annotations = {
         names.SHAPE: shape_text(order.shape),
         names.POOL: order.pool,
-        names.PODS: str(order.pods),
+        names.PODS: str(order.reckoned),
         names.NEEDED_AT: instant.write(order.needed_at),
-        names.WHY: "; ".join(reason.text for reason in order.reasons)[:_LONGEST],
-        names.WORKLOADS: ", ".join(f"{w.kind}/{w.name}" for w in order.workloads)[:_LONGEST],
+        names.WHY: order.why[:_LONGEST],
+        names.WORKLOADS: ", ".join(order.about)[:_LONGEST],
     }
     if nudged_at is not None:
         annotations[names.NUDGED_AT] = instant.write(nudged_at)
@@ -77,7 +77,7 @@ def worth_a_write(order: Order, found: Found | None, way: Way, lifeline: Lifelin
         # One whose lifeline was deleted without it would have no end.
         or lifeline.uid not in found.owners
         or found.replicas != order.replicas
-        or found.pods != order.pods
+        or found.pods != order.reckoned
         or found.pool != order.pool
         or abs(order.needed_at - found.needed_at) >= _NOTE_EVERY
     )

@@ -99,7 +99,7 @@ async def test_the_picture_says_what_matters(show: Show, size: tuple[int, int]) 
         "boots, 15 s left",
         "mig-1 exporter dead",
         "booting, ready in 90 s",
-        "nudge: 2 pods of headroom, 0 ready: 2 pods of headroom are the least",
+        "nudge: 2 pods of headroom, 0 ready: 2 pods of headroom at least",
         "without chat ●●●●○○  1 node, 1 booting; waited for a GPU: 105 pod-seconds",
         "the API: curl -K /tmp/gma-demo-x/curl.conf",
     ):

@@ -26,8 +26,10 @@ def order(replicas: int = 2, was: int = 0, shape: Shape = SHAPE, **more: Any) ->
             "replicas": replicas,
             "was": was,
             "pods": 2,
+            "reckoned": 2,
             "needed_at": T0,
             "workloads": (WorkloadRef("team", "Deployment", "inference"),),
+            "about": ("Deployment/inference",),
             "reasons": (Reason("need", "4 pods are needed now"),),
             **more,
         }

@@ -72,6 +72,8 @@ def demand(
     floor: int = 0,
     parked: bool = False,
     pools: Mapping[str, int] | None = None,
+    asked: int = 0,
+    coming: int = 0,
 ) -> Demand:
     """A workload that wants so many pods."""
     return Demand(
@@ -86,6 +88,8 @@ def demand(
         floor=floor,
         parked=parked,
         pools=pools or {},
+        asked=asked,
+        coming=coming,
     )
 
 
@@ -134,7 +138,7 @@ def codes(made: Order) -> list[str]:
 def applied(made: Plan, before: Capacity) -> Capacity:
     """The cluster once the shell has written every order."""
     held = tuple(
-        Headroom(each.namespace, each.shape, each.replicas, each.pods, each.needed_at)
+        Headroom(each.namespace, each.shape, each.replicas, each.reckoned, each.needed_at)
         for each in made.orders
         if each.replicas or each.was
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,9 +27,11 @@ from adapter.nodepool.reports import Reports
 from adapter.nodepool.seen import headroom
 from adapter.nodepool.selfmetrics import NodepoolMetrics
 from adapter.nodepool.shape import Shape, key
+from adapter.nodepool.stir import Noticed, Stir, living
 from adapter.nodepool.watches import Watches
 from adapter.nodepool.ways import names, placeholder
 from adapter.settings.nodepool import NodepoolSettings
+from apiservice.reflector import EventType
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (
     STATUS,
@@ -48,12 +51,12 @@ VALUES = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/team/pods/%2A/gpu_utili
 
 
 class World:
-    """Two pods at 90 % of a target of 50 %, and a controller."""
+    """Two pods that want to be six, of which their HPA adds two at once, and a controller."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, listing: bool = False, **settings: Any) -> None:
         self.api = FakeApi()
         self.api.objects["/apis"] = {"groups": []}
-        self.load(90)
+        self.load(145)
         self.problem = ""
         self.table = io.StringIO()
         self.cluster: Cluster = cluster(
@@ -63,6 +66,9 @@ class World:
             autoscalers=[hpa()],
             classes=[priority_class()],
         )
+        self.listed = asyncio.Event()
+        stir = Stir()
+        self.pods = Noticed(self.cluster.pods, stir, living)
         self.controller = Controller(
             NodepoolSettings(namespace="gpu-metrics", **settings),
             "gpu-metrics",
@@ -74,7 +80,21 @@ class World:
             Ledger(),
             Reports(self.table),
             clock=lambda: T0,
+            stir=stir,
+            listed=self.listed.wait,
         )
+        if not listing:
+            self.listed.set()
+
+    def replicas(self) -> list[int]:
+        """Of the placeholders that were applied, as a watch would bring them."""
+        rows = [
+            found(Way.PLACEHOLDER, obj)
+            for path, obj in self.api.objects.items()
+            if "/deployments/" in path
+        ]
+        self.cluster.placeholders.replace(rows)
+        return [row.replicas for row in rows]
 
     def load(self, percent: int) -> None:
         rows = [{"describedObject": {"name": name}, "value": str(percent)} for name in "ab"]
@@ -211,7 +231,7 @@ def test_the_table_names_orders_pools_and_idle_gpus() -> None:
     ]
     assert note == "pool gput4: mixed MIG"
     assert last == (
-        "idle: team/a holds 2 GPUs and has used none since 2026-01-01T00:00:00Z: "
+        "idle: team/a holds 2 GPUs and has not used them since 2026-01-01T00:00:00Z: "
         "3.0 GPU-hours, cost 6.00"
     )
 
@@ -245,6 +265,24 @@ async def test_a_back_off_and_its_end_are_told_with_the_reason() -> None:
     world.cluster.status.replace([autoscaler_status(STATUS.replace("Backoff", "NoActivity"))])
     await world.round(75)
     assert [row["problem"] for row in world.logs if row["event"] == "autoscaler"] == ["over"]
+
+
+async def test_placeholders_that_wait_as_long_as_the_pods_are_warned_of_once() -> None:
+    world = World(apply=True)
+    world.cluster.status.replace([autoscaler_status()])
+    for seconds, said in ((60, 1), (75, 0)):
+        await world.round(seconds)
+        rows = [row for row in world.logs if row["event"] == "way"]
+        assert [row["log_level"] for row in rows] == ["warning"] * said
+    reason = world.controller.state.way_reason
+    assert "the API server serves no CapacityBuffer; the cluster-autoscaler adds no node" in reason
+    assert "--bypassed-scheduler-names" in reason
+
+
+async def test_where_there_is_no_cluster_autoscaler_placeholders_do_not_wait() -> None:
+    world = World(apply=True)
+    await world.round()
+    assert world.controller.state.way_reason == "the API server serves no CapacityBuffer"
 
 
 def test_a_plan_of_nothing_says_so() -> None:
@@ -354,3 +392,85 @@ async def test_an_ignored_object_is_named_once_and_counted() -> None:
         ("mallory", "no pod has exactly this shape")
     ]
     assert world.controller.state.left_out["headroom_foreign"] == 1
+
+
+async def test_pods_that_come_are_planned_for_at_once() -> None:
+    """The buffer is lowered within a second, not at the next full round."""
+    world = World(apply=True, interval=300)
+    leading = asyncio.create_task(world.controller.lead())
+    try:
+        await until(lambda: world.replicas() == [2])
+        asked = len(world.api.asked)
+        world.cluster.deployments.replace([deployment(6)])
+        pods = [pod("a", on="n1"), pod("b", on="n1"), *(pod(name) for name in "cdef")]
+        for each in pods[2:]:
+            world.pods.apply(EventType.ADDED, each)
+        await until(lambda: world.replicas() == [])
+        assert VALUES not in "".join(world.api.asked[asked:]), "metrics are for full rounds"
+    finally:
+        leading.cancel()
+
+
+async def test_the_kill_switch_does_not_wait_for_the_next_round() -> None:
+    world = World(apply=True, interval=300)
+    leading = asyncio.create_task(world.controller.lead())
+    try:
+        await until(lambda: world.replicas() == [2])
+        world.controller.use(NodepoolSettings(stop=True))
+        await until(lambda: world.replicas() == [])
+    finally:
+        leading.cancel()
+
+
+async def test_the_first_round_waits_for_the_first_lists() -> None:
+    """Without them it would log a warning and be lost with its whole interval."""
+    world = World(interval=300, listing=True)
+    world.problem = "pods have not been listed yet"
+    with structlog.testing.capture_logs() as logs:
+        leading = asyncio.create_task(world.controller.lead())
+        try:
+            await asyncio.sleep(0)
+            assert world.controller.state.plan is None
+            world.problem = ""
+            world.listed.set()
+            await until(lambda: world.controller.state.plan is not None)
+        finally:
+            leading.cancel()
+    assert [row["event"] for row in logs if row["log_level"] == "warning"] == []
+
+
+async def test_values_of_an_hpa_that_was_changed_since_are_not_used() -> None:
+    world = World()
+    await world.round(60)
+    metrics = [
+        {
+            "type": "Pods",
+            "pods": {
+                "metric": {"name": name},
+                "target": {"type": "AverageValue", "averageValue": "1"},
+            },
+        }
+        for name in ("a", "b")
+    ]
+    world.cluster.autoscalers.replace([hpa(metrics)])
+    decided = await world.controller.round(T0 + 61, again=True)
+    assert decided is not None
+    (only,) = decided.orders
+    assert (only.replicas, [reason.code for reason in only.reasons]) == (2, ["frozen"])
+
+
+async def test_after_a_freeze_no_old_values_are_used() -> None:
+    world = World()
+    await world.round(60)
+    world.problem = "GET /api/v1/pods: connection refused"
+    await world.round(75)
+    world.problem = ""
+    asked = len(world.api.asked)
+    await world.controller.round(T0 + 500, again=True)
+    assert any(path.startswith(VALUES) for path in world.api.asked[asked:])
+
+
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not done():  # noqa: ASYNC110 - the fake API has no event for it
+            await asyncio.sleep(0.01)

@@ -8,6 +8,7 @@ import yaml
 from adapter.nodepool.demand import WorkloadRef
 from adapter.nodepool.history import History, Point
 from adapter.nodepool.jobs import Job, pods_left, queues
+from adapter.nodepool.ledger import Ledger
 from adapter.nodepool.shape import key
 from tests.adapter.nodepool.planning import GPU, NOW, capacity, codes, headroom, order, pod
 
@@ -59,15 +60,25 @@ def burst(jobs: int, bound: int, pending: int) -> list[Job]:
 
 def test_jobs_of_one_shape_and_namespace_are_one_queue() -> None:
     other = pod(gpus=2)
-    rows = queues([*burst(50, 10, 30), Job("ml", other, 2, 0, 0), Job("b", GPU, 1, 0, 0)], {}, NOW)
-    assert {(row.workload.namespace, row.workload.name): row.wanted for row in rows} == {
+    rows = queues([*burst(50, 10, 30), Job("ml", other, 2, 0, 0), Job("b", GPU, 1, 0, 1)], {}, NOW)
+    found = {(row.workload.namespace, row.workload.name): row for row in rows}
+    assert {place: row.wanted for place, row in found.items()} == {
         ("b", key(GPU)): 1,
-        ("ml", key(GPU)): 50,
-        ("ml", key(other)): 2,
+        ("ml", key(GPU)): 40,
+        ("ml", key(other)): 0,
     }
-    (whole,) = [row for row in rows if row.workload == WorkloadRef("ml", "Job", key(GPU))]
+    whole = found["ml", key(GPU)]
     assert (whole.bound, whole.pending, whole.max_replicas) == (10, 30, None)
     assert whole.pools == {"gpu": 10}
+
+
+def test_a_queue_is_named_by_its_jobs() -> None:
+    (one,) = queues([Job("ml", GPU, 1, 0, 1, name="train")], {}, NOW)
+    assert one.name == f"Job queue {key(GPU)} (Job train)"
+    (many,) = queues([Job("ml", GPU, 1, 0, 1, name=name) for name in "cab"], {}, NOW)
+    assert many.name == f"Job queue {key(GPU)} (Job a and 2 more)"
+    (past,) = queues([Job("ml", GPU, 0, 0, 0)], {}, NOW)
+    assert past.name == f"Job queue {key(GPU)} (no Jobs now)"
 
 
 def test_a_queue_keeps_its_history() -> None:
@@ -76,11 +87,41 @@ def test_a_queue_keeps_its_history() -> None:
     assert row.history is history
 
 
-def test_pods_that_a_burst_has_not_yet_created_are_headroom_up_to_the_cap() -> None:
+def test_pods_that_the_job_controller_is_about_to_create_are_not_ordered() -> None:
+    """They are pending a moment later, and drive the autoscaler themselves."""
     (queue,) = queues(burst(50, 0, 3), {}, NOW)
     made = order(queue)
-    assert made.replicas == 8
-    assert codes(made)[-1] == "max_pods"
+    assert (made.replicas, codes(made)) == (0, ["enough"])
+
+
+def test_a_pod_that_has_ended_before_its_jobs_status_says_so_is_not_ordered_again() -> None:
+    """Ended pods leave the watch at once; ``status.succeeded`` follows up to seconds later."""
+    running = [Job("ml", GPU, 1, 1, 0, {"gpu": 1})] * 4
+    ended = [Job("ml", GPU, 1, 0, 0)] * 4
+    at = capacity()
+    for jobs in (running, ended, [], ended):
+        for queue in queues(jobs, {}, NOW):
+            assert order(queue, at=at).replicas == 0
+
+
+def test_a_stream_of_short_jobs_leaves_no_more_in_the_history_than_there_were_pods() -> None:
+    """Each minute two Jobs run, and two have just ended."""
+    lagging = [Job("ml", GPU, 1, 1, 0)] * 2 + [Job("ml", GPU, 1, 0, 0)] * 2
+    ledger = Ledger()
+    for minute in range(60):
+        ledger.learn(queues(lagging, ledger.histories, NOW + 60 * minute), NOW + 60 * minute)
+    (history,) = ledger.histories.values()
+    assert {point.pods for point in history.recent} == {2}
+    (queue,) = queues(lagging, ledger.histories, NOW + 3600)
+    assert order(queue, now=NOW + 3600).replicas == 0
+
+
+def test_jobs_that_have_just_ended_keep_no_headroom_beyond_its_hold() -> None:
+    """However long the stream of them: the hold counts from when it was needed."""
+    lagging = [Job("ml", GPU, 1, 0, 0)] * 4
+    (queue,) = queues(lagging, {}, NOW)
+    made = order(queue, at=capacity(headroom(4, pods=4, needed=NOW - 1000)))
+    assert (made.replicas, codes(made)) == (1, ["decayed"])
 
 
 def test_once_a_bursts_pods_are_there_nothing_is_ordered_for_them_twice() -> None:
@@ -88,3 +129,12 @@ def test_once_a_bursts_pods_are_there_nothing_is_ordered_for_them_twice() -> Non
     made = order(queue, at=capacity(headroom(8, pods=3)))
     assert made.replicas == 0
     assert "consumed" in codes(made)
+
+
+def test_headroom_of_a_forecast_waits_for_the_pods_of_a_burst() -> None:
+    """It is not let go between the Jobs and their pods: the pods are there a moment later."""
+    (jobs,) = queues(burst(6, 0, 0), {}, NOW)
+    made = order(jobs, at=capacity(headroom(4, pods=0)))
+    assert made.replicas == 4
+    (there,) = queues(burst(6, 0, 6), {}, NOW)
+    assert order(there, at=capacity(headroom(4, pods=made.reckoned))).replicas == 0

@@ -35,7 +35,7 @@ from tests.adapter.nodepool.manifests import (
 
 NOW = T0 + 60
 REF = WorkloadRef("team", "Deployment", "inference")
-BUSY: dict[WorkloadRef, tuple[Values, ...]] = {REF: ({"a": 90_000, "b": 90_000},)}
+BUSY: dict[WorkloadRef, tuple[Values, ...]] = {REF: ({"a": 145_000, "b": 145_000},)}
 
 
 def world(**more: Any) -> Cluster:
@@ -68,7 +68,8 @@ def only(seen: Seen) -> Demand:
 def test_a_busy_workload_wants_what_its_metric_asks_for() -> None:
     row = only(look(world()))
     assert row.workload == REF
-    assert (row.bound, row.pending, row.wanted, row.max_replicas) == (2, 0, 4, 8)
+    assert (row.bound, row.pending, row.wanted, row.max_replicas) == (2, 0, 6, 8)
+    assert (row.asked, row.coming, row.expected) == (2, 4, 4)
     assert (row.known_at, row.pools) == (NOW, {"gput4": 2})
 
 
@@ -147,7 +148,8 @@ def test_jobs_of_one_shape_are_one_queue() -> None:
     seen = look(world(autoscalers=[], jobs=rows, pods=theirs))
     row = only(seen)
     assert row.workload == WorkloadRef("team", "Job", key(row.shape))
-    assert (row.bound, row.pending, row.wanted, row.max_replicas) == (3, 1, 50, None)
+    assert (row.bound, row.pending, row.wanted, row.expected) == (3, 1, 4, 4)
+    assert row.max_replicas is None
     assert seen.left_out == {"job_suspended": 1}
 
 
@@ -157,8 +159,9 @@ def test_jobs_are_left_alone_where_the_setting_says_so() -> None:
 
 def test_a_queue_of_the_past_is_remembered_while_it_is_empty() -> None:
     ledger = Ledger()
-    ledger.learn(look(world(autoscalers=[], jobs=[job("j")])).demand, T0)
-    row = only(look(world(autoscalers=[]), ledger=ledger))
+    theirs = [pod("j-x", on="n2", owner=("Job", "j"))]
+    ledger.learn(look(world(autoscalers=[], jobs=[job("j")], pods=theirs)).demand, T0)
+    row = only(look(world(autoscalers=[], pods=[]), ledger=ledger))
     assert (row.wanted, row.history.recent[-1].pods) == (0, 1)
 
 
@@ -184,7 +187,7 @@ def test_boot_times_reach_the_pool() -> None:
 
 
 def test_the_whole_way_from_manifests_to_a_plan() -> None:
-    """Two pods at 90 % of a target of 50 %: four are needed, two are there, headroom is two."""
+    """Six pods are needed, two are there, the HPA adds two: headroom is two."""
     seen = look(world())
     (order,) = plan(seen.demand, seen.capacity, Limits(), NOW).orders
     assert (order.namespace, order.pool, order.replicas, order.ready) == ("team", "gput4", 2, 2)

@@ -125,7 +125,7 @@ async def test_nothing_keeps_headroom_that_shall_go(stop: str) -> None:
         world.api.fail("PATCH", "capacitybuffers", 409, 'conflict with "kubectl"')
     choice = Choice(None, "waiting") if stop == "no way" else BY_BUFFER
     (outcome,) = await world.act(order(0, 2), there=(buffer(),), choice=choice, now=T0 + 800)
-    assert (outcome.failure, outcome.text) == ("", "let go")
+    assert (outcome.failure, outcome.text) == ("", "4 pods are needed now")
     assert BUFFER not in world.api.objects
 
 
@@ -246,7 +246,8 @@ async def test_events_are_written_on_change_only() -> None:
 
 
 def test_an_event_is_about_the_object_and_says_why() -> None:
-    outcome = Outcome(order(), "uid-1", changed=True, failure="", text="")
+    made = order()
+    outcome = Outcome(made, "uid-1", changed=True, failure="", text=made.why)
     row = event(outcome, Way.PLACEHOLDER, T0)
     assert row["involvedObject"] == {
         "apiVersion": "apps/v1",
@@ -255,7 +256,9 @@ def test_an_event_is_about_the_object_and_says_why() -> None:
         "name": NAME,
         "uid": "uid-1",
     }
-    assert row["message"] == "0 to 2 pods in pool gput4: 4 pods are needed now"
+    assert row["message"] == (
+        "from 0 to 2 pods in pool gput4 for Deployment/inference: 4 pods are needed now"
+    )
 
 
 async def test_an_order_that_fails_unexpectedly_costs_that_order_alone() -> None:

@@ -35,7 +35,7 @@ def test_headroom_is_what_is_wanted_less_the_pods_that_are_there() -> None:
     made = order(demand(6, bound=3, pending=1))
     assert (made.replicas, made.pods, made.was) == (2, 4, 0)
     assert made.needed_at == NOW
-    assert made.reasons[0].text.startswith("Deployment inference has 4 pods of 6")
+    assert made.reasons[0].text.startswith("Deployment/inference has 4 pods of 6")
 
 
 def test_pending_pods_drive_the_autoscaler_and_are_not_ordered_again() -> None:
@@ -94,6 +94,79 @@ def test_a_pools_own_boot_time_is_the_lead() -> None:
     limits = Limits(boot_seconds=60, quantile=0.9)
     slow = order(row, at=capacity(pools=(pool(boot_seconds=3600),)), limits=limits)
     assert slow.replicas >= order(row, limits=limits).replicas
+
+
+# Pods that are created without our help
+
+SLOW = demand(9, bound=2, coming=4)
+
+
+def test_pods_that_the_hpa_creates_at_its_next_sync_are_not_ordered() -> None:
+    made = order(demand(4, bound=2, coming=4))
+    assert (made.replicas, codes(made)) == (0, ["coming"])
+
+
+def test_what_the_hpa_may_not_create_yet_is_ordered() -> None:
+    made = order(SLOW)
+    assert (made.replicas, made.pods, made.reckoned) == (5, 2, 4)
+    assert made.why == "Deployment/inference has 2 pods, soon 4, of 9: its metrics ask for 9 pods"
+
+
+def test_the_total_stays_while_the_hpa_creates_pods_step_by_step() -> None:
+    """9 pods are needed: pods, those about to come, and headroom are never more or fewer."""
+    at, plans = capacity(), []
+    for bound, coming in ((2, 4), (4, 4), (4, 8), (8, 8), (8, 9), (9, 9)):
+        row = demand(9, bound=bound, coming=coming)
+        made = plan([row], at, Limits(), NOW)
+        at = applied(made, at)
+        plans.append(made.orders[0])
+        assert made.orders[0].reckoned + made.orders[0].replicas == 9
+    assert [each.replicas for each in plans] == [5, 5, 5, 1, 1, 0]
+
+
+def test_headroom_is_lowered_once_the_workload_asks_for_the_pods() -> None:
+    """``spec.replicas`` is raised some milliseconds before the pods are there."""
+    at = capacity(headroom(5, pods=4))
+    assert order(demand(9, bound=4, coming=8, asked=8), at=at).replicas == 1
+
+
+def test_headroom_beyond_what_was_ordered_is_ordered_for_pods_that_are_held_back() -> None:
+    at = capacity(headroom(2, pods=4))
+    made = plan([demand(9, bound=4, coming=8)], at, Limits(), NOW)
+    (first,) = made.orders
+    assert (first.replicas, first.reckoned) == (3, 6), "2 for those that come, 1 for the last"
+    later = order(demand(9, bound=8, coming=9), at=applied(made, at))
+    assert later.replicas == 1
+
+
+def test_at_its_most_replicas_pods_and_headroom_are_not_more() -> None:
+    at = capacity(headroom(4, pods=4))
+    made = order(demand(20, bound=4, coming=8, most=8), at=at)
+    assert (made.replicas, made.reckoned) == (4, 4)
+    assert order(demand(20, bound=8, coming=8, most=8), at=at).replicas == 0
+
+
+def test_a_floor_is_no_larger_because_pods_are_about_to_take_it() -> None:
+    at = capacity(headroom(4, pods=2))
+    made = order(demand(4, bound=2, coming=4, floor=4), at=at)
+    assert made.replicas == 4
+    then = order(demand(4, bound=4, floor=4), at=capacity(headroom(4, pods=made.reckoned)))
+    assert (then.replicas, then.nudge) == (4, True)
+
+
+def test_all_reasons_are_given() -> None:
+    """Not the last alone: growth made the order, the cap only cut it."""
+    made = order(demand(9, bound=1, most=8), limits=Limits(max_pods=3))
+    assert made.why == (
+        "Deployment/inference has 1 pod of 8: its metrics ask for 9 pods; "
+        "Deployment/inference may have at most 8 pods; limits.max_pods allows 3 pods"
+    )
+
+
+def test_new_nodes_of_a_pool_that_never_had_one_are_unknown() -> None:
+    at = capacity(pools=(pool(example=None),))
+    made = order(demand(4), at=at)
+    assert (made.replicas, made.ready, made.nodes) == (4, 0, None)
 
 
 # A floor
@@ -266,7 +339,7 @@ def test_demand_that_was_never_known_holds_nothing_beyond_the_hold() -> None:
 def test_unknown_demand_orders_nothing_new() -> None:
     made = order(demand(None, bound=2))
     assert (made.replicas, codes(made)) == (0, ["unknown"])
-    assert made.reasons[0].text == "no metric of Deployment inference could be read"
+    assert made.reasons[0].text == "no metric of Deployment/inference could be read"
 
 
 def test_one_unknown_workload_does_not_keep_anothers_headroom_down() -> None:
@@ -356,7 +429,7 @@ def test_the_smaller_budget_decides() -> None:
 def test_a_pool_at_its_most_nodes_gets_no_order_that_it_cannot_hold() -> None:
     made = order(demand(9, bound=3), at=capacity(nodes=FULL, pools=(pool(high=5),)))
     assert (made.replicas, made.nodes, codes(made)[-1]) == (2, 2, "pool_full")
-    assert made.reasons[-1].text == "pool gpu holds no more within 5 nodes"
+    assert made.reasons[-1].text == "pool gpu holds no more within its maximum of 5 nodes"
 
 
 def test_pending_pods_come_before_headroom() -> None:

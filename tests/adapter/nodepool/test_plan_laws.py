@@ -66,6 +66,8 @@ def demands(draw: st.DrawFn) -> tuple[Demand, ...]:
                 floor=draw(st.integers(0, 3)),
                 parked=draw(st.booleans()),
                 pools={} if on is None else {on: draw(st.integers(1, 5))},
+                asked=draw(st.integers(0, 20)),
+                coming=draw(st.integers(0, 20)),
             )
         )
     return tuple(rows)

@@ -30,6 +30,7 @@ _CONTROLLERS = (
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _STAGES = Path(__file__).with_name("stages.yaml")
 NODEPOOLS = "/apis/karpenter.sh/v1/nodepools"
+NODECLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 
 class Lab:
@@ -39,6 +40,7 @@ class Lab:
         boot: seconds from the order of a node to the node.
         gpus: most GPUs of the pool.
         features: Karpenter's feature gates.
+        sync: seconds between two syncs of the HPA controller.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Lab:
         boot: int = 10,
         gpus: int = 64,
         features: str = "CapacityBuffer=true",
+        sync: int = 1,
     ) -> None:
         self.folder = folder
         self.boot = boot
@@ -54,7 +57,7 @@ class Lab:
         self.plane = ControlPlane(
             folder,
             _CONTROLLERS,
-            manager=("--horizontal-pod-autoscaler-sync-period=1s",),
+            manager=(f"--horizontal-pod-autoscaler-sync-period={sync}s",),
             # kwok watches from resourceVersion 0, which kube-apiserver makes a WatchList, and
             # etcd before 3.4.31 cannot serve that: nodes would never become Ready.
             gates="WatchList=false",
@@ -100,6 +103,10 @@ class Lab:
     def wait_nodes(self, count: int, seconds: float = 180.0) -> None:
         """Wait until the pool has exactly so many nodes that are Ready."""
         wait_until(lambda: len(self.nodes()) == count, f"{count} nodes are Ready", seconds, 0.2)
+
+    def ordered(self) -> int:
+        """Return how many nodes Karpenter has ordered and not taken back, Ready or not."""
+        return len(self.admin.get(NODECLAIMS)["items"])
 
     def tails(self) -> str:
         """Return the ends of all logs."""

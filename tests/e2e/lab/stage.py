@@ -28,12 +28,13 @@ class LabStage:
 
     Args:
         boot: seconds from the order of a node to the node.
+        sync: seconds between two syncs of the HPA controller.
     """
 
-    def __init__(self, folder: Path, boot: int) -> None:
+    def __init__(self, folder: Path, boot: int, sync: int = 1) -> None:
         self.folder = folder
         self.boot = boot
-        self.lab = Lab(folder, boot)
+        self.lab = Lab(folder, boot, sync=sync)
         self.admin = self.lab.admin
         self.load = Load()
         self.fleet = Fleet(self.admin, self.load)
@@ -83,11 +84,13 @@ class LabStage:
         } | settings.pop("limits", {})
         return Controller(self.folder, name, kubeconfig, limits=limits, **settings)
 
-    def workload(self, namespace: str, replicas: int, headroom: int = 0) -> None:
+    def workload(
+        self, namespace: str, replicas: int, headroom: int = 0, most: int = 12, **behavior: Any
+    ) -> None:
         """A Deployment of GPU pods, and its HPA at 50 percent."""
         ensure_namespace(self.admin, namespace)
         self.admin.create(_deployment(namespace, replicas))
-        self.admin.create(_autoscaler(namespace, headroom))
+        self.admin.create(_autoscaler(namespace, headroom, most, behavior))
 
     def clear(self, namespace: str) -> None:
         """Delete a workload."""
@@ -147,7 +150,7 @@ def _deployment(namespace: str, replicas: int) -> Object:
     }
 
 
-def _autoscaler(namespace: str, headroom: int) -> Object:
+def _autoscaler(namespace: str, headroom: int, most: int, behavior: Object) -> Object:
     target = {"type": "AverageValue", "averageValue": "50"}
     metric = {"name": "gpu_utilization"}
     return {
@@ -161,8 +164,8 @@ def _autoscaler(namespace: str, headroom: int) -> Object:
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "inference"},
             "minReplicas": 2,
-            "maxReplicas": 12,
+            "maxReplicas": most,
             "metrics": [{"type": "Pods", "pods": {"metric": metric, "target": target}}],
-            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 3}},
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 3}, **behavior},
         },
     }

@@ -195,7 +195,7 @@ def test_words_alone_are_not_worth_a_write() -> None:
     assert worth(needed_at=T0 + 60)
     assert worth(needed_at=T0 - 60), "a freeze or a clock set back brings it forward"
     assert worth(replicas=3)
-    assert worth(pods=3)
+    assert worth(reckoned=3)
     assert worth(nudge=True)
     assert headroomobjects.worth_a_write(order(), None, Way.BUFFER, LIFELINE)
     assert headroomobjects.worth_a_write(order(), there, Way.PLACEHOLDER, LIFELINE)
