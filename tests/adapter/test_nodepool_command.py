@@ -12,7 +12,7 @@ from adapter.__main__ import main
 
 def run(*arguments: str, config: str = "", folder: Path) -> tuple[int, str]:
     file = folder / "config.yaml"
-    file.write_text(config)
+    file.write_text(config or "{}")
     done = CliRunner().invoke(main, ["nodepool", "--config", str(file), *arguments])
     return done.exit_code, done.output
 
