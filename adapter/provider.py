@@ -143,9 +143,9 @@ class GpuMetricsProvider:
     ) -> _Served | None:
         # The object lives as long as its reading, so that it is rendered once, and nothing of
         # a pod that is gone is kept.
-        known: MetricValue | None = reading.served
-        if known is not None and known.metric == metric and _about(known.described, thing):
-            return _Served(reading, known)
+        known = reading.served
+        if known is not None and known[0] == thing and known[1] == metric:
+            return _Served(reading, known[2])
         reference = (
             ObjectReference("Pod", thing.name, thing.namespace)
             if isinstance(thing, PodRef)
@@ -157,15 +157,8 @@ class GpuMetricsProvider:
             self.absent[TOO_LARGE] += 1
             return None
         value = MetricValue(reference, metric, milli, int(reading.time), reading.window)
-        reading.serve(value)
+        reading.serve((thing, metric, value))
         return _Served(reading, value)
-
-
-def _about(described: ObjectReference, thing: PodRef | ObjectReference) -> bool:
-    if isinstance(thing, ObjectReference):
-        return described == thing
-    pod = (described.kind, described.namespace, described.name)
-    return pod == ("Pod", thing.namespace, thing.name)
 
 
 def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:

@@ -55,11 +55,11 @@ class Reading:
     partial: bool
     """Some devices had no valid reading (at least half had)."""
     served: Any = field(default=None, init=False, repr=False, compare=False)
-    """The API object made of the reading, once there is one."""
+    """The API object made of the reading, once there is one, behind what it is about."""
 
-    def serve(self, value: object) -> None:
+    def serve(self, made: object) -> None:
         """Remember the API object made of the reading; it says nothing that is not here."""
-        object.__setattr__(self, "served", value)
+        object.__setattr__(self, "served", made)
 
 
 @dataclass(frozen=True, slots=True)

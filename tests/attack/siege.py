@@ -142,7 +142,7 @@ class Siege:
 
 def _value(client: httpx.Client) -> str | None:
     answer = client.get(QUESTION)
-    if answer.status_code == 404:
+    if answer.status_code in (404, 503):
         return None
     items: list[dict[str, Any]] = answer.raise_for_status().json()["items"]
     return str(items[0]["value"]) if items else None
