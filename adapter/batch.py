@@ -43,8 +43,8 @@ class Batch:
 
     @property
     def direct(self) -> bool:
-        """The page was fetched from its author: no store has added or renamed a label."""
-        return self.pod is not None or self.node is not None
+        """The page was fetched from this pod: no store has added or renamed a label."""
+        return self.pod is not None
 
 
 class Sink(Protocol):

@@ -25,6 +25,11 @@ _LEGACY: Final = (
 Cloud Monitoring's ``k8s_container``."""
 
 
+_DEPTH: Final = 8
+"""Names with ``exported_`` in front that are looked at: the name of a pod's label has at most 63
+characters."""
+
+
 class Refusal(StrEnum):
     """Why a row is not about the pod that it names."""
 
@@ -54,19 +59,44 @@ class Claim(NamedTuple):
     """The row is about a GPU as that process sees it."""
 
 
-def claim(labels: Mapping[str, str], exporter: tuple[str, str] | None) -> Claim | None:
+def claim(
+    labels: Mapping[str, str], exporter: tuple[str, str] | None, *, direct: bool = False
+) -> Claim | None:
     """The workload that a row's labels name; None for an unassigned device.
 
     Args:
         labels: of the row.
         exporter: (namespace, name) of the exporter's own pod, where known.
+        direct: the page was fetched from the exporter: no scrape has renamed a label.
     """
-    name, namespace, container = _workload(labels)
+    name, namespace, container = _workload(labels, direct=direct)
     if not name or not namespace:
         return None
     ref = PodRef(namespace, name)
-    suspect = ref == exporter or (not labels.get("exported_pod") and _is_target(labels, name))
+    renamed = not direct and labels.get("exported_pod")
+    suspect = ref == exporter or (not renamed and _is_target(labels, name))
     return Claim(ref, container, labels.get("pod_uid", ""), suspect)
+
+
+def named(labels: Mapping[str, str], *, direct: bool) -> frozenset[PodRef]:
+    """Every pod that a row's labels can be read to name, in whichever spelling.
+
+    A scrape puts as many ``exported_`` before a label's name as it takes to make it unique.
+    """
+    found = {
+        PodRef(labels[namespace], labels[pod])
+        for pod, namespace, _ in _LEGACY
+        if labels.get(pod) and labels.get(namespace)
+    }
+    depth = 1 if direct else _DEPTH
+    pods, namespaces = _exported(labels, "pod", depth), _exported(labels, "namespace", depth)
+    found |= {PodRef(namespace, pod) for pod in pods for namespace in namespaces}
+    return frozenset(found)
+
+
+def _exported(labels: Mapping[str, str], name: str, depth: int) -> list[str]:
+    values = (labels.get("exported_" * times + name) for times in range(depth))
+    return [value for value in values if value]
 
 
 def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Claim | None:
@@ -145,14 +175,16 @@ def unfit(pod: Pod, *, unready: bool) -> Refusal | None:
     return None
 
 
-def _workload(labels: Mapping[str, str]) -> tuple[str, str, str]:
-    exported = labels.get("exported_pod", "")
+def _workload(labels: Mapping[str, str], *, direct: bool = False) -> tuple[str, str, str]:
+    exported = "" if direct else labels.get("exported_pod", "")
     if not exported:
         for pod, namespace, container in _LEGACY:
             if labels.get(pod) and labels.get(namespace):
                 return labels[pod], labels[namespace], labels.get(container, "")
         if any(pod in labels and namespace in labels for pod, namespace, _ in _LEGACY):
             return "", "", ""
+    if direct:
+        return labels.get("pod", ""), labels.get("namespace", ""), labels.get("container", "")
     return (
         exported or labels.get("pod", ""),
         labels.get("exported_namespace") or labels.get("namespace", ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from adapter.batch import Batch, Row
 from adapter.catalog import Catalog
@@ -16,6 +16,7 @@ from adapter.parts import Parts
 from adapter.rejects import Reject, Rejects
 from adapter.scrapetarget import Find, released, targets, unassigned
 from adapter.telemetryoptions import TelemetryOptions
+from adapter.tenantlabels import believed
 from adapter.validity import SENTINELS, Invalid, RatioScale, complaint, percent_of, scale_shown
 
 FUTURE = "future_timestamp"
@@ -61,6 +62,10 @@ class Drafts:
         """See :attr:`adapter.exporter.Exporter.identities`."""
         self.reported: set[str] = set()
         """Fields that whole devices have rows of."""
+        self._believed: dict[int, Identity] = {}
+        """The same, without the labels that a tenant may have written."""
+        self._find = find
+        self._direct = batch.direct
         self.undecided: dict[str, dict[str, float]] = {}
         """Device -> field -> epoch seconds of the newest sample that cannot be read."""
         self.scale = before.scale if before else RatioScale.AUTO
@@ -91,7 +96,7 @@ class Drafts:
             else:
                 draft = drafts[address] = self._draft(address, labels, spelling)
             if draft is None:
-                reason = TOO_MANY if self._full else self.identities[address].flaw
+                reason = TOO_MANY if self._full else self._believed[address].flaw
                 self._rejects.count(reason)
                 continue
             if draft.mig:
@@ -174,8 +179,13 @@ class Drafts:
         known = self._before.identities.get(address) if self._before else None
         if known is None or known.labels is not labels:
             known = identify(labels, spelling, self._batch, self.pod)
-        identity = self.identities[address] = known
-        if identity.device is None:
+        self.identities[address] = known
+        identity, aside = believed(known, self._find, self._again(spelling), direct=self._direct)
+        self._believed[address] = identity
+        at = identity.device
+        for reason in aside:
+            self._rejects.add(Reject(reason, "", at.id if at else ""), self._batch.received)
+        if at is None:
             return None
         key = identity.key
         draft = self.by_key.get(key)
@@ -183,6 +193,9 @@ class Drafts:
             draft = self.by_key[key] = Draft(identity)
         draft.replica = draft.replica or identity.replica
         return draft
+
+    def _again(self, spelling: Spelling) -> Callable[[Mapping[str, str]], Identity]:
+        return lambda labels: identify(labels, spelling, self._batch, self.pod)
 
     def _odd_time(self, time: float) -> float:
         if time > self._batch.received:
@@ -199,7 +212,7 @@ class Drafts:
     def _disown(self, find: Find) -> Mapping[PodRef, Refusal]:
         """Give rows that a scrape put its target's name on back to their devices; learn the
         exporter's own pod by them. Gives the pods that are none of the rows' and why."""
-        told = targets(self.identities.values())
+        told = targets(self._believed.values())
         own = unassigned(self.by_key, told, find)
         self.by_key = released(self.by_key, own, self._rejects, self._batch.received)
         disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}

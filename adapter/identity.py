@@ -42,8 +42,8 @@ def identify(
     return Identity(
         labels,
         at,
-        claim(labels, exporter),
-        target(labels),
+        claim(labels, exporter, direct=batch.direct),
+        None if batch.direct else target(labels),
         host(labels, exporter),
         bool(labels.get("vgpu")),
     )

@@ -17,6 +17,7 @@ from adapter import (
     pagelines,
     requestedshare,
     sampleline,
+    tenantlabels,
 )
 from adapter.claim import Refusal
 from adapter.provider import TOO_LARGE
@@ -52,6 +53,8 @@ REJECTS: Final = tuple(
             identity.NOT_AN_EXPORTER,
             identity.NOT_A_SERVER,
             identity.ANOTHER_POD,
+            tenantlabels.SEVERAL_PODS,
+            tenantlabels.POD_LABEL,
             *Refusal,
             # Of their numbers.
             *Invalid,

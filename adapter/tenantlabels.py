@@ -1,0 +1,74 @@
+"""Which of a row's labels a tenant may have written, and what is left of the row without them.
+
+dcgm-exporter copies the labels of pods to its rows (``--kubernetes-enable-pod-labels``), beside
+the labels with which it names the device and the pod. So the owner of a pod can add a label
+that reads like one of the exporter's: another spelling of the pod, or an instance of a device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from adapter.claim import named
+from adapter.cluster.pod import Pod, PodRef
+from adapter.exporter import Identity
+
+SEVERAL_PODS: Final = "several_pods"
+"""The row can be read to name several pods that hold a GPU."""
+POD_LABEL: Final = "pod_label"
+"""A label of the device is the pod's own label, and was left aside."""
+
+_OF_THE_DEVICE: Final = frozenset(
+    (
+        *("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id", "accelerator_id"),
+        *("GPU_I_ID", "GPU_I_PROFILE", "GPU_CI_ID", "dra_mig_device_uuid", "dra_mig_profile"),
+        *("gpu_partition_id", "gpu_compute_partition_type", "vgpu"),
+        *("node", "kubernetes_node", "Hostname", "hostname"),
+    )
+)
+"""Labels that identify a device or its node, and that not every exporter writes."""
+_UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_]")
+
+Find = Callable[[PodRef], Pod | None]
+"""The pod of that name on hand."""
+Identify = Callable[[Mapping[str, str]], Identity]
+"""What labels say."""
+
+
+def believed(
+    known: Identity, find: Find, again: Identify, *, direct: bool
+) -> tuple[Identity, tuple[str, ...]]:
+    """What a row's labels say without a tenant's, and what was left aside of them.
+
+    Args:
+        known: what all of the row's labels say.
+        find: the pods on hand.
+        again: reads a set of labels like the row's own.
+        direct: the page was fetched from the exporter: no scrape has renamed a label.
+    """
+    if known.device is None or known.claim is None or known.claim.serves:
+        return known, ()
+    pods = [pod for ref in named(known.labels, direct=direct) if (pod := find(ref)) is not None]
+    aside: tuple[str, ...] = ()
+    written = {name for pod in pods for name in _copied(pod, known.labels)}
+    if written:
+        left = again({name: v for name, v in known.labels.items() if name not in written})
+        # An exporter writes some identity of a device itself: this was its own after all.
+        if left.device is not None:
+            known, aside = left._replace(labels=known.labels), (POD_LABEL,)
+    holders = {pod.ref for pod in pods if pod.holds_gpu and not pod.finished}
+    if known.claim is None or not holders - {known.claim.pod}:
+        return known, aside
+    nobody = known._replace(claim=None, target=None, replica=False)
+    if known.replica:  # it is a pod's part of the device, so without a pod it is nothing
+        nobody = nobody._replace(device=None, flaw=SEVERAL_PODS)
+    return nobody, (*aside, *(() if known.replica else (SEVERAL_PODS,)))
+
+
+def _copied(pod: Pod, labels: Mapping[str, str]) -> Iterable[str]:
+    for key, value in pod.labels.items():
+        name = _UNNAMEABLE.sub("_", key)
+        if name in _OF_THE_DEVICE and labels.get(name) == value:
+            yield name
