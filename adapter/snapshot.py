@@ -7,7 +7,7 @@ renders it renders it once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Container, Generator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.attribution import (
@@ -65,6 +65,7 @@ class Snapshot:
         holders: Mapping[PodRef, tuple[str, ...]],
         contested: Mapping[str, tuple[str, ...]],
         places: Places,
+        servers: Container[PodRef] = (),
     ) -> None:
         self.version = version
         self._catalog = catalog
@@ -75,6 +76,8 @@ class Snapshot:
         self._contested = contested
         """Devices of which several exporters speak -> those exporters."""
         self._places = places
+        self._servers = servers
+        """Pods whose page was seen once, and is not any more."""
         self._own: dict[object, object] = {}
         """Answers that rest on several exporters: they end with the snapshot."""
         self._nodes: Mapping[str, tuple[Track, ...]] | None = None
@@ -122,8 +125,8 @@ class Snapshot:
         return outcome.value
 
     def serves(self, ref: PodRef) -> bool:
-        """A page of the pod's own, an inference server's, has been seen."""
-        return any(
+        """A page of the pod's own, an inference server's, has been seen since it lives."""
+        return ref in self._servers or any(
             track.serves
             for origin in self._holders.get(ref, ())
             for track in self._exporters[origin].pods[ref]

@@ -24,6 +24,7 @@ from adapter.originindex import OriginIndex
 from adapter.places import NodeTable, Places, Pods, Sites, nodes_of
 from adapter.recognition import Recognition
 from adapter.rejects import Reject, Rejects
+from adapter.servers import Servers
 from adapter.snapshot import Snapshot
 from adapter.telemetryoptions import TelemetryOptions
 
@@ -64,6 +65,7 @@ class Store:
         self._exporters: OrderedDict[str, Exporter] = OrderedDict()
         """In order of the last batch, the longest silent first."""
         self._holders: OriginIndex[PodRef] = OriginIndex()
+        self._servers = Servers(pods)
         self._devices: OriginIndex[str] = OriginIndex()
         self._nodes: OriginIndex[str] = OriginIndex()
         self._nodes_of: dict[str, frozenset[str]] = {}
@@ -129,6 +131,7 @@ class Store:
                 exporters=exporters,
                 holders=holders,
                 contested=contested,
+                servers=self._servers,
                 places=Places(self._sites, exporters, on_node, self._recognition.lend()),
             )
         return self._snapshot
@@ -170,6 +173,8 @@ class Store:
         """Tell every index what an exporter speaks of now: nodes and devices come and go."""
         pods, devices = (before.pods, before.devices) if before else ({}, {})
         still = after.devices if after else {}
+        gone = pods.keys() - after.pods.keys() if after else pods.keys()
+        self._servers.note(ref for ref in gone if any(track.serves for track in pods[ref]))
         self._holders.move(origin, pods, after.pods if after else ())
         self._devices.move(origin, devices, still)
         for device in devices.keys() - still.keys():

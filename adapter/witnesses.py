@@ -23,7 +23,7 @@ class Seen(Protocol):
     """What has been seen of pods."""
 
     def serves(self, ref: PodRef) -> bool:
-        """A page of the pod's own, an inference server's, has been seen."""
+        """A page of the pod's own, an inference server's, has been seen since the pod lives."""
 
 
 def witnesses(pods: Sequence[Pod], metric: Metric, seen: Seen) -> Sequence[Pod]:

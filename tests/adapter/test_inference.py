@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from adapter.exposition import parse
 from adapter.objects import Objects
 from adapter.provider import GpuMetricsProvider
 from adapter.reading import Reading
+from adapter.servers import Servers
 from adapter.sharingpolicy import Policy, SharingOptions
 from adapter.store import Store
 from adapter.telemetryoptions import TelemetryOptions
@@ -380,10 +382,14 @@ def test_a_device_metric_waits_for_pods_with_devices_only() -> None:
 
 
 def objects_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider]:
+    return indexed_lab(*pods)[:2]
+
+
+def indexed_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider, PodIndex]:
     objects = Objects(PodIndex(), Services(), Nodes())
     objects.pod_index.replace(list(pods))
     store = Store(CATALOG, TelemetryOptions(), objects.pod_index)
-    return store, GpuMetricsProvider(CATALOG, store, objects)
+    return store, GpuMetricsProvider(CATALOG, store, objects), objects.pod_index
 
 
 def deployment(provider: GpuMetricsProvider) -> list[int]:
@@ -395,8 +401,12 @@ def deployment(provider: GpuMetricsProvider) -> list[int]:
         return []
 
 
+def rows_at(time: float) -> Any:
+    return parse(b"tgi_queue_size 8\n", time=time).rows
+
+
 def page(pod: str) -> Batch:
-    rows = parse(b"tgi_queue_size 8\n", time=T).rows
+    rows = rows_at(T)
     return Batch(f"http://{pod}:80/metrics", "n1", rows, T, {}, ("ml", pod), serves=True)
 
 
@@ -412,6 +422,55 @@ def test_a_deployments_queue_is_absent_while_a_ready_pods_page_is_missing() -> N
     store.ingest(page("a"))
     assert deployment(provider) == []
     assert provider.absent["no_rows"] == 1
+
+
+def namespace(provider: GpuMetricsProvider, now: float) -> list[int]:
+    resource = GroupResource.parse("namespaces")
+    query = ObjectQuery(resource, None, "ml", WAITING, EVERYTHING, EVERYTHING)
+    try:
+        return [item.milli for item in provider.values(query, now).items]
+    except MetricNotFound:
+        return []
+
+
+@pytest.mark.parametrize("after", [70.0, 700.0, 7000.0])
+def test_a_sum_stays_absent_for_as_long_as_a_servers_page_is_missing(after: float) -> None:
+    """Two pods of different workloads; the exporter of one is forgotten after ten minutes."""
+    store, provider = objects_lab(replica("a", None), replica("b", None))
+    store.ingest(page("a"))
+    store.ingest(page("b"))
+    assert namespace(provider, T) == [16_000]
+    store.ingest(replace(page("b"), received=T + after, rows=rows_at(T + after)))
+    assert namespace(provider, T + after) == []
+
+
+def test_a_sum_stays_absent_while_a_server_answers_with_an_empty_page() -> None:
+    store, provider = objects_lab(replica("a", None), replica("b", None))
+    store.ingest(page("a"))
+    store.ingest(page("b"))
+    store.ingest(replace(page("a"), received=T + 1, rows=()))
+    assert namespace(provider, T + 1) == []
+
+
+def test_a_pod_of_the_same_name_that_serves_nothing_is_not_waited_for() -> None:
+    first, b = replica("a", None), replica("b", None)
+    store, provider, index = indexed_lab(first, b)
+    store.ingest(page("a"))
+    store.ingest(page("b"))
+    store.ingest(replace(page("a"), received=T + 1, rows=()))
+    index.replace([replace(first, uid="next"), b])
+    assert namespace(provider, T + 1) == [8_000]
+
+
+def test_what_is_remembered_of_servers_is_bounded_by_the_pods_that_live() -> None:
+    index = PodIndex()
+    servers = Servers(index)
+    for at in range(5_000):
+        pod = make_pod(f"pod-{at}", uid=f"uid-{at}")
+        index.replace([pod])
+        servers.note([pod.ref])
+        assert pod.ref in servers
+    assert len(servers) <= 1_100
 
 
 def test_a_pod_that_is_not_ready_is_not_waited_for() -> None:
