@@ -40,10 +40,9 @@ class Servers:
             self._uids = {ref: uid for ref, uid in self._uids.items() if self._lives(ref, uid)}
             self._next = 2 * len(self._uids) + _SLACK
 
-    def __contains__(self, ref: PodRef) -> bool:
-        uid = self._uids.get(ref)
-        return uid is not None and self._lives(ref, uid)
+    def __contains__(self, ref: object) -> bool:
+        return isinstance(ref, PodRef) and self._lives(ref, self._uids.get(ref))
 
-    def _lives(self, ref: PodRef, uid: str) -> bool:
-        pod = self._pods.get(*ref)
+    def _lives(self, ref: PodRef, uid: str | None) -> bool:
+        pod = self._pods.get(*ref) if uid is not None else None
         return pod is not None and pod.uid == uid
