@@ -442,3 +442,20 @@ def test_by_default_both_protocol_versions_are_served(lab: Lab) -> None:
         for port in ports:
             for host in ("127.0.0.1", "::1"):
                 socket.create_connection((host, port), timeout=60).close()
+
+
+def test_a_new_audit_id_with_each_request_misses_nothing_that_is_remembered(lab: Lab) -> None:
+    """kube-apiserver sends one with every request that it proxies."""
+    with lab.serving() as serving, serving.client() as client:
+        for number in range(20):
+            client.get("/apis", headers={"Audit-Id": f"{number:08}-0000-4000-8000-000000000000"})
+        lines = client.get("/metrics").text.splitlines()
+
+    counts = {
+        line.partition(" ")[0]: float(line.partition(" ")[2])
+        for line in lines
+        if line.startswith(("gma_auth_cache_lookups_total", "gma_event_loop_lag_seconds_count"))
+    }
+    assert counts['gma_auth_cache_lookups_total{cache="user",result="hit"}'] >= 20
+    assert counts['gma_auth_cache_lookups_total{cache="user",result="miss"}'] == 1
+    assert counts["gma_event_loop_lag_seconds_count"] >= 0
