@@ -66,9 +66,10 @@ LABEL org.opencontainers.image.title="gpu-metrics-adapter" \
 # A number, so that runAsNonRoot can be checked. The root file system may be read-only: only
 # server.cert_dir, below /tmp, is ever written.
 USER 65532:65532
-# serve: HTTPS and KEDA's gRPC; nodepool.
+# serve: HTTPS, KEDA's gRPC, the kubelet's probes; nodepool.
 EXPOSE 6443
 EXPOSE 6000
+EXPOSE 8080
 EXPOSE 8081
 STOPSIGNAL SIGTERM
 # For Docker and Podman; a kubelet goes by the chart's probes.

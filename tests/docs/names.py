@@ -6,7 +6,7 @@ import functools
 import re
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import yaml
 from pydantic import BaseModel
@@ -38,11 +38,15 @@ def _known(code: str, page: Page) -> bool:
     if name.startswith("gma_"):
         return _SUFFIX.sub("", name) in _self_metrics()
     if _METRIC.fullmatch(name) and "*" not in code:
-        return name in _metrics() or name in _own(page) or name in _keys()
+        return name in _metrics() | _own(page) | _keys() | _LABELS
     if _DOTTED.fullmatch(name) and not name.endswith(_FOREIGN_GROUPS):
         first = name.partition(".")[0]
         return first not in _sections() or name in _keys()
     return True
+
+
+_LABELS: Final = frozenset({"gpu_uuid"})
+"""Labels of exporters and servers that are named as metrics are."""
 
 
 def own_metrics(page: Page) -> list[Mapping[str, Any]]:

@@ -51,7 +51,7 @@ def is_read(metric: str, prefix: str) -> bool:
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_what_is_read_of_a_server_is_what_the_table_says(server: str) -> None:
-    (line,) = re.findall(rf"^\| {re.escape(server)} \|(.*)\|$", PAGE, re.MULTILINE)
+    line = re.findall(rf"^\| {re.escape(server)} \|(.*)\|$", PAGE, re.MULTILINE)[0]
     shown = [cell.strip() == "yes" for cell in line.split("|")]
     assert shown == [is_read(metric, SERVERS[server]) for metric in METRICS]
 

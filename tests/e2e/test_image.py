@@ -81,7 +81,7 @@ def test_it_is_configured_as_engines_and_the_chart_expect(image: Image) -> None:
     assert config["Entrypoint"] == ["gpu-metrics-adapter"]
     assert config["Cmd"] == ["serve"]
     assert config["StopSignal"] == "SIGTERM"
-    assert set(config["ExposedPorts"]) == {"6443/tcp", "6000/tcp", "8081/tcp"}
+    assert set(config["ExposedPorts"]) == {"6443/tcp", "6000/tcp", "8080/tcp", "8081/tcp"}
     assert config["Labels"]["org.opencontainers.image.version"] == __version__
     assert config["Healthcheck"]["Test"] == ["CMD", "gpu-metrics-adapter", "healthy"]
 

@@ -123,7 +123,8 @@ def test_labels_ports_and_signals_are_those_of_the_program() -> None:
     assert version == __version__
     assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
     settings = Settings()
-    ports = [settings.server.port, settings.keda.port, settings.nodepool.port]
+    probes = 8080  # the chart's, see config.server.probe_port
+    ports = [settings.server.port, settings.keda.port, probes, settings.nodepool.port]
     assert named("EXPOSE", LAST) == [str(port) for port in ports]
     assert named("STOPSIGNAL", LAST) == ["SIGTERM"]
     assert named("ENTRYPOINT", LAST) == ['["gpu-metrics-adapter"]']
