@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 import socket
-import ssl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-
-import pytest
+from collections.abc import Callable
+from contextlib import suppress
 
 from tests.attack.siege import Siege
-
-SOURCES = [f"127.0.{1 + n // 200}.{1 + n % 200}" for n in range(400)]
-"""Addresses that attackers have; the observer's is 127.0.0.1."""
-GET = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
-
-
-@contextmanager
-def many_files(count: int) -> Iterator[None]:
-    """Let this process open so many files."""
-    usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most != resource.RLIM_INFINITY and most < count:
-        pytest.skip(f"the attack needs {count} open files and {most} are allowed")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(usual, count), most))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (usual, most))
-
-
-def connect(port: int, source: str) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(source, 0))
-
-
-def strange(port: int, source: str) -> ssl.SSLSocket | None:
-    """A TLS connection that shows no certificate; None where it is refused."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    line = connect(port, source)
-    try:
-        return context.wrap_socket(line)
-    except (OSError, ssl.SSLError):
-        line.close()
-        return None
+from tests.attack.strangers import GET, SOURCES, connect, idle_strangers, many_files, strange
 
 
 def test_connections_that_never_shake_hands(siege: Callable[..., Siege]) -> None:
@@ -53,7 +16,7 @@ def test_connections_that_never_shake_hands(siege: Callable[..., Siege]) -> None
     attacked = siege()
     before = attacked.process.memory_info().rss
     with many_files(5000):
-        lines = []
+        lines: list[socket.socket] = []
         try:
             for n in range(4000):
                 with suppress(OSError):
@@ -71,30 +34,18 @@ def test_connections_that_never_shake_hands(siege: Callable[..., Siege]) -> None
 def test_strangers_that_idle_on_their_connections(siege: Callable[..., Siege]) -> None:
     """1,500 clients ask ``/healthz`` once each and keep their connection."""
     attacked = siege(server={"handshakes_per_second": 2000})
-    with many_files(3000):
-        lines: list[ssl.SSLSocket] = []
-        try:
-            for n in range(1500):
-                line = strange(attacked.port, SOURCES[n % len(SOURCES)])
-                if line is None:
-                    continue
-                with suppress(OSError):
-                    lines.append(line)
-                    line.sendall(GET)
-            assert len(lines) > 1000
-            attacked.observe(seconds=3)
-            # The API server gets new connections, and every other newcomer its first answer.
-            for _ in range(20):
-                with attacked.serving.client() as client:
-                    assert client.get("/apis/custom.metrics.k8s.io/v1beta2").status_code == 200
-            newcomer = strange(attacked.port, "127.0.9.9")
-            assert newcomer is not None
-            newcomer.sendall(GET)
-            assert newcomer.recv(100).startswith(b"HTTP/1.1 200")
-            newcomer.close()
-        finally:
-            for line in lines:
-                line.close()
+    with idle_strangers(attacked.port, 1500) as lines:
+        assert len(lines) > 1000
+        attacked.observe(seconds=3)
+        # The API server gets new connections, and every other newcomer its first answer.
+        for _ in range(20):
+            with attacked.serving.client() as client:
+                assert client.get("/apis/custom.metrics.k8s.io/v1beta2").status_code == 200
+        newcomer = strange(attacked.port, "127.0.9.9")
+        assert newcomer is not None
+        newcomer.sendall(GET)
+        assert newcomer.recv(100).startswith(b"HTTP/1.1 200")
+        newcomer.close()
     attacked.verdict()
 
 

@@ -9,6 +9,7 @@ import signal
 import ssl
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -17,12 +18,13 @@ import pytest
 
 from adapter.settings.server import ServerSettings
 from apiservice.selfsigned import SelfSigned
+from tests.attack.strangers import idle_strangers
 from tests.e2e.adapterprocess import QUICK
 from tests.e2e.apiservice import CUSTOM
 from tests.e2e.cluster import Cluster
 from tests.e2e.process import wait_until
 from tests.e2e.stage import Stage
-from tests.e2e.traffic import Lists, Traffic, controller
+from tests.e2e.traffic import Lists, Traffic, controller, hpa
 from tests.e2e.truth import Truth
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -103,6 +105,27 @@ class Phases:
         self._traffic.wait_pods(2, DIRECTLY)
         self._stage.plane.start_apiserver()
 
+    def _strangers_hold_connections(self) -> None:
+        """Anonymous clients take every place that they can, while the API server needs new ones."""
+        path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{SPACE}/pods/*/gpu_utilization"
+
+        client = hpa(self._stage.plane)
+
+        def ask(_: int) -> int:
+            return len(client.get(path)["items"])
+
+        with idle_strangers(self._stage.adapter.port, 1500) as lines:
+            assert len(lines) > 500
+            # More at once than the API server has connections: it has to open others.
+            with ThreadPoolExecutor(40) as pool:
+                assert set(pool.map(ask, range(200))) == {2}
+            client.close()
+            self._traffic.wait_more(10)
+            for group, version, _ in CUSTOM:
+                service = self._stage.admin.get(f"{APISERVICES}/{version}.{group}")
+                conditions = {row["type"]: row["status"] for row in service["status"]["conditions"]}
+                assert conditions["Available"] == "True"
+
     def _serve(self, folder: Path) -> None:
         """Put another pair where the adapter has its own, and wait until that is served."""
         wanted = (folder / "tls.crt").read_text()
@@ -124,6 +147,7 @@ class Phases:
 FAULTS = (
     "etcd-hangs",
     "etcd-is-slow",
+    "strangers-hold-connections",
     "certificate-rotates",
     "ca-rotates",
     "api-server-is-killed",
