@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.claim import Claim, Refusal, claim, refusal, served, target, unfit
+from adapter.claim import Claim, Refusal, claim, named, refusal, served, target, unfit
 from adapter.cluster.pod import PodRef
 from tests.adapter.telemetryworld import make_pod
 
@@ -178,3 +178,11 @@ def test_only_running_ready_pods_have_values(
     phase: str, *, ready: bool, unready: bool, reason: Refusal | None
 ) -> None:
     assert unfit(make_pod("p", phase=phase, ready=ready), unready=unready) is reason
+
+
+def test_names_are_read_as_deep_as_a_pods_label_can_be_named_and_no_deeper() -> None:
+    def deep(times: int) -> dict[str, str]:
+        return {"exported_" * times + "pod": "p", "namespace": "ml"}
+
+    assert named(deep(7), direct=False) == {PodRef("ml", "p")}
+    assert named(deep(8), direct=False) == frozenset()
