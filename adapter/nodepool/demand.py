@@ -65,7 +65,8 @@ class Demand:
     @property
     def expected(self) -> int:
         """Pods that there will be in a moment without our help."""
-        return max(self.present, self.coming)
+        most = self.coming if self.max_replicas is None else min(self.coming, self.max_replicas)
+        return max(self.present, most)
 
     @property
     def spare(self) -> int | None:

@@ -183,8 +183,9 @@ def test_no_workload_ever_gets_more_than_its_most_replicas(
 ) -> None:
     spare: dict[tuple[str, str], float] = defaultdict(float)
     for row in rows:
+        most = row.max_replicas
         spare[row.workload.namespace, key(row.shape)] += (
-            math.inf if row.spare is None else row.spare
+            math.inf if most is None else max(0, most - row.present)
         )
     for order in plan(rows, at, limits, NOW).orders:
         assert order.replicas <= spare[place(order)]
