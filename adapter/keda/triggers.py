@@ -13,13 +13,10 @@ from cachetools import LRUCache
 
 from adapter.keda.number import Number
 from adapter.keda.trigger import Ref, Trigger, compile_trigger
-from apiservice.selector import Selector
 
 LIMIT: Final = 16 * 1024 * 1024
 _TRIGGER: Final = 2048
 """Bytes that a trigger takes beside its texts and selectors, about."""
-_REQUIREMENT: Final = 1024
-"""Bytes of a selector's requirement, about: mostly the function that it was compiled to."""
 _TEXT: Final = 64
 """Bytes of a text beside its characters, which take up to four bytes each."""
 
@@ -114,11 +111,4 @@ class Triggers:
 def _size(metadata: Mapping[str, str], trigger: Trigger) -> int:
     texts = sum(2 * _TEXT + 4 * (len(key) + len(value)) for key, value in metadata.items())
     selectors = [trigger.devices] if trigger.pods is None else [trigger.devices, trigger.pods]
-    return _TRIGGER + texts + sum(map(_weight, selectors))
-
-
-def _weight(selector: Selector) -> int:
-    return sum(
-        _REQUIREMENT + _TEXT * len(values) + 4 * (len(key) + sum(map(len, values)))
-        for key, _, values in selector.requirements
-    )
+    return _TRIGGER + texts + sum(selector.bytes for selector in selectors)
