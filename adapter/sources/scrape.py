@@ -124,6 +124,7 @@ class ScrapeSource:
         self._tasks: dict[Target, asyncio.Task[None]] = {}
         self._states: dict[Target, TargetState] = {}
         self._begun = False
+        self._began = 0.0
         self.scrapes = 0
         """Scrapes made, good and bad."""
         self.failures: Counter[str] = Counter()
@@ -145,8 +146,15 @@ class ScrapeSource:
 
     @property
     def settled(self) -> bool:
-        """Every exporter known now has been scraped once, with or without success."""
-        return self._begun and all(s.last_success or s.failures for s in self._states.values())
+        """Every exporter known now has been scraped once, with or without success. Pods with a
+        page of their own are waited for, too, but not for long: one may never answer."""
+        waited = self._clock() - self._began
+        patient = waited < self._options.interval + 2 * self._options.timeout
+        return self._begun and all(
+            state.last_success or state.failures
+            for state in self._states.values()
+            if patient or not state.target.serves
+        )
 
     @property
     def found(self) -> bool:
@@ -210,7 +218,7 @@ class ScrapeSource:
         if self._pods is not None:
             for pod in self._pods.select(None, EVERYTHING):
                 self._targets.pod_changed(None, pod)
-        self._begun = True
+        self._begun, self._began = True, self._clock()
 
     def _start(self, target: Target) -> None:
         state = self._states[target] = TargetState(target, due=self._clock())

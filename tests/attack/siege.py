@@ -70,7 +70,7 @@ class Siege:
         """Wait until the victim has its value, then start to observe."""
         deadline = time.monotonic() + 120
         with self.serving.client() as client:
-            while _value(client) != VALUE:
+            while client.get("/readyz").status_code != 200 or _value(client) != VALUE:
                 assert time.monotonic() < deadline, "the victim never had a value"
                 time.sleep(0.2)
         for thread in self._threads:

@@ -242,3 +242,23 @@ async def test_the_label_sets_of_all_pods_share_one_budget(web: Web, sink: Recor
         assert 0 < made.label_bytes["pod"] <= 1_500_000
         assert made.label_bytes["exporter"] == 0
     assert made.label_bytes["pod"] == 0
+
+
+async def test_a_silent_pod_does_not_keep_a_source_from_being_settled(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    targets = [Target(web.url())]
+    for number in range(40):
+        web.replies[f"/{number}"] = hang
+        pod = PodRef("hostile", str(number))
+        targets.append(Target(web.url(f"/{number}"), pod=pod, serves=True))
+    now = 1000.0
+    made = ScrapeSource(
+        replace(OPTIONS, timeout=30.0, targets=tuple(targets)), sink, clock=lambda: now
+    )
+    async with running(made.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        assert not made.settled
+        now += 61
+        assert made.settled

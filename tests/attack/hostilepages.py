@@ -1,0 +1,133 @@
+"""Pages of hostile pods: ``python -m tests.attack.hostilepages KIND COUNT SECONDS``.
+
+Prints one port for each pod, and ends by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import itertools
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+
+SERIES = b"vllm:num_requests_waiting"
+GZIP = b"Content-Encoding: gzip\r\n"
+_numbers = itertools.count()
+
+
+def _answer(body: bytes, headers: bytes = b"") -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%b\r\n%b" % (len(body), headers, body)
+
+
+def _lines(make: Callable[[int], bytes], size: int) -> bytes:
+    def lines() -> Iterator[bytes]:
+        left = size
+        while left > 0:
+            line = make(next(_numbers))
+            left -= len(line)
+            yield line
+
+    return b"".join(lines())
+
+
+async def blank_runs() -> AsyncIterator[bytes]:
+    line = SERIES + b'{a="b"' + b" " * 60_000 + b'"c"} 1\n'
+    yield _answer(line)
+
+
+async def long_names() -> AsyncIterator[bytes]:
+    yield _answer(_lines(lambda n: SERIES + b"{" + b"x" * 60_000 + b'%d="1"} 1\n' % n, 900_000))
+
+
+async def new_names() -> AsyncIterator[bytes]:
+    yield _answer(_lines(lambda n: b'n%d{a="b"} 1\n' % n + b"x" * 400 + b"%d 1\n" % n, 900_000))
+
+
+async def new_labels() -> AsyncIterator[bytes]:
+    text = b"y" * 900
+    yield _answer(_lines(lambda n: SERIES + b'{model_name="%d%b"} 1\n' % (n, text), 900_000))
+
+
+async def small_new_labels() -> AsyncIterator[bytes]:
+    yield _answer(_lines(lambda n: SERIES + b'{a="%d"} 1\n' % n, 25_000))
+
+
+async def many_times() -> AsyncIterator[bytes]:
+    """One label set, and a time of its own for each row."""
+    import time  # noqa: PLC0415
+
+    now = int(time.time() * 1000)
+    names = (b"vllm:num_requests_waiting", b"vllm:num_requests_running")
+    yield _answer(
+        b"".join(
+            names[n % 2] + b'{model_name="%d"} 1 %d\n' % (n % 40, now - n * 10) for n in range(4000)
+        )
+    )
+
+
+async def bad_numbers() -> AsyncIterator[bytes]:
+    yield _answer(_lines(lambda n: SERIES + b'{model_name="%d%b"} x\n' % (n, b"z" * 400), 900_000))
+
+
+async def gzip_of_16_megabytes() -> AsyncIterator[bytes]:
+    yield _answer(BIG, GZIP)
+
+
+async def gzip_of_line_feeds() -> AsyncIterator[bytes]:
+    yield _answer(FEEDS, GZIP)
+
+
+async def small_gzip_of_line_feeds() -> AsyncIterator[bytes]:
+    yield _answer(SMALL_FEEDS, GZIP)
+
+
+async def continues() -> AsyncIterator[bytes]:
+    piece = b"HTTP/1.1 100 Continue\r\n\r\n" * 400
+    while True:
+        yield piece
+
+
+async def second_head() -> AsyncIterator[bytes]:
+    """A good answer, and 50 ms later another head that nobody asked for."""
+    yield _answer(SERIES + b'{model_name="m"} 1\n')
+    await asyncio.sleep(0.05)
+    yield b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+
+
+async def silence() -> AsyncIterator[bytes]:
+    await asyncio.sleep(3600)
+    yield b""
+
+
+BIG = gzip.compress(b"# " + b"x" * 1000 + b"\n" * ((16 << 20) - 2000))
+FEEDS = gzip.compress(b"\n" * ((16 << 20) - 10))
+SMALL_FEEDS = gzip.compress(b"\n" * ((1 << 20) - 10))
+KINDS = {
+    made.__name__.replace("_", "-"): made
+    for made in (
+        *(blank_runs, long_names, new_names, new_labels, small_new_labels, many_times),
+        *(bad_numbers, gzip_of_16_megabytes, gzip_of_line_feeds, small_gzip_of_line_feeds),
+        *(continues, second_head, silence),
+    )
+}
+
+
+async def _serve(kind: str, count: int, seconds: float) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                async for piece in KINDS[kind]():
+                    writer.write(piece)
+                    await writer.drain()
+        writer.close()
+
+    servers = [await asyncio.start_server(talk, "127.0.0.1", 0) for _ in range(count)]
+    print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
+    await asyncio.sleep(seconds)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))

@@ -1,0 +1,51 @@
+"""Pages of pods that opt in to be scraped, which anybody who may create a pod can write."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.attack.siege import Siege, tenant_pod
+
+SECONDS = 10.0
+PODS = {
+    "blank-runs": 1,
+    "long-names": 2,
+    "new-names": 2,
+    "new-labels": 8,
+    "small-new-labels": 8,
+    "many-times": 8,
+    "bad-numbers": 1,
+    "gzip-of-16-megabytes": 64,
+    "gzip-of-line-feeds": 1,
+    "small-gzip-of-line-feeds": 64,
+    "continues": 5,
+    "second-head": 64,
+    "silence": 64,
+}
+
+
+@contextmanager
+def pages(kind: str, count: int) -> Iterator[list[int]]:
+    """Serve hostile pages from a process of its own; yields their ports."""
+    command = [sys.executable, "-m", "tests.attack.hostilepages", kind, str(count), "300"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield [int(port) for port in process.stdout.readline().split()]
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("kind", PODS)
+def test_a_hostile_page_costs_only_the_pod_that_serves_it(
+    siege: Callable[..., Siege], kind: str
+) -> None:
+    with pages(kind, PODS[kind]) as ports:
+        attacked = siege(*(tenant_pod(f"p{port}", port) for port in ports))
+        attacked.observe(SECONDS)
+        attacked.verdict()
