@@ -12,6 +12,7 @@ quiet one.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -64,6 +65,12 @@ class ListWatchOptions:
     """500 objects of the largest size that etcd takes are 750 MB; pages of pods are about 5 MB."""
     max_event_bytes: int = 16 << 20
     """etcd refuses objects above 1.5 MB; this bounds what a stream without line ends costs."""
+
+    @property
+    def longest_watch(self) -> float:
+        """Seconds after which a watch is given up although bytes still come: the server was
+        asked to end it long before."""
+        return self.request_timeout + self.watch_seconds + self.grace
 
 
 class _Meta(msgspec.Struct):
@@ -141,15 +148,18 @@ class ListWatch:
         query = [("limit", str(self._options.page_size))]
         if token:
             query.append(("continue", token))
-        response = await self._get(
-            query, aiohttp.ClientTimeout(total=self._options.request_timeout)
-        )
+        limits = aiohttp.ClientTimeout(total=self._options.request_timeout)
+        # The client's own limit does not count on a connection with bytes that nobody asked for.
+        async with asyncio.timeout(self._options.request_timeout):
+            response = await self._get(query, limits)
+            try:
+                body = await _body(response, self._path, self._options.max_page_bytes)
+            finally:
+                response.close()
         try:
-            page = _page.decode(await _body(response, self._path, self._options.max_page_bytes))
+            page = _page.decode(body)
         except UNDECODABLE as error:
             raise GarbledError(f"GET {self._path}: {NOT_ITS}: {error}") from error
-        finally:
-            response.close()
         return Page(page.items or [], page.metadata.resourceVersion, page.metadata.continue_)
 
     async def watch(self, version: str, heard: Callable[[], None]) -> AsyncIterator[Event]:
@@ -169,7 +179,8 @@ class ListWatch:
             sock_connect=self._options.request_timeout,
             sock_read=self._options.watch_seconds + self._options.grace,
         )
-        response = await self._get(query, limits)
+        async with asyncio.timeout(self._options.watch_seconds + self._options.grace):
+            response = await self._get(query, limits)
         try:
             heard()
             async for line in _lines(response, self._options.max_event_bytes, heard):

@@ -184,11 +184,18 @@ class Reflector(Generic[T]):
             self._watched()
 
         try:
-            async for event in self._requests.watch(version, watched):
-                self._apply(event)
-                heard = True
-                self._failures = self._pauses = 0
-                await turns.give()
+            async with asyncio.timeout(self._options.longest_watch) as deadline:
+                async for event in self._requests.watch(version, watched):
+                    self._apply(event)
+                    heard = True
+                    self._failures = self._pauses = 0
+                    await turns.give()
+        except TimeoutError:
+            if deadline.expired():
+                raise WatchError(
+                    f"GET {self.path}: the server did not end the watch when it was asked to"
+                ) from None
+            raise
         finally:
             self.connected = False
             if answered and loop.time() - answered >= self._options.backoff_min:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapter import labelvalue
 from adapter.labelvalue import label_value
 from apiservice.selector import parse
 
@@ -36,3 +37,12 @@ def test_every_text_can_be_selected_by_and_a_valid_value_stays(text: str) -> Non
     value = label_value(text)
     assert parse(f"model={value}").matches({"model": value})
     assert label_value(value) == value
+
+
+def test_only_short_texts_are_remembered() -> None:
+    before = labelvalue._remembered.cache_info().currsize
+    label_value("x" * 10_000)
+    assert labelvalue._remembered.cache_info().currsize == before
+    for number in range(5000):
+        label_value(f"GPU-{number}")
+    assert labelvalue._remembered.cache_info().currsize <= 4096

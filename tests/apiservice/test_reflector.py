@@ -440,6 +440,45 @@ async def test_a_silent_connection_is_given_up_and_resumed() -> None:
         assert "no answer in time" in rig.reflector.last_error
 
 
+async def test_a_watch_that_the_server_does_not_end_is_given_up_although_bytes_come() -> None:
+    options = ReflectorOptions(
+        backoff_min=0.001, backoff_max=0.002, watch_seconds=0.1, grace=0.2, request_timeout=0.2
+    )
+    async with running(options) as rig:
+        await rig.listed([], "4")
+        watch = await rig.api.watch()
+        while rig.api.exchanges.empty():
+            watch.raw(b"\n")
+            await asyncio.sleep(0.02)
+        assert (await rig.api.next()).query["resourceVersion"] == "4"
+        assert "did not end the watch" in rig.reflector.last_error
+
+
+async def test_an_answer_that_nobody_asked_for_does_not_hold_up_the_collection() -> None:
+    options = ReflectorOptions(
+        backoff_min=0.001, backoff_max=0.002, watch_seconds=0.1, grace=0.2, request_timeout=0.2
+    )
+    async with running(options) as rig:
+        exchange = await rig.api.next()
+        exchange.page([], "4")
+        await exchange.writer.drain()
+        exchange.writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        for _ in range(3):
+            exchange = await rig.api.next()
+        exchange.writer.close()
+
+
+async def test_a_page_that_does_not_end_is_given_up() -> None:
+    options = ReflectorOptions(backoff_min=0.001, backoff_max=0.002, request_timeout=0.2)
+    async with running(options) as rig:
+        exchange = await rig.api.next()
+        exchange.writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        while rig.api.exchanges.empty():
+            exchange.writer.write(b" ")
+            await asyncio.sleep(0.02)
+        assert "no answer in time" in rig.reflector.last_error
+
+
 async def test_a_stream_without_line_ends_is_bounded() -> None:
     options = ReflectorOptions(backoff_min=0.001, backoff_max=0.002, max_event_bytes=1000)
     async with running(options) as rig:
