@@ -171,7 +171,9 @@ class Drafts:
 
     @property
     def _full(self) -> bool:
-        return len(self.by_key) >= self._options.max_tracks
+        options = self._options
+        most = options.server_tracks if self._batch.serves else options.max_tracks
+        return len(self.by_key) >= most
 
     def _draft(self, address: int, labels: Mapping[str, str], spelling: Spelling) -> Draft | None:
         if self._full:

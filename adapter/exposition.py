@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.batch import Row
-from adapter.pagelimits import EXPORTER, LABEL_BYTES, SET_BYTES, TEXT_BYTES, PageLimits
+from adapter.pagelimits import EXPORTER, LABEL_BYTES, OVER_BUDGET, SET_BYTES, TEXT_BYTES, PageLimits
 from adapter.pagelines import TOO_LONG, lines_of, open_metrics
 from adapter.sampleline import (
     DUPLICATE_LABEL,
@@ -32,7 +32,6 @@ from adapter.sampleline import (
 from adapter.validity import ONE_WITH_DECIMALS
 
 TOO_MANY: Final = "too_many_rows"
-OVER_BUDGET: Final = "over_budget"
 TOO_COSTLY: Final = "too_costly"
 
 _MAX_LINE: Final = 1 << 14

@@ -235,6 +235,7 @@ def telemetry_options(settings: Settings) -> TelemetryOptions:
         cross_checks=values.cross_checks,
         unready=values.include_unready,
         ratio_scale=values.ratio_scale,
+        server_bytes=source.scrape.inference.sample_bytes,
         max_tracks=tracks,
         sharing=sharing_options(settings),
     )

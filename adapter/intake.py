@@ -176,7 +176,9 @@ class _Tracks:
             # A server's page is whole: what it no longer tells of, it no longer serves.
             if key not in fresh and too_old < track.received <= now and not track.serves
         )
-        return dict(islice(standing, self._options.max_tracks - len(fresh)))
+        options = self._options
+        most = options.server_tracks if self._batch.serves else options.max_tracks
+        return dict(islice(standing, max(0, most - len(fresh))))
 
 
 def _after(track: Track, pods: set[PodRef] | None) -> Track:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+OVER_BUDGET: Final = "over_budget"
+"""Counts rows for which there is no memory."""
 SET_BYTES: Final = 1024
 """What a label set takes at most beside its text and labels."""
 TEXT_BYTES: Final = 5

@@ -21,9 +21,11 @@ from adapter.cluster.pod import PodRef
 from adapter.exporter import Exporter, Track, disagree
 from adapter.intake import absorb
 from adapter.originindex import OriginIndex
+from adapter.pagelimits import OVER_BUDGET
 from adapter.places import NodeTable, Places, Pods, Sites, nodes_of
 from adapter.recognition import Recognition
 from adapter.rejects import Reject, Rejects
+from adapter.serverbudget import ServerBudget
 from adapter.servers import Servers
 from adapter.snapshot import Snapshot
 from adapter.telemetryoptions import TelemetryOptions
@@ -70,6 +72,7 @@ class Store:
         self._nodes: OriginIndex[str] = OriginIndex()
         self._nodes_of: dict[str, frozenset[str]] = {}
         self._forgotten: set[str] = set()
+        self._server_budget = ServerBudget(options.server_bytes)
         self._version = 0
         self._snapshot: Snapshot | None = None
 
@@ -79,6 +82,10 @@ class Store:
         for reason, times in batch.rejects.items():
             self.rejects.count(reason, times)
         after = absorb(before, batch, self._catalog, self._options, self.rejects, self._sites)
+        if batch.serves and not self._server_budget.admit(after):
+            self.rejects.count(OVER_BUDGET, len(batch.rows))
+            self._evict(batch.received)
+            return
         self._count_refusals(after)
         self._count_conflicts(after)
         self._forgotten.discard(batch.origin)
@@ -162,6 +169,7 @@ class Store:
 
     def _drop(self, origin: str, now: float) -> None:
         exporter = self._exporters.pop(origin)
+        self._server_budget.drop(origin)
         self._forgotten.discard(origin)
         self._move(origin, exporter, None, frozenset())
         self._recognition.silent(origin)

@@ -35,6 +35,10 @@ class TelemetryOptions:
     at_least: float = 0.5
     """The share of a pod's devices that must have a valid reading."""
 
+    server_tracks: int = 512
+    """Parts of the server, and GPUs that it sees, on one pod's own page. More are left out."""
+    server_bytes: int = 96 << 20
+    """Memory for the samples of all pods' own pages. Pages for which there is none are left out."""
     max_tracks: int = NODE_TRACKS
     """Devices of one exporter, each once per container. More are left out."""
 

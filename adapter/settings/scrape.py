@@ -116,6 +116,10 @@ class InferenceSettings(Section):
     label_bytes: Annotated[int, Field(ge=1024 * 1024)] = 32 * 1024 * 1024
     """Memory for the label sets on the pages of all such pods. Rows with further ones are left
     out and counted as ``over_budget``."""
+    sample_bytes: Annotated[int, Field(ge=1024 * 1024)] = 96 * 1024 * 1024
+    """Memory for the samples of all such pods; one pod may use a sixteenth. It has to grow with
+    ``values.window``. Pages for which there is none are left out and counted as
+    ``over_budget``."""
 
 
 class ScrapeSettings(Section):
