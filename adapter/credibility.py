@@ -66,7 +66,7 @@ def unbelieved(
     by_series: defaultdict[str, list[str]] = defaultdict(list)
     for device, some in devices.items():
         if device not in left:
-            for series in {one.sample.series for one in some if one.sample is not None}:
+            for series in {s.series for one in some if (s := one.sample) and _whole(one)}:
                 by_series[series].append(device)
     # Two exporters may have a name each for one device; no exporter has two.
     for named in by_series.values():
@@ -74,6 +74,11 @@ def unbelieved(
             proven = _proven(named, requested, devices, pod, place.held)
             left |= {device: TOO_MANY for device in named if device not in proven}
     return left
+
+
+def _whole(found: Candidate) -> bool:
+    """The pod has the whole device: of parts of devices, a spec's number says little."""
+    return not found.shared and not found.track.own
 
 
 def _waits(found: Candidate) -> bool:
