@@ -65,7 +65,6 @@ class Drafts:
         self._believed: dict[int, Identity] = {}
         """The same, without the labels that a tenant may have written."""
         self._find = find
-        self._direct = batch.direct
         self.undecided: dict[str, dict[str, float]] = {}
         """Device -> field -> epoch seconds of the newest sample that cannot be read."""
         self.scale = before.scale if before else RatioScale.AUTO
@@ -182,7 +181,7 @@ class Drafts:
         if known is None or known.labels is not labels:
             known = identify(labels, spelling, self._batch, self.pod)
         self.identities[address] = known
-        identity, aside = believed(known, self._find, self._again(spelling), direct=self._direct)
+        identity, aside = believed(known, self._find, self._again(spelling))
         self._believed[address] = identity
         at = identity.device
         for reason in aside:

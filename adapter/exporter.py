@@ -139,6 +139,8 @@ class Identity(NamedTuple):
     """The row carries a ``vgpu`` label."""
     flaw: str = ""
     """Why there is no device: what the row is counted under."""
+    named: frozenset[PodRef] = frozenset()
+    """Every pod that the labels can be read to name; of a device's row only."""
 
     @property
     def key(self) -> TrackKey:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from adapter.batch import Batch
-from adapter.claim import Claim, claim, hands_on, served, target
+from adapter.claim import Claim, claim, hands_on, named, served, target
 from adapter.cluster.pod import PodRef
 from adapter.device import device, host, part, seen_by
 from adapter.exporter import Identity
@@ -46,6 +46,7 @@ def identify(
         None if batch.direct else target(labels),
         host(labels, exporter),
         bool(labels.get("vgpu")),
+        named=named(labels, direct=batch.direct),
     )
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from adapter.claim import named
 from adapter.cluster.pod import Pod, PodRef
 from adapter.exporter import Identity
 
@@ -37,20 +36,17 @@ Identify = Callable[[Mapping[str, str]], Identity]
 """What labels say."""
 
 
-def believed(
-    known: Identity, find: Find, again: Identify, *, direct: bool
-) -> tuple[Identity, tuple[str, ...]]:
+def believed(known: Identity, find: Find, again: Identify) -> tuple[Identity, tuple[str, ...]]:
     """What a row's labels say without a tenant's, and what was left aside of them.
 
     Args:
         known: what all of the row's labels say.
         find: the pods on hand.
         again: reads a set of labels like the row's own.
-        direct: the page was fetched from the exporter: no scrape has renamed a label.
     """
     if known.device is None or known.claim is None or known.claim.serves:
         return known, ()
-    pods = [pod for ref in named(known.labels, direct=direct) if (pod := find(ref)) is not None]
+    pods = [pod for ref in known.named if (pod := find(ref)) is not None]
     aside: tuple[str, ...] = ()
     written = {name for pod in pods for name in _copied(pod, known.labels)}
     if written:
