@@ -71,6 +71,16 @@ async def bad_numbers() -> AsyncIterator[bytes]:
     yield _answer(_lines(lambda n: SERIES + b'{model_name="%d%b"} x\n' % (n, b"z" * 400), 900_000))
 
 
+async def big_bad_numbers() -> AsyncIterator[bytes]:
+    yield _answer(
+        _lines(lambda n: SERIES + b'{model_name="%d%b"} x\n' % (n, b"z" * 400), 15_000_000)
+    )
+
+
+async def big_long_names() -> AsyncIterator[bytes]:
+    yield _answer(_lines(lambda n: SERIES + b"{" + b"x" * 60_000 + b'%d="1"} 1\n' % n, 15_000_000))
+
+
 async def gzip_of_16_megabytes() -> AsyncIterator[bytes]:
     yield _answer(BIG, GZIP)
 
@@ -109,7 +119,7 @@ KINDS = {
     for made in (
         *(blank_runs, long_names, new_names, new_labels, small_new_labels, many_times),
         *(bad_numbers, gzip_of_16_megabytes, gzip_of_line_feeds, small_gzip_of_line_feeds),
-        *(continues, second_head, silence),
+        *(continues, second_head, silence, big_bad_numbers, big_long_names),
     )
 }
 

@@ -11,7 +11,9 @@ import pytest
 
 from tests.attack.siege import Siege, tenant_pod
 
-SECONDS = 10.0
+SECONDS = 14.0
+AGE_LIMIT = 8.0
+"""Seconds without a good page of the victim's exporter after which the victim has no value."""
 PODS = {
     "blank-runs": 1,
     "long-names": 2,
@@ -26,6 +28,8 @@ PODS = {
     "continues": 5,
     "second-head": 64,
     "silence": 64,
+    "big-bad-numbers": 1,
+    "big-long-names": 2,
 }
 
 
@@ -46,6 +50,7 @@ def test_a_hostile_page_costs_only_the_pod_that_serves_it(
     siege: Callable[..., Siege], kind: str
 ) -> None:
     with pages(kind, PODS[kind]) as ports:
-        attacked = siege(*(tenant_pod(f"p{port}", port) for port in ports))
+        pods = [tenant_pod(f"p{port}", port) for port in ports]
+        attacked = siege(*pods, values={"age_limit": AGE_LIMIT, "window": 2})
         attacked.observe(SECONDS)
         attacked.verdict()
