@@ -180,11 +180,13 @@ def test_a_command_that_keeps_running_warns_once_of_an_api_server_that_fails(
     assert failure in json.dumps(warning) or failure in ("html", "silent", *UNREACHED)
 
 
-def test_a_normal_start_and_end_of_serve_logs_no_warning(environment: Path) -> None:
+@pytest.mark.parametrize(("command", "last"), [("serve", "request-header"), ("nodepool", "way")])
+def test_a_normal_start_and_end_logs_no_warning(command: str, last: str, environment: Path) -> None:
     with failing(WELL, environment) as found:
-        arguments = ("serve", "--port", "0", *target(found))
-        ended = invoke(arguments, until=lambda output: '"event": "request-header' in output)
+        arguments = (*RUNNING[command][0], *target(found))
+        ended = invoke(arguments, until=lambda output: f'"event": "{last}' in output)
     assert ended.code == 0
+    assert f'"event": "{last}' in ended.output
     assert ended.problems == []
 
 

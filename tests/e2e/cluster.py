@@ -34,6 +34,7 @@ _RESOURCES = {
     "Node": "nodes",
     "Pod": "pods",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "PodTemplate": "podtemplates",
     "PriorityClass": "priorityclasses",
     "PrometheusRule": "prometheusrules",
     "Role": "roles",
@@ -43,6 +44,8 @@ _RESOURCES = {
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
     "ServiceMonitor": "servicemonitors",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 HPAS = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{ns}/deployments"

@@ -122,7 +122,7 @@ class NodepoolStage:
             wait_available(self.admin, CUSTOM[:1])
             for row in chart.render(
                 {"nodepool": {"enabled": True, "apply": True}},
-                only=("nodepool/rbac", "nodepool/priorityclass"),
+                only=("nodepool/rbac", "nodepool/priorityclass", "nodepool/policy"),
             ):
                 self.admin.create(row)
             self._stack = stack.pop_all()

@@ -73,9 +73,15 @@ def probe(namespace: str, version: str, lifeline: Lifeline, image: str) -> tuple
         "template": {
             "metadata": {"labels": meta["labels"]},
             "spec": {
+                "automountServiceAccountToken": False,
                 "containers": [
-                    {"name": "headroom", "image": image, "resources": {"requests": {"cpu": "1m"}}}
-                ]
+                    {
+                        "name": "headroom",
+                        "image": image,
+                        "resources": {"requests": {"cpu": "1m"}},
+                        "securityContext": headroomobjects.NOTHING_ALLOWED,
+                    }
+                ],
             },
         },
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from adapter.nodepool.capacity import Way
 from adapter.nodepool.lifeline import Lifeline
 from adapter.nodepool.plan import Order
@@ -12,6 +14,14 @@ from adapter.nodepool.serverside import Object
 from adapter.nodepool.shape import key
 from adapter.nodepool.ways import names
 
+NOTHING_ALLOWED: Final[Object] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""``securityContext`` of every container; the chart's admission policy asks for it."""
 _NOTE_EVERY = 60.0
 """Seconds: ``needed-at`` alone is not worth a write more often."""
 _LONGEST = 1000
@@ -58,13 +68,7 @@ def pause_pod(order: Order, image: str) -> Object:
     spec: Object = pod_spec(order.shape)
     (container,) = spec["containers"]
     container["image"] = image
-    container["securityContext"] = {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "readOnlyRootFilesystem": True,
-        "runAsNonRoot": True,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+    container["securityContext"] = NOTHING_ALLOWED
     return spec
 
 
