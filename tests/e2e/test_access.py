@@ -114,6 +114,25 @@ def test_a_stranger_learns_nothing(stage: Stage, metric: str, namespace: str) ->
         client.close()
 
 
+def test_the_users_that_the_api_server_states_are_remembered(stage: Stage) -> None:
+    """The API server sends a new Audit-ID with each request; that is no part of a user."""
+    direct = stage.adapter.client(stage.plane.proxy_client)
+    path = VALUES.format(ns="gpu-operator", metric=METRIC)
+    stage.admin.get(path)
+    hits, misses = (_lookups(direct, result) for result in ("hit", "miss"))
+    for _ in range(50):
+        stage.admin.get(path)
+    assert _lookups(direct, "hit") - hits >= 50
+    assert _lookups(direct, "miss") - misses < 10
+    direct.close()
+
+
+def _lookups(client: Cluster, result: str) -> float:
+    name = f'gma_auth_cache_lookups_total{{cache="user",result="{result}"}} '
+    lines = client.get("/metrics").splitlines()
+    return next(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+
 def test_a_user_of_one_namespace(stage: Stage) -> None:
     """A Role on one metric of one namespace opens that and nothing more."""
     stage.workload("tenant", replicas=1, demand=60)
