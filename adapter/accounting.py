@@ -52,7 +52,10 @@ class Accounted(NamedTuple):
 
 
 def accounted(
-    drafts: Mapping[TrackKey, Draft], before: Mapping[TrackKey, Track], rejects: Rejects
+    drafts: Mapping[TrackKey, Draft],
+    before: Mapping[TrackKey, Track],
+    rejects: Rejects,
+    patience: float,
 ) -> Accounted:
     """Compare the rows of pods with those of their devices, page by page.
 
@@ -66,8 +69,16 @@ def accounted(
         drafts: a batch's; changed.
         before: the exporter's tracks before the batch.
         rejects: counts the zeros that are left out.
+        patience: seconds that the device's own row may be missing before the exporter is taken
+            to account processes no more: it was replaced by an older one, for instance.
     """
-    found = {key for key in drafts if key in before and before[key].per_process}
+    found = {
+        key
+        for key, draft in drafts.items()
+        if key in before
+        and before[key].per_process
+        and max(draft.frames, default=0.0) - before[key].judged < patience
+    }
     judged = {key: before[key].judged for key in drafts if key in before and before[key].judged}
     of_device: defaultdict[str, list[tuple[TrackKey, Draft]]] = defaultdict(list)
     for key, draft in drafts.items():

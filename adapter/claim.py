@@ -78,10 +78,16 @@ def claim(
     return Claim(ref, container, labels.get("pod_uid", ""), suspect)
 
 
-def named(labels: Mapping[str, str], *, direct: bool) -> frozenset[PodRef]:
+def named(labels: Mapping[str, str], *, direct: bool, mixed: bool = True) -> frozenset[PodRef]:
     """Every pod that a row's labels can be read to name, in whichever spelling.
 
     A scrape puts as many ``exported_`` before a label's name as it takes to make it unique.
+
+    Args:
+        labels: of the row.
+        direct: the page was fetched from the exporter: no scrape has renamed a label.
+        mixed: read ``pod`` with an exported namespace, and ``namespace`` with an exported pod,
+            too. A scrape that adds only one of the two to its rows leaves them so.
     """
     found = {
         PodRef(labels[namespace], labels[pod])
@@ -90,13 +96,18 @@ def named(labels: Mapping[str, str], *, direct: bool) -> frozenset[PodRef]:
     }
     depth = 1 if direct else _DEPTH
     pods, namespaces = _exported(labels, "pod", depth), _exported(labels, "namespace", depth)
-    found |= {PodRef(namespace, pod) for pod in pods for namespace in namespaces}
-    return frozenset(found)
+    return frozenset(found).union(
+        PodRef(namespace, pod)
+        for i, pod in pods.items()
+        for j, namespace in namespaces.items()
+        if mixed or (i > 0) is (j > 0)
+    )
 
 
-def _exported(labels: Mapping[str, str], name: str, depth: int) -> list[str]:
-    values = (labels.get("exported_" * times + name) for times in range(depth))
-    return [value for value in values if value]
+def _exported(labels: Mapping[str, str], name: str, depth: int) -> dict[int, str]:
+    """Number of ``exported_`` before the name -> the label's value."""
+    values = ((times, labels.get("exported_" * times + name)) for times in range(depth))
+    return {times: value for times, value in values if value}
 
 
 def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Claim | None:

@@ -11,8 +11,10 @@ from typing import Final, NamedTuple
 
 from adapter.cluster.pod import PodRef
 
-_UUID: Final = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id", "accelerator_id")
-"""``hw_id`` is XPU Manager 2's (``xpumd/receiver/intelxpu``), ``accelerator_id`` GKE's."""
+UUIDS: Final = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id", "accelerator_id")
+"""Labels with the identity of a device, in any exporter's spelling.
+
+``hw_id`` is XPU Manager 2's (``xpumd/receiver/intelxpu``), ``accelerator_id`` GKE's."""
 _INDEX: Final = ("gpu", "gpu_id", "minor_number", "deviceidx")
 _BUS: Final = ("pci_bdf", "pci_bus_id")
 _MODEL: Final = ("modelName", "card_series", "dev_name", "model")
@@ -158,7 +160,7 @@ def cluster(labels: Mapping[str, str]) -> str:
 
 
 def _uuid(labels: Mapping[str, str]) -> str | None:
-    uuid = _first(labels, _UUID)
+    uuid = _first(labels, UUIDS)
     return uuid if uuid.strip("0-") else None
 
 

@@ -45,7 +45,8 @@ def absorb(
     past = superseded(drafts.by_key)
     reported = _reported(before, batch, options, drafts)
     names, held = frozenset(reported), holders(drafts.by_key.keys() - past)
-    counts = accounted(drafts.by_key, before.tracks if before else {}, rejects)
+    earlier = before.tracks if before else {}
+    counts = accounted(drafts.by_key, earlier, rejects, options.oldest)
     tracks = {
         key: made.track(key, draft, names, held, counts, past=key in past)
         for key, draft in drafts.by_key.items()

@@ -70,10 +70,13 @@ class Sites:
         return self.pods.get(*ref)
 
     def has_node(self, name: str) -> bool:
-        """A node of that name is part of the cluster: it is on hand, or pods run there."""
+        """A node of that name is part of the cluster: it is on hand, or its kubelet runs a pod.
+
+        A pod that does not run shows nothing: its author may have written any node's name.
+        """
         if self._nodes is not None and self._nodes.get(name) is not None:
             return True
-        return bool(self.pods.on_node(name))
+        return any(pod.phase == "Running" for pod in self.pods.on_node(name))
 
     def node_at(self, address: str) -> str:
         """The node of the pods that have an address; empty where there is none, or several."""

@@ -8,10 +8,12 @@ that reads like one of the exporter's: another spelling of the pod, or an instan
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from adapter.claim import named
 from adapter.cluster.pod import Pod, PodRef
+from adapter.device import UUIDS
 from adapter.exporter import Identity
 
 SEVERAL_PODS: Final = "several_pods"
@@ -21,7 +23,7 @@ POD_LABEL: Final = "pod_label"
 
 _OF_THE_DEVICE: Final = frozenset(
     (
-        *("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id", "accelerator_id"),
+        *UUIDS,
         *("GPU_I_ID", "GPU_I_PROFILE", "GPU_CI_ID", "dra_mig_device_uuid", "dra_mig_profile"),
         *("gpu_partition_id", "gpu_compute_partition_type", "vgpu"),
         *("node", "kubernetes_node", "Hostname", "hostname"),
@@ -49,18 +51,35 @@ def believed(known: Identity, find: Find, again: Identify) -> tuple[Identity, tu
     pods = [pod for ref in known.named if (pod := find(ref)) is not None]
     aside: tuple[str, ...] = ()
     written = {name for pod in pods for name in _copied(pod, known.labels)}
+    uuids = {name for name in UUIDS if name in known.labels}
+    if len(uuids) == 1:
+        # dcgm-exporter always writes one itself. So a pod label can only repeat it.
+        written -= uuids
     if written:
         left = again({name: v for name, v in known.labels.items() if name not in written})
         # An exporter writes some identity of a device itself: this was its own after all.
         if left.device is not None:
             known, aside = left._replace(labels=known.labels), (POD_LABEL,)
     holders = {pod.ref for pod in pods if pod.holds_gpu and not pod.finished}
-    if known.claim is None or not holders - {known.claim.pod}:
+    if known.claim is None or not _others(holders, known.claim.pod, known.labels, find):
         return known, aside
     nobody = known._replace(claim=None, target=None, replica=False)
     if known.replica:  # it is a pod's part of the device, so without a pod it is nothing
         nobody = nobody._replace(device=None, flaw=SEVERAL_PODS)
     return nobody, (*aside, *(() if known.replica else (SEVERAL_PODS,)))
+
+
+def _others(
+    holders: Collection[PodRef], claimed: PodRef, labels: Mapping[str, str], find: Find
+) -> Collection[PodRef]:
+    """The pods besides the claimed one that the row may be about."""
+    others = set(holders) - {claimed}
+    target = PodRef(labels.get("namespace", ""), labels.get("pod", ""))
+    if others and find(target) is not None:
+        # These two name one pod, often the exporter's. So a pod in the exporter's namespace
+        # that is called like the claimed one is not named by the row.
+        others &= named(labels, direct=False, mixed=False)
+    return others
 
 
 def _copied(pod: Pod, labels: Mapping[str, str]) -> Iterable[str]:

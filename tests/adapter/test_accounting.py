@@ -197,6 +197,18 @@ def test_copies_of_an_older_exporter_are_not_accounted() -> None:
         assert lab.value("a", "gpu_utilization", 100.0, "attribution=split") == 35.5
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_an_exporter_that_stops_accounting_gives_copies_again(way: str) -> None:
+    copies = "".join(
+        f'{UTIL}{{gpu="0",UUID="GPU-0",device="nvidia0",modelName="A100",container="srv",'
+        f'namespace="ml",pod="{name}",vgpu="{i}"}} 80\n'
+        for i, name in enumerate("ab")
+    )
+    pages = [(page(SHARED), 100.0), *((copies, 115.0 + 15 * i) for i in range(10))]
+    lab = world(way, pages, [pod("a"), pod("b")], "equal")
+    assert lab.value("a", "gpu_utilization", pages[-1][1], "attribution=split") == 40.0
+
+
 @st.composite
 def scrapes(draw: st.DrawFn) -> list[list[Gpu]]:
     """Pages of one node. A device is sliced or whole for good, and pods never move."""

@@ -110,3 +110,14 @@ def test_labels_that_disagree_about_the_node_are_not_believed() -> None:
     more = f'instance="{ADDRESSES[OLD]}:9400",Hostname="{NEW}"'
     world.scrape(row(UTIL, 97, "db-0", more=more), 100.0)
     assert world.value("db-0", UTIL, 100.0) == "wrong_node"
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("Pending", 60.0), ("Running", "wrong_node")])
+def test_a_pod_that_does_not_run_makes_no_node_of_a_hostname(
+    phase: str, expected: float | str
+) -> None:
+    """``Hostname`` may be a container's name, and anybody may write it into ``nodeName``."""
+    other = make_pod("other", gpus={}, node="agent-abcde", phase=phase)
+    world = World(make_pod("db-0", node=NEW), other, nodes={NEW: {}})
+    world.scrape(row(UTIL, 60, "db-0", more='Hostname="agent-abcde"'), 100.0)
+    assert world.value("db-0", UTIL, 100.0) == expected

@@ -105,6 +105,7 @@ EQUAL = TelemetryOptions(sharing=SharingOptions(policy=Policy.EQUAL))
         {"gpu_partition_id": "3", "gpu_compute_partition_type": "cpx"},
         {"node": "n2", "Hostname": "n2"},
         {"uuid": "GPU-9"},
+        {"UUID": "GPU-0"},
     ],
     ids=str,
 )
@@ -144,3 +145,25 @@ def test_an_identity_that_nothing_else_gives_stays_the_exporters() -> None:
     world = World(pod)
     world.scrape(f'{UTIL}{{UUID="GPU-0",pod="p",namespace="ml"}} 5\n', T, node="n1")
     assert world.value("p", "gpu_utilization", T, "device=GPU-0") == 5.0
+
+
+@pytest.mark.parametrize("honor", [True, False], ids=["honorLabels true", "honorLabels false"])
+def test_a_namesake_in_the_exporters_namespace_takes_no_value_away(honor: bool) -> None:
+    namesake = make_pod("victim", namespace=EXPORTER["namespace"], node="n9", uid="z")
+    world = World(
+        make_pod("victim", node="n1"), namesake, make_pod("dcgm-x", namespace="gpu", gpus={})
+    )
+    through_prometheus(world, row(UTIL, 90, "victim"), honor=honor)
+    assert world.value("victim", "gpu_utilization", T) == 90.0
+
+
+def test_a_target_that_is_named_by_half_leaves_the_pod_open() -> None:
+    """A scrape that adds ``namespace`` and not ``pod``: the tenant's row names two pods."""
+    forged = FORGED["exported"]
+    own = {"pod": "tenant", "namespace": "gpu", "exported_exported_namespace": "other"}
+    world = tenant(forged)
+    world.scrape(row(UTIL, 90, "victim"), T, node="n1")
+    labels = {"UUID": "GPU-1", "instance": "10.0.0.7:9400", **forged, **own}
+    world.store.ingest(Batch("10.0.0.7:9400", None, [Row(UTIL, labels, 2.0, T)], T))
+    assert world.count("several_pods") == 1
+    assert world.value("victim", "gpu_utilization", T) == 90.0
