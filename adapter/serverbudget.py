@@ -1,10 +1,13 @@
-"""Memory for what pods' own pages leave in the store, per pod and in all.
+"""Memory for what pods' own pages leave in the store: per pod, per namespace and in all.
 
 Exporters have no such budget: one is bounded by its number of devices, and each device by its
 number of samples.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
 
 from adapter.exporter import Exporter
 
@@ -31,20 +34,60 @@ class ServerBudget:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._weights: dict[str, int] = {}
+        self._namespaces: dict[str, dict[str, int]] = {}
+        """Namespace -> origin -> bytes."""
+        self._of: dict[str, str] = {}
+        """Origin -> its namespace."""
+        self._used: Counter[str] = Counter()
+        """Namespace -> bytes."""
         self.used = 0
         """Bytes in use."""
 
-    def admit(self, after: Exporter) -> bool:
-        """Make room for a page's series in place of those before; False if there is none."""
+    def admit(self, after: Exporter, evict: Callable[[str], None]) -> bool:
+        """Make room for a page's series in place of those before; False if there is none.
+
+        A namespace does not take the room of another one: where the budget is used up, the
+        one that uses most gives way to those that use less.
+
+        Args:
+            after: the page's series.
+            evict: forgets an origin, which calls :meth:`drop`.
+        """
         origin, heavy = after.origin, weight(after)
-        used = self.used + heavy - self._weights.get(origin, 0)
-        if heavy > self._size // _SHARE or used > self._size:
+        namespace = after.pod.namespace if after.pod else ""
+        if self._of.get(origin) != namespace:
+            self.drop(origin)  # an address that was another pod's
+        more = heavy - self._namespaces.get(namespace, {}).get(origin, 0)
+        if heavy > self._size // _SHARE:
             return False
-        self._weights[origin] = heavy
-        self.used = used
+        while self.used + more > self._size:
+            victim = self._surplus(namespace, self._used[namespace] + more)
+            if victim is None:
+                return False
+            evict(victim)
+        self.drop(origin)
+        self._of[origin] = namespace
+        self._namespaces.setdefault(namespace, {})[origin] = heavy
+        self._used[namespace] += heavy
+        self.used += heavy
         return True
+
+    def _surplus(self, namespace: str, needed: int) -> str | None:
+        """An origin without which its namespace still uses as much as ``namespace`` needs."""
+        most = max(self._used, key=self._used.__getitem__, default=namespace)
+        if most == namespace:
+            return None
+        origins = self._namespaces[most]
+        heaviest = max(origins, key=origins.__getitem__)
+        return heaviest if self._used[most] - origins[heaviest] >= needed else None
 
     def drop(self, origin: str) -> None:
         """The series of this origin are gone."""
-        self.used -= self._weights.pop(origin, 0)
+        namespace = self._of.pop(origin, None)
+        if namespace is None:
+            return
+        size = self._namespaces[namespace].pop(origin)
+        self._used[namespace] -= size
+        self.used -= size
+        if not self._namespaces[namespace]:
+            del self._namespaces[namespace], self._used[namespace]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
@@ -82,9 +83,11 @@ class Store:
         for reason, times in batch.rejects.items():
             self.rejects.count(reason, times)
         after = absorb(before, batch, self._catalog, self._options, self.rejects, self._sites)
-        if batch.serves and not self._server_budget.admit(after):
+        evict = partial(self._drop, now=batch.received)
+        if batch.serves and not self._server_budget.admit(after, evict):
             self.rejects.count(OVER_BUDGET, len(batch.rows))
             self._evict(batch.received)
+            self._changed()
             return
         self._count_refusals(after)
         self._count_conflicts(after)

@@ -8,16 +8,16 @@ from adapter.batch import Batch
 from adapter.exposition import parse
 from adapter.store import Store
 from adapter.telemetryoptions import TelemetryOptions
-from tests.adapter.telemetryworld import CATALOG, World, make_pod
+from tests.adapter.telemetryworld import CATALOG, World, make_pod, said
 
 NOW = 1_700_000_000.0
 OPTIONS = TelemetryOptions(server_bytes=200_000, server_tracks=4)
 
 
-def page(pod: int, models: range, now: float = NOW) -> Batch:
+def page(pod: int, models: range, now: float = NOW, namespace: str = "ns") -> Batch:
     text = "".join(f'vllm:num_requests_waiting{{model_name="m{m}"}} 1\n' for m in models)
     read = parse(text.encode(), time=now, wanted=CATALOG.series)
-    return Batch(f"http://{pod}", "n", read.rows, now, pod=("ns", f"p{pod}"), serves=True)
+    return Batch(f"http://{pod}", "n", read.rows, now, pod=(namespace, f"p{pod}"), serves=True)
 
 
 def filled(options: TelemetryOptions, *batches: Batch) -> Store:
@@ -58,6 +58,44 @@ def test_all_pods_share_one_budget_and_give_it_back() -> None:
     store.ingest(page(39, range(3), late))
     assert store.size.exporters == 2
     assert store.rejects.totals["over_budget"] == 3 * (40 - held)
+
+
+def test_a_namespace_that_fills_the_budget_gives_way_to_another() -> None:
+    hoard = [page(number, range(3)) for number in range(40)]
+    mine = [page(100 + number, range(3), namespace="mine") for number in range(4)]
+    pods = [
+        make_pod(f"p{n}", namespace="ns" if n < 100 else "mine")
+        for n in (*range(40), *range(100, 104))
+    ]
+    world = World(*pods, options=OPTIONS)
+    for batch in (*hoard, *mine, *hoard, *hoard):
+        world.store.ingest(batch)
+    found = [
+        said(world.read(f"p{100 + n}", "vllm:num_requests_waiting", NOW, namespace="mine"))
+        for n in range(4)
+    ]
+    assert found == [3.0] * 4
+    assert 10 < world.store.size.exporters <= 21
+
+
+def test_two_namespaces_share_the_budget_in_halves_and_stay_so() -> None:
+    store = filled(OPTIONS)
+    for _ in range(3):
+        for number in range(40):
+            store.ingest(page(number, range(3), namespace="a"))
+        for number in range(40, 80):
+            store.ingest(page(number, range(3), namespace="b"))
+    held = [int(origin.removeprefix("http://")) for origin in store.snapshot.ages(NOW)]
+    first = sum(1 for number in held if number < 40)
+    assert abs(2 * first - len(held)) <= 2
+
+
+def test_an_address_that_another_namespaces_pod_has_now_counts_once() -> None:
+    store = filled(OPTIONS, page(0, range(3)), page(0, range(3), NOW + 5, namespace="other"))
+    for number in range(1, 30):
+        store.ingest(page(number, range(3), NOW + 5, namespace="other"))
+    alone = filled(OPTIONS, *(page(number, range(3)) for number in range(30)))
+    assert store.size.exporters == alone.size.exporters
 
 
 def test_samples_count_too() -> None:
