@@ -44,7 +44,7 @@ from apiservice.background import Background, Kept
 from apiservice.certificates import CertificatePairError
 from apiservice.health import Check, HealthRegistry
 from apiservice.looplag import LoopLag
-from apiservice.probes import ProbeListener
+from apiservice.probes import probe_listener
 from apiservice.server import ListenError, Server
 from apiservice.serving import ServingOptions
 
@@ -162,7 +162,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 stack.push_async_callback(keda.server.stop)
             await server.start()
             if settings.server.probe_port is not None:
-                probes = ProbeListener(
+                probes = probe_listener(
                     _serving(settings), settings.server.probe_port, health, server.stats
                 )
                 await probes.start()

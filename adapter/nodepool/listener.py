@@ -1,10 +1,10 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of the controller, in plain HTTP."""
+"""``/metrics``, ``/healthz``, ``/livez`` and ``/readyz`` of the controller, in plain HTTP."""
 
 from __future__ import annotations
 
 import time
+from typing import Final
 
-from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import generate_latest
 
@@ -14,8 +14,18 @@ from adapter.nodepool.selfmetrics import NodepoolMetrics
 from adapter.nodepool.watches import Watches
 from apiservice.background import Background
 from apiservice.health import Check, HealthRegistry
-from apiservice.server import ListenError, bind
-from apiservice.serving import ServingOptions
+from apiservice.plainhttp import Kind, Page, PlainHttp, Request
+from apiservice.probes import health_page
+from apiservice.server import ListenError
+from apiservice.serving import ServingOptions, ServingStats
+
+_KIND: Final = Kind(
+    "listening for scrapes and probes",
+    "nodepool",
+    "/metrics, /healthz, /livez and /readyz",
+    seconds=10,
+)
+"""Prometheus waits as long for a page unless it is configured otherwise."""
 
 
 class Listener:
@@ -33,7 +43,9 @@ class Listener:
         election: Election | None,
         background: Background | None = None,
     ) -> None:
-        self._address = ServingOptions(host=host, port=port)
+        self.stats = ServingStats()
+        """Connections that a limit ended; the log names them."""
+        self._listener = PlainHttp(ServingOptions(host=host), port, _KIND, self._page, self.stats)
         background = background or Background()
         interval = controller.settings.interval
 
@@ -57,9 +69,11 @@ class Listener:
         self._registry.register(
             NodepoolMetrics(controller, watches, election, background=background)
         )
-        self._runner: web.AppRunner | None = None
-        self.port = 0
+
+    @property
+    def port(self) -> int:
         """The port that is bound."""
+        return self._listener.port
 
     async def start(self) -> None:
         """Begin to listen.
@@ -67,32 +81,16 @@ class Listener:
         Raises:
             ListenError: somebody else has the port, or there is no such address.
         """
-        app = web.Application()
-        app.router.add_get("/metrics", self._metrics)
-        for name in ("healthz", "livez", "readyz"):
-            app.router.add_get(f"/{name}", self._report)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
         try:
-            listener = bind(self._address)
+            await self._listener.start()
         except ListenError as error:
-            await runner.cleanup()
             raise ListenError(f"{error} with nodepool.host and nodepool.port") from None
-        self.port = int(listener.getsockname()[1])
-        await web.SockSite(runner, listener).start()
-        self._runner = runner
 
     async def stop(self) -> None:
         """Close the listener."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._listener.stop()
 
-    async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(
-            body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
-        )
-
-    async def _report(self, request: web.Request) -> web.Response:
-        verbose = "verbose" in request.query
-        report = self._health.report(request.path.strip("/"), verbose=verbose)
-        return web.Response(text=report.text, status=report.code)
+    def _page(self, request: Request) -> Page | None:
+        if request.path == "/metrics":
+            return Page(200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+        return health_page(self._health, request)

@@ -10,7 +10,8 @@ import pytest
 import uvloop
 
 from apiservice.health import Check, HealthRegistry
-from apiservice.probes import EACH, MOST, ProbeListener
+from apiservice.plainhttp import EACH, HEAD, MOST, PlainHttp
+from apiservice.probes import probe_listener
 from apiservice.server import ListenError
 from apiservice.serving import ServingOptions, ServingStats
 from tests.apiservice.wire import connected
@@ -24,10 +25,10 @@ class Readiness:
         self.stats = ServingStats()
 
     @asynccontextmanager
-    async def listening(self, seconds: float = 60) -> AsyncIterator[ProbeListener]:
+    async def listening(self, seconds: float = 60) -> AsyncIterator[PlainHttp]:
         health = HealthRegistry(ready=[Check("pods", lambda: self.problem)])
         options = ServingOptions(host="127.0.0.1")
-        listener = ProbeListener(options, 0, health, self.stats, seconds)
+        listener = probe_listener(options, 0, health, self.stats, seconds)
         await listener.start()
         try:
             yield listener
@@ -72,10 +73,16 @@ async def test_nothing_else_is_answered(sent: bytes, code: int) -> None:
         assert (await wire.ask(sent))[0] == code
 
 
+async def test_head_has_no_body() -> None:
+    async with Readiness().listening() as listener, connected(listener) as wire:
+        await wire.send(b"HEAD /livez HTTP/1.1\r\n\r\n")
+        assert (await wire.ended()).endswith(b"content-length: 2\r\n\r\n")
+
+
 async def test_a_head_without_end_and_a_client_without_haste_are_cut_off() -> None:
     async with Readiness().listening(seconds=0.2) as listener:
         async with connected(listener) as wire:
-            await wire.send(b"GET /" + b"a" * 5000)
+            await wire.send(b"GET /" + b"a" * HEAD)
             assert await wire.ended() == b""
         async with connected(listener) as wire:
             assert await wire.ended() == b""
@@ -98,7 +105,7 @@ async def test_whoever_fills_it_the_probe_of_another_address_is_answered() -> No
 
 async def test_a_taken_port_is_an_error_that_names_it() -> None:
     async with Readiness().listening() as listener:
-        second = ProbeListener(
+        second = probe_listener(
             ServingOptions(host="127.0.0.1"), listener.port, HealthRegistry(), ServingStats()
         )
         with pytest.raises(ListenError, match=str(listener.port)):

@@ -72,3 +72,15 @@ def test_the_controller_accepts_its_settings_as_they_were_given(
     assert settings.port == container["ports"][0]["containerPort"]
     assert deployment["replicas"] == given.get("replicas", 2)
     assert container["args"][0] == "nodepool"
+
+
+def test_an_upgrade_with_the_values_of_an_earlier_chart_renders() -> None:
+    """`helm upgrade --reuse-values` lacks the keys that are new since."""
+    before = {
+        "nodepool": {"enabled": True, "apply": True, "admissionPolicy": None},
+        "networkPolicy": {"keda": {"enabled": None}},
+    }
+    objects = render(before)
+    kinds = {obj["kind"] for obj in objects}
+    assert "ValidatingAdmissionPolicy" in kinds
+    assert "NetworkPolicy" not in kinds

@@ -315,6 +315,14 @@ Arguments: the root context and the APIService's name. */ -}}
 {{- printf "%s-nodepool" (include "gpu-metrics-adapter.fullname" . | trunc 54 | trimSuffix "-") -}}
 {{- end }}
 
+{{- /* Text unless the admission policies are off. `helm upgrade --reuse-values` from a release without
+this value leaves it out: they are on then, as by default. */ -}}
+{{- define "gpu-metrics-adapter.admissionPolicyWanted" -}}
+{{- if dig "create" true (.Values.nodepool.admissionPolicy | default dict) -}}
+wanted
+{{- end -}}
+{{- end }}
+
 {{- /* Not those of `serve`: its Services and its Deployment select by them. */ -}}
 {{- define "gpu-metrics-adapter.nodepoolSelectorLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}-nodepool

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import aiohttp
@@ -18,8 +19,10 @@ from adapter.nodepool.listener import Listener
 from adapter.nodepool.reports import Reports
 from adapter.nodepool.watches import Watches
 from adapter.settings.nodepool import NodepoolSettings
+from apiservice.plainhttp import EACH, MOST
 from apiservice.server import ListenError
 from tests.adapter.nodepool.fakeapi import FakeApi
+from tests.apiservice.wire import connected
 
 
 @pytest.fixture
@@ -101,5 +104,26 @@ async def test_by_default_both_protocol_versions_are_served(listening: Listening
     try:
         for host in ("127.0.0.1", "[::1]"):
             assert (await get(f"http://{host}:{listener.port}/healthz"))[0] == 200
+    finally:
+        await listener.stop()
+
+
+async def test_clients_that_hold_connections_keep_nobody_else_out(listening: Listening) -> None:
+    controller, watches, _ = listening
+    listener = Listener("127.0.0.1", 0, controller, watches, None)
+    await listener.start()
+    try:
+        async with AsyncExitStack() as stack:
+            held = [
+                await stack.enter_async_context(
+                    connected(listener, source=f"127.0.1.{1 + n // (2 * EACH)}")
+                )
+                for n in range(2 * MOST)
+            ]
+            code, text = await get(f"http://127.0.0.1:{listener.port}/metrics")
+            assert code == 200
+            assert "gma_nodepool_rounds_total" in text
+            assert await held[0].ended() == b"", "the oldest of an address is closed"
+            assert listener.stats.refused["nodepool"] >= MOST
     finally:
         await listener.stop()
