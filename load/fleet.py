@@ -22,6 +22,8 @@ from load.page import GPUS_PER_NODE, Device, Page
 NAMESPACE = "bench"
 SERVICE_SIZE = 100
 """Pods that one selector matches."""
+WORKLOAD_SIZE = 2
+"""Pods of one workload. Each ScaledObject asks about a workload of its own."""
 
 
 class Slot(NamedTuple):
@@ -29,6 +31,7 @@ class Slot(NamedTuple):
 
     name: str
     app: str
+    workload: str
     node: str
     device: Device
 
@@ -38,14 +41,20 @@ def node_name(index: int) -> str:
     return f"node-{index:05d}"
 
 
+def workload_name(index: int) -> str:
+    """The name of workload ``index``."""
+    return f"w-{index:05d}"
+
+
 def slots(pods: int) -> Iterator[Slot]:
-    """``pods`` one-GPU pods, eight to a node, a hundred to a service."""
+    """``pods`` one-GPU pods, eight to a node, a hundred to a service, two to a workload."""
     for index in range(pods):
         app = f"svc-{index // SERVICE_SIZE:03d}"
+        workload = workload_name(index // WORKLOAD_SIZE)
         name = f"{app}-{index:05d}"
         uuid = f"GPU-{index:08x}-f55a-92a8-aa39-322198e72ed6"
         node = node_name(index // GPUS_PER_NODE)
-        yield Slot(name, app, node, Device(index, uuid, name))
+        yield Slot(name, app, workload, node, Device(index, uuid, name))
 
 
 def nodes(pods: int) -> list[str]:
@@ -61,7 +70,11 @@ def manifest(slot: Slot) -> dict[str, Any]:
         "metadata": {
             "name": slot.name,
             "namespace": NAMESPACE,
-            "labels": {"app": slot.app, "pod-template-hash": "7d9f8b6c5d"},
+            "labels": {
+                "app": slot.app,
+                "workload": slot.workload,
+                "pod-template-hash": "7d9f8b6c5d",
+            },
         },
         "spec": {
             "nodeName": slot.node,

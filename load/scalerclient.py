@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 
 from adapter.keda import externalscaler_pb2 as messages
-from load.fleet import NAMESPACE
+from load.fleet import NAMESPACE, workload_name
 from load.plan import Calls, Outcome
 
 SCALER = "/externalscaler.ExternalScaler/GetMetrics"
@@ -82,12 +82,12 @@ class Load:
 
 
 def request(at: int) -> messages.GetMetricsRequest:
-    """The question of one ScaledObject: about a hundred pods, in words that no other uses."""
+    """The question of one ScaledObject, about the pods of its own workload."""
     metadata = {
         "scalerAddress": "gpu-metrics-adapter.gpu-metrics.svc:6000",
         "metric": "gpu_utilization",
         "target": "70",
-        "podSelector": f"app=svc-000,object!={at}",
+        "podSelector": f"workload={workload_name(at)}",
     }
     return messages.GetMetricsRequest(
         metricName="gpu_utilization",
