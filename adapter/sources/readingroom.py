@@ -13,6 +13,7 @@ from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from adapter.pagelimits import PageLimits
+from adapter.sources.labelmemory import LabelMemory
 
 
 class ReadingRoom:
@@ -43,7 +44,7 @@ class ReadingRoom:
         self._limits = limits
         self._free = page_bytes
         self._beyond = asyncio.Lock()
-        self._labels_free = self._label_bytes = label_bytes
+        self._labels = LabelMemory(label_bytes, limits.held)
         self.max_bytes = max_bytes
         self.parsing = asyncio.Lock()
         """Held while a large page is parsed beside the event loop."""
@@ -51,7 +52,7 @@ class ReadingRoom:
     @property
     def label_bytes(self) -> int:
         """Bytes of label sets that are remembered, or set aside for a page."""
-        return self._label_bytes - self._labels_free
+        return self._labels.used
 
     @asynccontextmanager
     async def place(self, namespace: str) -> AsyncIterator[Hold]:
@@ -85,15 +86,13 @@ class ReadingRoom:
         if beyond:
             self._beyond.release()
 
-    def lend_labels(self, held: int) -> PageLimits:
+    def lend_labels(self, namespace: str, held: int) -> PageLimits:
         """Limits for the next page of a target whose last page holds ``held`` bytes."""
-        most = max(0, min(self._limits.held, held + self._labels_free))
-        self._labels_free += held - most
-        return replace(self._limits, held=most)
+        return replace(self._limits, held=self._labels.lend(namespace, held))
 
-    def return_labels(self, lent: int, held: int = 0) -> None:
+    def return_labels(self, namespace: str, lent: int, held: int = 0) -> None:
         """Give back what the page does not hold of what was lent."""
-        self._labels_free += lent - held
+        self._labels.give_back(namespace, lent, held)
 
 
 class Hold:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from adapter import exposition
 from adapter.batch import Batch, Sink
 from adapter.cluster.index import PodIndex
 from adapter.exposition import LabelMemo, Page
-from adapter.pagelimits import EXPORTER, SERVER
+from adapter.pagelimits import EXPORTER, SERVER, PageLimits
 from adapter.sources import schedule
 from adapter.sources.discovery import RULES, Rule, Targets
 from adapter.sources.errors import SourceError, describe
@@ -236,7 +237,7 @@ class ScrapeSource:
         phase = schedule.phase(target.url, options.interval)
         memo = LabelMemo()
         room = self._servers if target.serves else self._exporters
-        namespace = target.pod.namespace if target.pod else ""
+        namespace = target.namespace
         try:
             while True:
                 async with room.place(namespace) as hold:
@@ -247,7 +248,7 @@ class ScrapeSource:
                 )
                 await asyncio.sleep(state.due - now)
         finally:
-            room.return_labels(state.held)
+            room.return_labels(namespace, state.held)
 
     async def _scrape(
         self, state: TargetState, memo: LabelMemo, room: ReadingRoom, hold: Hold
@@ -273,21 +274,17 @@ class ScrapeSource:
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ReadingRoom
     ) -> Page:
         big = _BIG_SERVER_PAGE if state.target.serves else _BIG_PAGE
-        limits = room.lend_labels(state.held)
-        held = state.held
-        parse = partial(
-            exposition.parse, body, time=started, memo=memo, wanted=self._wanted, limits=limits
-        )
-        try:
-            if len(body) < big:
-                page = parse()
-            else:
-                async with room.parsing:
-                    page = await asyncio.to_thread(parse)
-            held = held if page.abandoned else page.held
-        finally:
-            room.return_labels(limits.held, held)
-            state.held = held
+        read = partial(exposition.parse, body, time=started, memo=memo, wanted=self._wanted)
+        if len(body) < big:
+            with _lent(state, room) as limits:
+                page = read(limits=limits)
+                state.held = state.held if page.abandoned else page.held
+            return page
+        # Memory is lent to the page that is read, not to those that wait for their turn.
+        async with room.parsing:
+            with _lent(state, room) as limits:
+                page = await asyncio.to_thread(read, limits=limits)
+                state.held = state.held if page.abandoned else page.held
         return page
 
     def _succeeded(self, state: TargetState, page: Page) -> None:
@@ -315,6 +312,17 @@ class ScrapeSource:
             log.warning("scrape failed", url=state.target.url, error=str(error))
         state.failures += 1
         state.reason, state.last_error = error.reason, str(error)
+
+
+@contextmanager
+def _lent(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
+    """Limits for the target's next page; on leaving, what it does not hold is given back."""
+    namespace = state.target.namespace
+    limits = room.lend_labels(namespace, state.held)
+    try:
+        yield limits
+    finally:
+        room.return_labels(namespace, limits.held, state.held)
 
 
 def _check(page: Page) -> None:

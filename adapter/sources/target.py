@@ -27,6 +27,11 @@ class Target(NamedTuple):
     serves: bool = False
     """The page is the pod's own, an inference server's: it is about nothing else."""
 
+    @property
+    def namespace(self) -> str:
+        """Of the pod; empty where that is not known."""
+        return self.pod.namespace if self.pod else ""
+
 
 def page_url(scheme: str, ip: str, port: int, path: str) -> str:
     """The address of a pod's page."""

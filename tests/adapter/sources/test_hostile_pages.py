@@ -262,3 +262,28 @@ async def test_a_silent_pod_does_not_keep_a_source_from_being_settled(
         assert not made.settled
         now += 61
         assert made.settled
+
+
+async def test_large_pages_that_wait_to_be_read_take_no_memory_from_each_other(
+    web: Web, sink: Recorder
+) -> None:
+    lines = (
+        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}",UUID="GPU-{"x" * 300}{n}"}} 1\n' for n in range(1000)
+    )
+    body = "".join(lines).encode()
+    arrived = asyncio.Barrier(6)
+
+    async def together(_: Request, writer: asyncio.StreamWriter) -> None:
+        await arrived.wait()
+        writer.write(whole(body))
+        await writer.drain()
+
+    paths = [f"/{number}" for number in range(6)]
+    web.replies.update(dict.fromkeys(paths, together))
+    targets = tuple(Target(web.url(path)) for path in paths)
+    options = replace(OPTIONS, interval=60, timeout=20, targets=targets, label_bytes=33 << 20)
+    source = ScrapeSource(options, sink)
+    async with running(source.run):
+        await settled(lambda: source.settled)
+        assert [state.rejects for state in source.states.values()] == [{}] * 6
+        assert source.failures == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from adapter.pagelimits import EXPORTER, PageLimits
+from adapter.sources.labelmemory import LabelMemory
 from adapter.sources.readingroom import ReadingRoom
 
 
@@ -75,13 +76,48 @@ async def test_a_reader_that_gives_up_gives_everything_back() -> None:
 
 def test_labels_are_lent_up_to_what_is_left_of_all() -> None:
     made = room()
-    first = made.lend_labels(0)
+    first = made.lend_labels("a", 0)
     assert first.held == 60
     assert first.rows == EXPORTER.rows
-    made.return_labels(60, 50)
-    assert made.lend_labels(0).held == 50
-    made.return_labels(50)
-    assert made.lend_labels(50).held == 60  # what a target holds already is its own
+    made.return_labels("a", 60, 50)
+    assert made.lend_labels("a", 0).held == 50
+    made.return_labels("a", 50)
+    assert made.lend_labels("a", 50).held == 60  # what a target holds already is its own
     assert made.label_bytes == 60
-    made.return_labels(60)
+    made.return_labels("a", 60)
     assert made.label_bytes == 0
+
+
+def test_pages_of_one_namespace_leave_memory_for_those_of_another() -> None:
+    made = LabelMemory(3200, 100)
+    held = {("a", number): 0 for number in range(100)}
+
+    def scrape(namespace: str, number: int, needed: int) -> int:
+        key = namespace, number
+        lent = made.lend(namespace, held.get(key, 0))
+        held[key] = min(lent, needed)
+        made.give_back(namespace, lent, held[key])
+        return held[key]
+
+    def fill() -> None:
+        for number in range(100):
+            scrape("a", number, 100)
+
+    fill()
+    fill()
+    assert made.used == 3100
+    for turn in range(1, 5):
+        for number in range(10 * turn):
+            scrape("b", number, 10)
+        fill()
+    assert [scrape("b", number, 10) for number in range(40)] == [10] * 40
+    assert made.used <= 3200
+    assert made.used == sum(held.values())
+
+
+def test_a_namespace_alone_keeps_what_its_pages_hold() -> None:
+    made = LabelMemory(3200, 100)
+    lent = [made.lend("a", 0) for _ in range(40)]
+    assert lent[:31] == [100] * 31
+    assert lent[31:] == [0] * 9
+    assert made.lend("a", 100) == 100
