@@ -21,13 +21,14 @@ _MODEL: Final = ("modelName", "card_series", "dev_name", "model")
 _NODE: Final = ("node", "kubernetes_node")
 """Set from the API server's knowledge: by a scrape's relabelling, by HAMi, by Intel XPUM."""
 _HOST: Final = ("Hostname", "hostname")
-_CLUSTER: Final = (
+CLUSTERS: Final = (
     "cluster",
     "cluster_name",
     "k8s_cluster_name",
     "kubernetes_cluster",
     "cluster_id",
 )
+"""Labels with the name of a cluster, as stores of several write it."""
 _NULL: Final = "<<<NULL>>>"
 """What DCGM writes for a string that it does not have."""
 _LOCAL: Final = "localhost"
@@ -156,7 +157,7 @@ def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:
 
 def cluster(labels: Mapping[str, str]) -> str:
     """The cluster that a row is of, as a store of several writes it; empty where it does not."""
-    return _first(labels, _CLUSTER)
+    return _first(labels, CLUSTERS)
 
 
 def _uuid(labels: Mapping[str, str]) -> str | None:

@@ -141,6 +141,8 @@ class Identity(NamedTuple):
     """Why there is no device: what the row is counted under."""
     named: frozenset[PodRef] = frozenset()
     """Every pod that the labels can be read to name; of a device's row only."""
+    cluster: str = ""
+    """Of which cluster the row is, as a store of several writes it."""
 
     @property
     def key(self) -> TrackKey:

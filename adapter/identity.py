@@ -8,7 +8,7 @@ from typing import Final
 from adapter.batch import Batch
 from adapter.claim import Claim, claim, hands_on, named, served, target
 from adapter.cluster.pod import PodRef
-from adapter.device import device, host, part, seen_by
+from adapter.device import cluster, device, host, part, seen_by
 from adapter.exporter import Identity
 from adapter.field import Spelling
 
@@ -47,6 +47,7 @@ def identify(
         host(labels, exporter),
         bool(labels.get("vgpu")),
         named=named(labels, direct=batch.direct),
+        cluster=_cluster(labels, batch),
     )
 
 
@@ -57,7 +58,8 @@ def _of_server(labels: Mapping[str, str], spelling: Spelling, batch: Batch) -> I
     field = spelling.field
     aside = {*field.parts, *(label for label, _ in field.where)}
     at = part(labels, claimed.pod, field.told_by, aside)
-    return Identity(labels, at, claimed, None, "", replica=False)
+    of = _cluster(labels, batch)
+    return Identity(labels, at, claimed, None, "", replica=False, cluster=of)
 
 
 def _seen(labels: Mapping[str, str], batch: Batch) -> Identity:
@@ -68,7 +70,8 @@ def _seen(labels: Mapping[str, str], batch: Batch) -> Identity:
     if at is None:
         return _flawed(labels, NO_DEVICE)
     own, claimed = seen_by(claimed.pod, at), claimed._replace(sees=True)
-    return Identity(labels, own, claimed, None, "", replica=False)
+    of = _cluster(labels, batch)
+    return Identity(labels, own, claimed, None, "", replica=False, cluster=of)
 
 
 def _server(labels: Mapping[str, str], batch: Batch) -> Claim | str:
@@ -86,6 +89,11 @@ def _server(labels: Mapping[str, str], batch: Batch) -> Claim | str:
     else:
         claimed = served(labels, None)
     return NO_POD if claimed is None else claimed
+
+
+def _cluster(labels: Mapping[str, str], batch: Batch) -> str:
+    """An exporter does not know its cluster, so only a store says it."""
+    return "" if batch.direct else cluster(labels)
 
 
 def _flawed(labels: Mapping[str, str], reason: str) -> Identity:

@@ -15,7 +15,6 @@ from adapter.batch import Batch
 from adapter.catalog import Catalog
 from adapter.cluster.pod import PodRef
 from adapter.crosschecks import cross_checked
-from adapter.device import cluster as cluster_of
 from adapter.draft import Draft, Holders, holders, superseded
 from adapter.drafts import Drafts
 from adapter.exporter import Exporter, Track, TrackKey
@@ -149,7 +148,7 @@ class _Tracks:
             per_process=key in counts.per_process,
             judged=counts.judged.get(key, 0.0),
             cut=key.pod is not None and not at.mig and key.device in self._cut,
-            cluster=cluster_of(draft.identity.labels),
+            cluster=draft.identity.cluster,
             superseded=past,
         )
 

@@ -13,23 +13,23 @@ from typing import Final
 
 from adapter.claim import named
 from adapter.cluster.pod import Pod, PodRef
-from adapter.device import UUIDS
+from adapter.device import CLUSTERS, UUIDS
 from adapter.exporter import Identity
 
 SEVERAL_PODS: Final = "several_pods"
 """The row can be read to name several pods that hold a GPU."""
 POD_LABEL: Final = "pod_label"
-"""A label of the device is the pod's own label, and was left aside."""
+"""A label of the device or its cluster is the pod's own label, and was left aside."""
 
 _OF_THE_DEVICE: Final = frozenset(
     (
-        *UUIDS,
+        *(*UUIDS, *CLUSTERS),
         *("GPU_I_ID", "GPU_I_PROFILE", "GPU_CI_ID", "dra_mig_device_uuid", "dra_mig_profile"),
         *("gpu_partition_id", "gpu_compute_partition_type", "vgpu"),
         *("node", "kubernetes_node", "Hostname", "hostname"),
     )
 )
-"""Labels that identify a device or its node, and that not every exporter writes."""
+"""Labels that identify a device, its node or its cluster, and that not every exporter writes."""
 _UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_]")
 
 Find = Callable[[PodRef], Pod | None]

@@ -167,3 +167,28 @@ def test_a_target_that_is_named_by_half_leaves_the_pod_open() -> None:
     world.store.ingest(Batch("10.0.0.7:9400", None, [Row(UTIL, labels, 2.0, T)], T))
     assert world.count("several_pods") == 1
     assert world.value("victim", "gpu_utilization", T) == 90.0
+
+
+@pytest.mark.parametrize("way", ["scraped", "honorLabels true", "honorLabels false"])
+def test_other_pods_labels_make_no_clusters(way: str) -> None:
+    two = {"nvidia.com/gpu.shared": 2}
+    others = {"a": ("GPU-0", "x"), "b": ("GPU-1", "y")}
+    world = World(
+        make_pod("victim", gpus=two, node="n1"),
+        make_pod("dcgm-x", namespace="gpu", gpus={}, node="n1"),
+        *(
+            replace(make_pod(name, gpus=two, node="n1", uid=name), labels={"cluster-name": of})
+            for name, (_, of) in others.items()
+        ),
+    )
+    first = row(UTIL, 60, "victim", uuid="GPU-0") + row(UTIL, 40, "victim", uuid="GPU-1")
+    then = "".join(
+        row(UTIL, 50, name, uuid=uuid, more=f'cluster_name="{of}"')
+        for name, (uuid, of) in others.items()
+    )
+    for text in (first, then):
+        if way == "scraped":
+            world.scrape(text, T, node="n1", pod=("gpu", "dcgm-x"))
+        else:
+            through_prometheus(world, text, honor=way == "honorLabels true")
+    assert isinstance(world.value("victim", "gpu_utilization", T), float)
