@@ -38,7 +38,11 @@ CERT_MANAGER = Definitions(
 KEDA = Definitions(
     modules.KEDA,
     "config/crd/bases",
-    ("keda.sh_scaledobjects", "keda.sh_triggerauthentications"),
+    (
+        "keda.sh_scaledobjects",
+        "keda.sh_triggerauthentications",
+        "keda.sh_clustertriggerauthentications",
+    ),
 )
 KARPENTER = Definitions(
     modules.KARPENTER,

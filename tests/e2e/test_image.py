@@ -220,7 +220,7 @@ def serving(
     folder = tmp_path_factory.mktemp("container")
     settings = {"cluster": {"pods_file": "/mnt/pods.yaml"}, "keda": {"enabled": False}}
     (folder / "config.yaml").write_text(yaml.safe_dump(settings))
-    (folder / "pods.yaml").write_text("")
+    (folder / "pods.yaml").write_text("[]")
     arguments = ["serve", "--config", "/mnt/config.yaml", "--port", str(port)]
     with Container(image, arguments, folder) as container:
         wait_until(lambda: container.healthy() == (0, "ok"), "the health check passes", 300, 1)
