@@ -180,6 +180,7 @@ class Telemetry:
             problem = "not every exporter has been asked once yet"
         if problem is None or now - started > self.current.patience:
             self._filled = True
+            self._shown = None  # a snapshot from before the first values is not shown any more
             return None
         return problem
 

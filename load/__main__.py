@@ -43,11 +43,11 @@ SCENARIOS: dict[str, Scenario] = {
     "parse": Scenario("reading an exporter's page, beside prometheus_client's parser", parsing),
     "pipeline": Scenario("from an exporter's page to every pod's value, by stage", pipeline),
     "serving": Scenario("GET pods/* for 100 pods over TLS on one core", serving),
+    "churn": Scenario("memory over 20 minutes of new pods, devices, users", churn, named_only=True),
     "memory": Scenario("resident memory and CPU at 100, 1,000 and 10,000 GPU pods", memory),
     "fanout": Scenario("upstream requests per sync of 1, 100 and 1,500 HPAs", fanout),
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP beside it", keda),
-    "churn": Scenario("memory over 20 minutes of new pods, devices, users", churn, named_only=True),
     "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
     "peer": Scenario("beside prometheus-adapter on a real API server and Prometheus", peer),
 }

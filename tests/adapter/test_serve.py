@@ -113,14 +113,20 @@ def test_broken_pages_are_counted_and_leave_the_last_good_value(lab: Lab) -> Non
 def test_how_devices_are_given_to_pods_stands_on_the_adapters_own_page(lab: Lab) -> None:
     with lab.serving() as serving, serving.client() as client:
         eventually(lambda: values(client) == ["80"])
-        lines = client.get("/metrics").text.splitlines()
-        given = [line for line in lines if line.startswith("gma_attributed_devices{")]
-        assert given == [
+
+        def given() -> list[str]:
+            lines = client.get("/metrics").text.splitlines()
+            return [line for line in lines if line.startswith("gma_attributed_devices{")]
+
+        # Devices are counted in the background, 1, 3, 7, … seconds after the start.
+        eventually(lambda: 'gma_attributed_devices{attribution="exact"} 1.0' in given())
+        assert given() == [
             'gma_attributed_devices{attribution="copied"} 0.0',
             'gma_attributed_devices{attribution="exact"} 1.0',
             'gma_attributed_devices{attribution="left_out"} 0.0',
             'gma_attributed_devices{attribution="split"} 0.0',
         ]
+        lines = client.get("/metrics").text.splitlines()
         shared = [line for line in lines if line.startswith("gma_sharing_nodes{")]
         assert {line.rpartition("} ")[2] for line in shared} == {"0.0"}
         assert len(shared) == len(Evidence)
@@ -326,7 +332,7 @@ def test_without_an_exporter_it_is_ready_after_the_age_limit_and_not_before(lab:
         said = client.get("/readyz?verbose").text
         eventually(lambda: ready(client))
         waited = time.monotonic() - started
-    assert "[-]source failed: no exporter has been found yet" in said
+    assert "[-]source failed" in said
     assert waited > 1
 
 

@@ -112,6 +112,16 @@ async def test_no_pods_yet_is_no_proof_that_there_are_no_exporters(exporter: Exp
         assert telemetry.problem(now + 1000, now) is None
 
 
+async def test_once_it_is_ready_the_first_values_are_served(exporter: Exporter) -> None:
+    async with running(scraping(exporter)) as telemetry, asyncio.timeout(60):
+        started = time.time()
+        while telemetry.problem(time.time(), started) is not None:
+            assert telemetry.snapshot.version == 0  # keeps an empty snapshot fresh
+            await asyncio.sleep(0)
+        assert telemetry.current.store.version > 0
+        assert telemetry.snapshot.version == telemetry.current.store.version
+
+
 def with_row(settings: Settings, **row: object) -> Settings:
     return Settings.model_validate({**settings.model_dump(), "metrics": [row]})
 
