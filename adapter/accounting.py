@@ -32,6 +32,8 @@ class _Moment(NamedTuple):
     """What one page says of a device."""
 
     whole: Frame
+    fields: frozenset[str]
+    """The accounted ones that the device has a row of."""
     pods: Sequence[tuple[TrackKey, Draft, Frame]]
     """Those with a row of a field that the device has a row of."""
 
@@ -61,8 +63,9 @@ def accounted(
 
     The pod that has a whole device gets the device's own rows, as it does from an exporter
     without the accounting. Where all pods of a busy device read 0, the exporter cannot see
-    their processes (``hostPID`` or pod UIDs are off): those zeros are missing values. The
-    free memory on a pod's rows is the device's, while the used memory is the pod's: the two
+    their processes (``hostPID`` or pod UIDs are off): those zeros are missing values. So are
+    rows without the device's beside them, since a 0 among them may be such a zero. The free
+    memory on a pod's rows is the device's, while the used memory is the pod's: the two
     do not add up to anything.
 
     Args:
@@ -72,14 +75,10 @@ def accounted(
         patience: seconds that the device's own row may be missing before the exporter is taken
             to account processes no more: it was replaced by an older one, for instance.
     """
-    found = {
-        key
-        for key, draft in drafts.items()
-        if key in before
-        and before[key].per_process
-        and max(draft.frames, default=0.0) - before[key].judged < patience
-    }
+    known = _known(drafts, before, patience)
+    found = {key for key, track in known.items() if track.per_process}
     judged = {key: before[key].judged for key in drafts if key in before and before[key].judged}
+    compared: defaultdict[TrackKey, set[float]] = defaultdict(set)
     of_device: defaultdict[str, list[tuple[TrackKey, Draft]]] = defaultdict(list)
     for key, draft in drafts.items():
         if key in judged:
@@ -91,22 +90,39 @@ def accounted(
         for time, moment in _moments(drafts[_bare(device)], pods):
             keys = {key for key, _, _ in moment.pods}
             judged |= dict.fromkeys(keys, time)
+            for key in keys:
+                compared[key].add(time)
+            _drop_unseen(moment, rejects)
             if moment.exclusive:
                 found -= keys
                 _give_whole(moment)
             else:
                 found |= keys
                 _drop_blind(moment, rejects)
+    _drop_uncompared({key: compared[key] for key in (*known, *compared)}, drafts, rejects)
     for key in found:
         drafts[key].drop(_REST)
     return Accounted(frozenset(found), judged)
+
+
+def _known(
+    drafts: Mapping[TrackKey, Draft], before: Mapping[TrackKey, Track], patience: float
+) -> dict[TrackKey, Track]:
+    """The tracks of drafts whose device had a row of its own lately."""
+    return {
+        key: before[key]
+        for key, draft in drafts.items()
+        if key in before
+        and before[key].judged
+        and max(draft.frames, default=0.0) - before[key].judged < patience
+    }
 
 
 def _moments(
     whole: Draft, pods: Sequence[tuple[TrackKey, Draft]]
 ) -> Iterator[tuple[float, _Moment]]:
     for time, frame in sorted(whole.frames.items()):
-        fields = {spelling.field.name for spelling in frame} & ACCOUNTED
+        fields = ACCOUNTED & {spelling.field.name for spelling in frame}
         beside = [
             (key, draft, theirs)
             for key, draft in pods
@@ -114,11 +130,30 @@ def _moments(
             and any(spelling.field.name in fields for spelling in theirs)
         ]
         if beside:
-            yield time, _Moment(frame, beside)
+            yield time, _Moment(frame, fields, beside)
+
+
+def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
+    """Leave out zeros of fields that the device has no row of: nothing shows what they are."""
+    unseen = ACCOUNTED - moment.fields
+    for _, _, frame in moment.pods:
+        found = [s for s, value in frame.items() if s.field.name in unseen and value == 0]
+        rejects.count(BLIND, len(found))
+        for spelling in found:
+            del frame[spelling]
+
+
+def _drop_uncompared(
+    compared: Mapping[TrackKey, set[float]], drafts: Mapping[TrackKey, Draft], rejects: Rejects
+) -> None:
+    """Leave out rows of pods at times at which the device has none."""
+    for key, times in compared.items():
+        if drafts[key].drop(ACCOUNTED, but=times):
+            rejects.count(BLIND)
 
 
 def _give_whole(moment: _Moment) -> None:
-    fields = {spelling.field.name for spelling in moment.whole} & ACCOUNTED
+    fields = moment.fields
     for _, _, frame in moment.pods:
         for spelling in [s for s in frame if s.field.name in fields]:
             del frame[spelling]

@@ -138,8 +138,14 @@ def hands_on(labels: Mapping[str, str]) -> bool:
     A collector that hands on the series of others writes such rows, and so may any pod that
     wants to speak for another one: nothing on the row tells the two apart.
     """
-    exported, pod = labels.get("exported_pod"), labels.get("pod")
-    return bool(exported and pod and exported != pod)
+    return any(
+        said and scraped and said != scraped
+        for said, scraped in (
+            (labels.get("exported_pod"), labels.get("pod")),
+            (labels.get("pod"), labels.get("kubernetes_pod_name")),
+            (labels.get("namespace"), labels.get("kubernetes_namespace")),
+        )
+    )
 
 
 def target(labels: Mapping[str, str]) -> PodRef | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 
 from adapter.cluster.pod import PodRef
@@ -47,11 +47,19 @@ class Draft:
                 self.put(spelling, value, time)
         self.replica = self.replica or other.replica
 
-    def drop(self, fields: frozenset[str], until: float = inf) -> None:
-        """Forget every value of these fields up to a time."""
+    def drop(self, fields: frozenset[str], until: float = inf, but: Collection[float] = ()) -> bool:
+        """Forget every value of these fields up to a time, except at some times.
+
+        Returns:
+            Whether there was any.
+        """
+        dropped = False
         for time, frame in self.frames.items():
-            if time <= until:
-                self.frames[time] = {s: v for s, v in frame.items() if s.field.name not in fields}
+            if time <= until and time not in but:
+                kept = {s: v for s, v in frame.items() if s.field.name not in fields}
+                dropped = dropped or len(kept) < len(frame)
+                self.frames[time] = kept
+        return dropped
 
 
 def folded(drafts: Mapping[TrackKey, Draft]) -> dict[TrackKey, Draft]:

@@ -209,6 +209,21 @@ def test_an_exporter_that_stops_accounting_gives_copies_again(way: str) -> None:
     assert lab.value("a", "gpu_utilization", pages[-1][1], "attribution=split") == 40.0
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("gpu", [BLIND, BLIND_SOLE], ids=["shared", "sole"])
+@pytest.mark.parametrize("missing", [(UTIL,), (UTIL, USED)], ids=["utilisation", "all rows"])
+def test_zeros_beside_no_row_of_the_device_are_missing(
+    way: str, gpu: Gpu, missing: tuple[str, ...]
+) -> None:
+    whole = page(gpu)
+    lines = whole.splitlines(keepends=True)
+    part = "".join(line for line in lines if "pod=" in line or not line.startswith(missing))
+    lab = world(way, [(whole, 100.0), (part, 115.0)], [pod("a"), pod("b")], labels={})
+    expected = 90.0 if gpu is BLIND_SOLE else "no_value"
+    assert lab.value("a", "gpu_utilization", 115.0) == expected
+    assert lab.count("per_process_blind") > (0 if gpu is BLIND_SOLE else 2)
+
+
 @st.composite
 def scrapes(draw: st.DrawFn) -> list[list[Gpu]]:
     """Pages of one node. A device is sliced or whole for good, and pods never move."""

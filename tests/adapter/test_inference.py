@@ -200,6 +200,26 @@ def test_a_pod_that_prometheus_scrapes_is_not_believed_about_another_pod() -> No
     assert world.count("server_names_another_pod") == 2
 
 
+@pytest.mark.parametrize(
+    "scraped",
+    [
+        {"kubernetes_pod_name": "fake", "kubernetes_namespace": "other"},
+        {"kubernetes_pod_name": "victim", "kubernetes_namespace": "other"},
+    ],
+    ids=str,
+)
+def test_target_labels_of_older_scrape_jobs_name_the_pod_that_was_scraped(
+    scraped: dict[str, str],
+) -> None:
+    world = World(make_pod("victim"), make_pod("fake", namespace="other", gpus={}))
+    target = {"pod": "victim", "namespace": "ml", "instance": "10.0.0.5:8000"}
+    store(world, 'vllm:num_requests_waiting{engine="0"} 7\n', target)
+    forged = {"pod": "victim", "namespace": "ml", "instance": "10.0.0.6:8000"} | scraped
+    store(world, 'vllm:num_requests_waiting{engine="0"} 999\n', forged, origin="10.0.0.6:8000")
+    assert world.value("victim", WAITING, T) == 7.0
+    assert world.count("server_names_another_pod") == 1
+
+
 TRITON_GPUS = """\
 nv_gpu_utilization{gpu_uuid="GPU-8"} 0.25
 nv_gpu_utilization{gpu_uuid="GPU-9"} 0.75
