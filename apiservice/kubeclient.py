@@ -10,6 +10,7 @@ runs without a cluster imports it only when there is one to talk to.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 import time
@@ -155,14 +156,13 @@ async def _exchange(
             method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
         )
         verb, url, header_params, content, _ = arguments
-        response: Any = await client.call_api(
-            verb,
-            url,
-            header_params,
-            content,
-            _request_timeout=aiohttp.ClientTimeout(total=timeout_seconds),
-        )
-        return response, await response.read()
+        limits = aiohttp.ClientTimeout(total=timeout_seconds)
+        # The client's own limit does not count on a connection with bytes that nobody asked for.
+        async with asyncio.timeout(timeout_seconds):
+            response: Any = await client.call_api(
+                verb, url, header_params, content, _request_timeout=limits
+            )
+            return response, await response.read()
     except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
         raise ClusterAnswerError(f"{method} {path}: {transport_failure(error)}") from error
 

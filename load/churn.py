@@ -163,6 +163,8 @@ def _measure(folder: Path, minutes: float) -> tuple[list[Sample], int, int]:
                 samples.append(Sample(spent / 60, child.usage().rss))
                 time.sleep(STEP)
                 child.check()
+                if not users.is_alive():
+                    raise RuntimeError("the client ended: see its traceback above")
                 cluster.step()
                 fresh = pods.with_suffix(".new")
                 fresh.write_bytes(cluster.manifests())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -24,7 +25,7 @@ from apiservice.server import Server
 from apiservice.tls import ServingTLS
 from apiservice.tokens import ReviewError
 from tests.apiservice.pki import Authority
-from tests.apiservice.wire import serving
+from tests.apiservice.wire import PATIENCE, serving
 
 NOWHERE = {"HOME": "/nonexistent"}
 
@@ -350,6 +351,40 @@ async def test_nobody_at_the_address_is_status_0(tmp_path: Path) -> None:
             await call(client, "GET", "/x")
 
     assert caught.value.status == 0
+
+
+async def test_a_connection_with_bytes_that_nobody_asked_for_is_no_endless_wait(
+    tmp_path: Path,
+) -> None:
+    first, sent, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answers_twice(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head % 2 + b"{}")
+        await writer.drain()
+        await first.wait()
+        writer.write(head % 10)
+        await writer.drain()
+        sent.set()
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    server = await asyncio.start_server(answers_twice, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    client = await connect(write(tmp_path, kubeconfig(f"http://127.0.0.1:{port}", token="t")))
+    try:
+        assert await call(client, "GET", "/version") == b"{}"
+        first.set()
+        await sent.wait()
+        with pytest.raises(ClusterAnswerError):
+            await call(client, "GET", "/version", timeout_seconds=0.5)
+    finally:
+        await client.close()
+        server.close()
+    async with asyncio.timeout(PATIENCE):
+        await ended.wait()
 
 
 async def test_tls_to_the_api_server_is_checked(tmp_path: Path, api: FakeApiServer) -> None:
