@@ -5,6 +5,9 @@ millisecond of CPU. So their number and their rate are bounded, in all and for e
 Where too many handshakes are in progress, the oldest one of the address that has most of them is
 ended: an address with one handshake keeps it, whatever others do.
 
+A quarter of the rate is kept for addresses that were not heard of for two seconds, so that a few
+addresses that never stop cannot keep out an API server that connects for the first time.
+
 An address from which a front proxy's certificate was proven has a rate of its own, so that
 strangers cannot use up what the API server needs. It may be shared with strangers behind the
 same NAT, so it is not without limit.
@@ -27,6 +30,8 @@ _PROXIES: Final = 256
 """Addresses of front proxies that are remembered."""
 _BURST: Final = 2.0
 """Seconds' worth of handshakes that may come at once."""
+_QUIET: Final = 0.25
+"""Share of the rate of all addresses that is kept for those that were quiet."""
 
 
 class _Bucket:
@@ -38,6 +43,10 @@ class _Bucket:
         self._rate = rate
         self._tokens = max(1.0, rate * _BURST)
         self._at = now
+
+    def quiet(self, now: float) -> bool:
+        """Nothing was taken, or asked for, for as long as it takes to fill."""
+        return now - self._at >= _BURST
 
     def take(self, now: float) -> bool:
         """Take one token, if there is one."""
@@ -68,7 +77,9 @@ class Handshakes:
         self._options = options
         self._stats = stats
         self._clock = clock
-        self._all = _Bucket(options.handshakes_per_second, clock())
+        rate = options.handshakes_per_second
+        self._all = _Bucket((1 - _QUIET) * rate, clock())
+        self._quiet = _Bucket(_QUIET * rate, clock())
         self._rates: LRUCache[str, _Bucket] = LRUCache(_ADDRESSES)
         self._proxies: LRUCache[str, _Bucket] = LRUCache(_PROXIES)
         self._running: dict[str, dict[asyncio.Task[None], None]] = {}
@@ -86,10 +97,11 @@ class Handshakes:
             allowed = proxy.take(now)
         else:
             rate = self._rates.get(address)
+            quiet = rate is None or rate.quiet(now)
             if rate is None:
                 each = self._options.handshakes_per_second / 4
                 rate = self._rates[address] = _Bucket(each, now)
-            allowed = rate.take(now) and self._all.take(now)
+            allowed = rate.take(now) and (self._all.take(now) or (quiet and self._quiet.take(now)))
         if not allowed:
             self._stats.refuse("handshake-rate", address)
         return allowed

@@ -27,14 +27,14 @@ class ServingOptions:
     """Address to bind; empty or ``::`` means every address, IPv6 and IPv4."""
     port: int = 6443
     """0 lets the system choose."""
-    keep_alive: float = 150.0
+    keep_alive: float = 130
     """An idle connection is closed after this. Go's clients pool connections for 90 s
     (``net/http`` DefaultTransport): anything shorter makes them fail on a stale one."""
-    handshake_timeout: float = 10.0
+    handshake_timeout: float = 10
     """For the TLS handshake, as in Go's ``http.Transport``."""
-    header_timeout: float = 15.0
+    header_timeout: float = 10
     """From the first byte of a request, or from the handshake, to the end of its headers."""
-    write_timeout: float = 30.0
+    write_timeout: float = 30
     """A client that takes nothing for so long, while more waits to be sent, is cut off."""
     max_target: int = 16 << 10
     """Path and query; a label selector of an HPA has at most a few hundred bytes."""
@@ -54,14 +54,14 @@ class ServingOptions:
     """Of one address, front proxies' connections not counted."""
     max_handshakes: int = 128
     """TLS handshakes in progress at once."""
-    handshakes_per_second: float = 200.0
+    handshakes_per_second: float = 200
     """Of all addresses that are no front proxy's; a quarter of it for one address."""
     max_pipelined: int = 32
     """Requests that a connection may have waiting behind the one being answered."""
-    drain_seconds: float = 5.0
+    drain_seconds: float = 5
     """How long a server that was told to stop goes on accepting, so that endpoints and
     proxies have heard that it is no longer ready."""
-    shutdown_seconds: float = 20.0
+    shutdown_seconds: float = 20
     """After that: how long requests in flight may take to finish."""
     linger: float = 1.0
     """How long a refused client is still listened to, unread: closing at once would reset

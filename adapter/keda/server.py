@@ -28,11 +28,13 @@ from adapter.keda.pulse import PARTS, Pulse
 from adapter.keda.scaler import Scaler
 from adapter.keda.service import NAME, Service
 from adapter.keda.stats import KedaStats
+from adapter.settings.keda import KedaSettings
 from apiservice.server import ListenError
-from apiservice.serving import EVERY_ADDRESS
+from apiservice.serving import ServingOptions
 
 log = structlog.get_logger(__name__)
 
+_DEFAULTS: Final = KedaSettings()
 _MARGIN: Final = 30.0
 """Seconds that a connection outlives its streams' age."""
 _MESSAGE: Final = 64 * 1024
@@ -54,16 +56,16 @@ _KEEPALIVE: Final = 60.0
 class KedaOptions:
     """How the listener behaves. Seconds, unless said otherwise."""
 
-    host: str = EVERY_ADDRESS
-    port: int = 6000
+    host: str = _DEFAULTS.host
+    port: int = _DEFAULTS.port
     """0 takes a free one."""
-    max_connection_age: float = 300.0
-    push_interval: float = 1.0
-    max_calls: int = 5000
-    max_connections: int = 100
-    drain: float = 5.0
+    max_connection_age: float = _DEFAULTS.max_connection_age
+    push_interval: float = _DEFAULTS.push_interval
+    max_calls: int = _DEFAULTS.max_calls
+    max_connections: int = _DEFAULTS.max_connections
+    drain: float = ServingOptions().drain_seconds
     """From SIGTERM, with health failing, until the listener closes."""
-    grace: float = 20.0
+    grace: float = ServingOptions().shutdown_seconds
     """That calls in flight may take after that."""
 
 

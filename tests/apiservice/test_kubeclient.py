@@ -373,16 +373,14 @@ async def test_a_connection_with_bytes_that_nobody_asked_for_is_no_endless_wait(
 
     server = await asyncio.start_server(answers_twice, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    client = await connect(write(tmp_path, kubeconfig(f"http://127.0.0.1:{port}", token="t")))
-    try:
+    config = write(tmp_path, kubeconfig(f"http://127.0.0.1:{port}", token="t"))
+    async with await connect(config) as client:
         assert await call(client, "GET", "/version") == b"{}"
         first.set()
         await sent.wait()
         with pytest.raises(ClusterAnswerError):
             await call(client, "GET", "/version", timeout_seconds=0.5)
-    finally:
-        await client.close()
-        server.close()
+    server.close()
     async with asyncio.timeout(PATIENCE):
         await ended.wait()
 

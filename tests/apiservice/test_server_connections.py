@@ -263,3 +263,19 @@ def test_many_addresses_together_have_a_rate_and_proxies_their_own() -> None:
     admitted = sum(handshakes.admitted(f"10.0.{n // 250}.{n % 250}") for n in range(10_000))
     assert admitted == 80
     assert handshakes.admitted("10.1.0.1")
+
+
+def test_a_few_addresses_that_use_up_the_rate_leave_one_for_an_address_that_is_new() -> None:
+    """As the API server's is at a start of this process, or after its own restart."""
+    clock, stats = Clock(), ServingStats()
+    handshakes = Handshakes(ServingOptions(handshakes_per_second=40), stats, clock)
+    attackers = [f"10.0.0.{n}" for n in range(40)]
+    admitted = newcomers = 0
+    for step in range(1000):
+        clock.now += 0.02
+        for address in attackers[: 1 + step // 3]:  # one after another, or they act in step
+            admitted += sum(handshakes.admitted(address) for _ in range(3))
+        if step % 50 == 49:
+            newcomers += handshakes.admitted(f"10.1.0.{step // 50}")
+    assert newcomers == 20
+    assert admitted <= 40 * 20 + 80, "the rate of all addresses holds"
