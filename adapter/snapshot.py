@@ -37,6 +37,10 @@ _ANSWERS_PER_POD: Final = 4
 """Answers of an exporter remembered: at most so many, or so many for each pod that it names. An
 answer takes some 2 kB, and 10,000 pods with 40 metrics would fill 800 MB."""
 
+_LARGEST_SELECTOR: Final = 4096
+"""Bytes of a selector with which an answer is remembered: clients choose selectors, and one of the
+greatest length takes 100 kB."""
+
 
 class _Remembered(NamedTuple):
     outcome: Outcome
@@ -104,7 +108,7 @@ class Snapshot:
         if isinstance(found, _Remembered) and found.answers(pod, now, self._sites):
             return found.outcome
         outcome, stamp = self._pod_outcome(pod, origins, metric, selector, now)
-        if len(memory) < self._most(memory, origins):
+        if len(memory) < self._most(memory, origins) and selector.bytes <= _LARGEST_SELECTOR:
             memory[key] = _remembered(outcome, pod, now, stamp)
         return outcome
 
@@ -120,7 +124,8 @@ class Snapshot:
         tracks = self._by_node().get(node, ())
         question = Question(found, selector, self._options, now)
         outcome = node_outcome(tracks, question, self._places.node(node))
-        if len(self._own) < _MAX_ANSWERS:
+        usual = node in self._by_node() and selector.bytes <= _LARGEST_SELECTOR
+        if usual and len(self._own) < _MAX_ANSWERS:
             self._own[key] = _remembered(outcome, None, now, None)
         return outcome.value
 

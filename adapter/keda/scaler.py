@@ -6,7 +6,7 @@ Knows nothing of gRPC. Everything is answered from memory, so no call waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from adapter.aggregate import PodValue, told
 from adapter.attribution import NO_ROWS, NO_VALUE, NOT_SELECTED
@@ -24,6 +24,9 @@ from adapter.metric import Scope
 from adapter.objects import Objects
 from adapter.reading import Absence, Reading
 from apiservice.selector import Selector
+
+_LONGEST_NAME: Final = 253
+"""Characters of an object's name in Kubernetes."""
 
 
 class Spec(NamedTuple):
@@ -209,6 +212,11 @@ class Scaler:
     def _entry(self, ref: Ref) -> Entry:
         if not ref.namespace:
             raise BadTrigger("the ScaledObject's namespace is missing from the call")
+        if len(ref.namespace) > _LONGEST_NAME or len(ref.name) > _LONGEST_NAME:
+            raise BadTrigger(
+                f"the ScaledObject's name or namespace has more than {_LONGEST_NAME} characters, "
+                f"which no object in Kubernetes has"
+            )
         try:
             return self._triggers.get(ref, self._catalog.metrics)
         except TriggerError as error:

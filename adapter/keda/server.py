@@ -37,9 +37,9 @@ log = structlog.get_logger(__name__)
 _DEFAULTS: Final = KedaSettings()
 _MARGIN: Final = 30.0
 """Seconds that a connection outlives its streams' age."""
-_MESSAGE: Final = 64 * 1024
+_MESSAGE: Final = 16 * 1024
 """Largest message accepted, bytes. It is more than a trigger's metadata may have, so that what is
-a little too long is refused with words."""
+a little too long is refused with words. Every call under way may hold one that is not complete."""
 _HEADERS: Final = 8 * 1024
 """Largest headers of a call accepted, bytes."""
 _HANDSHAKE: Final = 10.0
@@ -212,7 +212,9 @@ def _arguments(options: KedaOptions) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", _MESSAGE),
         ("grpc.max_metadata_size", _HEADERS),
         ("grpc.absolute_max_metadata_size", _HEADERS),
-        ("grpc.http2.bdp_probe", 0),  # windows of 64 KiB: nobody sends much
+        # Windows do not grow: nobody sends much.
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.http2.lookahead_bytes", _MESSAGE),
         ("grpc.keepalive_time_ms", _ms(_KEEPALIVE)),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_ping_interval_without_data_ms", 5_000),

@@ -210,7 +210,8 @@ def _value(metric: str, value: Number) -> bytes:
 
 
 def _ref(request: messages.ScaledObjectRef) -> Ref:
-    return Ref(request.namespace, request.name, request.scalerMetadata)
+    # A map of the message would keep the whole message, with fields that nobody reads.
+    return Ref(request.namespace, request.name, dict(request.scalerMetadata))
 
 
 def _spec_response(spec: Spec) -> messages.GetMetricSpecResponse:

@@ -31,6 +31,8 @@ _LONGEST: Final = 200
 """Characters of somebody's text that a message repeats."""
 _MOST_BYTES: Final = 8192
 """Of a trigger's whole metadata. A ScaledObject that a person writes has a few hundred."""
+_MOST_KEYS: Final = 64
+"""Keys of a trigger's metadata."""
 _MOST_PARTS: Final = 64
 """Requirements and values of one selector: each is compiled to a function."""
 _SMALLEST: Final = Decimal("0.001")
@@ -90,6 +92,11 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
     if size > _MOST_BYTES:
         raise TriggerError(
             f"metadata: has {size} bytes, at most {_MOST_BYTES} are read; shorten its longest value"
+        )
+    if len(metadata) > _MOST_KEYS:
+        raise TriggerError(
+            f"metadata: has {len(metadata)} keys, at most {_MOST_KEYS} are read; leave out those "
+            f"that docs/keda.md does not name"
         )
     for key in metadata:
         if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):

@@ -5,7 +5,7 @@ KEDA asks the same few again and again: GetMetrics, and IsActive at once after i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -97,7 +97,7 @@ class Triggers:
         if found is not None and found.known is known:
             return found
         trigger = compile_trigger(ref.metadata, known)
-        entry = Entry(trigger, known, _size(ref.metadata, trigger))
+        entry = Entry(trigger, known, _size(ref, trigger))
         if entry.size <= self._entries.maxsize:
             self._entries[key] = entry
         return entry
@@ -108,7 +108,8 @@ class Triggers:
         return int(self._entries.currsize)
 
 
-def _size(metadata: Mapping[str, str], trigger: Trigger) -> int:
-    texts = sum(2 * _TEXT + 4 * (len(key) + len(value)) for key, value in metadata.items())
+def _size(ref: Ref, trigger: Trigger) -> int:
+    pairs = [(ref.namespace, ref.name), *ref.metadata.items()]
+    texts = sum(2 * _TEXT + 4 * (len(one) + len(other)) for one, other in pairs)
     selectors = [trigger.devices] if trigger.pods is None else [trigger.devices, trigger.pods]
     return _TRIGGER + texts + sum(selector.bytes for selector in selectors)

@@ -13,7 +13,7 @@ from adapter.rejects import Reject, Rejects
 from adapter.store import Store
 from adapter.telemetryoptions import TelemetryOptions
 from apiservice.selector import EVERYTHING
-from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row
+from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row, said
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -444,3 +444,22 @@ def test_answers_about_a_fleet_behind_one_exporter_are_all_remembered() -> None:
     world.scrape("".join(row(UTIL, 1, name, uuid=f"GPU-{name}") for name in names), 100.0)
     first = [world.read(name, UTIL, 100.0) for name in names]
     assert all(world.read(n, UTIL, 100.0) is r for n, r in zip(names, first, strict=True))
+
+
+def test_answers_with_large_selectors_are_not_remembered() -> None:
+    world = World(make_pod("a"))
+    world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "a"), 100.0)
+    small = "modelName notin (a,b)"
+    large = f"modelName notin ({','.join(f'v{at}' for at in range(400))})"
+    first, second = (world.read("a", "gpu_utilization", 100.0, small) for _ in range(2))
+    assert first is second
+    first, second = (world.read("a", "gpu_utilization", 100.0, large) for _ in range(2))
+    assert first is not second
+    assert reading(first).value == reading(second).value == 70.0
+
+
+def test_no_answer_about_an_unknown_node_is_remembered() -> None:
+    world = World(make_pod("a"))
+    world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "a"), 100.0)
+    assert said(world.node("x" * 10_000, "gpu_utilization", 100.0)) == "no_rows"
+    assert world.store.snapshot._own == {}

@@ -25,6 +25,17 @@ def _request(**metadata: str) -> bytes:
     return messages.GetMetricsRequest(scaledObjectRef=ref).SerializeToString()
 
 
+def _named(name: str) -> bytes:
+    ref = messages.ScaledObjectRef(name=name, namespace="ns", scalerMetadata=_ASK)
+    return messages.GetMetricsRequest(scaledObjectRef=ref).SerializeToString()
+
+
+def _padded(size: int) -> bytes:
+    """A question with a field of so many bytes that nobody reads."""
+    length = bytes((size & 127 | 128, size >> 7 & 127 | 128, size >> 14))
+    return _request() + b"\x9a\x06" + length + bytes(size)
+
+
 def _selectors(size: int) -> Iterator[bytes]:
     """Selectors of about so many bytes, in up to 60 requirements where that is enough."""
     parts = 60 if size <= 1000 else size // 12
@@ -35,13 +46,15 @@ def _selectors(size: int) -> Iterator[bytes]:
 
 
 def _requests(kind: str) -> Iterator[bytes]:
-    sized = {f"selectors-of-{size}-bytes": size for size in (1000, 8000, 60000)}
+    sized = {f"selectors-of-{size}-bytes": size for size in (1000, 8000, 15000)}
     if kind in sized:
         return _selectors(sized[kind])
     return {
         "messages-of-200000-bytes": lambda: (
             _request(scalerAddress=f"{i:0200000}") for i in count()
         ),
+        "names-of-15000-bytes": lambda: (_named(f"{i:015000}") for i in count()),
+        "messages-of-60000-bytes": lambda: (_padded(60_000) for _ in count()),
         "one-question-2000-at-once": lambda: (_request() for _ in count()),
         "made-up-metrics": lambda: (_request(metric=f"gpu_utilisation_{i}") for i in count()),
         "devices-of-nobody": lambda: (

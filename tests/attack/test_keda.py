@@ -37,8 +37,10 @@ def flood(siege: Siege, kind: str) -> str:
 FLOODS = {
     "selectors-of-1000-bytes": "OK",
     "selectors-of-8000-bytes": "INVALID_ARGUMENT",
-    "selectors-of-60000-bytes": "INVALID_ARGUMENT",
+    "selectors-of-15000-bytes": "INVALID_ARGUMENT",
+    "names-of-15000-bytes": "INVALID_ARGUMENT",
     "messages-of-200000-bytes": "RESOURCE_EXHAUSTED",
+    "messages-of-60000-bytes": "RESOURCE_EXHAUSTED",
     "one-question-2000-at-once": "OK",
     "made-up-metrics": "INVALID_ARGUMENT",
     "streams": "",  # how many are open in time depends on the machine

@@ -24,7 +24,7 @@ STALE_AFTER = 300.0
 JUST_NOW = 0.5
 """Epoch seconds at which pods become ready, unless a test says otherwise: tests ask at about 0."""
 METRIC = "gpu_utilization"
-__all__ = ["METRIC", "NO_ROWS", "PATIENCE", "STALE", "STALE_AFTER", "Cluster", "trigger"]
+__all__ = ["METRIC", "NO_ROWS", "PATIENCE", "STALE", "STALE_AFTER", "Cluster", "named", "trigger"]
 
 
 class Feed:
@@ -112,3 +112,8 @@ def trigger(**metadata: str) -> Ref:
     """A trigger on ``app=inf`` with a target of 70; an empty value leaves a key out."""
     whole = {"metric": METRIC, "target": "70", "podSelector": "app=inf", **metadata}
     return Ref("ml", "so", {key: value for key, value in whole.items() if value})
+
+
+def named(ref: Ref, key: str, text: str) -> Ref:
+    """The same trigger of another ScaledObject: ``key`` is ``name`` or ``namespace``."""
+    return ref._replace(name=text) if key == "name" else ref._replace(namespace=text)

@@ -14,7 +14,15 @@ from adapter.keda.scaledobjects import ScaledObject, decode
 from adapter.keda.trigger import Ref
 from apiservice.provider import GroupResource
 from apiservice.reflector import EventType
-from tests.adapter.keda.cluster import NO_ROWS, PATIENCE, STALE, STALE_AFTER, Cluster, trigger
+from tests.adapter.keda.cluster import (
+    NO_ROWS,
+    PATIENCE,
+    STALE,
+    STALE_AFTER,
+    Cluster,
+    named,
+    trigger,
+)
 
 AGGREGATES = {"sum": 120.0, "mean": 40.0, "max": 60.0, "p95": 60.0}
 
@@ -306,6 +314,14 @@ def test_only_pods_of_the_scaled_objects_own_namespace_are_asked() -> None:
 def test_a_call_without_a_namespace_is_refused() -> None:
     with pytest.raises(BadTrigger, match="namespace is missing"):
         Cluster().scaler.spec(Ref("", "so", trigger().metadata))
+
+
+@pytest.mark.parametrize("key", ["name", "namespace"])
+def test_a_name_that_no_object_has_is_refused(key: str) -> None:
+    longest = named(trigger(), key, "x" * 253)
+    assert Cluster().scaler.spec(longest).target == 70.0
+    with pytest.raises(BadTrigger, match="more than 253 characters"):
+        Cluster().scaler.spec(named(trigger(), key, "x" * 254))
 
 
 def target(kind: str = "deployments", group: str = "apps") -> ScaledObject:

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from adapter.keda import externalscaler_pb2 as messages
 from adapter.keda.server import KedaServer
-from adapter.keda.service import NAME
+from adapter.keda.service import NAME, _ref
 from apiservice.server import ListenError
 from tests.adapter.keda.client import Client, Readiness, connected, listening
 from tests.adapter.keda.cluster import STALE, Cluster
@@ -345,6 +345,15 @@ async def test_what_grpc_itself_would_log_is_counted_and_not_printed(
     assert scene.server.stats.library_errors() == 1
     assert not logging.getLogger("grpc").propagate
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_nothing_of_a_message_is_kept_but_what_is_read() -> None:
+    known = messages.ScaledObjectRef(name="so", namespace="ml", scalerMetadata={"metric": "m"})
+    padding = b"\x9a\x06\xe8\x07" + bytes(1000)  # field 99, of 1000 bytes
+    message = messages.ScaledObjectRef.FromString(known.SerializeToString() + padding)
+    ref = _ref(message)
+    assert type(ref.metadata) is dict, "a map of the message would keep the message"
+    assert (ref.namespace, ref.name, ref.metadata) == ("ml", "so", {"metric": "m"})
 
 
 async def test_a_message_that_is_far_too_long_is_refused_before_it_is_read(scene: Scene) -> None:

@@ -76,6 +76,10 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
         {"scalerAddress": "ä" * 4_096},
         "metadata: has 8234 bytes, at most 8192 are read; shorten its longest value",
     ),
+    "more keys than are read": (
+        {f"{at}FromEnv": "" for at in range(63)},
+        "metadata: has 65 keys, at most 64 are read; leave out those that docs/keda.md",
+    ),
     "a selector of too many parts": (
         {"podSelector": ",".join(f"k{at}" for at in range(65))},
         "podSelector: has more than 64 requirements and values; select by a label that these",

@@ -8,7 +8,7 @@ import pytest
 
 from adapter.keda.trigger import TriggerError
 from adapter.keda.triggers import Triggers
-from tests.adapter.keda.cluster import METRIC, trigger
+from tests.adapter.keda.cluster import METRIC, named, trigger
 
 KNOWN = (METRIC,)
 
@@ -67,6 +67,21 @@ def test_what_is_remembered_takes_about_its_bound_in_memory(name: str) -> None:
         for at in range(300):
             text = ",".join(SELECTORS[name].format(at=at, i=i) for i in range(64))
             triggers.get(trigger(metricSelector=text), KNOWN)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert triggers.size <= limit
+    assert taken < 1.5 * limit, "sizes are estimated"
+
+
+@pytest.mark.parametrize("key", ["name", "namespace"])
+def test_names_count_as_what_they_take_in_memory(key: str) -> None:
+    limit, triggers = 2_000_000, Triggers(limit=2_000_000)
+    tracemalloc.start()
+    try:
+        for at in range(1000):
+            long = f"{at:0253}"[:252] + "\U0001f600"
+            triggers.get(named(trigger(target=str(at + 1)), key, long), KNOWN)
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
