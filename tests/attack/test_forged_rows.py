@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -60,8 +61,14 @@ FORGED = 'vllm:num_requests_waiting{pod="p0",namespace="ns"} 999\n'
 FORGED += 'nv_gpu_utilization{pod="p0",namespace="ns",gpu_uuid="GPU-7"} 0\n'
 FORGED += claim("c", "p0", "ns") + "".join(claim(f"c{n}", "gpu", "tenant") for n in range(CLAIMS))
 
+LEFT_OUT = {
+    "an exporter's labels": "server_row_of_an_exporter",
+    "opted in": "device_row_of_a_server",
+}
+"""What the forged rows are counted as: the pages are read."""
 
-@pytest.mark.parametrize("way", ["an exporter's labels", "opted in"])
+
+@pytest.mark.parametrize("way", LEFT_OUT)
 def test_rows_about_somebody_elses_pod_and_device_change_nothing(
     siege: Callable[..., Siege], way: str
 ) -> None:
@@ -74,8 +81,11 @@ def test_rows_about_somebody_elses_pod_and_device_change_nothing(
         attacked.observe(seconds=4)
         with attacked.serving.client() as client:
             queue, mine = client.get(QUEUE), client.get(MINE)
+            counted = client.get("/metrics").raise_for_status().text
         attacked.verdict()
 
+    left_out = rf'gma_rejects_total\{{reason="{LEFT_OUT[way]}"\}} [1-9]'
+    assert re.search(left_out, counted), "the forged pages were never read"
     assert items(queue) == []
     if way == "opted in":
         assert items(mine) == []
