@@ -7,7 +7,7 @@ whatever was left out on the way beside it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -64,8 +64,7 @@ class LeftOut(NamedTuple):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A value, or why there is none, and what was left out on the way."""
 
     value: Reading | Absence
@@ -169,6 +168,7 @@ def _combined(
 ) -> Outcome:
     metric, selector, options, _ = question
     devices: dict[str, list[Candidate]] = {}
+    everything = selector.empty
     named: dict[str, list[Candidate]] = {}
     for track in tracks:
         found = _candidate(track, question, pod, place)
@@ -176,7 +176,7 @@ def _combined(
         reason = _unusable(found, question)
         if reason is None:
             named.setdefault(device, []).append(found)
-        if not selector.empty and not selector.matches(found.labels(metric)):
+        if not everything and not selector.matches(found.labels(metric)):
             left.append(LeftOut(track.device.id, NOT_SELECTED, track.origin))
             continue
         if found.sample is None and track.serves:
@@ -195,7 +195,7 @@ def _combined(
         for _, usable in sorted(devices.items())
         if usable
     )
-    expected = max(requested if selector.empty else 0, len(devices))
+    expected = max(requested if everything else 0, len(devices))
     if not parts:
         return Outcome(_absence(left, NO_VALUE), tuple(left))
     if len(parts) < options.at_least * expected:

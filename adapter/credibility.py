@@ -43,6 +43,8 @@ def asked(pod: Pod) -> int:
 
 def several_clusters(tracks: Sequence[Track]) -> Absence | None:
     """Why nothing is served where rows of several clusters name the pod."""
+    if len(tracks) == 1:
+        return None
     found = sorted({track.cluster for track in tracks} - {""})
     if len(found) <= 1:
         return None

@@ -9,7 +9,7 @@ from adapter.exporter import Exporter, Track, TrackKey
 from adapter.history import History
 from adapter.idlepower import IdlePower
 from adapter.metric import Metric, Sample, Statistic
-from adapter.plausibility import ENGINES, Circumstances, idle_watts, judge
+from adapter.plausibility import ENGINES, Circumstances, at_work, idle_watts, judge
 from adapter.rejects import Reject, Rejects
 from adapter.telemetryoptions import TelemetryOptions
 from adapter.verdict import CLEAR, Doubt, Verdict
@@ -39,7 +39,7 @@ def cross_checked(
     counted: set[tuple[str, str]] = set()
     judged = dict(tracks)
     for key, track in tracks.items():
-        if track.per_process or not track.history.times:
+        if track.per_process or not track.history.times or at_work(track.history):
             continue
         device = track.device
         at = Circumstances(

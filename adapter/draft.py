@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from math import inf
+from math import inf, nan
 
 from adapter.cluster.pod import PodRef
 from adapter.exporter import Identity, TrackKey
@@ -17,13 +17,24 @@ Holders = Mapping[str, set[PodRef]]
 class Draft:
     """A track in the making."""
 
-    __slots__ = ("frames", "identity", "mig", "replica")
+    __slots__ = ("frames", "identity", "last", "mig", "replica", "time")
 
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         self.mig = identity.device is not None and identity.device.mig
         self.replica = identity.replica
         self.frames: dict[float, Frame] = {}
+        self.last: Frame = {}
+        """The frame asked for last, which is that of ``time``."""
+        self.time = nan
+
+    def frame(self, time: float) -> Frame:
+        """The samples of one time."""
+        found = self.frames.get(time)
+        if found is None:
+            found = self.frames[time] = {}
+        self.time, self.last = time, found
+        return found
 
     def put(self, spelling: Spelling, value: float, time: float) -> bool:
         """Add a sample; False if another value was there.
@@ -31,9 +42,7 @@ class Draft:
         Two replicas of one GPU in one pod see the same processes, so of two values the
         larger stays, never the sum (dcgm-exporter#725).
         """
-        frame = self.frames.get(time)
-        if frame is None:
-            frame = self.frames[time] = {}
+        frame = self.frame(time)
         earlier = frame.setdefault(spelling, value)
         if earlier == value:
             return True
@@ -53,7 +62,7 @@ class Draft:
         Returns:
             Whether there was any.
         """
-        dropped = False
+        dropped, self.time = False, nan
         for time, frame in self.frames.items():
             if time <= until and time not in but:
                 kept = {s: v for s, v in frame.items() if s.field.name not in fields}

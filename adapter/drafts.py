@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 from adapter.batch import Batch, Row
 from adapter.catalog import Catalog
 from adapter.claim import Refusal
 from adapter.cluster.pod import PodRef
 from adapter.draft import Draft, folded
-from adapter.exporter import Exporter, Identity, TrackKey
+from adapter.exporter import Belief, Exporter, Identity, TrackKey
 from adapter.field import Mig, Spelling
 from adapter.identity import identify
 from adapter.parts import Parts
@@ -17,13 +18,24 @@ from adapter.rejects import Reject, Rejects
 from adapter.scrapetarget import Find, released, targets, unassigned
 from adapter.telemetryoptions import TelemetryOptions
 from adapter.tenantlabels import believed
-from adapter.validity import SENTINELS, Invalid, RatioScale, complaint, percent_of, scale_shown
+from adapter.validity import (
+    LEAST_SENTINEL,
+    SENTINELS,
+    Invalid,
+    RatioScale,
+    complaint,
+    percent_of,
+    scale_shown,
+)
 
 FUTURE = "future_timestamp"
 STALE = "stale_sample"
 DUPLICATE = "duplicate_series"
 INVALID_ON_MIG = "invalid_on_mig"
 TOO_MANY = "too_many_devices"
+
+_NOTHING: Final = (0, 0.0, 0.0, 1.0)
+"""The numbers of a series that the catalogue does not have."""
 
 
 class Drafts:
@@ -58,12 +70,10 @@ class Drafts:
         self._forked: list[Row] = []
         """Rows read so far that stand once more for every field that their labels tell."""
         self.by_key: dict[TrackKey, Draft] = {}
-        self.identities: dict[int, Identity] = {}
-        """See :attr:`adapter.exporter.Exporter.identities`."""
+        self.beliefs: dict[int, Belief] = {}
+        """See :attr:`adapter.exporter.Exporter.beliefs`."""
         self.reported: set[str] = set()
         """Fields that whole devices have rows of."""
-        self._believed: dict[int, Identity] = {}
-        """The same, without the labels that a tenant may have written."""
         self._find = find
         self.undecided: dict[str, dict[str, float]] = {}
         """Device -> field -> epoch seconds of the newest sample that cannot be read."""
@@ -75,44 +85,60 @@ class Drafts:
         self._read(self._forked)
         self._settle_ratios()
         self._parts.settle()
+        self._report()
         self.disowned = self._disown(find)
         self.by_key = folded(self.by_key)
 
     def _read(self, rows: Iterable[Row]) -> None:
         """Take every row of the catalogue. This loop is the cost of a scrape."""
-        spellings, drafts, reported = self._catalog.spellings, self._drafts, self.reported
+        spellings, drafts, sentinel = self._catalog.spellings, self._drafts, LEAST_SENTINEL
         received = self._batch.received
         stale = received - self._options.oldest
+        last, spelling, salt = None, None, 0
+        low, high, factor = 0.0, 0.0, 1.0
         for name, labels, value, time in rows:
-            spelling = spellings.get(name)
+            if name is not last:  # the rows of a series stand together
+                last, spelling = name, spellings.get(name)
+                salt, low, high, factor = _NOTHING if spelling is None else spelling.numbers
             if spelling is None:
                 self._forked += self._forks(name, labels, value, time)
                 continue
             # The same labels may stand for a device and for a server; addresses are aligned.
-            address = id(labels) + spelling.salt
-            if address in drafts:
-                draft = drafts[address]
-            else:
-                draft = drafts[address] = self._draft(address, labels, spelling)
+            try:
+                draft = drafts[id(labels) + salt]
+            except KeyError:
+                draft = drafts[id(labels) + salt] = self._draft(id(labels) + salt, labels, spelling)
             if draft is None:
-                reason = TOO_MANY if self._full else self._believed[address].flaw
-                self._rejects.count(reason)
+                self._rejects.count(self._flaw(id(labels) + salt))
                 continue
-            if draft.mig:
-                if spelling.field.mig is Mig.INVALID:
-                    self._rejects.count(INVALID_ON_MIG)
-                    continue
-            else:
-                reported.add(spelling.field.name)
+            if draft.mig and spelling.field.mig is Mig.INVALID:
+                self._rejects.count(INVALID_ON_MIG)
+                continue
             measured = time if stale < time <= received else self._odd_time(time)
             if spelling.special:
                 self._put_aside(draft, spelling, labels, value, measured)
-            elif spelling.low <= value <= spelling.high and value not in SENTINELS:
-                if not draft.put(spelling, value * spelling.factor, measured):
+            elif low <= value <= high and (value < sentinel or value not in SENTINELS):
+                # As Draft.put does, without the call.
+                frame = draft.last if draft.time == measured else draft.frame(measured)
+                number = value * factor
+                if frame.setdefault(spelling, number) != number:
+                    frame[spelling] = max(frame[spelling], number)
                     self._rejects.count(DUPLICATE)
             else:
-                wrong = complaint(value, spelling.low, spelling.high)
+                wrong = complaint(value, low, high)
                 self._reject(draft, spelling, wrong or Invalid.OUT_OF_RANGE, value)
+
+    def _report(self) -> None:
+        """Note the fields that whole devices have rows of; rejected rows are noted already."""
+        spellings: set[Spelling] = set()
+        for draft in self.by_key.values():
+            if not draft.mig:
+                spellings.update(*draft.frames.values())
+        self.reported.update(spelling.field.name for spelling in spellings)
+
+    def _flaw(self, address: int) -> str:
+        """Why rows of a label set are left out."""
+        return TOO_MANY if self._full else self.beliefs[address].identity.flaw
 
     def _forks(
         self, name: str, labels: Mapping[str, str], value: float, time: float
@@ -177,18 +203,19 @@ class Drafts:
     def _draft(self, address: int, labels: Mapping[str, str], spelling: Spelling) -> Draft | None:
         if self._full:
             return None
-        known = self._before.identities.get(address) if self._before else None
-        if known is None or known.labels is not labels:
+        before = self._before.beliefs.get(address) if self._before else None
+        if before is not None and before.known.labels is labels:
+            known = before.known
+        else:
             known = identify(labels, spelling, self._batch, self.pod)
-        self.identities[address] = known
-        identity, aside = believed(known, self._find, self._again(spelling))
-        self._believed[address] = identity
+        belief = believed(known, self._find, self._again(spelling), before)
+        self.beliefs[address] = belief
+        identity, key = belief.identity, belief.key
         at = identity.device
-        for reason in aside:
+        for reason in belief.aside:
             self._rejects.add(Reject(reason, "", at.id if at else ""), self._batch.received)
         if at is None:
             return None
-        key = identity.key
         draft = self.by_key.get(key)
         if draft is None:
             draft = self.by_key[key] = Draft(identity)
@@ -207,13 +234,15 @@ class Drafts:
 
     def _reject(self, draft: Draft, spelling: Spelling, reason: Invalid, value: float) -> None:
         at = draft.identity.device
+        if not draft.mig:
+            self.reported.add(spelling.field.name)
         reject = Reject(reason, spelling.name, at.id if at else "")
         self._rejects.add(reject, self._batch.received, value)
 
     def _disown(self, find: Find) -> Mapping[PodRef, Refusal]:
         """Give rows that a scrape put its target's name on back to their devices; learn the
         exporter's own pod by them. Gives the pods that are none of the rows' and why."""
-        told = targets(self._believed.values())
+        told = targets(belief.identity for belief in self.beliefs.values())
         own = unassigned(self.by_key, told, find)
         self.by_key = released(self.by_key, own, self._rejects, self._batch.received)
         disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from adapter.claim import Claim, Refusal
-from adapter.cluster.pod import PodRef
+from adapter.cluster.pod import Pod, PodRef
 from adapter.device import Device
 from adapter.history import History
 from adapter.idlepower import IdlePower
@@ -26,9 +26,10 @@ class TrackKey(NamedTuple):
     """Of the pod, where rows say it: a successor of the same name is another pod."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Track:
-    """Everything an exporter says about one device on behalf of one container."""
+    """Everything an exporter says about one device on behalf of one container. Treated as
+    immutable: a frozen class would take four times as long to make, for each device of a page."""
 
     device: Device
     claim: Claim | None
@@ -153,6 +154,22 @@ class Identity(NamedTuple):
         return TrackKey(at, self.claim.pod, self.claim.container, self.claim.uid)
 
 
+class Belief(NamedTuple):
+    """What a label set says without a tenant's labels, while the pods stay as they are."""
+
+    known: Identity
+    """What all of the labels say."""
+    pods: tuple[Pod | None, ...]
+    """Those that the labels can be read to name, as they were."""
+    identity: Identity
+    aside: tuple[str, ...]
+    """Why something of it was left aside."""
+    key: TrackKey
+    """Of ``identity``."""
+    lasts: bool
+    """No label is a tenant's: it rests on nothing else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exporter:
     """One origin's state after a batch. Replaced, never edited."""
@@ -167,7 +184,7 @@ class Exporter:
     scale: RatioScale
     idle: IdlePower
     """What its devices draw when idle. Handed on from state to state."""
-    identities: Mapping[int, Identity]
+    beliefs: Mapping[int, Belief]
     """Address of a label set of the last batch, and a salt for a server's -> what it says."""
     disowned: Mapping[PodRef, Refusal]
     """Pods that rows of the last batch seem to name for devices, and why the rows do not."""

@@ -29,6 +29,7 @@ class Spelling:
         "high",
         "low",
         "name",
+        "numbers",
         "salt",
         "series",
         "server",
@@ -51,6 +52,8 @@ class Spelling:
         """Its rows are about the process that serves the page."""
         self.salt = 0 if not self.server else 1 if field.told_by is not None else 2
         """Tells apart what the labels of one row say to fields that read them differently."""
+        self.numbers = (self.salt, self.low, self.high, self.factor)
+        """What every row of the series needs, at one glance."""
         self.traps = field.traps and factor == 100.0
         """DCGM 4.6 gives the integer percent the name that 4.7 gives the ratio."""
         self.special = self.traps or bool(field.parts)

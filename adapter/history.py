@@ -26,11 +26,12 @@ Frame = dict[Spelling, float]
 class Layout:
     """Which column holds what; shared by every device whose exporter writes the same."""
 
-    __slots__ = ("columns", "exact", "of_field", "width")
+    __slots__ = ("columns", "exact", "missing", "of_field", "width")
 
     def __init__(self, columns: tuple[Spelling, ...]) -> None:
         self.columns = columns
         self.width = len(columns)
+        self.missing = (nan,) * len(columns)
         self.exact = any(column.field.exact for column in columns)
         """Some are the container's own, not the device's."""
         self.of_field: dict[str, tuple[int, ...]] = {}
@@ -143,10 +144,10 @@ class History:
         """With one newer frame, the common case; None if its fields are not all known yet."""
         width = self.layout.width
         missing = width - len(frame)
-        row = [frame.get(column, nan) for column in self.layout.columns]
+        complete = not missing
+        row = list(map(frame.get, self.layout.columns, self.layout.missing))
         if sum(map(isnan, row)) != missing:
             return None
-        complete = not missing
         cut = bisect_right(self.times, time - (window if complete else max(window, age_limit)))
         cut = max(cut, len(self.times) + 1 - MAX_SAMPLES)
         times, values = self.times[cut:], self.values[cut * width :]

@@ -61,7 +61,7 @@ def absorb(
         reported=reported,
         scale=drafts.scale,
         idle=idle,
-        identities=drafts.identities,
+        beliefs=drafts.beliefs,
         disowned=drafts.disowned,
     )
 

@@ -18,6 +18,7 @@ from adapter.split import Accounting, Place
 
 _USED: Final = "gpu_memory_used_bytes"
 _NO_FACTS: Final = NodeFacts()
+_NOBODY: Final = NodeSharing()
 
 
 class Pods(Protocol):
@@ -152,7 +153,7 @@ class Places:
         pods = self._sites.pods.on_node(node)
         hinted = self._sites.facts(node).shared or any(map(asks_shared, pods))
         if not hinted and self._alone(tracks):
-            return NodeSharing()
+            return _NOBODY
         return self._of_node(node, self._sites.stamp(node))
 
     def rests_on(self, pod: Pod, origin: str) -> bool:
@@ -179,7 +180,7 @@ class Places:
         policy = sites.options.policy
         if sites.options.rules:
             policy = sites.options.of(pod.ref.namespace, sites.labels(pod.node))
-        place = Place(found, NodeSharing(), policy, sites.accounting, self._held)
+        place = Place(found, _NOBODY, policy, sites.accounting, self._held)
         if pod.node and any(track.node is None and not track.serves for track in tracks):
             place = place._replace(reported=self._reported(pod.node))
         if not (found.shared or asks_shared(pod)) and self._alone(tracks):
@@ -214,7 +215,7 @@ class Places:
     def _of_node(self, node: str, stamp: Stamp) -> NodeSharing:
         origins = self._on_node.get(node, ())
         if not origins:
-            return NodeSharing()
+            return _NOBODY
         key = f"sharing/{node}"
         memory = self._exporters[origins[0]].answers if len(origins) == 1 else self._own
         known = memory.get(key)

@@ -114,18 +114,31 @@ def _columns(layout: Layout) -> _Columns | None:
     return _Columns(first.get(UTIL), first.get(POWER), counters)
 
 
+def at_work(history: History) -> bool:
+    """The newest samples alone rule every suspicion out, whatever else is known: the rule for
+    a device at work whose exporter writes profiling counters."""
+    columns = _columns(history.layout)
+    if columns is None or not columns.counters or not history.times:
+        return False
+    values, first = history.values, len(history.values) - history.layout.width
+    least = 0.0
+    if columns.util is not None:
+        util = values[first + columns.util]
+        if not util > 0:
+            return False
+        least = _REST if util >= _BUSY else 0.0
+    return all(values[first + column] > least for column in columns.counters)
+
+
 def _beyond_suspicion(history: History, at: Circumstances) -> bool:
-    """The newest samples alone rule every suspicion out: the rule for a device at work."""
+    """The newest samples alone, or with the circumstances, rule every suspicion out."""
     columns = _columns(history.layout)
     if columns is None:
         return not _compared(history)
+    if columns.counters or columns.util is None:
+        return at_work(history)
     row = history.values[-history.layout.width :]
-    if columns.util is None:
-        return all(row[column] > 0 for column in columns.counters)
     util = row[columns.util]
-    if columns.counters:
-        least = _REST if util >= _BUSY else 0.0
-        return util > 0 and all(row[column] > least for column in columns.counters)
     if util <= 0 or columns.power is None or at.idle is None:
         return util > 0 or columns.power is None
     return util < _BUSY or row[columns.power] > _AT_IDLE * at.idle.low

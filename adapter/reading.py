@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Attribution(StrEnum):
@@ -16,8 +16,7 @@ class Attribution(StrEnum):
     SPLIT = "split"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceReading:
+class DeviceReading(NamedTuple):
     """One device's part in a reading; also what ``metric.selector`` selects by."""
 
     device: str

@@ -102,8 +102,9 @@ class Snapshot:
                 return Outcome(absence)
             origins = ()
         # Clients choose selectors: what they select ends with the snapshot.
-        memory = self._memory(pod, origins, metric) if selector.empty else self._own
-        key = (pod.ref, metric) if selector.empty else (pod.ref, metric, selector)
+        everything = selector.empty
+        memory = self._memory(pod, origins, metric) if everything else self._own
+        key = (pod.ref, metric) if everything else (pod.ref, metric, selector)
         found = memory.get(key)
         if isinstance(found, _Remembered) and found.answers(pod, now, self._sites):
             return found.outcome

@@ -14,7 +14,7 @@ from typing import Final
 from adapter.claim import named
 from adapter.cluster.pod import Pod, PodRef
 from adapter.device import CLUSTERS, UUIDS
-from adapter.exporter import Identity
+from adapter.exporter import Belief, Identity
 
 SEVERAL_PODS: Final = "several_pods"
 """The row can be read to name several pods that hold a GPU."""
@@ -38,35 +38,62 @@ Identify = Callable[[Mapping[str, str]], Identity]
 """What labels say."""
 
 
-def believed(known: Identity, find: Find, again: Identify) -> tuple[Identity, tuple[str, ...]]:
+def believed(known: Identity, find: Find, again: Identify, before: Belief | None = None) -> Belief:
     """What a row's labels say without a tenant's, and what was left aside of them.
 
     Args:
         known: what all of the row's labels say.
         find: the pods on hand.
         again: reads a set of labels like the row's own.
+        before: what was believed on the exporter's last page.
     """
     if known.device is None or known.claim is None or known.claim.serves:
-        return known, ()
-    pods = [pod for ref in known.named if (pod := find(ref)) is not None]
-    aside: tuple[str, ...] = ()
-    written = {name for pod in pods for name in _copied(pod, known.labels)}
-    uuids = {name for name in UUIDS if name in known.labels}
-    if len(uuids) == 1:
-        # dcgm-exporter always writes one itself. So a pod label can only repeat it.
-        written -= uuids
+        if before is not None and before.known is known:
+            return before
+        return Belief(known, (), known, (), known.key, lasts=True)
+    found = tuple(map(find, known.named))
+    if before is not None and before.known is known and before.lasts and before.pods == found:
+        return before
+    pods = [pod for pod in found if pod is not None]
+    written = _written(pods, known.labels)
+    left, aside = _without(written, known, again)
+    identity, reasons = _of_one(left, pods, find)
+    return Belief(known, found, identity, aside + reasons, identity.key, lasts=not written)
+
+
+def _written(pods: Iterable[Pod], labels: Mapping[str, str]) -> Collection[str]:
+    """The labels that repeat a pod's own."""
+    written = {name for pod in pods for name in _copied(pod, labels)}
     if written:
-        left = again({name: v for name, v in known.labels.items() if name not in written})
-        # An exporter writes some identity of a device itself: this was its own after all.
-        if left.device is not None:
-            known, aside = left._replace(labels=known.labels), (POD_LABEL,)
+        uuids = {name for name in UUIDS if name in labels}
+        if len(uuids) == 1:
+            # dcgm-exporter always writes one itself. So a pod label can only repeat it.
+            written -= uuids
+    return written
+
+
+def _without(
+    written: Collection[str], known: Identity, again: Identify
+) -> tuple[Identity, tuple[str, ...]]:
+    """What the labels say that a tenant has not written."""
+    if not written:
+        return known, ()
+    left = again({name: v for name, v in known.labels.items() if name not in written})
+    # An exporter writes some identity of a device itself: this was its own after all.
+    if left.device is None:
+        return known, ()
+    return left._replace(labels=known.labels), (POD_LABEL,)
+
+
+def _of_one(known: Identity, pods: Iterable[Pod], find: Find) -> tuple[Identity, tuple[str, ...]]:
+    """What is left where the labels can be read to name several pods that hold a GPU."""
     holders = {pod.ref for pod in pods if pod.holds_gpu and not pod.finished}
     if known.claim is None or not _others(holders, known.claim.pod, known.labels, find):
-        return known, aside
+        return known, ()
     nobody = known._replace(claim=None, target=None, replica=False)
     if known.replica:  # it is a pod's part of the device, so without a pod it is nothing
-        nobody = nobody._replace(device=None, flaw=SEVERAL_PODS)
-    return nobody, (*aside, *(() if known.replica else (SEVERAL_PODS,)))
+        return nobody._replace(device=None, flaw=SEVERAL_PODS), ()
+    return nobody, (SEVERAL_PODS,)
 
 
 def _others(

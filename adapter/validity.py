@@ -19,6 +19,7 @@ SENTINELS: Final = frozenset(
     )
 )
 """DCGM's blank values: int32, int64 and double (``dcgm_structs.h``)."""
+LEAST_SENTINEL: Final = min(SENTINELS)
 
 
 class Invalid(StrEnum):
