@@ -21,6 +21,7 @@ from adapter.nodepool import loop
 from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.demand import WorkloadRef
 from adapter.nodepool.events import Events
+from adapter.nodepool.home import Home
 from adapter.nodepool.ledger import Ledger
 from adapter.nodepool.ledgerstore import LedgerStore
 from adapter.nodepool.lifeline import Lifelines
@@ -56,7 +57,7 @@ class Controller:
     def __init__(
         self,
         settings: NodepoolSettings,
-        namespace: str,
+        home: Home,
         cluster: Cluster,
         call: Call,
         may_write: Callable[[], bool],
@@ -73,6 +74,7 @@ class Controller:
         """Make a controller that has seen nothing yet.
 
         Args:
+            home: its own namespace, and where else headroom may be.
             watched: says why the collections cannot be used.
             started: gets what is served, so that it is watched.
             stir: notes the changes that begin a round at once.
@@ -95,10 +97,10 @@ class Controller:
         self.writer = Writer(call, may_write)
         self.values = MetricValues(call)
         self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
-        self._probe = Probe(self.writer, self.lifelines, settings, namespace)
-        self._orders = Orders(self.writer, self.lifelines, settings)
+        self._probe = Probe(self.writer, self.lifelines, settings, home.namespace)
+        self._orders = Orders(self.writer, self.lifelines, home, settings)
         self._events = Events(self.writer)
-        self._store = LedgerStore(self.writer, ledger, namespace, settings.history)
+        self._store = LedgerStore(self.writer, ledger, home.namespace, settings.history)
         self.utilization = Utilization(self.values, self.writer)
         self.state = State(clock(), settings.apply)
         self.served = Served()

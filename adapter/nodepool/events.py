@@ -75,7 +75,8 @@ def _message(outcome: Outcome) -> str:
     order = outcome.order
     where = f" in pool {order.pool}" if order.pool else ""
     about = f" for {', '.join(order.about)}" if order.about else ""
-    number = f"from {order.was} to {count_pods(order.replicas)}{where}{about}"
+    namespace = f"{about} of namespace {order.namespace}"
+    number = f"from {order.was} to {count_pods(order.replicas)}{where}{namespace}"
     return f"{number}: {outcome.text}"
 
 

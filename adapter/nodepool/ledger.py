@@ -118,5 +118,5 @@ def pools_of(planned: Iterable[Order], *found: Iterable[Found]) -> Mapping[str, 
     knows better than the last plan."""
     pools = {f"{row.namespace}/{key(row.shape)}": row.pool for row in planned}
     for rows in found:
-        pools |= {f"{row.namespace}/{key(row.shape)}": row.pool for row in rows if row.shape}
+        pools |= {f"{row.serves}/{key(row.shape)}": row.pool for row in rows if row.shape}
     return pools

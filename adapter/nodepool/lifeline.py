@@ -1,6 +1,6 @@
 """The dead-man limit: headroom that nobody keeps alive ends without any code of ours.
 
-In each namespace with headroom there is one Job without pods that owns all of it. Its
+Beside headroom there is one Job without pods that owns all of it in its namespace. Its
 ``activeDeadlineSeconds`` is prolonged while this controller lives. When it is dead, the Job
 controller ends the Job at its deadline, the TTL controller deletes it at once, and the
 garbage collector deletes what it owns (docs/decisions/0005-*.md). No headroom is ordered
@@ -92,7 +92,7 @@ def manifest(namespace: str, deadline: int, image: str) -> Object:
 
 
 class Lifelines:
-    """The Jobs of all namespaces with headroom; prolonged when it is time."""
+    """The Job of each namespace with headroom, as a rule one; prolonged when it is time."""
 
     def __init__(self, writer: Writer, seconds: float, image: str) -> None:
         self._writer = writer

@@ -47,6 +47,8 @@ class Limits:
     deadman_seconds: float = 900.0
     """How long headroom may outlive the controller. Budgets count every order for as long:
     what a controller that dies now leaves behind is paid for already."""
+    claim_namespaces: frozenset[str] = frozenset()
+    """Namespaces that may have headroom with ResourceClaims."""
     enabled: bool = True
     """False, the kill switch, lets all headroom go at once."""
 
@@ -86,5 +88,6 @@ def limits_of(settings: NodepoolSettings) -> Limits:
     return Limits(
         **settings.limits.model_dump(),
         deadman_seconds=settings.lifeline,
+        claim_namespaces=frozenset(settings.claim_namespaces),
         enabled=not settings.stop,
     )

@@ -107,11 +107,11 @@ def headroom(found: Iterable[Found]) -> tuple[Headroom, ...]:
     for row in found:
         if row.shape is None:
             continue
-        place = (row.namespace, key(row.shape))
+        place = (row.serves, key(row.shape))
         if place not in most or row.replicas > most[place].replicas:
             most[place] = row
     return tuple(
-        Headroom(row.namespace, row.shape, row.replicas, row.pods, row.needed_at)
+        Headroom(row.serves, row.shape, row.replicas, row.pods, row.needed_at)
         for row in most.values()
         if row.shape is not None
     )

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from adapter.nodepool.capacity import Way
+from adapter.nodepool.home import Home
 from adapter.nodepool.lifeline import Lifeline, LifelineError, Lifelines
 from adapter.nodepool.plan import Order
 from adapter.nodepool.seen.headroom import Found
@@ -37,6 +38,8 @@ class Outcome:
     """What became of an order."""
 
     order: Order
+    namespace: str
+    """Of its objects."""
     uid: str
     """Of the object; empty where there is none."""
     changed: bool
@@ -47,7 +50,7 @@ class Outcome:
     @property
     def place(self) -> tuple[str, str]:
         """Namespace and name of its objects."""
-        return (self.order.namespace, name_of(self.order))
+        return (self.namespace, name_of(self.order))
 
 
 class _Refused(NamedTuple):
@@ -59,9 +62,12 @@ class _Refused(NamedTuple):
 class Orders:
     """Applies orders by whatever way the cluster has."""
 
-    def __init__(self, writer: Writer, lifelines: Lifelines, settings: NodepoolSettings) -> None:
+    def __init__(
+        self, writer: Writer, lifelines: Lifelines, home: Home, settings: NodepoolSettings
+    ) -> None:
         self._writer = writer
         self._lifelines = lifelines
+        self._home = home
         self._settings = settings
         self._refused: dict[tuple[str, str], _Refused] = {}
         self._booked: dict[tuple[str, str], float] = {}
@@ -85,19 +91,19 @@ class Orders:
             if row.shape is not None:
                 found.setdefault(row.key, []).append(row)
         rows = list(orders)
-        places = {(order.namespace, name_of(order)) for order in rows}
+        places = {self._place(order) for order in rows}
         self._refused = {place: row for place, row in self._refused.items() if place in places}
         self._booked = {place: end for place, end in self._booked.items() if now < end}
         outcomes = []
         for order in rows:
-            place = (order.namespace, name_of(order))
+            place = self._place(order)
             own = found.get(place, [])
             if not own and not order.replicas:
                 continue
             refused = self._refused.get(place)
             if refused and refused.replicas == order.replicas and now < refused.until:
                 if order.replicas:
-                    await self._prolong(order.namespace, now)
+                    await self._prolong(place[0], now)
                 outcomes.append(refused.outcome)
                 continue
             outcome = await self._sure(order, own, choice, served, classes, now)
@@ -106,6 +112,10 @@ class Orders:
                 self._refused[place] = _Refused(order.replicas, now + _AGAIN, outcome)
             outcomes.append(outcome)
         return outcomes
+
+    def _place(self, order: Order) -> tuple[str, str]:
+        """Namespace and name of an order's objects."""
+        return self._home.of(order.namespace, order.shape), name_of(order)
 
     async def _prolong(self, namespace: str, now: float) -> None:
         try:
@@ -129,7 +139,8 @@ class Orders:
             log.exception("order failed", namespace=order.namespace, name=name_of(order))
             text = f"{type(error).__name__}: {error}"
             uid = own[0].uid if own else ""
-            return Outcome(order, uid, changed=False, failure="error", text=text)
+            place, _ = self._place(order)
+            return Outcome(order, place, uid, changed=False, failure="error", text=text)
 
     async def _one(
         self,
@@ -141,30 +152,31 @@ class Orders:
         now: float,
     ) -> Outcome:
         uid = own[0].uid if own else ""
+        place, _ = self._place(order)
         try:
             # Letting go needs neither a way nor a lifeline, and no field of its own.
             if not order.replicas:
                 await self._let_go(own, served)
-                return Outcome(order, uid, changed=True, failure="", text=order.why)
+                return Outcome(order, place, uid, changed=True, failure="", text=order.why)
             try:
-                lifeline = await self._lifelines.keep(order.namespace, now, sure=not own)
+                lifeline = await self._lifelines.keep(place, now, sure=not own)
             except LifelineError as error:
                 # What is there would have no end.
                 await self._let_go(own, served)
-                return Outcome(order, uid, bool(own), failure="lifeline", text=str(error))
+                return Outcome(order, place, uid, bool(own), failure="lifeline", text=str(error))
             way = choice.way
             if way is None:
-                return Outcome(order, uid, changed=False, failure="way", text=choice.reason)
+                return Outcome(order, place, uid, changed=False, failure="way", text=choice.reason)
             current = next((row for row in own if row.way is way), None)
             if way is Way.PLACEHOLDER and (refusal := self._refusal(order, classes)):
-                return Outcome(order, uid, changed=False, failure="priority", text=refusal)
+                return Outcome(order, place, uid, changed=False, failure="priority", text=refusal)
             changed = headroomobjects.worth_a_write(order, current, way, lifeline)
             if changed:
                 uid = await self._write(order, current, way, lifeline, served, now)
             await self._let_go((row for row in own if row.way is not way), served)
-            return Outcome(order, uid, changed=changed, failure="", text=order.why)
+            return Outcome(order, place, uid, changed=changed, failure="", text=order.why)
         except WriteError as error:
-            return Outcome(order, uid, changed=False, failure=error.failure, text=str(error))
+            return Outcome(order, place, uid, changed=False, failure=error.failure, text=str(error))
 
     def _refusal(self, order: Order, classes: Mapping[str, PriorityClass]) -> str:
         name = self._settings.placeholder.priority_class
@@ -198,7 +210,7 @@ class Orders:
         self, order: Order, lifeline: Lifeline, served: Served, now: float
     ) -> bool:
         """Whether a ProvisioningRequest has ordered this step: a buffer would order it again."""
-        place = (order.namespace, name_of(order))
+        place = self._place(order)
         if now < self._booked.get(place, 0.0):
             return True
         least = self._settings.provisioning_request_pods

@@ -183,6 +183,13 @@ def _ask(draft: _Draft, limits: Limits, now: float) -> None:
         draft.cut(0, "stopped", "the kill switch is on")
     if size is None:
         draft.cut(0, "claims", "how many devices its ResourceClaimTemplates ask for is unknown")
+    if draft.shape.claims and draft.namespace not in limits.claim_namespaces:
+        draft.cut(
+            0,
+            "claim_namespace",
+            f"headroom with ResourceClaims must be in namespace {draft.namespace}, which "
+            f"nodepool.claim_namespaces does not list",
+        )
     if size == 0:
         draft.cut(0, "no_gpu", "its pods hold no GPU")
     if draft.choice.refusal is not None:

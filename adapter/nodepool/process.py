@@ -19,6 +19,7 @@ import uvloop
 from adapter import __version__
 from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.controller import Controller
+from adapter.nodepool.home import Home
 from adapter.nodepool.leader import Election
 from adapter.nodepool.ledger import Ledger
 from adapter.nodepool.listener import Listener
@@ -76,11 +77,13 @@ class _Parts:
     def __init__(self, settings: Settings, client: Any, *, may_write: Callable[[], bool]) -> None:
         own = settings.nodepool
         self.namespace = own.namespace or _namespace()
+        home = Home(self.namespace, frozenset(own.claim_namespaces))
         self.cluster = Cluster()
         stir = Stir()
         self.watches = Watches(
             client,
             self.cluster,
+            home,
             jobs_too=own.jobs,
             priority_class=own.placeholder.priority_class,
             stir=stir,
@@ -89,7 +92,7 @@ class _Parts:
 
         self.controller = Controller(
             own,
-            self.namespace,
+            home,
             self.cluster,
             _caller(client, _CALL),
             may_write,

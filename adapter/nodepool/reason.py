@@ -43,6 +43,7 @@ CODES: Final[Mapping[str, str]] = {
     "max_replicas": "the workload may not have more pods",
     "stopped": "the kill switch is on",
     "claims": "the size of a DRA claim is unknown",
+    "claim_namespace": "headroom with ResourceClaims is not allowed in its namespace",
     "no_gpu": "its pods hold no GPU",
     "no_pool": "no pool takes the shape",
     "trap": "the pool's nodes confuse the autoscaler",

@@ -52,7 +52,7 @@ class Reports:
         state.way, state.way_reason = way, choice.reason
         state.pools = seen.capacity.pools
         state.shortfalls = {
-            row.key: text
+            (row.serves or row.namespace, row.name): text
             for row in cluster.buffers
             if row.way is Way.BUFFER and (text := capacitybuffer.shortfall(row))
         }

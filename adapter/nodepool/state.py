@@ -33,7 +33,8 @@ class State:
     way_reason: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
     shortfalls: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Headroom objects that the autoscaler cannot fill, and why."""
+    """Headroom that the autoscaler cannot fill, by the workloads' namespace and the object's name,
+    and why."""
     idle: tuple[Idle, ...] = ()
     round_seconds: float = 0.0
     """What the last round took."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from adapter.nodepool.capacity import Way
 from adapter.nodepool.cluster import Cluster
+from adapter.nodepool.home import Home
 from adapter.nodepool.seen import (
     autoscalers,
     claimtemplates,
@@ -35,6 +36,7 @@ class Watches:
         self,
         client: Any,
         cluster: Cluster,
+        home: Home,
         *,
         jobs_too: bool,
         priority_class: str,
@@ -43,10 +45,12 @@ class Watches:
         """Make the watches, none of which runs yet.
 
         Args:
+            home: where headroom is.
             priority_class: that of placeholder pods.
             stir: gets the changes that a plan may not wait for.
         """
         self._client = client
+        self._home = home
         self._priority_class = priority_class
         self._cluster = cluster
         self._stir = stir or Stir()
@@ -94,7 +98,7 @@ class Watches:
             return
         self._optional["buffers"] = self._reflector(
             capacitybuffer.path(version),
-            headroom.decoder(Way.BUFFER),
+            headroom.decoder(Way.BUFFER, self._home),
             self._cluster.buffers,
             labels=headroom.SELECTOR,
         )
@@ -176,7 +180,7 @@ class Watches:
             "placeholders",
             self._reflector(
                 headroom.DEPLOYMENTS,
-                headroom.decoder(Way.PLACEHOLDER),
+                headroom.decoder(Way.PLACEHOLDER, self._home),
                 cluster.placeholders,
                 labels=headroom.SELECTOR,
             ),

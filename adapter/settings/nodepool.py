@@ -98,8 +98,11 @@ class NodepoolSettings(Section):
     """The kill switch: all headroom is let go at once and none is ordered. Taken up from the
     file without a restart."""
     namespace: str | None = None
-    """Its own namespace, for Lease, ConfigMap and probe. None is the pod's; outside a cluster
-    ``gpu-metrics``."""
+    """Its own namespace, for Lease, ConfigMap and all headroom. None is the pod's; outside a
+    cluster ``gpu-metrics``."""
+    claim_namespaces: tuple[str, ...] = ()
+    """Namespaces whose workloads get headroom with ResourceClaims (DRA). It has to be in the
+    namespace of its ResourceClaimTemplates: the account needs the right to write it there."""
     namespaces: tuple[str, ...] = ()
     """Namespaces whose workloads get headroom; empty for all."""
     interval: Annotated[Interval, Field(ge=1, le=300)] = 15

@@ -16,6 +16,7 @@ from adapter.nodepool.watches import Watches
 from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (
+    HOME,
     T0,
     autoscaler_status,
     cluster,
@@ -45,7 +46,7 @@ async def page() -> str:
     )
     controller = Controller(
         NodepoolSettings(namespace="gpu-metrics", apply=True),
-        "gpu-metrics",
+        HOME,
         seen,
         api,
         lambda: True,
@@ -61,6 +62,6 @@ async def page() -> str:
     state.idle = (Idle(GpuPod("team", "a", "u", "gput4", 1, 0.0), T0, 3.0, None),)
     controller.ledger.gpu_hours["gput4"] = 3.5
     registry = CollectorRegistry()
-    watches = Watches(None, seen, jobs_too=True, priority_class="low")
+    watches = Watches(None, seen, HOME, jobs_too=True, priority_class="low")
     registry.register(NodepoolMetrics(controller, watches, None, clock=lambda: T0 + 61))
     return generate_latest(registry).decode()

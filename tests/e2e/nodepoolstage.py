@@ -42,7 +42,9 @@ ACCOUNT = f"{SERVICE}-nodepool"
 METRIC = "gpu_utilization"
 GPU = "nvidia.com/gpu"
 NODES = ("gpu-a", "gpu-b", "gpu-c", "gpu-d")
-LIFELINE = "/apis/batch/v1/namespaces/{ns}/jobs/gpu-headroom-lifeline"
+LIFELINE = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/gpu-headroom-lifeline"
+HEADROOM = "?labelSelector=gpu-metrics-adapter.io%2Fworkload-namespace%3D{ns}"
+"""Query: headroom objects for a namespace's workloads."""
 
 
 class Controller:
@@ -114,6 +116,10 @@ class NodepoolStage:
             self.api.start()
             stack.callback(self.api.stop)
             ensure_namespace(self.admin, NAMESPACE)
+            # Headroom has to do with the strictest level of its namespace.
+            restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
+            path = f"/api/v1/namespaces/{NAMESPACE}"
+            self.admin.patch(path, {"metadata": {"labels": restricted}})
             self.kubelet = Kubelet(self.admin, NODES)
             stack.callback(self.kubelet.stop)
             for name in NODES:
@@ -152,8 +158,8 @@ class NodepoolStage:
         self.api.values[namespace] = {METRIC: values}
 
     def placeholders(self, namespace: str) -> list[Object]:
-        """The Deployments of placeholders that are there."""
-        path = f"{DEPLOYMENTS.format(ns=namespace)}?labelSelector=gpu-metrics-adapter.io%2Fheadroom"
+        """The Deployments of placeholders for a namespace's workloads."""
+        path = DEPLOYMENTS.format(ns=NAMESPACE) + HEADROOM.format(ns=namespace)
         found: list[Object] = self.admin.get(path)["items"]
         return found
 
@@ -170,7 +176,7 @@ class NodepoolStage:
         """Delete what a test made in a namespace."""
         self.admin.delete(f"{HPAS.format(ns=namespace)}/inference")
         self.admin.delete(f"{DEPLOYMENTS.format(ns=namespace)}/inference")
-        self.admin.delete(LIFELINE.format(ns=namespace))
+        self.admin.delete(LIFELINE)
 
     def _own(self, namespace: str) -> list[str]:
         running = self.kubelet.running()

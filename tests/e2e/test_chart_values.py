@@ -77,7 +77,12 @@ def test_the_controller_accepts_its_settings_as_they_were_given(
 def test_an_upgrade_with_the_values_of_an_earlier_chart_renders() -> None:
     """`helm upgrade --reuse-values` lacks the keys that are new since."""
     before = {
-        "nodepool": {"enabled": True, "apply": True, "admissionPolicy": None},
+        "nodepool": {
+            "enabled": True,
+            "apply": True,
+            "admissionPolicy": None,
+            "claimNamespaces": None,
+        },
         "networkPolicy": {"keda": {"enabled": None}},
     }
     objects = render(before)

@@ -161,7 +161,7 @@ def test_every_feature_runs_on_the_charts_rights_and_leaves_no_trace(site: Site)
     wait_until(lambda: len(values(site, "used")) == 2, "every pod has a value")
     for pod in site.pods(SERVE):
         wait_keda(pod.address)
-    kept = f"{DEPLOYMENTS.format(ns='used')}?labelSelector=gpu-metrics-adapter.io%2Fheadroom"
+    kept = f"{DEPLOYMENTS.format(ns=NAMESPACE)}?labelSelector=gpu-metrics-adapter.io%2Fheadroom"
     wait_until(lambda: site.admin.get(kept)["items"], "there is headroom")
     (row,) = site.admin.get(LEASES)["items"]
     assert row["spec"]["holderIdentity"].split("_")[0] in {p.name for p in site.pods(NODEPOOL)}

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from adapter.nodepool.ways.names import MANAGER
 from tests.e2e import chart
 from tests.e2e.apiservice import NAMESPACE, ensure_namespace
 from tests.e2e.auditlog import Right, asked, granted
 from tests.e2e.cluster import DEPLOYMENTS, Object, RefusedError, collection
-from tests.e2e.nodepoolstage import ACCOUNT, LIFELINE, Controller, NodepoolStage
+from tests.e2e.nodepoolstage import ACCOUNT, HEADROOM, LIFELINE, Controller, NodepoolStage
 from tests.e2e.process import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -119,14 +120,27 @@ def test_headroom_follows_what_the_metric_asks_for(
         "Deployment/inference"
     )
     assert one.metric("gma_nodepool_headroom_gpus") == 2
-    events = running.admin.get("/api/v1/namespaces/follows/events")["items"]
-    said = [row for row in events if row["reason"] == "HeadroomOrdered"]
-    assert len(said) == 1
-    assert said[0]["involvedObject"]["uid"] == found["metadata"]["uid"]
+    events = running.admin.get(f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
+    own = [row for row in events if row["involvedObject"].get("uid") == found["metadata"]["uid"]]
+    (said,) = [row for row in own if row["reason"] == "HeadroomOrdered"]
+    assert "for Deployment/inference of namespace follows" in said["message"]
+    # The namespace's Pod Security level is `restricted`.
+    wait_until(lambda: len(placed(running)) == 2, "its pods run")
+    theirs = running.admin.get("/api/v1/namespaces/follows/events")["items"]
+    assert MANAGER not in {row["source"].get("component") for row in theirs}
     # Down after the hold, and then the object goes too.
     running.load("follows", 30)
     running.wait_headroom("follows", [])
     running.clear("follows")
+
+
+def placed(stage: NodepoolStage) -> list[str]:
+    """The placeholder pods that run."""
+    return [
+        pod.name
+        for pod in stage.kubelet.running()
+        if pod.namespace == NAMESPACE and pod.name.startswith("gpu-headroom-")
+    ]
 
 
 def test_what_a_dead_controller_leaves_ends_by_itself(
@@ -143,7 +157,7 @@ def test_what_a_dead_controller_leaves_ends_by_itself(
     one.stop(signal.SIGKILL)
     running.wait_headroom("dead", [], 40)
     with pytest.raises(RefusedError):
-        running.admin.get(LIFELINE.format(ns="dead"))
+        running.admin.get(LIFELINE)
     running.clear("dead")
 
 
@@ -180,14 +194,14 @@ def test_a_field_of_somebody_else_is_left_alone(
     running.workload("conflict", 2, 145)
     running.wait_headroom("conflict", [2])
     (found,) = running.placeholders("conflict")
-    path = f"{DEPLOYMENTS.format(ns='conflict')}/{found['metadata']['name']}"
+    path = f"{DEPLOYMENTS.format(ns=NAMESPACE)}/{found['metadata']['name']}"
     running.admin.request(
         "PATCH",
         f"{path}?fieldManager=an-admin&force=true",
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": found["metadata"]["name"], "namespace": "conflict"},
+            "metadata": {"name": found["metadata"]["name"], "namespace": NAMESPACE},
             "spec": {"replicas": 1},
         },
         **{"Content-Type": "application/apply-patch+yaml"},
@@ -361,16 +375,18 @@ def test_a_capacity_buffer_counts_only_once_somebody_takes_it_up(
         }
         ready = {"type": "ReadyForProvisioning", "status": "True", "reason": "Resolved"}
         admin.patch(f"{probe}/status", {"status": {"conditions": [ready]}})
-        path = BUFFERS.format(ns="probed")
+        path = BUFFERS.format(ns=NAMESPACE) + HEADROOM.format(ns="probed")
         (row,) = wait_until(lambda: admin.get(path)["items"], "a buffer instead")
         assert row["spec"]["replicas"] == 2
-        template = admin.get(f"/api/v1/namespaces/probed/podtemplates/{row['metadata']['name']}")
+        template = admin.get(
+            f"/api/v1/namespaces/{NAMESPACE}/podtemplates/{row['metadata']['name']}"
+        )
         owner = template["metadata"]["ownerReferences"][0]
         assert (owner["kind"], owner["name"]) == ("Job", "gpu-headroom-lifeline")
         running.wait_headroom("probed", [])
         text = one.config.read_text()
         one.config.write_text(text.replace("nodepool:\n", "nodepool:\n  stop: true\n"))
-        templates = "/api/v1/namespaces/probed/podtemplates"
+        templates = f"/api/v1/namespaces/{NAMESPACE}/podtemplates" + HEADROOM.format(ns="probed")
         wait_until(
             lambda: not admin.get(path)["items"] + admin.get(templates)["items"],
             "all of it is gone",
@@ -395,10 +411,11 @@ def test_the_account_of_a_dry_run_may_write_nothing(running: NodepoolStage) -> N
 
 
 def test_the_account_may_touch_no_other_job(running: NodepoolStage) -> None:
-    """Of Jobs it may write the lifeline alone: asked of the API server itself."""
+    """Of Jobs it may write the lifeline alone, and nothing beyond its own namespace: asked of the
+    API server itself."""
     ensure_namespace(running.admin, "rights")
 
-    def may(verb: str, group: str, resource: str, name: str = "", where: str = "rights") -> bool:
+    def may(verb: str, group: str, resource: str, name: str = "", where: str = NAMESPACE) -> bool:
         attributes = {
             "namespace": where,
             "verb": verb,
@@ -420,6 +437,14 @@ def test_the_account_may_touch_no_other_job(running: NodepoolStage) -> None:
         )
         return bool(answer["status"]["allowed"])
 
+    for where in ("rights", "kube-system"):
+        assert not may("patch", "batch", "jobs", "gpu-headroom-lifeline", where)
+        for verb in ("create", "patch", "delete"):
+            assert not may(verb, "apps", "deployments", "a", where)
+            assert not may(verb, "", "podtemplates", "a", where)
+            assert not may(verb, "autoscaling.x-k8s.io", "capacitybuffers", "a", where)
+        assert not may("create", "", "events", "", where)
+    assert may("create", "apps", "deployments", "a")
     assert may("patch", "batch", "jobs", "gpu-headroom-lifeline")
     assert not may("patch", "batch", "jobs", "training")
     assert not may("delete", "", "pods", "a")
@@ -446,22 +471,57 @@ def test_the_account_may_write_what_its_way_needs(way: str, resource: str, verbs
     (role,) = [
         row
         for row in rows
-        if row["kind"] == "ClusterRole" and row["metadata"]["name"].endswith(":headroom")
+        if row["kind"] == "Role" and row["metadata"]["name"].endswith("-headroom")
     ]
     granted = [set(rule["verbs"]) for rule in role["rules"] if resource in rule["resources"]]
     assert set().union(*granted) == verbs
 
 
-def test_rights_may_be_given_in_some_namespaces_only() -> None:
-    values = {"nodepool": {"enabled": True, "apply": True, "namespaces": ["ml"]}}
+def writing(**nodepool: Any) -> dict[tuple[str, str | None], set[str]]:
+    """Where the chart's rules let the account write what; None is the whole cluster."""
+    cost = {"config": {"nodepool": {"deletion_cost": True}}}
+    values = {"nodepool": {"enabled": True, "apply": True, **nodepool}, **cost}
     rows = chart.render(values, only=["nodepool/rbac"])
-    bound = [row for row in rows if row["metadata"]["name"].endswith(":headroom")]
-    kinds = {(row["kind"], row["metadata"].get("namespace")) for row in bound}
-    assert kinds == {("ClusterRole", None), ("RoleBinding", "ml")}
+    roles = {_id(row): row["rules"] for row in rows if "rules" in row}
+    found: dict[tuple[str, str | None], set[str]] = {}
+    for row in rows:
+        if not row["kind"].endswith("Binding"):
+            continue
+        kind, name = row["roleRef"]["kind"], row["roleRef"]["name"]
+        where = row["metadata"].get("namespace")
+        for rule in roles[kind, name, where if kind == "Role" else None]:
+            if not set(rule["verbs"]) <= {"get", "list", "watch"}:
+                short = name.removeprefix(ACCOUNT) or "own"
+                found.setdefault((short, where), set()).update(rule["resources"])
+    return found
+
+
+def _id(row: Object) -> tuple[str, str, str | None]:
+    return row["kind"], row["metadata"]["name"], row["metadata"].get("namespace")
+
+
+def test_rights_to_write_are_in_its_own_namespace_and_where_they_are_asked_for() -> None:
+    headroom = {"jobs", "capacitybuffers", "podtemplates", "deployments", "events"}
+    own = {("own", NAMESPACE): {"configmaps", "leases"}}
+    assert writing() == own | {
+        ("-headroom", NAMESPACE): headroom,
+        (":deletion-cost", None): {"pods"},
+    }
+    assert writing(namespaces=["ml"], claimNamespaces=["dra"]) == own | {
+        ("-headroom", NAMESPACE): headroom,
+        ("-headroom", "dra"): headroom,
+        (":deletion-cost", "ml"): {"pods"},
+    }
+
+
+def test_the_chart_hands_its_namespaces_on() -> None:
+    nodepool = {"enabled": True, "apply": True, "namespaces": ["ml"], "claimNamespaces": ["dra"]}
+    values = {"nodepool": nodepool}
     (deployment,) = chart.render(values, only=["nodepool/deployment"])
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     settings = {row["name"]: row["value"] for row in container["env"]}
     assert settings["GMA_NODEPOOL__NAMESPACES"] == '["ml"]'
+    assert settings["GMA_NODEPOOL__CLAIM_NAMESPACES"] == '["dra"]'
     assert settings["GMA_NODEPOOL__APPLY"] == "true"
 
 

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.apiservice import ensure_namespace
+from tests.e2e.apiservice import NAMESPACE, ensure_namespace
 from tests.e2e.cluster import Object
 from tests.e2e.lab.lab import gpu_pod
 from tests.e2e.lab.stage import LabStage
+from tests.e2e.nodepoolstage import HEADROOM
 from tests.e2e.process import wait_until
 
 BOOT = 10
 pytestmark = pytest.mark.timeout(400)
-BUFFERS = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{ns}/capacitybuffers"
+BUFFERS = f"/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{NAMESPACE}/capacitybuffers"
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +65,8 @@ def test_steps_wait_for_a_boot_without_the_controller_and_not_with_it(lab: LabSt
 
 
 def held(lab: LabStage, namespace: str) -> int:
-    """Pods of headroom that a namespace's buffers ask for."""
-    buffers = lab.admin.get(BUFFERS.format(ns=namespace))["items"]
+    """Pods of headroom for a namespace's workloads."""
+    buffers = lab.admin.get(BUFFERS + HEADROOM.format(ns=namespace))["items"]
     return sum(buffer["spec"]["replicas"] for buffer in buffers)
 
 

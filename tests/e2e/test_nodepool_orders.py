@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.apiservice import NAMESPACE
 from tests.e2e.lab.stage import LabStage
-from tests.e2e.nodepoolstage import Controller
+from tests.e2e.nodepoolstage import HEADROOM, Controller
 from tests.e2e.process import wait_until
 
 BOOT = 10
 PACE = 15
 """Seconds between two looks of the HPA controller, and of `nodepool`: the defaults of both."""
 pytestmark = pytest.mark.timeout(500)
-BUFFERS = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{ns}/capacitybuffers"
+BUFFERS = f"/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{NAMESPACE}/capacitybuffers"
 SLOW = {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 15}]}}
 
 
@@ -46,7 +47,7 @@ def jump(lab: LabStage, namespace: str, **behavior: Any) -> tuple[int, int]:
     def calm() -> bool:
         nonlocal nodes, held
         nodes = max(nodes, lab.lab.ordered())
-        buffers = lab.admin.get(BUFFERS.format(ns=namespace))["items"]
+        buffers = lab.admin.get(BUFFERS + HEADROOM.format(ns=namespace))["items"]
         replicas = sum(each["spec"]["replicas"] for each in buffers)
         held = max(held, replicas)
         return len(lab.running(namespace)) == 8 and not replicas

@@ -26,10 +26,10 @@ from tests.e2e.serverside import apply
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 QUIET = ("root-ca-certificate-publisher-controller",)
-VALUES = {"nodepool": {"enabled": True, "apply": True}}
+VALUES = {"nodepool": {"enabled": True, "apply": True, "claimNamespaces": ["dra"]}}
 IMAGE = "registry.k8s.io/pause:3.10"
 CLASS = "gpu-metrics-adapter-headroom"
-OWNER = Lifeline("team", "11111111-2222-3333-4444-555555555555", 0.0)
+OWNER = Lifeline(NAMESPACE, "11111111-2222-3333-4444-555555555555", 0.0)
 ALONE = "written by nodepool alone"
 Change = Callable[[Any], object]
 
@@ -37,7 +37,7 @@ Change = Callable[[Any], object]
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     with ControlPlane(tmp_path_factory.mktemp("policy"), QUIET) as plane:
-        for name in (NAMESPACE, "team"):
+        for name in (NAMESPACE, "team", "dra"):
             ensure_namespace(plane.admin, name)
         rows = chart.render(VALUES, only=("nodepool/rbac", "nodepool/policy"))
         for row in rows:
@@ -112,14 +112,15 @@ def template(change: Change = lambda _: None) -> Object:
 
 
 def job(change: Change = lambda _: None) -> Object:
-    obj = copy.deepcopy(lifeline.manifest("team", 900, IMAGE))
+    obj = copy.deepcopy(lifeline.manifest(NAMESPACE, 900, IMAGE))
     change(obj)
     return obj
 
 
 def test_what_the_controller_writes_is_admitted(account: Cluster) -> None:
     probe = capacitybuffer.probe(NAMESPACE, "v1beta1", OWNER, IMAGE)[0]
-    for obj in (deployment(), template(), job(), probe):
+    claims = deployment(lambda obj: obj["metadata"].update(namespace="dra"))
+    for obj in (deployment(), template(), job(), probe, claims):
         assert refusal(account, obj) == ""
 
 
@@ -139,6 +140,10 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "another name": (
         lambda obj: obj["metadata"].update(name="inference"),
         "named as its headroom",
+    ),
+    "another namespace": (
+        lambda obj: obj["metadata"].update(namespace="team"),
+        f"headroom in {NAMESPACE}, dra only",
     ),
     "another image": (lambda obj: container(obj).update(image="evil"), f"of image {IMAGE}"),
     "a second container": (lambda obj: pod(obj)["containers"].append(MORE), "one container"),

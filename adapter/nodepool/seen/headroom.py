@@ -10,6 +10,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.nodepool.capacity import Way
+from adapter.nodepool.home import Home
 from adapter.nodepool.podspec import pod_spec, shape_of
 from adapter.nodepool.seen import instant
 from adapter.nodepool.seen.fieldmanagers import Managed, applied
@@ -24,7 +25,9 @@ from adapter.nodepool.ways.names import (
     PODS,
     POOL,
     PROBE,
+    SERVES,
     SHAPE,
+    headroom_key,
     headroom_name,
 )
 
@@ -40,6 +43,8 @@ class Found:
     uid: str
     way: Way
     replicas: int
+    serves: str
+    """Namespace of the workloads that it is for; empty where there is no ``shape``."""
     shape: Shape | None
     """None for the probe, which stands for nothing, and where there is a ``problem``."""
     pool: str
@@ -112,12 +117,13 @@ def read_shape(text: str) -> Shape:
     return shape
 
 
-def decoder(way: Way) -> Callable[[msgspec.Raw | bytes], Found]:
+def decoder(way: Way, home: Home) -> Callable[[msgspec.Raw | bytes], Found]:
     """A reader of the objects of one way.
 
     The label alone proves nothing: everybody who may create such objects in a namespace may set
-    it. An object that this controller did not write as it is now becomes a :class:`Found` with a
-    ``problem`` and without a shape. It raises msgspec.DecodeError where the object is malformed.
+    it. An object that this controller did not write as it is now, or that is not in its ``home``,
+    becomes a :class:`Found` with a ``problem`` and without a shape. It raises
+    msgspec.DecodeError where the object is malformed.
     """
 
     def decode(raw: msgspec.Raw | bytes) -> Found:
@@ -129,6 +135,7 @@ def decoder(way: Way) -> Callable[[msgspec.Raw | bytes], Found]:
             uid=meta.uid,
             way=way,
             replicas=0,
+            serves="",
             shape=None,
             pool="",
             pods=0,
@@ -139,7 +146,8 @@ def decoder(way: Way) -> Callable[[msgspec.Raw | bytes], Found]:
         )
         try:
             _ours(meta)
-            read = _probe(found, manifest) if meta.name == PROBE else _ordered(found, manifest)
+            probe = meta.name == PROBE
+            read = _probe(found, manifest) if probe else _ordered(found, manifest, home)
         except (_NotOursError, ValueError) as error:
             return replace(found, problem=str(error))
         return replace(read, conditions=conditions(manifest.status.conditions))
@@ -163,17 +171,23 @@ def _probe(found: Found, manifest: _Manifest) -> Found:
     return found
 
 
-def _ordered(found: Found, manifest: _Manifest) -> Found:
+def _ordered(found: Found, manifest: _Manifest, home: Home) -> Found:
     meta, notes = manifest.metadata, manifest.metadata.annotations or {}
+    labels = meta.labels or {}
     shape = read_shape(notes.get(SHAPE, ""))
-    if meta.name != headroom_name(key(shape)) or (meta.labels or {}).get(HEADROOM) != key(shape):
-        raise _NotOursError("its name and label are not those of its shape")
+    serves = labels.get(SERVES, "")
+    own = headroom_key(serves, key(shape))
+    if meta.name != headroom_name(own) or labels.get(HEADROOM) != own:
+        raise _NotOursError("its name and label are not those of its shape and namespace")
+    if problem := home.problem(meta.namespace, serves, shape):
+        raise _NotOursError(problem)
     pods = int(notes.get(PODS) or 0)
     if pods < 0 or manifest.spec.replicas < 0:
         raise _NotOursError("a number of pods is negative")
     return replace(
         found,
         replicas=manifest.spec.replicas,
+        serves=serves,
         shape=shape,
         pool=notes.get(POOL, ""),
         pods=pods,

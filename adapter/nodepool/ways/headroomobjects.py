@@ -30,11 +30,15 @@ _LONGEST = 1000
 
 def name_of(order: Order) -> str:
     """The name of an order's objects."""
-    return names.headroom_name(key(order.shape))
+    return names.headroom_name(_key(order))
+
+
+def _key(order: Order) -> str:
+    return names.headroom_key(order.namespace, key(order.shape))
 
 
 def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> Object:
-    """``metadata`` of a headroom object."""
+    """``metadata`` of a headroom object, which is where its lifeline is."""
     annotations = {
         names.SHAPE: shape_text(order.shape),
         names.POOL: order.pool,
@@ -47,7 +51,7 @@ def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> Objec
         annotations[names.NUDGED_AT] = instant.write(nudged_at)
     return {
         "name": name_of(order),
-        "namespace": order.namespace,
+        "namespace": lifeline.namespace,
         "labels": labels(order),
         "annotations": annotations,
         "ownerReferences": [lifeline.reference()],
@@ -59,7 +63,8 @@ def labels(order: Order) -> dict[str, str]:
     return {
         "app.kubernetes.io/managed-by": names.MANAGER,
         "app.kubernetes.io/component": "gpu-headroom",
-        names.HEADROOM: key(order.shape),
+        names.HEADROOM: _key(order),
+        names.SERVES: order.namespace,
     }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Final
 
 MANAGER: Final = "gpu-metrics-adapter-nodepool"
 """The one field manager of every write."""
 
 HEADROOM: Final = "gpu-metrics-adapter.io/headroom"
-"""Label of every headroom object and placeholder pod: the key of its shape."""
+"""Label of every headroom object and placeholder pod: :func:`headroom_key`."""
+SERVES: Final = "gpu-metrics-adapter.io/workload-namespace"
+"""Label: the namespace of the workloads that the headroom is for."""
 SHAPE: Final = "gpu-metrics-adapter.io/shape"
 """Annotation: the shape itself, as JSON."""
 POOL: Final = "gpu-metrics-adapter.io/pool"
@@ -28,10 +31,19 @@ FLOOR: Final = "gpu-metrics-adapter.io/headroom"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 LIFELINE: Final = "gpu-headroom-lifeline"
-"""The Job in each namespace that all headroom there is owned by."""
+"""The Job that owns all headroom of its namespace."""
 PROBE: Final = "gpu-headroom-probe"
 
 
+def headroom_key(namespace: str, shape: str) -> str:
+    """Ten hexadecimal digits that stand for a shape of a workload's namespace.
+
+    Args:
+        shape: its key, as of :func:`adapter.nodepool.shape.key`.
+    """
+    return sha256(f"{namespace}/{shape}".encode()).hexdigest()[:10]
+
+
 def headroom_name(key: str) -> str:
-    """The name of a shape's headroom objects; ``key`` as of :func:`adapter.nodepool.shape.key`."""
+    """The name of headroom objects; ``key`` as of :func:`headroom_key`."""
     return f"gpu-headroom-{key}"

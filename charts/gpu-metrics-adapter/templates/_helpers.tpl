@@ -188,7 +188,7 @@ spec:
 {{- fail (printf "config.server.%s is set by the chart: name the Secret with the certificate in certificate.existingSecret" .) }}
 {{- end }}
 {{- end }}
-{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") }}
+{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") (list "nodepool" "claim_namespaces" "nodepool.claimNamespaces") }}
 {{- if hasKey (get $.Values.config (index . 0) | default dict) (index . 1) }}
 {{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
 {{- end }}
@@ -321,6 +321,11 @@ this value leaves it out: they are on then, as by default. */ -}}
 {{- if dig "create" true (.Values.nodepool.admissionPolicy | default dict) -}}
 wanted
 {{- end -}}
+{{- end }}
+
+{{- /* The namespaces that headroom may be in, as JSON. */ -}}
+{{- define "gpu-metrics-adapter.headroomNamespaces" -}}
+{{- concat (list .Release.Namespace) (.Values.nodepool.claimNamespaces | default list) | uniq | toJson -}}
 {{- end }}
 
 {{- /* Not those of `serve`: its Services and its Deployment select by them. */ -}}

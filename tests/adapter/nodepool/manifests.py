@@ -8,12 +8,15 @@ from typing import Any
 
 from adapter.nodepool.capacity import Way
 from adapter.nodepool.cluster import Cluster
+from adapter.nodepool.home import Home
 from adapter.nodepool.seen import autoscalers, headroom, jobs, karpenter, nodes, status, workloads
 from adapter.nodepool.seen.pods import Pod, PodDecoder
 from adapter.nodepool.ways import names, placeholder
 
 Object = dict[str, Any]
 
+HOME = Home("gpu-metrics", frozenset({"dra"}))
+"""The controller's own namespace, and one that may have headroom with claims."""
 T0 = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""
 GPU = "nvidia.com/gpu"
@@ -191,7 +194,7 @@ def nodeclaim(name: str, ready: str | None, pool: str = "gpu") -> karpenter.Node
 def found(way: Way, obj: Object, status_of: Object | None = None) -> headroom.Found:
     """A headroom object as a watch brings it after it was applied."""
     meta = {"uid": "uid-headroom", **obj["metadata"], "managedFields": managed(obj)}
-    return headroom.decoder(way)(raw({**obj, "metadata": meta, "status": status_of or {}}))
+    return headroom.decoder(way, HOME)(raw({**obj, "metadata": meta, "status": status_of or {}}))
 
 
 def managed(obj: Object, manager: str = names.MANAGER, operation: str = "Apply") -> list[Object]:

@@ -13,7 +13,7 @@ from adapter.nodepool.shape import Shape
 from adapter.nodepool.ways import headroomobjects
 from tests.adapter.nodepool.manifests import SPEC, T0
 
-LIFELINE = Lifeline("team", "uid-lifeline", T0 + 900)
+LIFELINE = Lifeline("gpu-metrics", "uid-lifeline", T0 + 900)
 SHAPE = shape_of(SPEC | {"tolerations": [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}]})
 
 

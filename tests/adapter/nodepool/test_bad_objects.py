@@ -113,12 +113,12 @@ def kinds(patch: pytest.MonkeyPatch) -> dict[str, Kind]:
         ),
         "placeholders": (
             "placeholders",
-            headroom.decoder(Way.PLACEHOLDER),
+            headroom.decoder(Way.PLACEHOLDER, manifests.HOME),
             of(lambda: manifests.found(Way.PLACEHOLDER, built)),
         ),
         "CapacityBuffer": (
             "buffers",
-            headroom.decoder(Way.BUFFER),
+            headroom.decoder(Way.BUFFER, manifests.HOME),
             of(lambda: manifests.found(Way.BUFFER, buffer)),
         ),
     }
@@ -157,7 +157,7 @@ def world() -> tuple[Controller, Cluster]:
     )
     controller = Controller(
         NodepoolSettings(namespace="gpu-metrics"),
-        "gpu-metrics",
+        manifests.HOME,
         cluster,
         api,
         lambda: True,

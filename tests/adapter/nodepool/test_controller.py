@@ -34,6 +34,7 @@ from adapter.settings.nodepool import NodepoolSettings
 from apiservice.reflector import EventType
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (
+    HOME,
     STATUS,
     T0,
     autoscaler_status,
@@ -71,7 +72,7 @@ class World:
         self.pods = Noticed(self.cluster.pods, stir, living)
         self.controller = Controller(
             NodepoolSettings(namespace="gpu-metrics", **settings),
-            "gpu-metrics",
+            HOME,
             self.cluster,
             self.api,
             lambda: True,
@@ -175,7 +176,7 @@ async def test_its_metrics_say_what_is_planned_and_why() -> None:
     world = World(apply=True)
     await world.round()
     registry = CollectorRegistry()
-    watches = Watches(None, world.cluster, jobs_too=True, priority_class="low")
+    watches = Watches(None, world.cluster, HOME, jobs_too=True, priority_class="low")
     registry.register(NodepoolMetrics(world.controller, watches, None, clock=lambda: T0))
     lines = generate_latest(registry).decode().splitlines()
     labels = 'namespace="team",pool="gput4",workload="Deployment/inference"'
@@ -200,7 +201,7 @@ async def test_orders_with_the_same_labels_are_one_series() -> None:
     old = order(1, workloads=())
     world.controller.state.plan = Plan((old, replace(old, replicas=2)), ())
     registry = CollectorRegistry()
-    watches = Watches(None, world.cluster, jobs_too=True, priority_class="low")
+    watches = Watches(None, world.cluster, HOME, jobs_too=True, priority_class="low")
     registry.register(NodepoolMetrics(world.controller, watches, None, clock=lambda: T0))
     lines = generate_latest(registry).decode().splitlines()
     (line,) = [row for row in lines if row.startswith("gma_nodepool_headroom_pods{")]
@@ -342,15 +343,17 @@ async def test_a_round_that_fails_unexpectedly_is_counted_and_the_next_one_plans
     assert [row["error"] for row in logs if row["event"] == "round failed"] == ["bug"]
 
 
-def forged(shape: Shape, **notes: str) -> headroom.Found:
+def forged(shape: Shape, namespace: str = "mallory", **notes: str) -> headroom.Found:
     """A tenant's own object that says about itself whatever ours would."""
     obj = placeholder.manifest(order(2**31 - 1), LIFELINE, "pause", "low")
-    name = {"name": names.headroom_name(key(shape)), "namespace": "mallory"}
-    obj["metadata"] |= name | {"labels": {names.HEADROOM: key(shape)}}
+    own = names.headroom_key(namespace, key(shape))
+    name = {"name": names.headroom_name(own), "namespace": namespace}
+    obj["metadata"] |= name | {"labels": {names.HEADROOM: own, names.SERVES: namespace}}
     obj["metadata"]["annotations"] |= {names.SHAPE: headroom.shape_text(shape)} | notes
     return found(Way.PLACEHOLDER, obj)
 
 
+CLAIMS = replace(SHAPE, claims=("a",), claim_devices=2)
 BAD = {
     "replicas": forged(SHAPE),
     "negative claim_devices": forged(replace(SHAPE, claims=("a",), claim_devices=-(2**40))),
@@ -360,6 +363,8 @@ BAD = {
         replace(SHAPE, node_affinity='{"nodeSelectorTerms":[{"matchExpressions":[{}]}]}')
     ),
     "pods": forged(SHAPE, **{names.PODS: "-1"}),
+    "claims": forged(CLAIMS, "mallory"),
+    "claims where they may be": forged(CLAIMS, "dra"),
 }
 
 

@@ -22,6 +22,7 @@ from adapter.settings.nodepool import NodepoolSettings
 from apiservice.plainhttp import EACH, MOST
 from apiservice.server import ListenError
 from tests.adapter.nodepool.fakeapi import FakeApi
+from tests.adapter.nodepool.manifests import HOME
 from tests.apiservice.wire import connected
 
 
@@ -29,10 +30,10 @@ from tests.apiservice.wire import connected
 async def listening(unused_port: int) -> AsyncIterator[tuple[Controller, Watches, str]]:
     cluster, api = Cluster(), FakeApi()
     api.objects["/apis"] = {"groups": []}
-    watches = Watches(None, cluster, jobs_too=True, priority_class="low")
+    watches = Watches(None, cluster, HOME, jobs_too=True, priority_class="low")
     controller = Controller(
         NodepoolSettings(),
-        "gpu-metrics",
+        HOME,
         cluster,
         api,
         lambda: False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,13 +18,14 @@ from adapter.nodepool.serverside import Writer
 from adapter.nodepool.shape import key
 from adapter.nodepool.ways import capacitybuffer, placeholder
 from adapter.nodepool.ways.detect import Choice, Served
+from adapter.nodepool.ways.names import headroom_key, headroom_name
 from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool.fakeapi import FakeApi
-from tests.adapter.nodepool.manifests import T0, found, priority_class
+from tests.adapter.nodepool.manifests import HOME, T0, found, priority_class
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
 
-NAME = f"gpu-headroom-{key(SHAPE)}"
-ROOT = "namespaces/team"
+NAME = headroom_name(headroom_key("team", key(SHAPE)))
+ROOT = "namespaces/gpu-metrics"
 JOB = f"/apis/batch/v1/{ROOT}/jobs/gpu-headroom-lifeline"
 BUFFER = f"/apis/autoscaling.x-k8s.io/v1beta1/{ROOT}/capacitybuffers/{NAME}"
 TEMPLATE = f"/api/v1/{ROOT}/podtemplates/{NAME}"
@@ -40,7 +42,7 @@ class World:
         self.api = FakeApi()
         self.writer = Writer(self.api, lambda: True)
         own = NodepoolSettings(apply=True, **settings)
-        self.orders = Orders(self.writer, Lifelines(self.writer, 900, "pause"), own)
+        self.orders = Orders(self.writer, Lifelines(self.writer, 900, "pause"), HOME, own)
 
     async def act(
         self,
@@ -55,7 +57,7 @@ class World:
 
 
 def buffer(replicas: int = 2) -> Found:
-    owner = Lifeline("team", f"uid of {JOB}", T0 + 900)
+    owner = Lifeline("gpu-metrics", f"uid of {JOB}", T0 + 900)
     _, obj = capacitybuffer.manifests(order(replicas), "v1beta1", owner, "pause", None)
     return found(Way.BUFFER, obj)
 
@@ -97,6 +99,36 @@ async def test_what_is_as_it_should_be_is_not_written() -> None:
     (outcome,) = await world.act(order(was=2), there=(buffer(),))
     assert not outcome.changed
     assert world.api.paths("PATCH") == [JOB]
+
+
+async def test_two_namespaces_with_one_shape_have_headroom_of_their_own() -> None:
+    """Both in the controller's own namespace, under one lifeline, each with its own selector."""
+    world = World()
+    rows = [order(), order(3, namespace="other")]
+    await world.act(*rows, choice=BY_PLACEHOLDER)
+    made = [obj for path, obj in world.api.objects.items() if "/deployments/" in path]
+    assert world.api.paths("PATCH").count(JOB) == 1
+    assert all(
+        path.startswith(("/apis/batch", f"/apis/apps/v1/{ROOT}/")) for path in world.api.objects
+    )
+    first, second = (obj["spec"]["selector"]["matchLabels"] for obj in made)
+    assert first != second
+    there = tuple(found(Way.PLACEHOLDER, obj) for obj in made)
+    assert {(row.serves, row.replicas) for row in there} == {("team", 2), ("other", 3)}
+    await world.act(order(0, 2), order(3, 3, namespace="other"), there=there, choice=BY_PLACEHOLDER)
+    assert world.api.paths("DELETE") == [DEPLOYMENT]
+
+
+async def test_headroom_with_claims_is_beside_its_claim_templates() -> None:
+    """A template of a claim is read from the pod's own namespace."""
+    world = World()
+    shape = replace(SHAPE, claims=("one-gpu",), claim_devices=1)
+    (outcome,) = await world.act(order(shape=shape, namespace="dra"), choice=BY_PLACEHOLDER)
+    assert outcome.failure == ""
+    assert outcome.place[0] == "dra"
+    assert {path.split("/")[5] for path in world.api.objects} == {"dra"}
+    (event_of,) = [event(outcome, Way.PLACEHOLDER, T0)["metadata"]["namespace"]]
+    assert event_of == "dra"
 
 
 async def test_a_nudge_changes_the_object_and_nothing_of_the_order() -> None:
@@ -200,7 +232,7 @@ async def test_what_may_not_be_deleted_ends_by_its_lifeline() -> None:
 
 async def test_one_order_that_fails_leaves_the_others_alone() -> None:
     world = World()
-    world.api.fail("PATCH", "namespaces/team/", 403, "forbidden")
+    world.api.fail("PATCH", f"capacitybuffers/{NAME}", 403, "forbidden")
     outcomes = await world.act(order(), order(namespace="other"))
     assert [row.failure for row in outcomes] == ["forbidden", ""]
 
@@ -235,7 +267,9 @@ async def test_events_are_written_on_change_only() -> None:
     world = World()
     events = Events(world.writer)
     (first,) = await world.act(order())
-    refused = Outcome(order(3, 2), first.uid, changed=False, failure="conflict", text="kubectl")
+    refused = Outcome(
+        order(3, 2), "gpu-metrics", first.uid, changed=False, failure="conflict", text="kubectl"
+    )
     for outcome in (first, first, refused, refused):
         await events.tell([outcome], Way.BUFFER, T0)
     said = [body for method, _, body in world.api.sent if method == "POST"]
@@ -247,23 +281,24 @@ async def test_events_are_written_on_change_only() -> None:
 
 def test_an_event_is_about_the_object_and_says_why() -> None:
     made = order()
-    outcome = Outcome(made, "uid-1", changed=True, failure="", text=made.why)
+    outcome = Outcome(made, "gpu-metrics", "uid-1", changed=True, failure="", text=made.why)
     row = event(outcome, Way.PLACEHOLDER, T0)
     assert row["involvedObject"] == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "namespace": "team",
+        "namespace": "gpu-metrics",
         "name": NAME,
         "uid": "uid-1",
     }
     assert row["message"] == (
-        "from 0 to 2 pods in pool gput4 for Deployment/inference: 4 pods are needed now"
+        "from 0 to 2 pods in pool gput4 for Deployment/inference of namespace team: "
+        "4 pods are needed now"
     )
 
 
 async def test_an_order_that_fails_unexpectedly_costs_that_order_alone() -> None:
     world = World()
-    world.api.failures.insert(0, ("PATCH", "namespaces/team/", ZeroDivisionError("bug")))
+    world.api.failures.insert(0, ("PATCH", f"capacitybuffers/{NAME}", ZeroDivisionError("bug")))
     broken, good = await world.act(order(), order(namespace="other"))
     assert (broken.failure, broken.text) == ("error", "ZeroDivisionError: bug")
     assert (good.failure, good.changed) == ("", True)

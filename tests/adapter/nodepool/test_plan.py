@@ -565,6 +565,10 @@ REFUSED: dict[str, tuple[Shape, str]] = {
         replace(GPU, claims=("one-gpu",), claim_devices=None),
         "claims",
     ),
+    "its claims are of a namespace that is not listed": (
+        replace(GPU, claims=("one-gpu",), claim_devices=1),
+        "claim_namespace",
+    ),
 }
 
 
@@ -577,7 +581,8 @@ def test_a_shape_that_gets_nothing_is_told_why(shape: Shape, code: str) -> None:
 
 def test_claims_count_as_gpus_and_whether_they_are_there_is_unknown() -> None:
     shape = replace(GPU, claims=("two",), claim_devices=2)
-    made = order(demand(9, shape=shape), at=capacity(nodes=(node("free"),)))
+    limits = Limits(claim_namespaces=frozenset({"ml"}))
+    made = order(demand(9, shape=shape), at=capacity(nodes=(node("free"),)), limits=limits)
     assert (made.replicas, made.ready, made.nodes) == (2, None, None)
 
 

@@ -137,6 +137,7 @@ bounds = st.builds(
     cost_per_day=st.none() | st.floats(0, 40),
     gpu_hour_prices=st.sampled_from(({}, {"*": 2.0}, {"a": 0.0, "b": 3.5})),
     deadman_seconds=st.floats(60, 7200),
+    claim_namespaces=st.sampled_from((frozenset(), frozenset({"x"}), frozenset({"x", "y"}))),
 )
 
 

@@ -9,7 +9,7 @@ from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.watches import Watches
 from adapter.nodepool.ways import capacitybuffer
 from adapter.nodepool.ways.detect import Served
-from tests.adapter.nodepool.manifests import found
+from tests.adapter.nodepool.manifests import HOME, found
 from tests.adapter.nodepool.orders import LIFELINE, order
 
 
@@ -19,7 +19,7 @@ def names(watches: Watches) -> set[str]:
 
 async def test_buffers_whose_definition_is_gone_are_no_longer_waited_for() -> None:
     cluster = Cluster()
-    watches = Watches(None, cluster, jobs_too=True, priority_class="low")
+    watches = Watches(None, cluster, HOME, jobs_too=True, priority_class="low")
     async with asyncio.TaskGroup() as group:
         watches.start(group, Served(buffers="v1alpha1"))
         first = dict(watches.reflectors())["buffers"]
@@ -34,7 +34,7 @@ async def test_buffers_whose_definition_is_gone_are_no_longer_waited_for() -> No
 
 
 async def test_what_is_not_served_is_not_watched() -> None:
-    watches = Watches(None, Cluster(), jobs_too=False, priority_class="low")
+    watches = Watches(None, Cluster(), HOME, jobs_too=False, priority_class="low")
     optional = {"node_pools", "node_claims", "buffers", "claim_templates", "jobs"}
     async with asyncio.TaskGroup() as group:
         watches.start(group, Served())

@@ -15,7 +15,7 @@ from adapter.nodepool.seen import headroom
 from adapter.nodepool.seen.headroom import Found, read_shape, shape_text
 from adapter.nodepool.shape import Shape, key
 from adapter.nodepool.ways import capacitybuffer, names, placeholder
-from tests.adapter.nodepool.manifests import GPU, SPEC, T0, found, managed, raw
+from tests.adapter.nodepool.manifests import GPU, HOME, SPEC, T0, found, managed, raw
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
 
 Object = dict[str, Any]
@@ -45,7 +45,7 @@ def test_a_status_that_somebody_else_writes_changes_nothing() -> None:
     status = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "status"}
     obj["metadata"]["managedFields"] = [*managed(obj), status | {"fieldsV1": {"f:status": {}}}]
     obj["metadata"]["uid"] = "uid"
-    assert headroom.decoder(Way.PLACEHOLDER)(raw(obj)).problem == ""
+    assert headroom.decoder(Way.PLACEHOLDER, HOME)(raw(obj)).problem == ""
 
 
 def label_only(obj: Object) -> Object:
@@ -84,7 +84,7 @@ FORGED: dict[str, tuple[Any, str]] = {
 def test_what_this_controller_did_not_write_is_named_and_ignored(forge: Any, words: str) -> None:
     obj = written()
     obj["metadata"] |= {"uid": "uid", "managedFields": managed(obj)}
-    row = headroom.decoder(Way.PLACEHOLDER)(raw(forge(obj)))
+    row = headroom.decoder(Way.PLACEHOLDER, HOME)(raw(forge(obj)))
     assert words in row.problem
     assert (row.shape, row.replicas, row.conditions) == (None, 0, {})
 
@@ -127,7 +127,43 @@ def test_a_shape_that_no_pod_has_costs_its_object(text: str, words: str) -> None
 def test_a_name_that_is_not_the_shapes_costs_the_object() -> None:
     obj = written()
     obj["metadata"]["name"] = "gpu-headroom-0123456789"
-    assert found(Way.PLACEHOLDER, obj).problem == "its name and label are not those of its shape"
+    assert (
+        found(Way.PLACEHOLDER, obj).problem
+        == "its name and label are not those of its shape and namespace"
+    )
+
+
+def test_a_namespace_that_is_not_the_names_costs_the_object() -> None:
+    """One workload's headroom is not taken for another's."""
+    obj = written()
+    obj["metadata"]["labels"][names.SERVES] = "other"
+    assert "not those of its shape and namespace" in found(Way.PLACEHOLDER, obj).problem
+
+
+CLAIMS = replace(SHAPE, claims=("one-gpu",), claim_devices=1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "workload", "there", "words"),
+    [
+        (SHAPE, "team", "gpu-metrics", ""),
+        (SHAPE, "team", "team", "headroom for workloads of team is in gpu-metrics"),
+        (SHAPE, "dra", "dra", "headroom for workloads of dra is in gpu-metrics"),
+        (CLAIMS, "dra", "dra", ""),
+        (CLAIMS, "dra", "gpu-metrics", "headroom for workloads of dra is in dra"),
+        (CLAIMS, "team", "team", "nodepool.claim_namespaces does not list namespace team"),
+        (CLAIMS, "dra", "team", "headroom for workloads of dra is in dra"),
+    ],
+)
+def test_headroom_is_believed_in_its_place_alone(
+    shape: Shape, workload: str, there: str, words: str
+) -> None:
+    made = order(shape=shape, namespace=workload)
+    obj = placeholder.manifest(made, replace(LIFELINE, namespace=there), "pause", "low")
+    row = found(Way.PLACEHOLDER, obj)
+    assert words in row.problem
+    assert (row.namespace, row.serves) == (there, "" if words else workload)
+    assert bool(words) is (row.shape is None)
 
 
 @pytest.mark.parametrize("pods", ["-1", "many"])
@@ -214,5 +250,5 @@ def test_the_shape_of_any_pod_survives_its_annotation(
 def test_placeholders_of_the_plain_pod_are_believed_by_their_key() -> None:
     shape = shape_of(SPEC)
     row: Found = found(Way.PLACEHOLDER, written(shape))
-    assert row.name == names.headroom_name(key(shape))
+    assert row.name == names.headroom_name(names.headroom_key("team", key(shape)))
     assert row.shape == shape

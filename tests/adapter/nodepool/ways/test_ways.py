@@ -14,6 +14,7 @@ from adapter.nodepool.shape import Shape, key
 from adapter.nodepool.ways import (
     capacitybuffer,
     headroomobjects,
+    names,
     placeholder,
     provisioningrequest,
 )
@@ -21,7 +22,7 @@ from adapter.nodepool.ways.placeholder import PriorityClass
 from tests.adapter.nodepool.manifests import T0, found, priority_class
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
 
-NAME = f"gpu-headroom-{key(SHAPE)}"
+NAME = names.headroom_name(names.headroom_key("team", key(SHAPE)))
 OWNER = {
     "apiVersion": "batch/v1",
     "kind": "Job",
