@@ -68,6 +68,8 @@ class Connection(HttpToolsProtocol):
         self.address = ""
         self.proxy = False
         """The connection is a front proxy's."""
+        self._most_lines = min(self.options.stranger_header_lines, self.options.max_header_lines)
+        self._most_pipelined = min(self.options.stranger_pipelined, self.options.max_pipelined)
         self._waiting_for = _Wait.NOTHING
         self._deadline = inf
         self._write_deadline = inf
@@ -94,6 +96,8 @@ class Connection(HttpToolsProtocol):
             transport.abort()
             return
         if self.proxy:
+            self._most_lines = self.options.max_header_lines
+            self._most_pipelined = self.options.max_pipelined
             self.proxy_seen(self.address)
         self._expect(_Wait.HEAD, self._patience())
 
@@ -132,10 +136,10 @@ class Connection(HttpToolsProtocol):
         """One header line."""
         name = name.lower()
         if (
-            len(self.headers) >= self.options.max_header_lines
+            len(self.headers) >= self._most_lines
             or len(name) + len(value) > self.options.max_header_line
         ):
-            self._reject(too_many_lines(self.headers, self.options))
+            self._reject(too_many_lines(self.headers, self._most_lines, self.options))
         if name == b"content-length" and int(value) > self.options.max_body:
             self._reject(PayloadTooLarge(self.options.max_body))
         if name == b"transfer-encoding":
@@ -159,7 +163,7 @@ class Connection(HttpToolsProtocol):
         version = self.parser.get_http_version()
         if version not in _VERSIONS:
             self._reject(BadRequest("only HTTP/1.1 and HTTP/1.0 are spoken here"))
-        if len(self.pipeline) >= self.options.max_pipelined:
+        if len(self.pipeline) >= self._most_pipelined:
             self._reject(BadRequest("too many pipelined requests"))
         if (fault := host_fault(self.headers, version)) is not None:
             self._reject(BadRequest(fault))

@@ -31,10 +31,12 @@ def endless(target: bytes, options: ServingOptions) -> ApiError:
     return HeadersTooLarge(options.max_headers)
 
 
-def too_many_lines(headers: Sequence[tuple[bytes, bytes]], options: ServingOptions) -> ApiError:
+def too_many_lines(
+    headers: Sequence[tuple[bytes, bytes]], most: int, options: ServingOptions
+) -> ApiError:
     """Which limit one more header line breaks: their number, or the size of one."""
-    if len(headers) >= options.max_header_lines:
-        return HeadersTooLarge(f"more than {options.max_header_lines} header lines")
+    if len(headers) >= most:
+        return HeadersTooLarge(f"more than {most} header lines")
     return HeadersTooLarge(f"a header line is larger than {options.max_header_line} bytes")
 
 

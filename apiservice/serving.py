@@ -58,6 +58,12 @@ class ServingOptions:
     """Of all addresses that are no front proxy's; a quarter of it for one address."""
     max_pipelined: int = 32
     """Requests that a connection may have waiting behind the one being answered."""
+    stranger_header_lines: int = 128
+    """Header lines of a request on a connection without a front proxy's certificate. Only a front
+    proxy states groups, a line for each; hundreds of strangers with 2048 lines each would take
+    half a megabyte apiece."""
+    stranger_pipelined: int = 4
+    """``max_pipelined`` for such a connection."""
     drain_seconds: float = 5
     """How long a server that was told to stop goes on accepting, so that endpoints and
     proxies have heard that it is no longer ready."""

@@ -48,7 +48,7 @@ def test_a_connection_serves_many_requests(run: Run) -> None:
 
 def test_pipelined_requests_are_answered_in_order(run: Run) -> None:
     async def body() -> None:
-        async with serving(_path) as server, connected(server) as wire:
+        async with serving(_path, stranger_pipelined=32) as server, connected(server) as wire:
             await wire.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % n for n in range(9)))
             assert [(await wire.response())[2] for _ in range(9)] == [b"/%d" % n for n in range(9)]
 
@@ -204,7 +204,10 @@ def test_headers_up_to_the_limit_pass(run: Run) -> None:
 
 def test_a_burst_of_pipelined_requests_is_not_mistaken_for_one_large_head(run: Run) -> None:
     async def body() -> None:
-        async with serving(max_headers=1024, max_pipelined=99) as server, connected(server) as wire:
+        async with (
+            serving(max_headers=1024, max_pipelined=99, stranger_pipelined=99) as server,
+            connected(server) as wire,
+        ):
             burst = GET * 40
             await wire.send(burst + GET[:10])
             await wire.send(GET[10:])
@@ -406,3 +409,22 @@ async def _dribble(wire: Any) -> None:
     while True:
         await wire.send(b"X: y\r\n")
         await asyncio.sleep(0.02)
+
+
+def test_a_stranger_may_send_and_queue_less_than_a_front_proxy(run: Run) -> None:
+    async def body() -> None:
+        async with serving(stranger_header_lines=10) as server:
+            async with connected(server) as wire:
+                lines = b"".join(b"a%d: x\r\n" % n for n in range(9))
+                assert (await wire.ask(b"GET / HTTP/1.1\r\nHost: h\r\n" + lines + b"\r\n"))[
+                    0
+                ] == 200
+            async with connected(server) as wire:
+                await wire.send(b"GET / HTTP/1.1\r\nHost: h\r\n" + lines + b"b: x\r\nc: x\r\nd:")
+                assert (await wire.response())[0] == 431, "before the head is whole"
+        async with serving(stranger_pipelined=2) as server, connected(server) as wire:
+            await wire.send(GET * 4)
+            assert await wire.ended() == b""
+        assert server.stats.refused["BadRequest"] == 1
+
+    run(body)

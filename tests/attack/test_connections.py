@@ -8,7 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tests.attack.siege import Siege
-from tests.attack.strangers import GET, SOURCES, connect, idle_strangers, many_files, strange
+from tests.attack.strangers import (
+    GET,
+    SOURCES,
+    connect,
+    idle_strangers,
+    many_files,
+    strange,
+)
 
 
 def test_connections_that_never_shake_hands(siege: Callable[..., Siege]) -> None:
@@ -79,3 +86,18 @@ def test_connections_that_fill_the_probe_listener(siege: Callable[..., Siege]) -
         for line in lines:
             line.close()
     attacked.verdict()
+
+
+def test_strangers_that_hold_heads_of_many_lines(siege: Callable[..., Siege]) -> None:
+    """400 clients send 1,900 header lines each, and never the end of the head."""
+    attacked = siege(server={"handshakes_per_second": 2000})
+    before = attacked.process.memory_info().rss
+    head = b"GET / HTTP/1.1\r\nHost: h\r\n" + b"".join(b"a%04d: x\r\n" % n for n in range(1900))
+    with idle_strangers(attacked.port, 400) as lines:
+        for line in lines:
+            line.settimeout(10)
+            with suppress(OSError):
+                line.sendall(head)
+        attacked.observe(seconds=3)
+    seen = attacked.verdict()
+    assert seen.peak - before < 96 << 20
