@@ -13,7 +13,7 @@ from adapter.cluster.pod import Pod, PodRef
 from adapter.exporter import Exporter, Track
 from adapter.holdings import Holders, Holding, Holdings
 from adapter.nodefacts import NodeFacts
-from adapter.places import Sites
+from adapter.places import Sites, Stamp
 from adapter.sharing import GPU, Evidence, asks_shared, flaps, offered
 
 log = structlog.get_logger(__name__)
@@ -30,6 +30,8 @@ class Recognition:
         self._nodes: dict[str, dict[str, Evidence]] = {}
         """Node that is known to share devices -> exporter -> by what."""
         self._exclusive: dict[str, int] = {}
+        self._tells: dict[str, tuple[Stamp, frozenset[Evidence]]] = {}
+        """Node -> what its labels and its pods' specs tell, and what ends that."""
 
     @property
     def exclusive(self) -> Mapping[str, int]:
@@ -53,7 +55,7 @@ class Recognition:
             exporter: its state.
             nodes: whose devices it speaks of.
         """
-        found: dict[str, set[Evidence]] = {node: self._told(node) for node in nodes}
+        found: dict[str, set[Evidence]] = {node: set(self._told(node)) for node in nodes}
         devices: set[tuple[PodRef, str]] = set()
         for ref, tracks in exporter.pods.items():
             pod = self._sites.pods.get(*ref)
@@ -84,6 +86,7 @@ class Recognition:
 
     def forget_node(self, node: str, origin: str) -> None:
         """The exporter does not speak of the node's devices any more."""
+        self._tells.pop(node, None)
         self._recognise(node, origin, None)
 
     def _named(self, track: Track, pod: Pod) -> None:
@@ -107,8 +110,14 @@ class Recognition:
             return False
         return node is None or (pod.node == node and pod.phase == "Running" and not pod.deleting)
 
-    def _told(self, node: str) -> set[Evidence]:
+    def _told(self, node: str) -> frozenset[Evidence]:
         """What the node's labels and its pods' specs tell, whatever rows say."""
+        stamp, known = self._sites.stamp(node), self._tells.get(node)
+        if known is None or known[0] != stamp:
+            known = self._tells[node] = (stamp, frozenset(self._tell(node)))
+        return known[1]
+
+    def _tell(self, node: str) -> set[Evidence]:
         told: set[Evidence] = set()
         pods = self._sites.pods.on_node(node)
         if any(asks_shared(pod) for pod in pods if not pod.finished):
