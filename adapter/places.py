@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from adapter.catalog import Catalog
@@ -19,6 +20,7 @@ from adapter.split import Accounting, Place
 _USED: Final = "gpu_memory_used_bytes"
 _NO_FACTS: Final = NodeFacts()
 _NOBODY: Final = NodeSharing()
+_NODE: Final = attrgetter("node")
 
 
 class Pods(Protocol):
@@ -181,7 +183,8 @@ class Places:
         if sites.options.rules:
             policy = sites.options.of(pod.ref.namespace, sites.labels(pod.node))
         place = Place(found, _NOBODY, policy, sites.accounting, self._held)
-        if pod.node and any(track.node is None and not track.serves for track in tracks):
+        adrift = pod.node and None in map(_NODE, tracks)  # rare, and cheaper than to ask each
+        if adrift and any(track.node is None and not track.serves for track in tracks):
             place = place._replace(reported=self._reported(pod.node))
         if not (found.shared or asks_shared(pod)) and self._alone(tracks):
             return place, None

@@ -38,9 +38,9 @@ class DeviceReading(NamedTuple):
     """Running pods known to share the device, this one included."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
-    """A metric's value for one pod or node."""
+    """A metric's value for one pod or node. Treated as immutable."""
 
     value: float
     """Finite, in the metric's unit and inside its range."""
@@ -58,7 +58,7 @@ class Reading:
 
     def serve(self, made: object) -> None:
         """Remember the API object made of the reading; it says nothing that is not here."""
-        object.__setattr__(self, "served", made)
+        self.served = made
 
 
 @dataclass(frozen=True, slots=True)
