@@ -62,7 +62,7 @@ class ServingOptions:
     """Header lines of a request on a connection without a front proxy's certificate. Only a front
     proxy states groups, a line for each; hundreds of strangers with 2048 lines each would take
     half a megabyte apiece."""
-    stranger_pipelined: int = 4
+    stranger_pipelined: int = 1
     """``max_pipelined`` for such a connection."""
     drain_seconds: float = 5
     """How long a server that was told to stop goes on accepting, so that endpoints and
