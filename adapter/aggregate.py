@@ -7,18 +7,21 @@ sum that lacks a pod is too low, and too low scales in (docs/decisions/0003).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from adapter.attribution import NOT_SELECTED
 from adapter.claim import Refusal
-from adapter.cluster.pod import Pod
+from adapter.cluster.pod import Pod, PodRef
 from adapter.reading import Absence, Reading
+from apiservice.steps import Steps, parts
 
 _NOT_AWAITED: Final = frozenset(
     {Refusal.FINISHED, Refusal.NOT_RUNNING, Refusal.NOT_READY, NOT_SELECTED}
 )
+_STEP: Final = 64
+"""Pods that are looked at in one step."""
 _NAMED: Final = 3
 """Pods that a message names before it counts the rest."""
 
@@ -58,7 +61,7 @@ class PodValue(NamedTuple):
     value: Reading | Absence
 
 
-def missing(found: Sequence[PodValue], expected: Collection[Pod]) -> list[PodValue]:
+def missing(found: Sequence[PodValue], expected: Sequence[Pod]) -> Steps[list[PodValue]]:
     """Pods that ought to have a value and have none.
 
     Not waited for are pods that do not work yet or any more, and those whose devices the
@@ -69,14 +72,21 @@ def missing(found: Sequence[PodValue], expected: Collection[Pod]) -> list[PodVal
         expected: those of them that ought to have one, working or not
             (:func:`adapter.witnesses.witnesses`).
     """
-    refs = {pod.ref for pod in expected}
-    return [
-        item
-        for item in found
-        if item.pod.ref in refs
-        and isinstance(item.value, Absence)
-        and item.value.reason not in _NOT_AWAITED
-    ]
+    without: list[PodValue] = []
+    for some in parts(found, _STEP):
+        without += [
+            item
+            for item in some
+            if isinstance(item.value, Absence) and item.value.reason not in _NOT_AWAITED
+        ]
+        yield
+    if not without:
+        return without
+    refs: set[PodRef] = set()
+    for pods in parts(expected, _STEP):
+        refs.update(pod.ref for pod in pods)
+        yield
+    return [item for item in without if item.pod.ref in refs]
 
 
 def enough(have: int, expected: int, *, summed: bool) -> bool:

@@ -24,7 +24,7 @@ from adapter.cluster.pod import Pod
 from adapter.cluster.workload import workloads
 from adapter.metric import Metric
 from adapter.objects import Objects, workload_kind
-from adapter.provider import Values
+from adapter.provider import STEP, Values
 from adapter.reading import Absence, Reading
 from adapter.witnesses import witnesses
 from apiservice.errors import BadQuery, MetricNotFound, Unavailable
@@ -32,6 +32,7 @@ from apiservice.provider import Answer, ExternalQuery, ExternalValue
 from apiservice.quantity import to_milli
 from apiservice.requirement import Requirement, conjunction, predicate
 from apiservice.selector import Selector
+from apiservice.steps import Steps, parts
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +87,7 @@ class GpuExternalMetrics:
         """Every metric's name, in lower case."""
         return tuple(self._by_name())
 
-    def values(self, query: ExternalQuery, now: float) -> Answer[ExternalValue]:
+    def values(self, query: ExternalQuery, now: float) -> Steps[Answer[ExternalValue]]:
         """See :meth:`apiservice.provider.ExternalMetricsProvider.values`.
 
         Raises:
@@ -101,19 +102,26 @@ class GpuExternalMetrics:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
         wanted = _wanted(query.selector)
         snapshot = self._known.snapshot
-        pods = _pods(index, query.namespace, wanted)
-        found = [
-            PodValue(pod, snapshot.pod(pod, metric.name, wanted.devices, now))
-            for pod in pods
-            if not pod.deleting
-        ]
-        lacking = missing(found, witnesses(pods, metric, snapshot))
-        readings = self._readings(found, lacking, metric, wanted)
+        pods = yield from _pods(index, query.namespace, wanted)
+        found: list[PodValue] = []
+        for some in parts(pods, STEP):
+            found += [
+                PodValue(pod, snapshot.pod(pod, metric.name, wanted.devices, now))
+                for pod in some
+                if not pod.deleting
+            ]
+            yield
+        expected = yield from witnesses(pods, metric, snapshot)
+        lacking = yield from missing(found, expected)
+        readings = yield from self._readings(found, lacking, metric, wanted)
         expires = min((reading.expires for _, reading in readings), default=float("inf"))
-        if wanted.aggregate is None:
-            series = [_series(query.metric, pod, reading) for pod, reading in readings]
-        else:
+        if wanted.aggregate is not None:
             series = _aggregated(query.metric, wanted.aggregate, [r for _, r in readings])
+            return Answer(series, expires)
+        series = []
+        for those in parts(readings, STEP):
+            series += [_series(query.metric, pod, reading) for pod, reading in those]
+            yield
         return Answer(series, expires)
 
     def _readings(
@@ -122,9 +130,11 @@ class GpuExternalMetrics:
         lacking: Sequence[PodValue],
         metric: Metric,
         wanted: _Wanted,
-    ) -> list[tuple[Pod, Reading]]:
+    ) -> Steps[list[tuple[Pod, Reading]]]:
         readings = [(pod, value) for pod, value in found if isinstance(value, Reading)]
+        yield
         self._absent.update(value.reason for _, value in found if isinstance(value, Absence))
+        yield
         expected = len(readings) + len(lacking)
         if not (wanted.aggregate or Aggregate.SUM).speaks(len(readings), expected):
             raise Unavailable(f"{metric.name}: {told(lacking, expected)}")
@@ -186,11 +196,15 @@ def _selector(requirements: Sequence[Requirement]) -> Selector:
     return Selector(tuple(requirements), conjunction([predicate(r) for r in requirements]))
 
 
-def _pods(index: PodIndex, namespace: str, wanted: _Wanted) -> Sequence[Pod]:
-    pods = index.select(namespace, wanted.labels)
+def _pods(index: PodIndex, namespace: str, wanted: _Wanted) -> Steps[Sequence[Pod]]:
+    pods = yield from index.selecting(namespace, wanted.labels)
     if wanted.places.empty:
         return pods
-    return [pod for pod in pods if wanted.places.matches(_places(pod))]
+    found: list[Pod] = []
+    for some in parts(pods, STEP):
+        found += [pod for pod in some if wanted.places.matches(_places(pod))]
+        yield
+    return found
 
 
 def _places(pod: Pod) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -14,6 +14,7 @@ from adapter.cluster.workload import CRONJOBS, DEPLOYMENTS, REPLICASETS, ROLLOUT
 from apiservice.errors import BadQuery, MetricNotFound, NotFound, Unavailable
 from apiservice.provider import GroupResource, ObjectQuery, ObjectReference
 from apiservice.selector import EVERYTHING
+from apiservice.steps import Steps
 
 PODS: Final = GroupResource("pods", "")
 NAMESPACES: Final = GroupResource("namespaces", "")
@@ -62,10 +63,10 @@ class Objects:
         """Grows with every change of a collection."""
         return self.pod_index.version + self.services.version + self.nodes.version
 
-    def pods(self, query: ObjectQuery) -> Sequence[Pod]:
+    def pods(self, query: ObjectQuery) -> Steps[Sequence[Pod]]:
         """The pods that a query on ``pods`` selects."""
         if query.name is None:
-            return self.pod_index.select(query.namespace, query.object_selector)
+            return (yield from self.pod_index.selecting(query.namespace, query.object_selector))
         pod = self.pod_index.get(query.namespace or "", query.name)
         return () if pod is None else (pod,)
 
@@ -113,7 +114,7 @@ class Objects:
                 f"GPUs; ask for nodes/{node}/{query.metric} without a namespace"
             )
 
-    def groups(self, query: ObjectQuery) -> Iterator[Group]:
+    def groups(self, query: ObjectQuery) -> Steps[Sequence[Group]]:
         """The objects that a query on namespaces or workloads selects.
 
         Raises:
@@ -122,28 +123,24 @@ class Objects:
             Unavailable: Services are asked for and could not be read.
         """
         if query.resource == NAMESPACES:
-            return self._namespaces(query)
+            return (yield from self._namespaces(query))
         if query.namespace is None:
             raise MetricNotFound(query.metric, query.resource, query.name)
         if query.resource == SERVICES and self.services.problem:
             raise Unavailable(f"Services could not be read: {self.services.problem}")
         if query.name is None:
-            return iter(self._all(query, query.namespace))
-        if query.resource == SERVICES:
-            return self._service(query.namespace, query.name)
-        return self._workload(query.resource, query.namespace, query.name)
+            return (yield from self._all(query, query.namespace))
+        return (yield from self._one(query.resource, query.namespace, query.name))
 
-    def _all(self, query: ObjectQuery, namespace: str) -> list[Group]:
+    def _all(self, query: ObjectQuery, namespace: str) -> Steps[list[Group]]:
         """Every object of a kind in a namespace."""
         groups: list[Group] = []
         pods = 0
         for name in self._names(query, namespace):
-            find = self._service(namespace, name)
-            if query.resource != SERVICES:
-                find = self._workload(query.resource, namespace, name)
-            for group in find:
-                groups.append(group)
-                pods += len(group.pods)
+            found = yield from self._one(query.resource, namespace, name)
+            groups += found
+            pods += sum(len(group.pods) for group in found)
+            yield
             if len(groups) > _MOST_OBJECTS or pods > _MOST_PODS:
                 raise BadQuery(
                     f"{query.resource}/* in namespace {namespace} is about more than "
@@ -162,25 +159,32 @@ class Objects:
             raise BadQuery(f"labels of {resource} are not watched: leave labelSelector out")
         return names
 
-    def _namespaces(self, query: ObjectQuery) -> Iterator[Group]:
+    def _namespaces(self, query: ObjectQuery) -> Steps[list[Group]]:
         if not query.object_selector.empty:
             raise BadQuery("labels of namespaces are not watched: leave labelSelector out")
         names = self.pod_index.namespaces() if query.name is None else (query.name,)
+        groups: list[Group] = []
         for name in names:
-            pods = self.pod_index.select(name, EVERYTHING)
-            yield Group(ObjectReference("Namespace", name), pods)
+            pods = yield from self.pod_index.selecting(name, EVERYTHING)
+            groups.append(Group(ObjectReference("Namespace", name), pods))
+            yield
+        return groups
 
-    def _service(self, namespace: str, name: str) -> Iterator[Group]:
+    def _one(self, resource: GroupResource, namespace: str, name: str) -> Steps[Sequence[Group]]:
+        if resource != SERVICES:
+            return self._workload(resource, namespace, name)
         service = self.services.get(namespace, name)
-        if service is not None and service.selector is not None:
-            pods = self.pod_index.select(namespace, service.selector)
-            yield Group(ObjectReference("Service", name, namespace), pods)
+        if service is None or service.selector is None:
+            return ()
+        pods = yield from self.pod_index.selecting(namespace, service.selector)
+        return (Group(ObjectReference("Service", name, namespace), pods),)
 
-    def _workload(self, resource: GroupResource, namespace: str, name: str) -> Iterator[Group]:
+    def _workload(self, resource: GroupResource, namespace: str, name: str) -> Sequence[Group]:
         pods = self.pod_index.owned_by(namespace, resource, name)
-        if pods:
-            api_version, kind = workload_kind(resource, pods[0])
-            yield Group(ObjectReference(kind, name, namespace, api_version), pods)
+        if not pods:
+            return ()
+        api_version, kind = workload_kind(resource, pods[0])
+        return (Group(ObjectReference(kind, name, namespace, api_version), pods),)
 
 
 def workload_kind(resource: GroupResource, pod: Pod) -> tuple[str, str]:

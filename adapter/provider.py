@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from adapter.aggregate import PodValue, enough, missing
 from adapter.catalog.names import Names
-from adapter.cluster.pod import PodRef
+from adapter.cluster.pod import Pod, PodRef
 from adapter.metric import Combine, Metric, Scope
-from adapter.objects import LISTED, NAMESPACES, NODES, PODS, Group, Objects
+from adapter.objects import LISTED, NAMESPACES, NODES, PODS, Objects
 from adapter.reading import Absence, Reading
 from adapter.snapshot import Snapshot
 from adapter.witnesses import witnesses
@@ -23,7 +23,10 @@ from apiservice.provider import (
     ObjectReference,
 )
 from apiservice.quantity import to_milli
+from apiservice.steps import Steps, parts
 
+STEP: Final = 4
+"""Pods whose values are worked out in one step: 0.1 ms each where none is remembered."""
 TOO_LARGE: Final = "too_large"
 """No quantity of the API can say the value: it would be no value of its whole list."""
 
@@ -33,6 +36,18 @@ class _Served(NamedTuple):
 
     reading: Reading
     value: MetricValue
+
+
+class _Asked(NamedTuple):
+    """A query, and the moment that it is answered as of."""
+
+    query: ObjectQuery
+    metric: Metric
+    snapshot: Snapshot
+    now: float
+
+    def about(self, pod: Pod) -> Reading | Absence:
+        return self.snapshot.pod(pod, self.metric.name, self.query.metric_selector, self.now)
 
 
 class Values(Protocol):
@@ -72,80 +87,79 @@ class GpuMetricsProvider:
             self._listed = (metrics, tuple(_resources(metrics, self._names.principal)))
         return self._listed[1]
 
-    def values(self, query: ObjectQuery, now: float) -> Answer[MetricValue]:
+    def values(self, query: ObjectQuery, now: float) -> Steps[Answer[MetricValue]]:
         """See :meth:`apiservice.provider.CustomMetricsProvider.values`."""
         metric = self._names.metrics.get(query.metric)
         if metric is None:
             raise MetricNotFound(query.metric, query.resource)
         if not self._objects.pod_index.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-        snapshot = self._known.snapshot
-        found = [served for served in self._find(query, metric, snapshot, now) if served]
+        asked = _Asked(query, metric, self._known.snapshot, now)
+        if query.resource == PODS:
+            found = yield from self._pods(asked)
+        elif query.resource == NODES:
+            found = yield from self._nodes(asked)
+        else:
+            found = yield from self._groups(asked)
         if query.name is not None and not found:
             raise MetricNotFound(query.metric, query.resource, query.name)
         expires = min((served.reading.expires for served in found), default=float("inf"))
         return Answer([served.value for served in found], expires)
 
-    def _find(
-        self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
-    ) -> Iterator[_Served | None]:
-        if query.resource == PODS:
-            return self._pods(query, metric, snapshot, now)
-        if query.resource == NODES:
-            return self._nodes(query, metric, snapshot, now)
-        groups = self._objects.groups(query)
-        return self._groups(groups, query, metric, snapshot, now)
+    def _pods(self, asked: _Asked) -> Steps[list[_Served]]:
+        found: list[_Served] = []
+        for some in parts((yield from self._objects.pods(asked.query)), STEP):
+            for pod in some:
+                reading = asked.about(pod)
+                if isinstance(reading, Reading):
+                    self._serve(found, pod.ref, asked.metric.name, reading)
+                else:
+                    self.absent[reading.reason] += 1
+            yield
+        return found
 
-    def _pods(
-        self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
-    ) -> Iterator[_Served | None]:
-        for pod in self._objects.pods(query):
-            reading = snapshot.pod(pod, metric.name, query.metric_selector, now)
-            if isinstance(reading, Reading):
-                yield self._serve(pod.ref, metric.name, reading)
-            else:
-                self.absent[reading.reason] += 1
-
-    def _nodes(
-        self, query: ObjectQuery, metric: Metric, snapshot: Snapshot, now: float
-    ) -> Iterator[_Served | None]:
+    def _nodes(self, asked: _Asked) -> Steps[list[_Served]]:
+        query, metric, snapshot, now = asked
+        yield from snapshot.survey()
+        found: list[_Served] = []
         for name in self._objects.node_names(query, tuple(snapshot.nodes())):
             if query.namespace is not None:
                 self._objects.check_node(query, name, snapshot.namespaces_on(name))
             reading = snapshot.node(name, metric.name, query.metric_selector, now)
             if isinstance(reading, Reading):
-                yield self._serve(ObjectReference("Node", name), metric.name, reading)
+                self._serve(found, ObjectReference("Node", name), metric.name, reading)
+            yield
+        return found
 
-    def _groups(
-        self,
-        groups: Iterable[Group],
-        query: ObjectQuery,
-        metric: Metric,
-        snapshot: Snapshot,
-        now: float,
-    ) -> Iterator[_Served | None]:
+    def _groups(self, asked: _Asked) -> Steps[list[_Served]]:
+        metric = asked.metric
         summed = metric.over_pods is Combine.SUM
-        for reference, pods in groups:
-            expected = witnesses(pods, metric, snapshot)
-            found = [
-                PodValue(pod, snapshot.pod(pod, metric.name, query.metric_selector, now))
-                for pod in expected
-            ]
+        served: list[_Served] = []
+        for reference, pods in (yield from self._objects.groups(asked.query)):
+            expected = yield from witnesses(pods, metric, asked.snapshot)
+            found: list[PodValue] = []
+            for some in parts(expected, STEP):
+                found += [PodValue(pod, asked.about(pod)) for pod in some]
+                yield
             self.absent.update(value.reason for _, value in found if isinstance(value, Absence))
+            yield
             readings = [value for _, value in found if isinstance(value, Reading)]
-            whole = len(readings) + len(missing(found, expected))
+            whole = len(readings) + len((yield from missing(found, expected)))
             if readings and enough(len(readings), whole, summed=summed):
                 combined = combine(metric.over_pods, readings, partial=len(readings) < whole)
-                yield self._serve(reference, metric.name, combined)
+                yield
+                self._serve(served, reference, metric.name, combined)
+        return served
 
     def _serve(
-        self, thing: PodRef | ObjectReference, metric: str, reading: Reading
-    ) -> _Served | None:
+        self, into: list[_Served], thing: PodRef | ObjectReference, metric: str, reading: Reading
+    ) -> None:
         # The object lives as long as its reading, so that it is rendered once, and nothing of
         # a pod that is gone is kept.
         known = reading.served
         if known is not None and known[0] == thing and known[1] == metric:
-            return _Served(reading, known[2])
+            into.append(_Served(reading, known[2]))
+            return
         reference = (
             ObjectReference("Pod", thing.name, thing.namespace)
             if isinstance(thing, PodRef)
@@ -155,10 +169,10 @@ class GpuMetricsProvider:
             milli = to_milli(reading.value)
         except ValueError:
             self.absent[TOO_LARGE] += 1
-            return None
+            return
         value = MetricValue(reference, metric, milli, int(reading.time), reading.window)
         reading.serve((thing, metric, value))
-        return _Served(reading, value)
+        into.append(_Served(reading, value))
 
 
 def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:

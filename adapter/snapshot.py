@@ -28,6 +28,7 @@ from adapter.places import Places, Sites, Stamp
 from adapter.reading import Absence, Attribution, Reading
 from adapter.telemetryoptions import TelemetryOptions
 from apiservice.selector import Selector
+from apiservice.steps import Steps, at_once
 
 _UTILIZATION: Final = "gpu_utilization"
 _MAX_ANSWERS: Final = 4096
@@ -40,6 +41,9 @@ answer takes some 2 kB, and 10,000 pods with 40 metrics would fill 800 MB."""
 _LARGEST_SELECTOR: Final = 4096
 """Bytes of a selector with which an answer is remembered: clients choose selectors, and one of the
 greatest length takes 100 kB."""
+
+_TRACKS: Final = 64
+"""Tracks that are looked at in one step."""
 
 
 class _Remembered(NamedTuple):
@@ -84,7 +88,7 @@ class Snapshot:
         """Pods whose page was seen once, and is not any more."""
         self._own: dict[object, object] = {}
         """Answers that rest on several exporters: they end with the snapshot."""
-        self._nodes: Mapping[str, tuple[Track, ...]] | None = None
+        self._nodes: Mapping[str, Sequence[Track]] | None = None
         self._none_of: Mapping[PodRef, Refusal] | None = None
 
     def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
@@ -137,6 +141,21 @@ class Snapshot:
             for origin in self._holders.get(ref, ())
             for track in self._exporters[origin].pods[ref]
         )
+
+    def survey(self) -> Steps[None]:
+        """Find out which devices are on which node, in steps; the next questions about nodes
+        take less time."""
+        if self._nodes is not None:
+            return
+        nodes: dict[str, list[Track]] = {}
+        for exporter in self._exporters.values():
+            for number, track in enumerate(exporter.tracks.values()):
+                if not track.serves:
+                    nodes.setdefault(self._sites.of_track(track), []).append(track)
+                if number % _TRACKS == 0:
+                    yield
+        nodes.pop("", None)
+        self._nodes = nodes
 
     def nodes(self) -> Sequence[str]:
         """Nodes that devices are known on, sorted."""
@@ -251,16 +270,9 @@ class Snapshot:
                         rivals[device] = max(rivals.get(device, 0.0), other.received)
         return rivals
 
-    def _by_node(self) -> Mapping[str, tuple[Track, ...]]:
-        if self._nodes is None:
-            nodes: dict[str, list[Track]] = {}
-            for exporter in self._exporters.values():
-                for track in exporter.tracks.values():
-                    if not track.serves:
-                        nodes.setdefault(self._sites.of_track(track), []).append(track)
-            nodes.pop("", None)
-            self._nodes = {node: tuple(tracks) for node, tracks in nodes.items()}
-        return self._nodes
+    def _by_node(self) -> Mapping[str, Sequence[Track]]:
+        at_once(self.survey())
+        return self._nodes or {}
 
 
 def _remembered(outcome: Outcome, pod: Pod | None, now: float, stamp: Stamp | None) -> _Remembered:

@@ -11,12 +11,16 @@ neither in ``status.replicas`` nor in a Pods metric), however long it drains.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import workloads
 from adapter.metric import Metric, Scope
 from adapter.sources.serverpages import opted_in
+from apiservice.steps import Steps, parts
+
+_STEP: Final = 64
+"""Pods that are looked at in one step."""
 
 
 class Seen(Protocol):
@@ -26,14 +30,30 @@ class Seen(Protocol):
         """A page of the pod's own, an inference server's, has been seen since the pod lives."""
 
 
-def witnesses(pods: Sequence[Pod], metric: Metric, seen: Seen) -> Sequence[Pod]:
+def witnesses(pods: Sequence[Pod], metric: Metric, seen: Seen) -> Steps[Sequence[Pod]]:
     """The pods that ought to have a value of ``metric``, working now or not."""
-    staying = [pod for pod in pods if not pod.deleting]
     if metric.scope is Scope.DEVICE:
-        return [pod for pod in staying if pod.holds_gpu]
-    known = {pod.ref for pod in pods if seen.serves(pod.ref) or opted_in(pod)}
-    families = {_family(pod) for pod in pods if pod.ref in known}
-    return [pod for pod in staying if pod.ref in known or _family(pod) in families]
+        holding: list[Pod] = []
+        for some in parts(pods, _STEP):
+            holding += [pod for pod in some if pod.holds_gpu and not pod.deleting]
+            yield
+        return holding
+    known: set[PodRef] = set()
+    families: set[object] = set()
+    for some in parts(pods, _STEP):
+        serving = [pod for pod in some if seen.serves(pod.ref) or opted_in(pod)]
+        known.update(pod.ref for pod in serving)
+        families.update(map(_family, serving))
+        yield
+    staying: list[Pod] = []
+    for some in parts(pods, _STEP):
+        staying += [
+            pod
+            for pod in some
+            if not pod.deleting and (pod.ref in known or _family(pod) in families)
+        ]
+        yield
+    return staying
 
 
 def _family(pod: Pod) -> object:

@@ -11,6 +11,8 @@ Key = tuple[str, bytes]
 ENTRY = 1024
 """Bytes that a kept answer takes beside its request and body: messages, headers, a slot
 (812 by tracemalloc on CPython 3.11, rounded up)."""
+LARGE = 1 << 20
+"""Bytes of a body that are sent at once at the most."""
 _EMPTY = sys.getsizeof("")
 
 
@@ -21,6 +23,8 @@ class Prepared(NamedTuple):
     body: Message
     expires: float
     """Epoch seconds."""
+    large: bool = False
+    """The body is not sent at once; see :mod:`apiservice.largeanswers`."""
 
 
 def json_messages(code: int, body: bytes) -> tuple[Message, Message]:
@@ -60,12 +64,14 @@ class PreparedAnswers:
         return found
 
     def put(self, key: Key, version: int, expires: float, body: bytes) -> Prepared:
-        """Prepare an answer from this version, and keep it where it fits."""
+        """Prepare an answer from this version, and keep it where it fits and is the newest."""
+        prepared = Prepared(*json_messages(200, body), expires, len(body) > LARGE)
+        if self._version is not None and version < self._version:
+            return prepared  # data changed while it was prepared in slices
         if version != self._version:
             self._answers.clear()
             self._bytes = 0
             self._version = version
-        prepared = Prepared(*json_messages(200, body), expires)
         size = _size(key, body)
         if size > self._limit:
             return prepared

@@ -29,7 +29,9 @@ from apiservice.errors import (
 )
 from apiservice.health import ENDPOINTS, HealthRegistry
 from apiservice.identity import Attributes, Authenticator, Authorizer
+from apiservice.largeanswers import LargeAnswers
 from apiservice.metricroutes import (
+    Asked,
     Endpoint,
     Route,
     RouteCache,
@@ -111,6 +113,7 @@ class ApiServer:
         self._stats = stats
         self._clock = clock
         self._routes = RouteCache()
+        self._large = LargeAnswers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection scope, as ASGI has it."""
@@ -132,13 +135,27 @@ class ApiServer:
             await self._admit(scope, route.attributes)
             if not accepts_json(accept_header(scope["headers"])):
                 raise NotAcceptable
-            prepared = route.answer(self._clock())
+            prepared = route.asked.recall(self._clock())
+            if prepared is None or prepared.large:
+                del prepared  # a body that waits for its turn takes memory
+                await self._answer(route.asked, receive, send)
+            else:
+                await send(prepared.start)
+                await send(prepared.body)
         except Exception as error:
             await self._fail(scope, send, error, started)
             return
-        await send(prepared.start)
-        await send(prepared.body)
         route.answered.observe(perf_counter() - started)
+
+    async def _answer(self, asked: Asked, receive: Receive, send: Send) -> None:
+        """Answer what was not answered from memory, or is large."""
+        prepared = await asked.soon(self._clock())
+        if prepared is None or prepared.large:
+            del prepared
+            await self._large.answer(asked, self._clock, receive, send)
+        else:
+            await send(prepared.start)
+            await send(prepared.body)
 
     async def _admit(self, scope: Scope, wanted: Attributes) -> None:
         user = await self._authenticator.authenticate(scope)
@@ -158,7 +175,7 @@ class ApiServer:
             if where is None:
                 await self._page(scope, receive, watch)
             else:
-                await self._metric(scope, where, watch, key)
+                await self._metric(scope, where, receive, watch, key)
         except Exception as error:
             if watch.code == 0:
                 await self._fail(scope, send, error, started)
@@ -168,7 +185,9 @@ class ApiServer:
         label, version = self._labels(key[0], where)
         self._stats.series(label, version, watch.code).observe(perf_counter() - started)
 
-    async def _metric(self, scope: Scope, where: Location, send: Send, key: Key) -> None:
+    async def _metric(
+        self, scope: Scope, where: Location, receive: Receive, send: Send, key: Key
+    ) -> None:
         parameters = query_parameters(key[1])
         wanted = attributes(scope["method"], key[0], parameters)
         await self._admit(scope, wanted)
@@ -179,12 +198,10 @@ class ApiServer:
             raise NotAcceptable
         if scope["method"] != "GET":
             raise MethodNotAllowed
-        answer, size = endpoint.route(key, where, parameters)
-        prepared = answer(self._clock())
+        asked, size = endpoint.route(key, where, parameters)
+        await self._answer(asked, receive, send)
         answered = self._stats.series(endpoint.label, where.version, 200)
-        self._routes.add(key, Route(wanted, answer, answered, size))
-        await send(prepared.start)
-        await send(prepared.body)
+        self._routes.add(key, Route(wanted, asked, answered, size))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]

@@ -17,6 +17,7 @@
     ├── UriTooLong            414
     ├── TooManyRequests       429
     ├── HeadersTooLarge       431
+    ├── ClientGone            499  counted; nobody reads it
     ├── Internal              500
     └── Unavailable           503
 
@@ -243,6 +244,16 @@ class HeadersTooLarge(ApiError):
     def __init__(self, limit: int | str) -> None:
         size = f"larger than {limit} bytes" if isinstance(limit, int) else f"too large: {limit}"
         super().__init__(f"the request headers are {size}", {})
+
+
+class ClientGone(ApiError):
+    """The client closed its connection before the answer was ready."""
+
+    code = 499
+    reason = "ClientGone"
+
+    def __init__(self) -> None:
+        super().__init__("the client closed its connection")
 
 
 class Internal(ApiError):

@@ -7,7 +7,7 @@ it costs a dictionary look-up, and the answer another until the provider's data 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from apiservice.answers import Key, Prepared, PreparedAnswers
 from apiservice.bytecache import weight
@@ -15,16 +15,53 @@ from apiservice.durations import Durations
 from apiservice.identity import Attributes
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
 from apiservice.routes import Location, custom_query, external_query
+from apiservice.steps import Steps, Unfinished, paced
 from apiservice.values import external_metric_value_list, metric_value_list
 
 _ROUTE = 2048
 """Bytes that a route takes beside its texts and selectors: the query, two functions and what
 they hold, a slot (1,830 by tracemalloc on CPython 3.11, rounded up)."""
 
-Answer = Callable[[float], Prepared]
-"""Answers a parsed request as of ``now``; raises an ApiError."""
-Source = Callable[[float], tuple[float, bytes]]
+_SLICES: Final = 12
+"""Slices of work (24 ms) that an answer may take before it counts as large."""
+
+Source = Callable[[float], Steps[tuple[float, bytes]]]
 """Asks the provider as of ``now``: when the values expire, and their list."""
+
+
+class Asked(NamedTuple):
+    """A parsed request."""
+
+    key: Key
+    version: Callable[[], int]
+    """The provider's."""
+    source: Source
+    answers: PreparedAnswers
+
+    def recall(self, now: float) -> Prepared | None:
+        """The prepared answer, where it holds now."""
+        return self.answers.get(self.key, self.version(), now)
+
+    async def prepare(self, now: float, slices: int | None = None) -> Prepared:
+        """Prepare the answer as of ``now``.
+
+        Raises:
+            ApiError: the provider's.
+            Unfinished: it takes more than ``slices``.
+        """
+        version = self.version()
+        expires, body = await paced(self.source(now), slices=slices)
+        return self.answers.put(self.key, version, expires, body)
+
+    async def soon(self, now: float) -> Prepared | None:
+        """The answer; None where it takes long to prepare."""
+        prepared = self.recall(now)
+        if prepared is not None:
+            return prepared
+        try:
+            return await self.prepare(now, _SLICES)
+        except Unfinished:
+            return None
 
 
 class Endpoint:
@@ -42,24 +79,14 @@ class Endpoint:
         self._open = open_source
         self._answers = PreparedAnswers()
 
-    def route(self, key: Key, where: Location, parameters: Mapping[str, str]) -> tuple[Answer, int]:
+    def route(self, key: Key, where: Location, parameters: Mapping[str, str]) -> tuple[Asked, int]:
         """Parse a request; raises an ApiError when it is none of this group's.
 
         Returns:
             What answers it, and the bytes of its selectors.
         """
         source, size = self._open(where, parameters)
-        snapshot, answers = self._snapshot, self._answers
-
-        def answer(now: float) -> Prepared:
-            version = snapshot()
-            prepared = answers.get(key, version, now)
-            if prepared is not None:
-                return prepared
-            expires, body = source(now)
-            return answers.put(key, version, expires, body)
-
-        return answer, size
+        return Asked(key, self._snapshot, source, self._answers), size
 
 
 def custom_endpoint(provider: CustomMetricsProvider) -> Endpoint:
@@ -68,9 +95,9 @@ def custom_endpoint(provider: CustomMetricsProvider) -> Endpoint:
     def open_source(where: Location, parameters: Mapping[str, str]) -> tuple[Source, int]:
         query = custom_query(where.parts, parameters)
 
-        def source(now: float) -> tuple[float, bytes]:
-            answer = provider.values(query, now)
-            body = metric_value_list(where.version, answer.items, query.metric_selector)
+        def source(now: float) -> Steps[tuple[float, bytes]]:
+            answer = yield from provider.values(query, now)
+            body = yield from metric_value_list(where.version, answer.items, query.metric_selector)
             return answer.expires, body
 
         return source, query.object_selector.bytes + query.metric_selector.bytes
@@ -84,9 +111,9 @@ def external_endpoint(provider: ExternalMetricsProvider) -> Endpoint:
     def open_source(where: Location, parameters: Mapping[str, str]) -> tuple[Source, int]:
         query = external_query(where.parts, parameters)
 
-        def source(now: float) -> tuple[float, bytes]:
-            answer = provider.values(query, now)
-            return answer.expires, external_metric_value_list(answer.items)
+        def source(now: float) -> Steps[tuple[float, bytes]]:
+            answer = yield from provider.values(query, now)
+            return answer.expires, (yield from external_metric_value_list(answer.items))
 
         return source, query.selector.bytes
 
@@ -97,7 +124,7 @@ class Route(NamedTuple):
     """A GET that was admitted once and parsed: what is left to do for the next one."""
 
     attributes: Attributes
-    answer: Answer
+    asked: Asked
     answered: Durations
     """Where its 200s are counted."""
     bytes: int

@@ -1,8 +1,9 @@
 """The port between the generic API server and whoever knows the values.
 
-A provider is asked synchronously and answers from memory: nothing on the request
-path may wait for a network. Absence is an empty answer or an exception of
-:mod:`apiservice.errors`, never a made-up number.
+A provider answers from memory: nothing on the request path may wait for a network.
+It answers in steps, so that an answer about many objects need not hold the event loop;
+the values are those of the moment at which the first step ran. Absence is an empty answer or
+an exception of :mod:`apiservice.errors`, never a made-up number.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from apiservice.selector import Selector
+from apiservice.steps import Steps
 
 T = TypeVar("T")
 
@@ -129,7 +131,7 @@ class CustomMetricsProvider(Protocol):
     def resources(self) -> Sequence[MetricResource]:
         """Everything discovery lists; never empty."""
 
-    def values(self, query: ObjectQuery, now: float) -> Answer[MetricValue]:
+    def values(self, query: ObjectQuery, now: float) -> Steps[Answer[MetricValue]]:
         """The values that match, at most one per object.
 
         Raises:
@@ -151,5 +153,5 @@ class ExternalMetricsProvider(Protocol):
     def metrics(self) -> Sequence[str]:
         """Every metric's name, in lower case; never empty."""
 
-    def values(self, query: ExternalQuery, now: float) -> Answer[ExternalValue]:
+    def values(self, query: ExternalQuery, now: float) -> Steps[Answer[ExternalValue]]:
         """The series that match; raises as :meth:`CustomMetricsProvider.values` does."""

@@ -8,7 +8,8 @@ Interface: ``Reflector(client, path, decode, into).run()`` until cancelled, wher
 - ``decode(raw) -> T`` reads one object's JSON bytes; an object for which it raises is counted
   in ``rejected`` and left out,
 - ``into`` is a :class:`Collection`: ``replace(items)`` after each list,
-  ``apply(event, item)`` for each change.
+  ``apply(event, item)`` for each change. A collection that has ``replacing(items)`` is
+  replaced in steps.
 
 State for readiness and metrics: ``synced``, ``connected``, ``last_contact``,
 ``last_error``, ``denied``, ``rejected``, ``lists``, ``events``, ``age(now)`` and
@@ -43,6 +44,7 @@ from apiservice.listwatch import (
     WatchError,
 )
 from apiservice.outages import Outages
+from apiservice.steps import Steps, paced
 
 log = structlog.get_logger(__name__)
 
@@ -71,6 +73,13 @@ class Collection(Protocol[T_contra]):
         """One change; an ADDED item may be known already, a DELETED one unknown."""
 
 
+class Large(Collection[T_contra], Protocol[T_contra]):
+    """A collection of so many objects that to replace them takes long."""
+
+    def replacing(self, items: Sequence[T_contra]) -> Steps[None]:
+        """``replace`` in steps. Readers see the collection between them."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReflectorOptions(ListWatchOptions):
     """Limits of one reflector; durations in seconds."""
@@ -88,7 +97,7 @@ class Reflector(Generic[T]):
         client: Any,
         path: str,
         decode: Callable[[msgspec.Raw], T],
-        into: Collection[T],
+        into: Collection[T] | Large[T],
         *,
         field_selector: str = "",
         label_selector: str = "",
@@ -166,7 +175,11 @@ class Reflector(Generic[T]):
             token = page.token
             if not token:
                 break
-        self._into.replace(items)
+        replacing = getattr(self._into, "replacing", None)
+        if replacing is None:
+            self._into.replace(items)
+        else:
+            await paced(replacing(items))
         self._version = page.version
         self.lists += 1
         self.synced_event.set()

@@ -3,36 +3,70 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from time import perf_counter
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 SLICE: Final = 0.002
 """Seconds that work may take before others have their turn. One step may take longer."""
 
 T = TypeVar("T")
 
+Steps: TypeAlias = Generator[None, None, T]
+"""Work that may be interrupted wherever it yields, and its result."""
+
+
+class Unfinished(Exception):  # noqa: N818 - no error
+    """The work takes more slices than it may."""
+
 
 async def paced(
-    work: Generator[None, None, T],
+    work: Steps[T],
     seconds: float | None = None,
     clock: Callable[[], float] = perf_counter,
+    slices: int | None = None,
 ) -> T:
-    """Run ``work`` to its end, with a pause after each slice; return its result."""
+    """Run ``work`` to its end, with a pause after each slice.
+
+    Args:
+        work: what to run.
+        seconds: the length of a slice.
+        clock: measures slices.
+        slices: how many the work may take; None sets no limit.
+
+    Returns:
+        The result of ``work``.
+
+    Raises:
+        Unfinished: the work takes more than ``slices``.
+    """
     span = SLICE if seconds is None else seconds
     until = clock() + span
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        if clock() >= until:
-            await asyncio.sleep(0)
-            until = clock() + span
+    try:
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if clock() >= until:
+                if slices is not None:
+                    slices -= 1
+                    if slices <= 0:
+                        raise Unfinished
+                await asyncio.sleep(0)
+                until = clock() + span
+    finally:
+        work.close()  # who was cancelled keeps no half of an answer
 
 
-def at_once(work: Generator[None, None, T]) -> T:
+def parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The items, ``size`` at a time."""
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
+
+
+def at_once(work: Steps[T]) -> T:
     """Run ``work`` to its end without a pause."""
     while True:
         try:

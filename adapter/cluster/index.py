@@ -20,6 +20,7 @@ from apiservice.bytecache import ENTRY, weight
 from apiservice.provider import GroupResource
 from apiservice.reflector import EventType
 from apiservice.selector import Selector
+from apiservice.steps import Steps, at_once, parts
 
 K = TypeVar("K")
 N = TypeVar("N")
@@ -42,6 +43,8 @@ _MEMO_BYTES = 16 << 20
 each with 100 pods."""
 
 _Found = tuple[Pod, ...]
+_STEP = 64
+"""Pods that are looked at in one step."""
 
 
 class _Selections:
@@ -86,7 +89,7 @@ def _weight(namespace: str, key: Selector | Workload, pods: _Found) -> int:
 class _Namespace:
     """The pods of one namespace and their postings."""
 
-    __slots__ = ("_memo", "labels", "name", "owners", "pods")
+    __slots__ = ("_memo", "changes", "labels", "name", "owners", "pods")
 
     def __init__(self, name: str, memo: _Selections) -> None:
         self.name = name
@@ -94,6 +97,7 @@ class _Namespace:
         self.pods: dict[str, Pod] = {}
         self.labels: dict[tuple[str, str], set[str]] = {}
         self.owners: dict[Workload, set[str]] = {}
+        self.changes = 0
 
     def put(self, pod: Pod, old: Pod | None) -> None:
         name = pod.ref.name
@@ -106,11 +110,13 @@ class _Namespace:
                 self.labels.setdefault(key, set()).add(name)
             for workload in workloads(pod):
                 self.owners.setdefault(workload, set()).add(name)
+        self.changes += 1
         self._memo.forget(self.name)
 
     def remove(self, pod: Pod) -> None:
         del self.pods[pod.ref.name]
         self._unpost(pod)
+        self.changes += 1
         self._memo.forget(self.name)
 
     def _unpost(self, pod: Pod) -> None:
@@ -119,12 +125,23 @@ class _Namespace:
         for workload in workloads(pod):
             _discard(self.owners, workload, pod.ref.name)
 
-    def select(self, selector: Selector) -> tuple[Pod, ...]:
-        found = self._memo.get(self.name, selector)
-        if found is None:
-            pods = map(self.pods.__getitem__, sorted(self._candidates(selector)))
-            found = self._remember(selector, [p for p in pods if selector.matches(p.labels)])
-        return found
+    def known(self, selector: Selector) -> tuple[Pod, ...] | None:
+        return self._memo.get(self.name, selector)
+
+    def select(self, selector: Selector) -> Steps[tuple[Pod, ...]]:
+        """The pods that match now, whatever changes between the steps."""
+        found = self.known(selector)
+        if found is not None:
+            return found
+        changes = self.changes
+        pods = [self.pods[name] for name in sorted(self._candidates(selector))]
+        matching: list[Pod] = []
+        for some in parts(pods, _STEP):
+            matching += [pod for pod in some if selector.matches(pod.labels)]
+            yield
+        if self.changes != changes:
+            return tuple(matching)
+        return self._remember(selector, matching)
 
     def owned(self, workload: Workload) -> tuple[Pod, ...]:
         found = self._memo.get(self.name, workload)
@@ -184,10 +201,19 @@ class PodIndex:
 
     def select(self, namespace: str | None, selector: Selector) -> Sequence[Pod]:
         """The pods that the selector matches; None searches every namespace."""
+        space = self._namespaces.get(namespace) if namespace is not None else None
+        found = space.known(selector) if space else None
+        return at_once(self.selecting(namespace, selector)) if found is None else found
+
+    def selecting(self, namespace: str | None, selector: Selector) -> Steps[Sequence[Pod]]:
+        """The same in steps; the pods of one namespace are as of one moment."""
         if namespace is not None:
             space = self._namespaces.get(namespace)
-            return space.select(selector) if space else ()
-        return [p for name in self.namespaces() for p in self._namespaces[name].select(selector)]
+            return (yield from space.select(selector)) if space else ()
+        pods: list[Pod] = []
+        for space in [self._namespaces[name] for name in self.namespaces()]:
+            pods += yield from space.select(selector)
+        return pods
 
     def owned_by(self, namespace: str, resource: GroupResource, name: str) -> Sequence[Pod]:
         """The pods of a workload such as ``deployments.apps``; see :mod:`.workload`."""
@@ -243,17 +269,23 @@ class PodIndex:
 
     def replace(self, items: Sequence[Pod]) -> None:
         """These are all pods that exist."""
-        kept = {pod.ref for pod in items}
-        gone = [
-            pod
-            for space in self._namespaces.values()
-            for pod in space.pods.values()
-            if pod.ref not in kept
-        ]
-        for pod in gone:
-            self._remove(pod.ref)
-        for pod in items:
-            self._put(pod)
+        at_once(self.replacing(items))
+
+    def replacing(self, items: Sequence[Pod]) -> Steps[None]:
+        """The same in steps, each of which leaves the index as single events would."""
+        kept: set[PodRef] = set()
+        for some in parts(items, _STEP):
+            kept.update(pod.ref for pod in some)
+            yield
+        for some in parts(tuple(self.each()), _STEP):
+            for pod in some:
+                if pod.ref not in kept:
+                    self._remove(pod.ref)
+            yield
+        for some in parts(items, _STEP):
+            for pod in some:
+                self._put(pod)
+            yield
         self.synced = True
 
     def apply(self, event: EventType, item: Pod) -> None:

@@ -1,16 +1,17 @@
 """Answers calls within a share of the event loop, so that a flood of them leaves it to others.
 
-The loop is that of the HPA's API. Calls that arrive together are answered one after another; when
-they have taken their share of a turn of the loop, the rest waits for the next turn.
+The loop is that of the HPA's API. Calls that arrive together are answered one after another, in
+steps; when they have taken their share of a turn of the loop, the rest waits for the next turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final, TypeVar
+
+from apiservice.steps import Steps
 
 T = TypeVar("T")
 
@@ -22,14 +23,14 @@ class Desk:
     """Belongs to one event loop.
 
     Args:
-        share: seconds of a turn of the loop after which the next call waits.
+        share: seconds of a turn of the loop after which the next step waits.
     """
 
     def __init__(self, share: float = _SHARE) -> None:
         self._share = share
-        self._waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
+        self._waiting: deque[tuple[Steps[Any], asyncio.Future[Any]]] = deque()
 
-    async def answer(self, work: Callable[[], T]) -> T:
+    async def answer(self, work: Steps[T]) -> T:
         """What ``work`` returns, or raises, once it is its turn."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -41,13 +42,19 @@ class Desk:
     def _work(self) -> None:
         end = perf_counter() + self._share
         while self._waiting:
-            work, future = self._waiting.popleft()
+            work, future = self._waiting[0]
             if future.done():  # its call was cancelled
+                work.close()
+                self._waiting.popleft()
                 continue
             try:
-                future.set_result(work())
+                next(work)
+            except StopIteration as ended:
+                future.set_result(ended.value)
+                self._waiting.popleft()
             except Exception as error:
                 future.set_exception(error)
+                self._waiting.popleft()
             if perf_counter() >= end:
                 break
         if self._waiting:

@@ -24,6 +24,10 @@ from adapter.metric import Scope
 from adapter.objects import Objects
 from adapter.reading import Absence, Reading
 from apiservice.selector import Selector
+from apiservice.steps import Steps, at_once
+
+_STEP: Final = 4
+"""Pods that are looked at in one step."""
 
 _LONGEST_NAME: Final = 253
 """Characters of an object's name in Kubernetes."""
@@ -136,18 +140,25 @@ class Scaler:
         Raises:
             ScalerError: one of its kinds. Failures are not remembered.
         """
+        return at_once(self.telling(ref, now, newest=newest))
+
+    def telling(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[Told]:
+        """The same in steps; values are as of one moment."""
         entry = self._entry(ref)
         state = State(self._known.version, self._objects.version + self._pods.version)
         found = entry.recall(state, now, 0.0 if newest else self._hold)
         if found is None:
-            found = _told(entry.trigger, self._survey(entry.trigger, ref, now))
+            survey = yield from self._survey(entry.trigger, ref, now)
+            found = _told(entry.trigger, survey)
             entry.remember(found, state, now)
         return found
 
-    def _survey(self, trigger: Trigger, ref: Ref, now: float) -> Survey:
-        found = self._look(trigger, self._pods.meant(trigger, ref), now)
+    def _survey(self, trigger: Trigger, ref: Ref, now: float) -> Steps[Survey]:
+        snapshot = self._known.snapshot
+        pods = yield from self._pods.meant(trigger, ref)
+        found = yield from self._look(trigger, pods, snapshot, now)
         if found.others:
-            return self._sort(trigger, found, now)
+            return (yield from self._sort(trigger, found, now))
         if found.values:
             return Survey(Standing(found.values), found.until)
         if found.foreign:
@@ -158,13 +169,17 @@ class Scaler:
         self._pods.believe_there_are_none(now)
         return Survey(None, until=now)  # silence of the API server ends it unannounced
 
-    def _look(self, trigger: Trigger, pods: Sequence[Pod], now: float) -> Found:
+    def _look(
+        self, trigger: Trigger, pods: Sequence[Pod], snapshot: PodAnswers, now: float
+    ) -> Steps[Found]:
         metric = self._catalog.metrics[trigger.metric]
-        ask, of_servers = self._known.snapshot.pod, metric.scope is Scope.SERVER
+        ask, of_servers = snapshot.pod, metric.scope is Scope.SERVER
         values: list[float] = []
         others: list[PodValue] = []
         foreign, until = 0, float("inf")
-        for pod in pods:
+        for at, pod in enumerate(pods, 1):
+            if at % _STEP == 0:
+                yield
             if pod.finished or pod.deleting:
                 continue
             if not of_servers and not pod.holds_gpu:
@@ -178,11 +193,13 @@ class Scaler:
                 others.append(PodValue(pod, value))
         return Found(values, others, foreign, until)
 
-    def _sort(self, trigger: Trigger, found: Found, now: float) -> Survey:
+    def _sort(self, trigger: Trigger, found: Found, now: float) -> Steps[Survey]:
         values, others, _, until = found
         lacking: list[PodValue] = []
         starting = unready = pending = 0
-        for other in others:
+        for at, other in enumerate(others, 1):
+            if at % _STEP == 0:
+                yield
             reason = other.value.reason if isinstance(other.value, Absence) else ""
             if other.pod.phase == "Pending":
                 pending += 1

@@ -28,6 +28,7 @@ from adapter.keda.scaler import Scaler, Spec
 from adapter.keda.stats import KedaStats
 from adapter.keda.trigger import Ref
 from adapter.keda.triggers import Told
+from apiservice.steps import Steps
 
 log = structlog.get_logger(__name__)
 
@@ -92,24 +93,29 @@ class Service:
             },
         )
 
-    def _spec(self, request: messages.ScaledObjectRef) -> messages.GetMetricSpecResponse:
-        return _spec_response(self._scaler.spec(_ref(request)))
+    def _spec(self, request: messages.ScaledObjectRef) -> Steps[messages.GetMetricSpecResponse]:
+        return (yield from self._specify(_ref(request)))
 
-    def _get_metrics(self, request: messages.GetMetricsRequest) -> bytes:
+    def _specify(self, ref: Ref) -> Steps[messages.GetMetricSpecResponse]:
+        yield from ()
+        return _spec_response(self._scaler.spec(ref))
+
+    def _get_metrics(self, request: messages.GetMetricsRequest) -> Steps[bytes]:
         ref = _ref(request.scaledObjectRef)
-        told = self._tell(ref)
+        told = yield from self._tell(ref)
         asked = request.metricName or told.metric
         if asked.lower() != told.metric:
             raise BadTrigger(f"metric: the trigger's is {told.metric}, and {asked} was asked for")
         return _value(asked, told.number)
 
-    def _is_active(self, request: messages.ScaledObjectRef) -> messages.IsActiveResponse:
-        return messages.IsActiveResponse(result=self._tell(_ref(request)).active)
+    def _is_active(self, request: messages.ScaledObjectRef) -> Steps[messages.IsActiveResponse]:
+        told = yield from self._tell(_ref(request))
+        return messages.IsActiveResponse(result=told.active)
 
     async def _stream_is_active(self, ref: Ref, deadline: float, send: Send) -> None:
         last: bool | None = None
         while True:
-            active = await self._desk.answer(lambda: self._activity(ref))
+            active = await self._desk.answer(self._activity(ref))
             if active is not None and active != last:
                 last = active
                 await send(messages.IsActiveResponse(result=active))
@@ -117,21 +123,22 @@ class Service:
                 return
 
     async def _stream_metric_spec(self, ref: Ref, deadline: float, send: Send) -> None:
-        await send(await self._desk.answer(lambda: _spec_response(self._scaler.spec(ref))))
+        await send(await self._desk.answer(self._specify(ref)))
         await self._pulse.end(deadline)
 
-    def _activity(self, ref: Ref) -> bool | None:
+    def _activity(self, ref: Ref) -> Steps[bool | None]:
         """Whether there is work; None, about which nothing is said, while nothing is known."""
         try:
-            return self._scaler.tell(ref, self._clock(), newest=True).active
+            told = yield from self._scaler.telling(ref, self._clock(), newest=True)
         except (NoReadings, NotReady):
             return None
+        return told.active
 
-    def _tell(self, ref: Ref) -> Told:
+    def _tell(self, ref: Ref) -> Steps[Told]:
         """Ask, and log when a trigger begins or ceases to have no answer."""
         now = self._clock()
         try:
-            told = self._scaler.tell(ref, now)
+            told = yield from self._scaler.telling(ref, now)
         except ScalerError as error:
             self._failures.begin(ref, str(error), now)
             raise
@@ -139,12 +146,12 @@ class Service:
         return told
 
     def _unary(
-        self, method: str, message: type[M], answer: Callable[[M], Message | bytes]
+        self, method: str, message: type[M], answer: Callable[[M], Steps[Message | bytes]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
         async def call(request: bytes, context: Context) -> Message | bytes:
             started = perf_counter()
             try:
-                response = await self._desk.answer(lambda: answer(_parsed(message, request)))
+                response = await self._desk.answer(_answered(answer, message, request))
             except Exception as error:
                 await self._refuse(method, context, error)
             finally:
@@ -196,6 +203,12 @@ def _parsed(kind: type[M], request: bytes) -> M:
             f"the call holds no {kind.DESCRIPTOR.name}: {len(request)} bytes that are not of "
             f"externalscaler.proto"
         ) from None
+
+
+def _answered(
+    answer: Callable[[M], Steps[Message | bytes]], kind: type[M], request: bytes
+) -> Steps[Message | bytes]:
+    return (yield from answer(_parsed(kind, request)))
 
 
 def _bytes(message: Message | bytes) -> bytes:

@@ -9,6 +9,7 @@ from adapter.cluster.pod import Pod
 from adapter.keda.errors import BadTrigger, NotReady
 from adapter.keda.scaledobjects import NAMED_BY_PODS, ScaledObjects
 from adapter.keda.trigger import Ref, Trigger
+from apiservice.steps import Steps
 
 
 class TriggerPods:
@@ -31,7 +32,7 @@ class TriggerPods:
         """Grows with every change of a ScaledObject."""
         return self._targets.version if self._targets is not None else 0
 
-    def meant(self, trigger: Trigger, ref: Ref) -> Sequence[Pod]:
+    def meant(self, trigger: Trigger, ref: Ref) -> Steps[Sequence[Pod]]:
         """Those that the trigger selects, finished ones included; none is knowledge too.
 
         Raises:
@@ -41,7 +42,7 @@ class TriggerPods:
         if not self._index.synced:
             raise NotReady("the pods have not been listed yet; /readyz/pods says why")
         if trigger.pods is not None:
-            return self._index.select(ref.namespace, trigger.pods)
+            return (yield from self._index.selecting(ref.namespace, trigger.pods))
         if self._targets is None:
             raise BadTrigger(
                 "podSelector: is missing, and ScaledObjects are not watched; "

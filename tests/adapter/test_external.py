@@ -27,6 +27,7 @@ from apiservice.errors import BadQuery, MetricNotFound, Unavailable
 from apiservice.provider import ExternalQuery, ExternalValue, GroupResource, ObjectQuery
 from apiservice.selector import EVERYTHING
 from apiservice.selector import parse as selector
+from apiservice.steps import at_once
 
 NOW = 1_700_000_000.0
 
@@ -84,7 +85,7 @@ class Lab:
         self, where: str = "", metric: str = "gpu_utilization", now: float = NOW
     ) -> list[ExternalValue]:
         query = ExternalQuery("ns", metric, selector(where))
-        return list(self.external.values(query, now).items)
+        return list(at_once(self.external.values(query, now)).items)
 
     def values(self, where: str = "", metric: str = "gpu_utilization") -> Mapping[str, int]:
         return {item.labels["pod"]: item.milli for item in self.ask(where, metric)}
@@ -156,7 +157,9 @@ def test_a_series_is_what_the_pods_metric_is(lab: Lab, where: str) -> None:
     query = ObjectQuery(
         GroupResource("pods", ""), "ns", None, "gpu_utilization", selector(where), EVERYTHING
     )
-    custom = {item.described.name: item.milli for item in lab.custom.values(query, NOW).items}
+    custom = {
+        item.described.name: item.milli for item in at_once(lab.custom.values(query, NOW)).items
+    }
     assert lab.values(where) == custom
 
 
@@ -258,7 +261,7 @@ def test_stale_readings_are_an_error_and_never_zero(lab: Lab) -> None:
 
 
 def test_an_answer_expires_with_its_oldest_reading(lab: Lab) -> None:
-    answer = lab.external.values(ExternalQuery("ns", "gpu_utilization", EVERYTHING), NOW)
+    answer = at_once(lab.external.values(ExternalQuery("ns", "gpu_utilization", EVERYTHING), NOW))
     assert answer.expires == NOW + TelemetryOptions().oldest
 
 
@@ -280,7 +283,7 @@ def test_a_negative_value_is_zero(lab: Lab) -> None:
     store = Store(catalog, TelemetryOptions(), objects.pod_index)
     store.ingest(Batch("x", None, parse(PAGE.encode(), time=NOW).rows, NOW))
     external = GpuExternalMetrics(catalog, store, objects, Counter())
-    answer = external.values(ExternalQuery("ns", "below", selector("pod=a")), NOW)
+    answer = at_once(external.values(ExternalQuery("ns", "below", selector("pod=a")), NOW))
     assert [item.milli for item in answer.items] == [0]
 
 
@@ -298,7 +301,7 @@ def test_a_value_that_no_quantity_can_say_is_an_error_that_says_so(lab: Lab) -> 
     store.ingest(Batch("x", None, parse(PAGE.encode(), time=NOW).rows, NOW))
     external = GpuExternalMetrics(catalog, store, lab.objects, Counter())
     with pytest.raises(Unavailable, match=r"beyond: 1e\+16 is no quantity"):
-        external.values(ExternalQuery("ns", "beyond", selector("pod=a")), NOW)
+        at_once(external.values(ExternalQuery("ns", "beyond", selector("pod=a")), NOW))
 
 
 def test_every_metric_is_listed_once_in_lower_case(lab: Lab) -> None:
@@ -328,7 +331,7 @@ def test_nothing_is_known_before_the_pods_are(lab: Lab) -> None:
     empty = Objects(PodIndex(), Services(), Nodes())
     external = GpuExternalMetrics(Catalog(), lab.store, empty, Counter())
     with pytest.raises(Unavailable, match="the pods have not been listed yet"):
-        external.values(ExternalQuery("ns", "gpu_utilization", EVERYTHING), NOW)
+        at_once(external.values(ExternalQuery("ns", "gpu_utilization", EVERYTHING), NOW))
 
 
 def test_a_change_of_pods_or_values_ends_every_answer(lab: Lab) -> None:

@@ -24,6 +24,7 @@ from adapter.witnesses import witnesses
 from apiservice.errors import MetricNotFound
 from apiservice.provider import GroupResource, ObjectQuery
 from apiservice.selector import EVERYTHING
+from apiservice.steps import at_once
 from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row
 
 T = 1_700_000_000.0
@@ -391,13 +392,15 @@ def test_a_sum_waits_for_every_pod_that_ought_to_serve(
 ) -> None:
     world = World(*pods)
     serve(world, VLLM, pod=("ml", "a"))
-    found = witnesses(pods, CATALOG.metrics[WAITING], world.store.snapshot)
+    found = at_once(witnesses(pods, CATALOG.metrics[WAITING], world.store.snapshot))
     assert [pod.ref.name for pod in found] == expected
 
 
 def test_a_device_metric_waits_for_pods_with_devices_only() -> None:
     world = World(A, make_pod("gpu"))
-    found = witnesses((A, make_pod("gpu")), CATALOG.metrics["gpu_count"], world.store.snapshot)
+    found = at_once(
+        witnesses((A, make_pod("gpu")), CATALOG.metrics["gpu_count"], world.store.snapshot)
+    )
     assert [pod.ref for pod in found] == [PodRef("ml", "gpu")]
 
 
@@ -416,7 +419,7 @@ def deployment(provider: GpuMetricsProvider) -> list[int]:
     resource = GroupResource.parse("deployments.apps")
     query = ObjectQuery(resource, "ml", "llm", WAITING, EVERYTHING, EVERYTHING)
     try:
-        return [item.milli for item in provider.values(query, T).items]
+        return [item.milli for item in at_once(provider.values(query, T)).items]
     except MetricNotFound:
         return []
 
@@ -448,7 +451,7 @@ def namespace(provider: GpuMetricsProvider, now: float) -> list[int]:
     resource = GroupResource.parse("namespaces")
     query = ObjectQuery(resource, None, "ml", WAITING, EVERYTHING, EVERYTHING)
     try:
-        return [item.milli for item in provider.values(query, now).items]
+        return [item.milli for item in at_once(provider.values(query, now)).items]
     except MetricNotFound:
         return []
 

@@ -27,6 +27,7 @@ from apiservice.errors import BadQuery, MetricNotFound, NotFound, Unavailable
 from apiservice.provider import GroupResource, MetricValue, ObjectQuery
 from apiservice.selector import EVERYTHING
 from apiservice.selector import parse as selector
+from apiservice.steps import at_once
 
 NOW = 1_700_000_000.0
 POD = Pod(
@@ -80,7 +81,7 @@ class Lab:
             EVERYTHING,
             EVERYTHING,
         )
-        return list(self.provider.values(replace(query, **parts), NOW).items)  # type: ignore[arg-type]
+        return list(at_once(self.provider.values(replace(query, **parts), NOW)).items)  # type: ignore[arg-type]
 
     def values(self, resource: str, name: str | None = None, **parts: object) -> Mapping[str, int]:
         return {item.described.name: item.milli for item in self.ask(resource, name, **parts)}
@@ -142,7 +143,7 @@ def test_before_the_first_list_of_pods_nothing_is_answered(lab: Lab) -> None:
     provider = GpuMetricsProvider(Catalog(), lab.store, fresh)
     query = ObjectQuery(GroupResource("pods", ""), "ns", None, "gpu_count", EVERYTHING, EVERYTHING)
     with pytest.raises(Unavailable, match="not been listed yet"):
-        provider.values(query, NOW)
+        at_once(provider.values(query, NOW))
 
 
 WORKLOADS = {
@@ -333,17 +334,17 @@ def test_services_that_could_not_be_read_say_why(lab: Lab) -> None:
         GroupResource("services", ""), "ns", "front", "gpu_count", EVERYTHING, EVERYTHING
     )
     with pytest.raises(Unavailable, match="Services could not be read: not watched"):
-        list(provider.values(query, NOW).items)
+        list(at_once(provider.values(query, NOW)).items)
 
 
 def test_a_value_ends_with_its_age_limit(lab: Lab) -> None:
     query = ObjectQuery(
         GroupResource("pods", ""), "ns", "a", "gpu_utilization", EVERYTHING, EVERYTHING
     )
-    answer = lab.provider.values(query, NOW)
+    answer = at_once(lab.provider.values(query, NOW))
     assert answer.expires == NOW + 65
     with pytest.raises(MetricNotFound):
-        lab.provider.values(query, answer.expires)
+        at_once(lab.provider.values(query, answer.expires))
 
 
 def test_the_same_object_is_handed_out_until_something_changes(lab: Lab) -> None:

@@ -40,6 +40,7 @@ from apiservice.provider import ObjectQuery
 from apiservice.selector import EVERYTHING
 from apiservice.server import Server
 from apiservice.serving import ServingOptions
+from apiservice.steps import at_once
 from tests.adapter.telemetryworld import make_pod, row
 from tests.apiservice.world import make_world
 
@@ -129,7 +130,7 @@ async def test_whatever_is_asked_and_found_makes_no_further_series(tmp_path: Pat
             fleet.keda.streams[reason] += 1
             query = ObjectQuery(PODS, "ml", pod, metric, EVERYTHING, EVERYTHING)
             with suppress(ApiError):
-                fleet.provider.values(query, T0)
+                at_once(fleet.provider.values(query, T0))
         assert {name for name in fleet.series() - before if f'"{OTHER}"' not in name} == set()
 
     whatever()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from apiservice.provider import ExternalValue, MetricValue, ObjectReference
 from apiservice.selector import EVERYTHING, parse
+from apiservice.steps import at_once
 from apiservice.values import external_metric_value_list, metric_value_list
 
 MEASURED = 1767323045
@@ -20,7 +21,7 @@ def _pod(window: int | None = 30) -> MetricValue:
 
 
 def test_v1beta1_says_metric_name_and_window() -> None:
-    assert metric_value_list("v1beta1", [_pod()], EVERYTHING) == (
+    assert at_once(metric_value_list("v1beta1", [_pod()], EVERYTHING)) == (
         b'{"kind":"MetricValueList","apiVersion":"custom.metrics.k8s.io/v1beta1","metadata":{},'
         b'"items":[{"describedObject":{"kind":"Pod","namespace":"ns","name":"p0",'
         b'"apiVersion":"v1"},"metricName":"gpu_utilization","timestamp":"2026-01-02T03:04:05Z",'
@@ -29,7 +30,7 @@ def test_v1beta1_says_metric_name_and_window() -> None:
 
 
 def test_v1beta2_says_metric_and_window_seconds() -> None:
-    assert metric_value_list("v1beta2", [_pod()], EVERYTHING) == (
+    assert at_once(metric_value_list("v1beta2", [_pod()], EVERYTHING)) == (
         b'{"kind":"MetricValueList","apiVersion":"custom.metrics.k8s.io/v1beta2","metadata":{},'
         b'"items":[{"describedObject":{"kind":"Pod","namespace":"ns","name":"p0",'
         b'"apiVersion":"v1"},"metric":{"name":"gpu_utilization","selector":null},'
@@ -39,7 +40,7 @@ def test_v1beta2_says_metric_and_window_seconds() -> None:
 
 def test_external_says_metric_labels_in_order() -> None:
     value = ExternalValue("gpu_queue", {"zone": "z", "queue": "a"}, 42_000, MEASURED, 30)
-    assert external_metric_value_list([value]) == (
+    assert at_once(external_metric_value_list([value])) == (
         b'{"kind":"ExternalMetricValueList","apiVersion":"external.metrics.k8s.io/v1beta1",'
         b'"metadata":{},"items":[{"metricName":"gpu_queue",'
         b'"metricLabels":{"queue":"a","zone":"z"},"timestamp":"2026-01-02T03:04:05Z",'
@@ -48,25 +49,25 @@ def test_external_says_metric_labels_in_order() -> None:
 
 
 def test_no_values_are_an_empty_list_never_null() -> None:
-    assert metric_value_list("v1beta1", [], EVERYTHING) == (
+    assert at_once(metric_value_list("v1beta1", [], EVERYTHING)) == (
         b'{"kind":"MetricValueList","apiVersion":"custom.metrics.k8s.io/v1beta1","metadata":{},'
         b'"items":[]}'
     )
-    assert external_metric_value_list([]).endswith(b'"items":[]}')
+    assert at_once(external_metric_value_list([])).endswith(b'"items":[]}')
 
 
 def test_a_momentary_value_has_no_window() -> None:
     for version in ("v1beta1", "v1beta2"):
-        assert b"window" not in metric_value_list(version, [_pod(window=None)], EVERYTHING)
+        assert b"window" not in at_once(metric_value_list(version, [_pod(window=None)], EVERYTHING))
     value = ExternalValue("gpu_queue", {}, 0, MEASURED, None)
-    assert external_metric_value_list([value]).endswith(
+    assert at_once(external_metric_value_list([value])).endswith(
         b'"metricLabels":{},"timestamp":"2026-01-02T03:04:05Z","value":"0"}]}'
     )
 
 
 def test_a_cluster_scoped_object_has_no_namespace() -> None:
     value = MetricValue(ObjectReference("Node", "n1"), "gpu_utilization", 0, MEASURED, 30)
-    body = metric_value_list("v1beta2", [value], EVERYTHING)
+    body = at_once(metric_value_list("v1beta2", [value], EVERYTHING))
     assert b'"describedObject":{"kind":"Node","name":"n1","apiVersion":"v1"}' in body
 
 
@@ -77,15 +78,15 @@ def test_the_metric_selector_is_repeated_in_every_item() -> None:
         b'[{"key":"sharing","operator":"NotIn","values":["shared"]}]}'
     )
     for version in ("v1beta1", "v1beta2"):
-        assert metric_value_list(version, [_pod(), _pod()], selector).count(filled) == 2
+        assert at_once(metric_value_list(version, [_pod(), _pod()], selector)).count(filled) == 2
 
 
 def test_an_item_is_rendered_once_per_version() -> None:
     value = _pod()
-    first = metric_value_list("v1beta1", [value], EVERYTHING)
+    first = at_once(metric_value_list("v1beta1", [value], EVERYTHING))
     value.rendered["v1beta1"] = b'{"kept":true}'
-    assert metric_value_list("v1beta1", [value], EVERYTHING) != first
-    assert b"kept" not in metric_value_list("v1beta2", [value], EVERYTHING)
+    assert at_once(metric_value_list("v1beta1", [value], EVERYTHING)) != first
+    assert b"kept" not in at_once(metric_value_list("v1beta2", [value], EVERYTHING))
 
 
 @given(name=st.text(max_size=30), metric=st.text(max_size=30))
@@ -93,7 +94,7 @@ def test_any_name_survives_the_journey_and_never_swallows_the_selector(
     name: str, metric: str
 ) -> None:
     value = MetricValue(ObjectReference("Pod", name, "ns"), metric, 1, MEASURED, None)
-    decoded = msgspec.json.decode(metric_value_list("v1beta2", [value], parse("a=b")))
+    decoded = msgspec.json.decode(at_once(metric_value_list("v1beta2", [value], parse("a=b"))))
     (item,) = decoded["items"]
     assert item["describedObject"]["name"] == name
     assert item["metric"] == {"name": metric, "selector": {"matchLabels": {"a": "b"}}}
@@ -102,7 +103,7 @@ def test_any_name_survives_the_journey_and_never_swallows_the_selector(
 def test_a_name_that_spells_the_selector_key_is_not_taken_for_it() -> None:
     trap = '"selector":null'
     value = MetricValue(ObjectReference("Pod", trap, "ns"), trap, 1, MEASURED, None)
-    decoded = msgspec.json.decode(metric_value_list("v1beta2", [value], parse("a=b")))
+    decoded = msgspec.json.decode(at_once(metric_value_list("v1beta2", [value], parse("a=b"))))
     assert decoded["items"][0]["metric"] == {
         "name": trap,
         "selector": {"matchLabels": {"a": "b"}},

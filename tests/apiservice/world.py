@@ -23,6 +23,7 @@ from apiservice.provider import (
     ObjectQuery,
     ObjectReference,
 )
+from apiservice.steps import Steps
 
 MEASURED = 1767323045
 """2026-01-02T03:04:05Z."""
@@ -55,8 +56,9 @@ class FakeCustom:
     def resources(self) -> Sequence[MetricResource]:
         return self.rows
 
-    def values(self, query: ObjectQuery, now: float) -> Answer[MetricValue]:
+    def values(self, query: ObjectQuery, now: float) -> Steps[Answer[MetricValue]]:
         self.queries.append(query)
+        yield
         if self.failure is not None:
             raise self.failure
         if query.metric != "gpu_utilization":
@@ -95,8 +97,9 @@ class FakeExternal:
             raise self.failure
         return ["gpu_queue"]
 
-    def values(self, query: ExternalQuery, now: float) -> Answer[ExternalValue]:
+    def values(self, query: ExternalQuery, now: float) -> Steps[Answer[ExternalValue]]:
         self.queries.append(query)
+        yield
         if query.metric != "gpu_queue":
             raise MetricNotFound(query.metric)
         labels = {"queue": "a"}

@@ -16,6 +16,7 @@ from adapter.cluster.workload import plural
 from apiservice.provider import GroupResource
 from apiservice.reflector import EventType
 from apiservice.selector import parse
+from apiservice.steps import at_once
 from tests.adapter.cluster.conftest import MakePod
 
 DEPLOYMENT = GroupResource("deployments", "apps")
@@ -37,6 +38,34 @@ def test_an_index_is_in_sync_once_all_pods_were_read(make_pod: MakePod) -> None:
     before = index.synced
     index.replace([make_pod("a")])
     assert (before, index.synced, len(index)) == (False, True, 1)
+
+
+def test_readers_see_every_pod_that_stays_while_all_are_replaced(make_pod: MakePod) -> None:
+    pods = [make_pod(f"p{number:03}", labels={"app": "x"}) for number in range(300)]
+    index = index_of(*pods)
+    version = index.version
+    later = [*pods[:-1], make_pod("new", labels={"app": "x"})]
+    kept = set(names(pods[:-1]))
+    looks = 0
+    for _ in index.replacing(later):
+        looks += 1
+        assert kept <= set(names(index.select("default", parse("app=x"))))
+    assert looks >= 10
+    assert names(index.select("default", parse("app=x"))) == sorted(names(later))
+    assert index.version == version + 2, "one pod went, and one came"
+
+
+def test_a_selection_in_steps_is_as_of_its_first_and_is_not_remembered_after_a_change(
+    make_pod: MakePod,
+) -> None:
+    pods = [make_pod(f"p{number:03}", labels={"app": "x"}) for number in range(300)]
+    index = index_of(*pods)
+    work = index.selecting("default", parse("app=x"))
+    next(work)
+    index.apply(EventType.DELETED, pods[0])
+    index.apply(EventType.DELETED, pods[-1])
+    assert names(at_once(work)) == names(pods)
+    assert names(index.select("default", parse("app=x"))) == names(pods[1:-1])
 
 
 SELECTIONS = [
