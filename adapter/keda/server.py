@@ -40,6 +40,8 @@ _MARGIN: Final = 30.0
 _MESSAGE: Final = 16 * 1024
 """Largest message accepted, bytes. It is more than a trigger's metadata may have, so that what is
 a little too long is refused with words. Every call under way may hold one that is not complete."""
+_CHUNK: Final = 16 * 1024
+"""Bytes that are read of a connection at once."""
 _HEADERS: Final = 8 * 1024
 """Largest headers of a call accepted, bytes."""
 _HANDSHAKE: Final = 10.0
@@ -215,6 +217,10 @@ def _arguments(options: KedaOptions) -> list[tuple[str, int]]:
         # Windows do not grow: nobody sends much.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _MESSAGE),
+        # A connection's buffer grows to 4 MiB otherwise.
+        ("grpc.experimental.tcp_read_chunk_size", _CHUNK),
+        ("grpc.experimental.tcp_min_read_chunk_size", _CHUNK),
+        ("grpc.experimental.tcp_max_read_chunk_size", _CHUNK),
         ("grpc.keepalive_time_ms", _ms(_KEEPALIVE)),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
