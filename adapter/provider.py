@@ -25,7 +25,7 @@ from apiservice.provider import (
 from apiservice.quantity import to_milli
 from apiservice.steps import Steps, parts
 
-STEP: Final = 4
+STEP: Final = 16
 """Pods whose values are worked out in one step: 0.1 ms each where none is remembered."""
 TOO_LARGE: Final = "too_large"
 """No quantity of the API can say the value: it would be no value of its whole list."""
