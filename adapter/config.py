@@ -55,9 +55,13 @@ def load(
     except ConfigFileError as error:
         raise ConfigError([f"{file}: {error}"]) from None
     from_flags = _nest(flags or {})
-    problems = [f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)] + [
-        f"environment: {problem}" for problem in unknown_variables(environ, Settings)
+    problems = [f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)]
+    problems += [
+        f"{file}: {key}: is empty; remove the key, or write {{}} for the defaults"
+        for key, section in from_file.items()
+        if section is None and key in Settings.model_fields
     ]
+    problems += [f"environment: {problem}" for problem in unknown_variables(environ, Settings)]
     if problems:
         raise ConfigError(problems)
     from_environ = _environment(environ)

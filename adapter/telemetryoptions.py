@@ -8,8 +8,9 @@ from typing import Final
 from adapter.sharingpolicy import SharingOptions
 from adapter.validity import RatioScale
 
-NODE_TRACKS: Final = 4096
-"""Far more than a node has: 16 GPUs with 48 replicas each are 768."""
+NODE_TRACKS: Final = 1024
+"""More than a node has: 16 GPUs with 48 replicas each are 768. It bounds the time that a page
+holds the event loop."""
 MAX_SAMPLES: Final = 720
 """Kept of one device at the most, one per scrape: an hour at five seconds. With the 25 fields
 of dcgm-exporter that is 150 kB a device, 8 bytes a field and sample; the default window of 30 s

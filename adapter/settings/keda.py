@@ -41,7 +41,7 @@ class KedaSettings(Section):
     max_calls: Annotated[int, Field(ge=1)] = 5000
     """Calls, open streams included, served at once; further ones are RESOURCE_EXHAUSTED. Streams
     may take four fifths of them. An ``external-push`` trigger keeps one or two streams open."""
-    max_connections: Annotated[int, Field(ge=1)] = 100
+    max_connections: Annotated[int, Field(ge=1)] = 32
     """Connections open at once, those in their handshake included; further ones are closed. KEDA
     keeps one for each address, CA and client certificate that triggers name."""
     scaled_objects: bool = False

@@ -20,8 +20,8 @@ def test_nothing_need_be_set() -> None:
     assert load(environ={}) == Settings()
 
 
-@pytest.mark.parametrize("text", ["# nothing yet\nsource:\n", "{}"])
-def test_empty_sections_and_an_empty_mapping_are_the_defaults(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["# nothing yet\nsource: {}\n", "{}"])
+def test_empty_mappings_are_the_defaults(text: str, tmp_path: Path) -> None:
     assert load(write(tmp_path, text), environ={}) == Settings()
 
 
@@ -142,6 +142,10 @@ REFUSED = {
     "an empty file": (
         "",
         "{file}: is empty; write at least one section, such as 'source:', or {{}}",
+    ),
+    "a section that was cut off": (
+        "log: {}\nsource:\n",
+        "{file}: source: is empty; remove the key, or write {{}} for the defaults",
     ),
     "nothing but a comment": ("# source:\n", "{file}: is empty"),
     "a section twice": (
