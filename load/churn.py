@@ -238,7 +238,7 @@ def _serving(folder: Path, pki: Pki, pods: Path, port: int) -> Iterator[tuple[Ch
 
 
 def _ask(pki: Pki, port: int, stop: threading.Event, counted: list[int]) -> None:
-    """Ask as a new user with a new selector each time, some 50 times a second."""
+    """Ask as a new user with a new selector each time, at most 50 times a second."""
     with httpx.Client(
         base_url=f"https://localhost:{port}", verify=pki.client_context(), timeout=30
     ) as client:
