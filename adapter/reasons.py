@@ -117,7 +117,7 @@ FAILURES: Final = (
 )
 """Why an exporter or a store gave nothing."""
 
-MISFITS: Final = ("bad_scheme", "bad_path", "bad_port", "no_port")
+UNSCRAPABLE: Final = ("bad_scheme", "bad_path", "bad_port", "no_port")
 """Why a pod that asks to be scraped cannot be."""
 
 REFUSALS: Final = (

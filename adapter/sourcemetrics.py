@@ -8,7 +8,7 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from adapter.reasons import FAILURES, MISFITS
+from adapter.reasons import FAILURES, UNSCRAPABLE
 from adapter.sources.azurelogs import AzureLogsSource
 from adapter.sources.prometheus import PrometheusSource
 from adapter.sources.scrape import ScrapeSource
@@ -38,11 +38,11 @@ BY_RULE: Final = gauge(
     "Targets by the discovery rule that found them: those of the code and of the settings.",
     "rule",
 )
-MISFIT: Final = counter(
-    "gma_scrape_misfits_total",
+UNSCRAPABLE_PODS: Final = counter(
+    "gma_unscrapable_pods_total",
     "Pods that ask to be scraped and cannot be, such as for a wrong annotation.",
     "reason",
-    known=MISFITS,
+    known=UNSCRAPABLE,
 )
 SCRAPES: Final = counter("gma_scrapes_total", "Scrapes made, good and bad.")
 SCRAPE_FAILURES: Final = counter(
@@ -71,7 +71,7 @@ FAMILIES: Final = (
         OVERDUE,
         LABEL_BYTES,
         BY_RULE,
-        MISFIT,
+        UNSCRAPABLE_PODS,
         SCRAPES,
         SCRAPE_FAILURES,
         SCRAPE_DURATIONS,
@@ -108,7 +108,7 @@ def _scraping(source: ScrapeSource, now: float) -> Iterator[Metric]:
     yield OVERDUE.one(source.overdue(now))
     yield LABEL_BYTES.by(source.label_bytes)
     yield BY_RULE.by(Counter(target.rule for target in source.states))
-    yield MISFIT.by(source.misfits)
+    yield UNSCRAPABLE_PODS.by(source.unscrapable)
     yield SCRAPES.one(source.scrapes)
     yield SCRAPE_FAILURES.by(source.failures)
     yield SCRAPE_DURATIONS.durations([((), source.durations)])

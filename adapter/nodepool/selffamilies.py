@@ -40,10 +40,10 @@ PLANNED: Final = gauge(
     "gma_nodepool_last_plan_timestamp_seconds",
     "When the last plan was made; absent before the first.",
 )
-WAY: Final = gauge(
-    "gma_nodepool_way",
-    "1 for the way that headroom is ordered by.",
-    "way",
+METHOD: Final = gauge(
+    "gma_nodepool_provisioning_method",
+    "1 for the method that nodepool uses to ask for nodes.",
+    "method",
     known=("CapacityBuffer", "Placeholder"),
 )
 HISTORY: Final = gauge(
@@ -137,7 +137,7 @@ UNDECODED: Final = counter(
 )
 FAMILIES: Final = (
     *(BUILD, LEADING, APPLY, FROZEN, ROUNDS, BROKEN, BACKGROUND, ROUND_SECONDS, PLANNED),
-    *(WAY, HISTORY, HEADROOM, READY, GPUS, UNLISTED, BY_REASON, WANTED),
+    *(METHOD, HISTORY, HEADROOM, READY, GPUS, UNLISTED, BY_REASON, WANTED),
     *(BOOT, BACKOFF, TRAP, SPENT, IDLE, STATUS_AGE),
     *(APPLIED, FAILED, REFUSED, SHORT, LEFT_OUT, MISSING, SYNCED, UNDECODED),
 )

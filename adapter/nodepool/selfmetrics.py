@@ -59,7 +59,7 @@ class NodepoolMetrics(Collector):
         yield told.BROKEN.one(state.broken)
         yield told.BACKGROUND.by(self._background.failures)
         yield told.ROUND_SECONDS.one(state.round_seconds)
-        yield told.WAY.by({state.way: 1} if state.way else {})
+        yield told.METHOD.by({state.way: 1} if state.way else {})
         # Who led before knows only what was.
         if leading:
             if state.planned_at is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from adapter.cluster.pod import Pod
-from adapter.sources.serverpages import Misfit, ServerPages
+from adapter.sources.serverpages import ServerPages, Unscrapable
 from adapter.sources.target import STATIC, Target, page_url
 from apiservice.selector import EVERYTHING, Selector, parse
 
@@ -74,7 +74,7 @@ RULES: tuple[Rule, ...] = (
 """Tried in order; the first that matches a pod has it. Users' rules come before these."""
 
 
-def discover(pod: Pod, rules: Iterable[Rule]) -> Target | Misfit | None:
+def discover(pod: Pod, rules: Iterable[Rule]) -> Target | Unscrapable | None:
     """The pod as a target; None if it is no exporter or cannot be asked now."""
     if pod.phase != "Running" or pod.deleting or not pod.ip:
         return None
@@ -83,7 +83,7 @@ def discover(pod: Pod, rules: Iterable[Rule]) -> Target | Misfit | None:
         return None
     port = _port(pod, rule)
     if port is None:
-        return Misfit(
+        return Unscrapable(
             "no_port",
             f"rule {rule.name}: no container port is named {rule.port!r}: give its number in "
             "source.scrape.exporters, or name the port in the pod",
@@ -119,8 +119,8 @@ class Targets:
         self._added, self._removed = added, removed
         self._at: dict[str, list[Target]] = {}
         """Address -> those that claim it, the one that is asked last."""
-        self.misfits: Counter[str] = Counter()
-        """Pods that are to be scraped and cannot be, by reason, since the start."""
+        self.unscrapable: Counter[str] = Counter()
+        """Pods that should be scraped and cannot be, by reason, since the start."""
 
     def __len__(self) -> int:
         return len(self._at)
@@ -155,8 +155,8 @@ class Targets:
             self.remove(before)
         if isinstance(after, Target):
             self.add(after)
-        if isinstance(after, Misfit) and after != before and new is not None:
-            self.misfits[after.reason] += 1
+        if isinstance(after, Unscrapable) and after != before and new is not None:
+            self.unscrapable[after.reason] += 1
             log.warning(
                 "pod cannot be scraped",
                 namespace=new.ref.namespace,
@@ -164,7 +164,7 @@ class Targets:
                 problem=after.message,
             )
 
-    def _find(self, pod: Pod) -> Target | Misfit | None:
+    def _find(self, pod: Pod) -> Target | Unscrapable | None:
         """An exporter's page, if the pod is one; else the page of its own."""
         if any(rule.matches(pod) for rule in self._rules):
             return discover(pod, self._rules)

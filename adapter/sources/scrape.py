@@ -141,9 +141,9 @@ class ScrapeSource:
         return self._states
 
     @property
-    def misfits(self) -> Mapping[str, int]:
-        """Pods that are to be scraped and cannot be, by reason, since the start."""
-        return self._targets.misfits
+    def unscrapable(self) -> Mapping[str, int]:
+        """Pods that should be scraped and cannot be, by reason, since the start."""
+        return self._targets.unscrapable
 
     @property
     def settled(self) -> bool:

@@ -27,13 +27,13 @@ _PORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
 _TRUE: Final = "true"
 
 
-class Misfit(NamedTuple):
-    """A pod that is to be scraped and cannot be."""
+class Unscrapable(NamedTuple):
+    """Why a pod that should be scraped cannot be."""
 
     reason: str
-    """In a word, for counting."""
+    """One word, a label value of the counter."""
     message: str
-    """What is wrong, and the mend."""
+    """What is wrong, and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ServerPages:
     unready: bool = False
     """Ask pods that are not Ready too: one that loads its model refuses every connection."""
 
-    def of(self, pod: Pod) -> Target | Misfit | None:
+    def of(self, pod: Pod) -> Target | Unscrapable | None:
         """The pod's page; None if it has none or cannot be asked now."""
         if pod.phase != "Running" or pod.deleting or not pod.ip:
             return None
@@ -82,20 +82,20 @@ class ServerPages:
             return self.selector.matches(pod.labels)
         return any(port.name in self.port_names for port in pod.ports)
 
-    def _page(self, pod: Pod, words: Mapping[str, str]) -> Target | Misfit:
+    def _page(self, pod: Pod, words: Mapping[str, str]) -> Target | Unscrapable:
         scheme = words.get("scheme", self.scheme).lower()
         path = words.get("path", self.path)
         if scheme not in ("http", "https"):
-            return Misfit("bad_scheme", f"scheme {scheme[:20]!r}: write http or https")
+            return Unscrapable("bad_scheme", f"scheme {scheme[:20]!r}: write http or https")
         if not _PATH.fullmatch(path):
-            return Misfit("bad_path", f"path {path[:60]!r}: write one that begins with /")
+            return Unscrapable("bad_path", f"path {path[:60]!r}: write one that begins with /")
         port = self._port(pod, words.get("port", ""))
-        if isinstance(port, Misfit):
+        if isinstance(port, Unscrapable):
             return port
         url = page_url(scheme, pod.ip, port, path)
         return Target(url, pod.node, pod.ref, pod.uid, RULE, serves=True)
 
-    def _port(self, pod: Pod, said: str) -> int | Misfit:
+    def _port(self, pod: Pod, said: str) -> int | Unscrapable:
         if said:
             return _said_port(pod, said)
         named = [port.port for port in pod.ports if port.name in self.port_names]
@@ -104,7 +104,7 @@ class ServerPages:
         if len(pod.ports) == 1:
             return pod.ports[0].port
         count = len(pod.ports) or "no"
-        return Misfit(
+        return Unscrapable(
             "no_port", f"{count} container ports: say which one in the annotation {PREFIX}port"
         )
 
@@ -124,11 +124,12 @@ def _words(pod: Pod, prefix: str) -> dict[str, str]:
     }
 
 
-def _said_port(pod: Pod, said: str) -> int | Misfit:
+def _said_port(pod: Pod, said: str) -> int | Unscrapable:
     if said.isascii() and said.isdigit() and len(said) <= 5 and 1 <= int(said) <= 65535:
         return int(said)
     if _PORT_NAME.fullmatch(said) and not said.isdigit():
         named = next((port.port for port in pod.ports if port.name == said), None)
         if named is not None:
             return named
-    return Misfit("bad_port", f"port {said[:20]!r}: write 1-65535 or the name of a container port")
+    wrong = f"port {said[:20]!r}: write 1-65535 or the name of a container port"
+    return Unscrapable("bad_port", wrong)

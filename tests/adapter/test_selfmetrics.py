@@ -27,7 +27,7 @@ from adapter.keda.stats import KedaStats
 from adapter.nodepool.selffamilies import FAMILIES as NODEPOOL
 from adapter.objects import PODS, Objects
 from adapter.provider import GpuMetricsProvider
-from adapter.reasons import ABSENCES, FAILURES, MISFITS, REFUSALS, REJECTS
+from adapter.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
 from adapter.reload import ConfigWatch
 from adapter.security import build_security
 from adapter.selfmetrics import FAMILIES, Parts, register
@@ -215,7 +215,7 @@ def literals(module: Path, called: str, subscripted: str) -> Iterator[str]:
     [
         ("adapter/sources", "SourceError", ".failures", FAILURES),
         ("adapter", "Absence", ".absent", ABSENCES),
-        ("adapter/sources", "Misfit", ".misfits", MISFITS),
+        ("adapter/sources", "Unscrapable", ".unscrapable", UNSCRAPABLE),
         ("adapter", "rejects.count", ".rejects", REJECTS),
         (
             "apiservice",

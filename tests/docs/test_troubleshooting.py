@@ -20,7 +20,7 @@ ALERTS = ROOT / "charts" / "gpu-metrics-adapter" / "files" / "alerts.yaml"
 TABLES = {
     "Why a pod has no value": reasons.ABSENCES,
     "Why a row or value was left out": reasons.REJECTS,
-    "Why a scrape or query failed": (*reasons.FAILURES, *reasons.MISFITS),
+    "Why a scrape or query failed": (*reasons.FAILURES, *reasons.UNSCRAPABLE),
     "Who was turned away": (*reasons.REFUSALS, *reasons.CREDENTIALS),
 }
 

@@ -55,7 +55,7 @@ def test_steps_wait_for_a_boot_without_the_controller_and_not_with_it(lab: LabSt
     controller.start()
     try:
         nudged = steps(lab, "nudged", headroom=4)
-        assert controller.metric('gma_nodepool_way{way="CapacityBuffer"}') == 1
+        assert controller.metric('gma_nodepool_provisioning_method{method="CapacityBuffer"}') == 1
     finally:
         controller.stop()
     print(f"longest wait of a pod in seconds, boot {BOOT:g} s: without {without}, with {nudged}")

@@ -186,7 +186,7 @@ async def test_its_metrics_say_what_is_planned_and_why() -> None:
         "gma_nodepool_headroom_gpus 2.0",
         'gma_nodepool_orders_by_reason{reason="need"} 1.0',
         'gma_nodepool_applied_total{kind="Deployment"} 1.0',
-        'gma_nodepool_way{way="Placeholder"} 1.0',
+        'gma_nodepool_provisioning_method{method="Placeholder"} 1.0',
         'gma_nodepool_watch_synced{collection="pods"} 0.0',
         "gma_nodepool_leading 1.0",
     ):

@@ -6,7 +6,7 @@ import pytest
 
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.sources.discovery import RULES, Rule, Targets, discover
-from adapter.sources.serverpages import Misfit
+from adapter.sources.serverpages import Unscrapable
 from adapter.sources.target import Target
 from apiservice.selector import parse
 
@@ -114,7 +114,7 @@ def test_a_rule_may_be_pinned_to_a_namespace() -> None:
 
 def test_a_port_name_that_the_pod_lacks_is_told_with_the_mend() -> None:
     found = discover(pod({"app": "own"}), (Rule("mine", parse("app=own"), "web"),))
-    assert isinstance(found, Misfit)
+    assert isinstance(found, Unscrapable)
     assert found.reason == "no_port"
     assert "rule mine: no container port is named 'web': give its number" in found.message
 

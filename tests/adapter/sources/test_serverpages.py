@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.sources.discovery import RULES, Targets
-from adapter.sources.serverpages import Misfit, ServerPages, opted_in
+from adapter.sources.serverpages import ServerPages, Unscrapable, opted_in
 from adapter.sources.target import Target
 from apiservice.selector import parse
 
@@ -135,7 +135,7 @@ def test_no_other_pod_is_asked(pages: ServerPages, pod: Pod) -> None:
     assert pages.of(pod) is None
 
 
-MISFITS = [
+UNSCRAPABLE = [
     (asks(port="abc"), "bad_port"),
     (asks(port="0"), "bad_port"),
     (asks(port="65536"), "bad_port"),
@@ -152,28 +152,28 @@ MISFITS = [
 ]
 
 
-@pytest.mark.parametrize(("annotations", "reason"), MISFITS)
+@pytest.mark.parametrize(("annotations", "reason"), UNSCRAPABLE)
 def test_a_wrong_word_is_refused_with_its_reason(annotations: dict[str, str], reason: str) -> None:
     found = ServerPages().of(annotated(annotations))
-    assert isinstance(found, Misfit)
+    assert isinstance(found, Unscrapable)
     assert found.reason == reason
 
 
 @pytest.mark.parametrize("ports", [(), TWO])
 def test_a_pod_with_no_or_several_ports_has_to_say_which(ports: tuple[ContainerPort, ...]) -> None:
     found = ServerPages().of(annotated(asks(), ports))
-    assert isinstance(found, Misfit)
+    assert isinstance(found, Unscrapable)
     assert found.reason == "no_port"
     assert "gpu-metrics-adapter.io/port" in found.message
 
 
-def test_a_misfit_is_logged_and_counted_once_per_pod() -> None:
+def test_an_unscrapable_pod_is_logged_and_counted_once() -> None:
     targets = Targets(RULES, lambda _: None, lambda _: None, ServerPages())
     wrong = annotated(asks(port="abc"))
     with capture_logs() as logs:
         targets.pod_changed(None, wrong)
         targets.pod_changed(wrong, replace(wrong, labels={"touched": "yes"}))
-    assert targets.misfits == {"bad_port": 1}
+    assert targets.unscrapable == {"bad_port": 1}
     assert [entry["pod"] for entry in logs] == ["vllm-0"]
     assert "'abc'" in logs[0]["problem"]
 
