@@ -1,4 +1,4 @@
-"""What ``/metrics`` says about connections, and about who may connect."""
+"""Metrics of connections, authentication and authorization."""
 
 from __future__ import annotations
 
@@ -18,68 +18,68 @@ from apiservice.tokens import Tokens
 _REVIEWS: Final = ("access", "token")
 
 CONNECTIONS: Final = gauge(
-    "gma_connections", "Connections open, TLS handshakes in progress included."
+    "gma_connections", "Open connections, including TLS handshakes in progress."
 )
 HANDSHAKES: Final = gauge("gma_handshakes", "TLS handshakes in progress.")
 STRANGERS: Final = gauge(
-    "gma_connections_strangers", "Connections open without a front proxy's certificate."
+    "gma_connections_strangers", "Open connections without a front proxy's certificate."
 )
 FAILED: Final = counter(
     "gma_handshakes_failed_total",
-    "TLS handshakes that failed or took too long, and connections closed before theirs.",
+    "TLS handshakes that failed or timed out, and connections that closed before their handshake.",
 )
 OPENED: Final = counter("gma_connections_opened_total", "Connections whose handshake succeeded.")
 REQUESTS: Final = gauge("gma_http_requests_in_flight", "Requests being answered.")
 REFUSED: Final = counter(
     "gma_connections_refused_total",
-    "Connections and requests cut off, by the limit that did it.",
+    "Connections and requests that a limit refused or ended, by limit.",
     "limit",
     known=REFUSALS,
 )
 UNAUTHORIZED: Final = counter(
     "gma_unauthorized_total",
-    "Requests answered 401, by what they were refused for.",
+    "Requests that got 401, by the method of authentication that failed.",
     "method",
     known=CREDENTIALS,
 )
 EXPIRY: Final = gauge(
     "gma_serving_certificate_expiry_timestamp_seconds",
-    "When the serving certificate expires, in epoch seconds.",
+    "Expiry of the serving certificate, in epoch seconds.",
 )
 FILES: Final = gauge(
     "gma_security_file_ok",
-    "0 while the newest content of a certificate or CA is refused; the last good one serves.",
+    "0 while the newest content of a certificate or CA file is rejected. The last good content "
+    "stays in use.",
     "file",
 )
 REVIEWS: Final = counter(
     "gma_reviews_total",
-    "TokenReviews and SubjectAccessReviews that the cluster was asked for.",
+    "TokenReviews and SubjectAccessReviews sent to the API server.",
     *("kind", "outcome"),
     known=("yes", "no", "error"),
 )
 REVIEW_DURATIONS: Final = histogram(
-    "gma_review_duration_seconds", "What those took, repetitions included.", "kind"
+    "gma_review_duration_seconds", "Duration of these reviews, including retries.", "kind"
 )
 UNREVIEWED: Final = counter(
     "gma_reviews_refused_total",
-    "Requests answered 429 instead of a review: anonymous clients, or one address with many "
-    "unknown tokens, caused too many.",
+    "Requests that got 429 instead of a review, because anonymous clients, or one address with "
+    "many unknown tokens, caused too many reviews.",
     "kind",
 )
 LOOKUPS: Final = counter(
     "gma_auth_cache_lookups_total",
-    "Questions about a stated user, a user's rights or a token, by whether the answer was "
-    "remembered.",
+    "Lookups of a front proxy's user, of a user's rights or of a token in the caches, by result.",
     *("cache", "result"),
     known=("hit", "miss"),
 )
 REMEMBERED: Final = gauge(
     "gma_auth_cache_entries",
-    "Answers about stated users, rights or tokens that are remembered.",
+    "Entries in the caches of users, rights and tokens.",
     "cache",
 )
 REMEMBERED_BYTES: Final = gauge(
-    "gma_auth_cache_bytes", "Memory that these answers take, estimated.", "cache"
+    "gma_auth_cache_bytes", "Estimated memory of these caches.", "cache"
 )
 FAMILIES: Final = (
     *(CONNECTIONS, HANDSHAKES, STRANGERS, OPENED, FAILED, REQUESTS, REFUSED),
@@ -89,7 +89,7 @@ FAMILIES: Final = (
 
 
 def access_families(server: Server, security: Security) -> Iterator[Metric]:
-    """Of the listener and of those that judge its clients."""
+    """Metrics of the listener, of authentication and of authorization."""
     yield CONNECTIONS.one(server.connections)
     yield HANDSHAKES.one(server.handshakes)
     yield STRANGERS.one(server.strangers)
@@ -119,6 +119,6 @@ def access_families(server: Server, security: Security) -> Iterator[Metric]:
 
 
 def review_families(reviews: Reviews) -> Iterator[Metric]:
-    """Of what the cluster is asked."""
+    """Metrics of the reviews that the API server makes."""
     yield REVIEWS.pairs(reviews.asked, _REVIEWS)
     yield REVIEW_DURATIONS.durations(((kind,), took) for kind, took in reviews.durations.items())

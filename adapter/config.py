@@ -14,14 +14,15 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
 from adapter.configfile import ConfigFileError, read
 from adapter.environment import PREFIX, unknown_variables
 from adapter.settings import Settings
+from adapter.settings.removed import REMOVED
 
 _SECRET = frozenset({"password", "headers", "params"})
 _PLAINER = {"tuple_type": "must be a list"}
-"""What the types of YAML call a mistake that pydantic tells in Python's words."""
+"""Error type of pydantic -> message in the words of YAML."""
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used. ``problems`` has a line per mistake: place, key, mend."""
+    """The configuration cannot be used. ``problems`` has one line per mistake: origin, key, fix."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -44,10 +45,10 @@ def load(
     Args:
         file: YAML file, or None.
         flags: dotted key -> value, as given on the command line; None values are absent.
-        environ: the process' environment unless given.
+        environ: the environment; the process' own by default.
 
     Raises:
-        ConfigError: naming every unknown key and refused value at once.
+        ConfigError: it names every unknown key and every rejected value.
     """
     environ = os.environ if environ is None else environ
     try:
@@ -74,7 +75,7 @@ def load(
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Each variable is read alone, so that a mistake can be laid at its door."""
+    """Read each variable on its own, so that an error names the variable."""
     merged: dict[str, Any] = {}
     for name, value in sorted(environ.items()):
         if not name.startswith(PREFIX):
@@ -84,8 +85,8 @@ def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
         try:
             merged = _merge(merged, source())
         except SettingsError:
-            mend = 'lists and mappings are written as JSON, e.g. ["a", "b"]'
-            raise ConfigError([f"environment: {name}: cannot be parsed; {mend}"]) from None
+            hint = 'lists and mappings are written as JSON, e.g. ["a", "b"]'
+            raise ConfigError([f"environment: {name}: cannot be parsed; {hint}"]) from None
     return merged
 
 
@@ -103,7 +104,7 @@ def _nest(flags: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """``over`` laid on ``under``, section by section; a ``None`` section counts as empty."""
+    """Merge two configurations; ``over`` takes precedence. A ``None`` section counts as empty."""
     merged = {key: ({} if value is None else value) for key, value in under.items()}
     for key, value in over.items():
         below = merged.get(key)
@@ -142,10 +143,13 @@ def _names(path: tuple[str, ...]) -> list[str]:
 
 
 def _unknown(path: tuple[str, ...]) -> str:
+    key = ".".join(path)
+    if key in REMOVED:
+        return f"{key}: is not a setting any more; remove the key, its value is fixed"
     known = _names(path[:-1])
     close = difflib.get_close_matches(path[-1], known, n=1)
-    mend = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
-    return f"{'.'.join(path)}: no such key; {mend}"
+    hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
+    return f"{key}: no such key; {hint}"
 
 
 def _explain(
@@ -154,7 +158,7 @@ def _explain(
     for problem in error.errors(include_url=False):
         path = problem["loc"]
         message = _PLAINER.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
-        if not path:  # of several sections, each from wherever
+        if not path:  # a rule about several sections
             yield f"settings: {message}"
             continue
         origin = next((name for content, name in origins if _holds(content, path)), "settings")

@@ -15,6 +15,8 @@ from typing import Any, Final, get_origin
 
 from pydantic import BaseModel
 
+from adapter.settings.removed import REMOVED
+
 PREFIX: Final = "GMA_"
 CONFIG: Final = "GMA_CONFIG"
 """Names the settings file; it is not a setting itself."""
@@ -35,17 +37,20 @@ _LINKS: Final = tuple(
 
 
 def unknown_variables(environ: Mapping[str, str], model: type[BaseModel]) -> Iterator[str]:
-    """Describe every ``GMA_…`` variable that names no setting of ``model``.
+    """Describe every ``GMA_…`` variable that does not name a setting of ``model``.
 
     Args:
         environ: the environment.
         model: the settings; a section is a nested model.
     """
     known = dict(_variables(model))
+    removed = {PREFIX + key.replace(".", "__").upper() for key in REMOVED}
     for name in sorted(environ):
         if not name.startswith(PREFIX) or name == CONFIG or _known(name, known):
             continue
-        if not _service_link(name, environ):
+        if name in removed:
+            yield f"{name}: is not a setting any more; unset the variable, its value is fixed"
+        elif not _service_link(name, environ):
             yield f"{name}: no such variable; {_suggestion(name, known)}"
 
 
@@ -79,4 +84,4 @@ def _suggestion(name: str, known: Mapping[str, Any]) -> str:
     close = alike or difflib.get_close_matches(name, known, n=1)
     if close:
         return f"did you mean {close[0]}?"
-    return "docs/settings.md lists the variables; sections and keys are joined by two underscores"
+    return "docs/settings.md lists the variables; two underscores join sections and keys"

@@ -189,7 +189,6 @@ def prometheus_options(settings: Settings) -> PrometheusOptions:
         url=str(prometheus.url),
         interval=prometheus.interval,
         timeout=prometheus.timeout,
-        retries=prometheus.retries,
         lookback=max(telemetry_options(settings).oldest, 2 * prometheus.scrape_interval),
         query={**prometheus.query, **queries(settings.metrics)},
         matchers=prometheus.matchers,

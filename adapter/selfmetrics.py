@@ -1,7 +1,7 @@
-"""What ``/metrics`` says about the adapter itself, read from its parts when asked.
+"""The metrics that ``serve`` exposes about itself, collected from its parts at each scrape.
 
-Cardinality is bounded: reasons, limits and kinds are fixed sets; no pod, device, URL or
-metric name is ever a label.
+Cardinality is bounded: reasons, limits and kinds are fixed sets. No pod, device, URL or metric name
+is a label.
 """
 
 from __future__ import annotations
@@ -39,65 +39,79 @@ from apiservice.looplag import LoopLag
 from apiservice.server import Server
 
 BUILD: Final = gauge(
-    "gma_build_info", "1, with the version of this process.", "version", "component"
+    "gma_build_info", "1, labelled with the version of this process.", "version", "component"
 )
 REJECTED: Final = counter(
-    "gma_rejects_total", "Rows and values left out since the start.", "reason", known=REJECTS
+    "gma_rejects_total", "Samples and values that were left out.", "reason", known=REJECTS
 )
 ABSENT: Final = counter(
     "gma_absent_total",
-    "Pods left out of an answer when it was prepared.",
+    "Pods that had no value when an answer was prepared.",
     "reason",
     known=ABSENCES,
 )
 GPU_PODS: Final = gauge(
     "gma_gpu_pods",
-    "Ready pods whose spec asks for a GPU: each should have a value. Counted once a minute.",
+    "Ready pods whose spec requests a GPU. Each should have a value. Counted once a minute.",
 )
-MEASURED: Final = gauge("gma_gpu_pods_measured", "Of these, have a value of gpu_utilization.")
+MEASURED: Final = gauge(
+    "gma_gpu_pods_measured", "Those of gma_gpu_pods that have a value of gpu_utilization."
+)
 UNMEASURED: Final = gauge(
-    "gma_gpu_pods_unmeasured", "Of these, have none.", "reason", known=ABSENCES
+    "gma_gpu_pods_unmeasured",
+    "Those of gma_gpu_pods that have no value of gpu_utilization.",
+    "reason",
+    known=ABSENCES,
 )
 ATTRIBUTED: Final = gauge(
     "gma_attributed_devices",
-    "Devices by how their pods are given utilisation, once per pod. Counted once a minute.",
+    "Devices by how their utilization is allocated to pods, once per pod. Counted once a minute.",
     "attribution",
     known=tuple(sorted((*map(str, Attribution), LEFT_OUT))),
 )
 SHARING: Final = gauge(
     "gma_sharing_nodes",
-    "Nodes whose devices are shared among pods, by what tells it.",
+    "Nodes whose devices several pods share, by the evidence for it.",
     "evidence",
     known=tuple(map(str, Evidence)),
 )
-EXPORTERS: Final = gauge("gma_exporters", "Exporters whose rows are held.")
+EXPORTERS: Final = gauge("gma_exporters", "Exporters whose samples are in the store.")
 SILENT: Final = gauge(
-    "gma_exporters_stale", "Of these, silent for longer than the age limit: nothing is served."
+    "gma_exporters_stale",
+    "Those of gma_exporters whose samples are older than the age limit. They are not served.",
 )
-YOUNGEST: Final = gauge("gma_exporter_age_min_seconds", "Age of the newest page held.")
-OLDEST: Final = gauge("gma_exporter_age_max_seconds", "Age of the oldest page held.")
-DEVICES: Final = gauge("gma_snapshot_devices", "Devices that exporters speak of.")
-NAMED: Final = gauge("gma_snapshot_pods", "Pods that their rows name.")
-TRACKS: Final = gauge("gma_snapshot_tracks", "Devices, once for each pod that rows name for one.")
-SYNCED: Final = gauge("gma_watch_synced", "1 once a collection has been read wholly.", "collection")
+YOUNGEST: Final = gauge("gma_exporter_age_min_seconds", "Age of the newest page in the store.")
+OLDEST: Final = gauge("gma_exporter_age_max_seconds", "Age of the oldest page in the store.")
+DEVICES: Final = gauge("gma_snapshot_devices", "Devices in the store.")
+NAMED: Final = gauge("gma_snapshot_pods", "Pods that samples in the store name.")
+TRACKS: Final = gauge(
+    "gma_snapshot_tracks", "Device series in the store: each device once per container that has it."
+)
+SYNCED: Final = gauge(
+    "gma_watch_synced", "1 after the first complete list of the collection.", "collection"
+)
 HEARD: Final = gauge(
-    "gma_watch_age_seconds", "Since the collection's origin was last heard from.", "collection"
+    "gma_watch_age_seconds",
+    "Time since the last message from the API server about the collection.",
+    "collection",
 )
 PODS: Final = gauge("gma_pods", "Pods in the index.")
 LAG: Final = histogram(
     "gma_event_loop_lag_seconds",
-    "How late the event loop was for work that was due. Everything that is answered waits so long.",
+    "Delay of the event loop for work that is due. Every request waits for as long.",
 )
-CONFIG: Final = gauge("gma_config_ok", "0 while the configuration file is refused.")
-RELOADS: Final = counter("gma_config_reloads_total", "Changes of the configuration taken up.")
+CONFIG: Final = gauge("gma_config_ok", "0 while the configuration file on disk is rejected.")
+RELOADS: Final = counter(
+    "gma_config_reloads_total", "Changes of the configuration that were applied."
+)
 FOREIGN: Final = gauge(
     "gma_external_foreign",
-    "1 while the APIService of external metrics points to another Service; absent where that is "
-    "not known or external metrics are off.",
+    "1 while the APIService of external metrics points to another Service. Absent if this is not "
+    "known or if external metrics are off.",
 )
 BACKGROUND: Final = counter(
     "gma_background_failures_total",
-    "Failures of background tasks that nobody expected; the task runs again.",
+    "Unexpected failures of background tasks. The task runs again after a pause.",
     "task",
     known=TASKS,
 )
@@ -113,12 +127,12 @@ FAMILIES: Final = (
     *sourcemetrics.FAMILIES,
     *kedametrics.FAMILIES,
 )
-"""All that ``serve`` shows, beside the process' own."""
+"""All metrics of ``serve``, except the ``process_…`` metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything that has something to tell."""
+    """The parts from which metrics are collected."""
 
     telemetry: Telemetry
     provider: GpuMetricsProvider
@@ -129,9 +143,9 @@ class Parts:
     coverage: Coverage
     lag: LoopLag
     owner: APIServiceOwner | None = None
-    """Looks whose the external metrics API is, if anybody does."""
+    """Watches the APIService of external metrics. None if that is off."""
     keda: KedaStats | None = None
-    """None where KEDA is not served."""
+    """None if KEDA is off."""
     background: Background = field(default_factory=Background)
     """Runs the tasks of the process."""
 
@@ -139,7 +153,7 @@ class Parts:
 def register(
     registry: CollectorRegistry, parts: Parts, clock: Callable[[], float] = time.time
 ) -> None:
-    """Add the adapter's own metrics, and the process', to a registry."""
+    """Add the metrics of the adapter and of the process to a registry."""
     ProcessCollector(registry=registry)
     registry.register(_Adapter(parts, clock))
 
@@ -150,7 +164,7 @@ class _Adapter(Collector):
         self._clock = clock
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing is collected while registering: the parts are not running yet."""
+        """Yield nothing at registration, because the parts are not running yet."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:

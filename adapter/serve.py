@@ -258,9 +258,6 @@ def _serving(settings: Settings) -> ServingOptions:
     return ServingOptions(
         host=server.host,
         port=server.port,
-        keep_alive=server.keep_alive,
-        header_timeout=server.header_timeout,
-        write_timeout=server.write_timeout,
         max_headers=server.max_header_bytes,
         max_header_lines=server.max_header_bytes // _BYTES_PER_LINE,
         max_connections=server.max_connections,

@@ -1,4 +1,4 @@
-"""What ``/metrics`` says about the source that fills the store."""
+"""Metrics of the source that fills the store."""
 
 from __future__ import annotations
 
@@ -15,52 +15,57 @@ from adapter.sources.scrape import ScrapeSource
 from adapter.telemetry import Pipeline
 from apiservice.families import counter, gauge, histogram
 
-UP: Final = gauge("gma_source_up", "1 while the source brings fresh data.", "kind")
+UP: Final = gauge("gma_source_up", "1 while the source delivers fresh data.", "kind")
 LAST: Final = gauge(
     "gma_source_last_success_timestamp_seconds",
-    "When an exporter or the store last gave a good answer; absent before the first.",
+    "Time of the last good answer of an exporter or the store, in epoch seconds. Absent before "
+    "the first.",
     "kind",
 )
-TARGETS: Final = gauge("gma_scrape_targets", "Exporters and pods to be scraped.")
-FAILING: Final = gauge("gma_scrape_targets_failing", "Of these, failed last time.")
+TARGETS: Final = gauge("gma_scrape_targets", "Exporters and server pages to scrape.")
+FAILING: Final = gauge(
+    "gma_scrape_targets_failing", "Those of gma_scrape_targets whose last scrape failed."
+)
 OVERDUE: Final = gauge(
     "gma_scrape_targets_overdue",
-    "Of these, were due to be scraped and were not, because no place was free.",
+    "Those of gma_scrape_targets that are overdue, because too many scrapes are in progress.",
 )
 LABEL_BYTES: Final = gauge(
     "gma_scrape_label_bytes",
-    "Memory that the label sets of pages take, estimated.",
+    "Estimated memory for the label sets of pages.",
     "kind",
     known=("exporter", "pod"),
 )
 BY_RULE: Final = gauge(
     "gma_scrape_targets_by_rule",
-    "Targets by the discovery rule that found them: those of the code and of the settings.",
+    "Scrape targets by the discovery rule that found them. Rules are built in or in the settings.",
     "rule",
 )
 UNSCRAPABLE_PODS: Final = counter(
     "gma_unscrapable_pods_total",
-    "Pods that ask to be scraped and cannot be, such as for a wrong annotation.",
+    "Pods that should be scraped and cannot be, for example because of a wrong annotation.",
     "reason",
     known=UNSCRAPABLE,
 )
-SCRAPES: Final = counter("gma_scrapes_total", "Scrapes made, good and bad.")
+SCRAPES: Final = counter("gma_scrapes_total", "Scrapes, successful or not.")
 SCRAPE_FAILURES: Final = counter(
-    "gma_scrape_failures_total", "Scrapes that gave nothing.", "reason", known=FAILURES
+    "gma_scrape_failures_total", "Scrapes that failed.", "reason", known=FAILURES
 )
 SCRAPE_DURATIONS: Final = histogram(
-    "gma_scrape_duration_seconds", "What scrapes took, good and bad."
+    "gma_scrape_duration_seconds", "Duration of scrapes, successful or not."
 )
-QUERIES: Final = counter("gma_queries_total", "Queries sent to the store, retries included.")
+QUERIES: Final = counter("gma_queries_total", "Queries sent to the store, including retries.")
 QUERY_FAILURES: Final = counter(
     "gma_query_failures_total", "Queries without a usable answer.", "reason", known=FAILURES
 )
 QUERY_DURATIONS: Final = histogram(
-    "gma_query_duration_seconds", "What queries took, with their retries."
+    "gma_query_duration_seconds", "Duration of queries, including their retries."
 )
-WARNINGS: Final = counter("gma_query_warnings_total", "Answers that came with warnings.")
+WARNINGS: Final = counter(
+    "gma_query_warnings_total", "Answers of the store that contained warnings."
+)
 PARTIAL: Final = gauge(
-    "gma_query_groups_partial", "Metric groups whose last answer lacked series that exist."
+    "gma_query_groups_partial", "Metric groups whose last answer lacked some of the series."
 )
 FAMILIES: Final = (
     *(
@@ -81,7 +86,7 @@ FAMILIES: Final = (
 
 
 def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
-    """Of the source in use, whichever kind it is of."""
+    """Metrics of the source in use."""
     source, kind = pipeline.source, pipeline.settings.source.kind
     yield UP.rows([((kind,), source.problem(now) is None)])
     if isinstance(source, ScrapeSource):

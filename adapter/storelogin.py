@@ -40,7 +40,7 @@ def _cloud(prometheus: PrometheusSettings) -> Login:
             project = auth.google.quota_project
             return Bearer(google_tokens(), {"x-goog-user-project": project} if project else {})
     aws = auth.aws
-    return AwsLogin(AwsIdentity(aws.region, aws.service, aws.role_arn, aws.external_id))
+    return AwsLogin(AwsIdentity(aws.region, aws.role_arn, aws.external_id))
 
 
 def azure_identity(settings: AzureIdentitySettings) -> AzureIdentity:

@@ -1,9 +1,9 @@
-"""Writes the pages that come from the code: ``make docs``; a test compares them."""
+"""Writes the pages that are generated from the code (``make docs``). A test compares them."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,55 +15,79 @@ from adapter.catalog import VENDORS, Catalog
 from adapter.environment import PREFIX
 from adapter.metric import Basis, Metric, Scope
 from adapter.settings import Settings
+from adapter.settings.types import ADVANCED
+from adapter.settings.values import ValueSettings
 from docs import chart, chartschema, dashboard, selfmetrics
+from docs.paragraphs import wrapped
 
 FOLDER = Path(__file__).parent
 
 
 def settings_page() -> str:
-    """Every key with its default, its variable and its documentation, section by section."""
+    """Every key with its default, its variable and its description, section by section."""
     lines = [
         "# Settings",
         "",
         "<!-- written by `make docs` from adapter/settings -->",
         "",
-        "From strongest to weakest: command-line flag, environment variable, the YAML file given",
-        "with `--config`, the default. Durations are seconds or Go-style text (`5s`, `1m30s`).",
-        "In the environment, lists and mappings are written as JSON.",
-        "",
+        *wrapped(
+            """
+            The adapter and the controller `nodepool` read their settings from these sources, in
+            this order of precedence: command-line flags, environment variables, the YAML file given
+            with `--config`, the defaults below. Durations are seconds or Go-style text (`5s`,
+            `1m30s`). In environment variables, write lists and mappings as JSON.
+
+            An unknown key, an unknown variable or a bad value is an error that names the key and
+            the fix. At the start, the process exits with this error. Later, it logs the error and
+            keeps the previous configuration.
+
+            Each section lists the common settings first. Advanced settings are for unusual
+            environments, for clusters of unusual size, and for bounds. Change them only if you know
+            why the default does not fit.
+            """
+        ),
     ]
     lines += _section(Settings, ())
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
     plain = {name: field for name, field in model.model_fields.items() if not _model(field)}
+    common = {name: field for name, field in plain.items() if ADVANCED not in field.metadata}
+    advanced = {name: field for name, field in plain.items() if ADVANCED in field.metadata}
     if path:
         yield f"## `{'.'.join(path)}`"
         yield ""
         yield _prose(model)
         yield ""
-    if plain:
-        yield "| Key | Default | Variable | Meaning |"
-        yield "|---|---|---|---|"
-    for name, field in plain.items():
-        variable = PREFIX + "__".join((*path, name)).upper()
-        yield f"| `{name}` | {_default(field)} | `{variable}` | {_text(field)} |"
-    yield ""
-    for rows in (_rows(field) for field in plain.values()):
+    if common:
+        yield from _keys(common, path)
+    for rows in (_rows(field) for field in common.values()):
         if rows is not None:
-            key = ".".join((*path, _name(model, rows)))
-            yield f"A row of `{key}`: {_prose(rows)}"
+            yield f"Keys of an entry in `{'.'.join((*path, _name(model, rows)))}`: {_prose(rows)}"
             yield ""
             yield "| Key | Default | Meaning |"
             yield "|---|---|---|"
             for name, field in rows.model_fields.items():
                 yield f"| `{name}` | {_default(field)} | {_text(field)} |"
             yield ""
+    if advanced:
+        yield f"### Advanced settings of `{'.'.join(path)}`"
+        yield ""
+        yield from _keys(advanced, path)
     for name, field in model.model_fields.items():
         section = _model(field)
         if section:
             yield from _section(section, (*path, name))
+
+
+def _keys(fields: Mapping[str, FieldInfo], path: tuple[str, ...]) -> Iterator[str]:
+    yield "| Key | Default | Variable | Meaning |"
+    yield "|---|---|---|---|"
+    for name, field in fields.items():
+        variable = PREFIX + "__".join((*path, name)).upper()
+        yield f"| `{name}` | {_default(field)} | `{variable}` | {_text(field)} |"
+    yield ""
 
 
 def _model(field: FieldInfo) -> type[BaseModel] | None:
@@ -87,7 +111,9 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     if value is None:
-        return "none"
+        return "not set"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
     shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return f"`{shown}`" if shown and value != {} else "empty"
 
@@ -105,45 +131,69 @@ def metrics_page() -> str:
     """Every metric that is served: unit, whether a mean, and how devices and pods combine."""
     catalog = Catalog()
     named = list(catalog.neutral)
+    window = ValueSettings().window
     lines = [
         "# Metrics",
         "",
         "<!-- written by `make docs` from adapter/catalog -->",
         "",
-        "A *mean* is taken over `values.window` (30 s unless set), which the answer states; a",
-        "*last* value is the newest. A pod with several devices combines them; an object with",
-        "several pods (a namespace, a Service, a Deployment, …) combines its pods. A *rate* is a",
-        "counter's increase per second over the window, from at least two samples.",
-        "",
-        "Metrics of your own are rows of `metrics` in the [settings](settings.md).",
-        "",
+        *wrapped(
+            f"""
+            A *mean* is taken over `values.window`, {window:g} s by default; the answer states the
+            window. A *last* value is the newest value. A *rate* is the increase of a counter per
+            second over the window, from at least two samples.
+
+            If a pod has several devices, the metric combines the values of the devices. If an
+            object has several pods (a namespace, a Service, a Deployment, …), the metric combines
+            the values of the pods.
+
+            To add a metric of your own, write an entry of `metrics` in the
+            [settings](settings.md).
+            """
+        ),
         "## Vendor-neutral names",
         "",
         *_metric_rows([m for m in named if m.scope is Scope.DEVICE]),
         "",
-        "`gpu_utilization_imbalance` is the busiest device less the idlest, in percentage points:",
-        "0 for one device. `gpu_utilization_of_request` divides by the share of a device that the",
-        "pod's spec asks for (`nvidia.com/gpucores`, one of a node's replicas, or all) and is",
-        "absent where the share is not known or other pods' work is in the value.",
-        "",
+        *wrapped(
+            """
+            `gpu_utilization_imbalance` is the utilization of the busiest device minus that of the
+            least busy device, in percentage points. It is 0 for one device.
+
+            `gpu_utilization_of_request` divides the utilization by the share of a device that the
+            pod's spec requests: `nvidia.com/gpucores`, one of a node's replicas, or a whole device.
+            It is absent if the share is not known, or if the value includes the work of other pods.
+            """
+        ),
         "## Inference servers",
         "",
-        "About the pod that serves the page; it needs no GPU.",
+        "These metrics describe the pod that serves the page. The pod does not need a GPU.",
         "",
         *_metric_rows([m for m in named if m.scope is Scope.SERVER]),
         "",
-        "## What each is made of",
+        "## Formulas",
         "",
-        "The first of these that a device has a value of; parts joined by `+` are taken together.",
-        "",
+        *wrapped(
+            """
+            Each table lists the formulas of a metric in order. The adapter uses the first formula
+            whose fields have a value for the device. A formula joined by `+` needs all of its
+            fields.
+            """
+        ),
         *_sources(named, catalog),
         "## Exporter names",
         "",
-        "Served verbatim, in the unit of the exporter's documentation, whichever of the names",
-        "below the page uses. Each is also served in lower case.",
-        "",
+        *wrapped(
+            """
+            The API also serves the exporters' own names, in the unit of the exporter's
+            documentation. It accepts each of the names below, independent of the name that the page
+            uses, and each name in lower case.
+            """
+        ),
         *_vendor_rows(catalog),
-        "Other spellings of the same fields, read from pages and served too:",
+        "### Other names of the same fields",
+        "",
+        "The adapter reads these names from pages, and the API serves them too.",
         "",
         *_spelling_rows(catalog),
     ]
@@ -161,7 +211,7 @@ def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
 
 
 def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
-    """A table for all metrics that are made of the same."""
+    """One table for all metrics with the same formulas."""
     alike: dict[tuple[Basis, ...], list[str]] = {}
     for metric in metrics:
         alike.setdefault(metric.bases, []).append(f"`{metric.name}`")
@@ -170,28 +220,28 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
         yield f"### {', '.join(names)}"
         yield ""
         if any(isinstance(basis, Presence) for basis in bases):
-            yield "Any row of the device."
+            yield "Any sample of the device."
             yield ""
             continue
-        yield "| From | Of | Where |"
+        yield "| Fields | Vendor | Condition |"
         yield "|---|---|---|"
         for basis in bases:
-            way = " + ".join(_shown(basis, catalog))
+            parts = " + ".join(_shown(basis, catalog))
             where = ", ".join(_conditions(basis, catalog))
-            yield f"| {way} | {vendors[basis.fields[0]]} | {where} |"
+            yield f"| {parts} | {vendors[basis.fields[0]]} | {where} |"
         yield ""
 
 
 def _conditions(basis: Basis, catalog: Catalog) -> Iterator[str]:
-    """Where a way is open; nothing where it always is."""
+    """The conditions under which a formula applies; none if it always does."""
     if catalog.fields[basis.fields[0]].seen:
-        yield "pods of whose devices no exporter speaks"
+        yield "no exporter describes the devices of the pod"
     if not isinstance(basis, Scaled | Rated):
         return
     if isinstance(basis, Scaled) and basis.mig is not None:
         yield "MIG instances and partitions" if basis.mig else "whole devices"
     if basis.unless is not None:
-        yield f"exporters without {_series(basis.unless, catalog)}"
+        yield f"the exporter does not report {_series(basis.unless, catalog)}"
 
 
 def _shown(basis: Basis, catalog: Catalog) -> Iterator[str]:

@@ -1,39 +1,46 @@
-"""The page of what both processes tell about themselves, from their declarations."""
+"""The page of the metrics that both processes serve about themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from adapter.nodepool.selffamilies import FAMILIES as NODEPOOL
+from adapter.nodepool.selffamilies import MOST
 from adapter.selfmetrics import FAMILIES as SERVE
 from apiservice.families import OTHER, Family
+from docs.paragraphs import wrapped
 
 
 def page() -> str:
     """Every metric: its type, its labels and their values, its meaning."""
     lines = [
-        "# What the processes tell about themselves",
+        "# Self-metrics",
         "",
         "<!-- written by `make docs` from adapter/selfmetrics.py and adapter/nodepool -->",
         "",
-        "In Prometheus' text format, beside the process' own (`process_…`): memory, CPU time,",
-        "file descriptors, start. [Observability](observability.md) says how to scrape them, and",
-        "which alerts and dashboard are made of them.",
-        "",
-        "No label is a pod, a node, a device, an address, a user or the name of a metric, so the",
-        "number of series does not grow with the cluster. Where the values of a label are listed,",
-        f"they are all there from the start, and anything else counts as `{OTHER}`. The",
-        "controller has labels for workloads, pools and namespaces: at most 500 series of each.",
-        "",
+        *wrapped(
+            f"""
+            Both processes serve metrics about themselves in the Prometheus text format, together
+            with the standard `process_…` metrics: memory, CPU time, file descriptors, start time.
+            [Observability](observability.md) describes how to scrape them, and which alerts and
+            which dashboard use them.
+
+            No label holds a pod, a node, a device, an address, a user or the name of a metric, so
+            the number of series does not grow with the cluster. If the values of a label are
+            listed, all of them are present from the start, and any other value counts as `{OTHER}`.
+            The controller has labels for workloads, node pools and namespaces: at most {MOST}
+            series of each.
+            """
+        ),
         "## `serve`",
         "",
-        "At `/metrics` of its HTTPS port, to those who may `get` that path.",
+        "Path `/metrics` of the HTTPS port, for users that may `get` this path.",
         "",
         *_table(SERVE),
         "",
         "## `nodepool`",
         "",
-        "At `/metrics` of its HTTP port.",
+        "Path `/metrics` of the HTTP port.",
         "",
         *_table(NODEPOOL),
     ]

@@ -1,4 +1,4 @@
-"""What ``/metrics`` says about the calls of KEDA."""
+"""Metrics of KEDA's calls."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ CODES: Final = (
     *("OK", "CANCELLED", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAVAILABLE", "INTERNAL"),
     "RESOURCE_EXHAUSTED",
 )
-"""gRPC's, as this service gives them."""
+"""gRPC status codes that this service returns."""
 
 CALLS: Final = counter(
     "gma_keda_calls_total",
-    "Calls of KEDA that ended, by gRPC status: INVALID_ARGUMENT is the trigger's mistake, "
-    "FAILED_PRECONDITION a value that is missing, RESOURCE_EXHAUSTED a stream beyond the bound.",
+    "Finished calls of KEDA by gRPC status. INVALID_ARGUMENT: the trigger has a mistake. "
+    "FAILED_PRECONDITION: a value is missing. RESOURCE_EXHAUSTED: a limit was reached.",
     *("method", "code"),
     known=CODES,
 )
 DURATIONS: Final = histogram(
-    "gma_keda_call_duration_seconds", "What calls of KEDA that answer once took.", "method"
+    "gma_keda_call_duration_seconds", "Duration of KEDA's unary calls.", "method"
 )
-OPEN: Final = gauge("gma_keda_streams", "Streams of KEDA that are open.", "method", known=STREAMS)
+OPEN: Final = gauge("gma_keda_streams", "Open streams of KEDA.", "method", known=STREAMS)
 CERTIFICATE: Final = gauge(
-    "gma_keda_certificate_ok", "0 while its newest certificate or client CA is refused."
+    "gma_keda_certificate_ok",
+    "0 while the newest certificate or client CA of the KEDA listener is rejected.",
 )
 LIBRARY: Final = counter(
     "gma_keda_grpc_errors_total",
-    "Errors that the gRPC library reported itself, such as a health check that is no protobuf.",
+    "Errors that the gRPC library reported, such as a health check that is not a protobuf message.",
 )
 FAMILIES: Final = (CALLS, DURATIONS, OPEN, CERTIFICATE, LIBRARY)
 
 
 def keda_families(stats: KedaStats) -> Iterator[Metric]:
-    """Of the scaler."""
+    """Metrics of the scaler."""
     yield CALLS.pairs(stats.calls, (*UNARY, *STREAMS))
     yield DURATIONS.durations(((method,), took) for method, took in stats.durations.items())
     yield OPEN.by(stats.streams)

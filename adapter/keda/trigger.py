@@ -158,7 +158,7 @@ def _selector(metadata: Mapping[str, str], key: str) -> Selector:
         return parse(text)
     except SelectorError as error:
         raise TriggerError(
-            f"{key}: is no label selector: {_short(str(error))}; write e.g. {_EXAMPLES[key]}"
+            f"{key}: is not a label selector: {_short(str(error))}; write e.g. {_EXAMPLES[key]}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The controller's own metrics, as they are declared."""
+"""Declarations of the metrics that ``nodepool`` exposes about itself."""
 
 from __future__ import annotations
 
@@ -11,34 +11,37 @@ from apiservice.families import OTHER, counter, gauge
 __all__ = ["FAMILIES", "KINDS", "MOST", "OTHER"]
 
 MOST: Final = 500
-"""Series of a kind that has a label for each workload, pool or namespace; further ones are
-left out, and orders among them counted."""
+"""Series of one metric that has a label for each workload, node pool or namespace. Further series
+are left out; orders that are left out are counted."""
 KINDS: Final = (*sorted(RESOURCES), "Event")
-"""Of objects that are written."""
+"""Kinds of the objects that the controller writes."""
 _ORDER: Final = ("namespace", "workload", "pool")
 
 BUILD: Final = gauge(
-    "gma_build_info", "1, with the version of this process.", "version", "component"
+    "gma_build_info", "1, labelled with the version of this process.", "version", "component"
 )
-LEADING: Final = gauge("gma_nodepool_leading", "1 while this replica plans.")
-APPLY: Final = gauge("gma_nodepool_apply", "0 in a dry run.")
+LEADING: Final = gauge("gma_nodepool_leading", "1 while this replica is the leader and plans.")
+APPLY: Final = gauge(
+    "gma_nodepool_apply", "1 while the controller writes to the cluster, 0 in a dry run."
+)
 FROZEN: Final = gauge(
-    "gma_nodepool_frozen", "1 while nothing is planned because the cluster cannot be seen."
+    "gma_nodepool_frozen",
+    "1 while the controller does not plan because it cannot read the cluster.",
 )
-ROUNDS: Final = counter("gma_nodepool_rounds_total", "Plans made.")
+ROUNDS: Final = counter("gma_nodepool_rounds_total", "Rounds of planning.")
 BROKEN: Final = counter(
-    "gma_nodepool_rounds_broken_total", "Rounds that an error in the controller itself ended."
+    "gma_nodepool_rounds_broken_total", "Rounds that ended with an error in the controller."
 )
 BACKGROUND: Final = counter(
     "gma_background_failures_total",
-    "Failures of background tasks that nobody expected; the task runs again.",
+    "Unexpected failures of background tasks. The task runs again after a pause.",
     "task",
     known=("controller", "configuration", "discovery"),
 )
-ROUND_SECONDS: Final = gauge("gma_nodepool_round_seconds", "What the last round took.")
+ROUND_SECONDS: Final = gauge("gma_nodepool_round_seconds", "Duration of the last round.")
 PLANNED: Final = gauge(
     "gma_nodepool_last_plan_timestamp_seconds",
-    "When the last plan was made; absent before the first.",
+    "Time of the last plan, in epoch seconds. Absent before the first.",
 )
 METHOD: Final = gauge(
     "gma_nodepool_provisioning_method",
@@ -46,74 +49,76 @@ METHOD: Final = gauge(
     "method",
     known=("CapacityBuffer", "Placeholder"),
 )
-HISTORY: Final = gauge(
-    "gma_nodepool_history_ok", "0 while what was learned is neither read nor stored."
-)
-HEADROOM: Final = gauge("gma_nodepool_headroom_pods", "Headroom as it shall be.", *_ORDER)
+HISTORY: Final = gauge("gma_nodepool_history_ok", "0 while the history cannot be read or written.")
+HEADROOM: Final = gauge("gma_nodepool_headroom_pods", "Desired headroom in pods.", *_ORDER)
 READY: Final = gauge(
     "gma_nodepool_headroom_ready_pods",
-    "Of it, what free room on Ready nodes holds now.",
+    "Desired headroom in pods for which Ready nodes have free capacity now.",
     *_ORDER,
 )
-GPUS: Final = gauge("gma_nodepool_headroom_gpus", "GPUs of all headroom as it shall be.")
+GPUS: Final = gauge("gma_nodepool_headroom_gpus", "GPUs of all desired headroom.")
 UNLISTED: Final = gauge(
-    "gma_nodepool_orders_unlisted", "Orders beyond those that have series of their own."
+    "gma_nodepool_orders_unlisted",
+    "Orders that have no series of their own, because there are too many.",
 )
 BY_REASON: Final = gauge(
     "gma_nodepool_orders_by_reason",
-    "Orders, by what decided them.",
+    "Orders by the reason for their size.",
     "reason",
     known=tuple(CODES),
 )
 WANTED: Final = gauge(
     "gma_nodepool_wanted_pods",
-    "Pods that a workload's metrics ask for, before any limit.",
+    "Pods that the metrics of a workload call for, before limits.",
     *("namespace", "kind", "name"),
 )
 BOOT: Final = gauge(
-    "gma_nodepool_boot_seconds", "90th percentile from order to GPU allocatable.", "pool"
+    "gma_nodepool_boot_seconds",
+    "90th percentile of the time from the order to allocatable GPUs.",
+    "pool",
 )
 BACKOFF: Final = gauge(
-    "gma_nodepool_pool_backoff", "1 while the pool's autoscaler backs off.", "pool"
+    "gma_nodepool_pool_backoff", "1 while the node autoscaler backs off from the node pool.", "pool"
 )
 TRAP: Final = gauge(
     "gma_nodepool_pool_trap",
-    "1 where something about the pool's nodes confuses autoscalers.",
+    "1 if the node pool has a property that confuses node autoscalers.",
     *("pool", "trap"),
 )
 SPENT: Final = gauge(
-    "gma_nodepool_headroom_gpu_seconds_today", "GPU-seconds of headroom in the UTC day.", "pool"
+    "gma_nodepool_headroom_gpu_seconds_today", "GPU-seconds of headroom in this UTC day.", "pool"
 )
 IDLE: Final = gauge(
     "gma_nodepool_idle_gpus",
-    "GPUs that pods hold and have not used for a while.",
+    "GPUs that are allocated to pods and have been idle for some time.",
     "namespace",
 )
 STATUS_AGE: Final = gauge(
     "gma_nodepool_autoscaler_status_age_seconds",
-    "Since the cluster-autoscaler last looked at its groups, by its status.",
+    "Age of the cluster-autoscaler's status: time since it last checked its node groups.",
 )
 APPLIED: Final = counter(
-    "gma_nodepool_applied_total", "Writes that succeeded.", "kind", known=KINDS
+    "gma_nodepool_applied_total", "Writes to the API server that succeeded.", "kind", known=KINDS
 )
 FAILED: Final = counter(
     "gma_nodepool_failed_total",
-    "Writes that did not happen.",
+    "Writes to the API server that failed.",
     *("kind", "reason"),
     known=tuple(map(str, Failure)),
 )
 REFUSED: Final = gauge(
     "gma_nodepool_orders_refused",
-    "Orders not carried out now.",
+    "Orders that the controller cannot carry out now.",
     "reason",
     known=(*map(str, Failure), "lifeline", "priority", "way", "error"),
 )
 SHORT: Final = gauge(
-    "gma_nodepool_headroom_short", "Buffers that the autoscaler says it cannot fill."
+    "gma_nodepool_headroom_short",
+    "CapacityBuffers that the node autoscaler reports it cannot fill.",
 )
 LEFT_OUT: Final = gauge(
     "gma_nodepool_left_out",
-    "HPAs, Jobs and headroom objects that nothing is planned for.",
+    "HPAs, Jobs and headroom objects that the plan leaves out.",
     "reason",
     known=(
         *("target_unknown", "no_metric", "annotation", "second_hpa", "job_suspended"),
@@ -122,7 +127,7 @@ LEFT_OUT: Final = gauge(
 )
 MISSING: Final = counter(
     "gma_nodepool_values_missing_total",
-    "Metric requests without a value, by HTTP status or what was wrong.",
+    "Metric requests that got no value, by HTTP status or error.",
     "reason",
     known=(
         *("late", "selector", "unreachable", "garbled"),
@@ -130,10 +135,12 @@ MISSING: Final = counter(
     ),
 )
 SYNCED: Final = gauge(
-    "gma_nodepool_watch_synced", "1 once a collection was listed wholly.", "collection"
+    "gma_nodepool_watch_synced", "1 after the first complete list of the collection.", "collection"
 )
 UNDECODED: Final = counter(
-    "gma_nodepool_objects_rejected_total", "Objects that could not be decoded.", "collection"
+    "gma_nodepool_objects_rejected_total",
+    "Objects that the controller could not decode.",
+    "collection",
 )
 FAMILIES: Final = (
     *(BUILD, LEADING, APPLY, FROZEN, ROUNDS, BROKEN, BACKGROUND, ROUND_SECONDS, PLANNED),
@@ -141,4 +148,4 @@ FAMILIES: Final = (
     *(BOOT, BACKOFF, TRAP, SPENT, IDLE, STATUS_AGE),
     *(APPLIED, FAILED, REFUSED, SHORT, LEFT_OUT, MISSING, SYNCED, UNDECODED),
 )
-"""All that ``nodepool`` shows, beside the process' own."""
+"""All metrics of ``nodepool``, except the ``process_…`` metrics."""

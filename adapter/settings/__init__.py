@@ -1,9 +1,9 @@
-"""Every setting: typed, frozen, documented; the only reader of files and environment.
+"""All settings: typed, frozen and documented.
 
-Sources, strongest first: command-line flags, environment (``GMA_`` and the key's path
-joined by ``__``: ``GMA_SOURCE__KIND=prometheus``), the YAML file, the defaults here.
-The docstring under a field is its documentation everywhere (``docs/settings.md`` is
-generated from it). Durations are seconds or Go-style text (``5s``, ``1m30s``).
+Sources, in order of precedence: command-line flags, environment variables (``GMA_`` and the path of
+the key joined by ``__``: ``GMA_SOURCE__KIND=prometheus``), the YAML file, the defaults.
+The docstring below a field is its documentation (``make docs`` writes ``docs/settings.md`` from
+it). Durations are seconds or Go-style text (``5s``, ``1m30s``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Settings(Section):
     source: SourceSettings = SourceSettings()
     values: ValueSettings = ValueSettings()
     metrics: tuple[MetricRow, ...] = ()
-    """Metrics of your own, beside the catalogue's."""
+    """Metrics of your own, in addition to the metrics of the catalogue."""
     sharing: SharingSettings = SharingSettings()
     external: ExternalSettings = ExternalSettings()
     keda: KedaSettings = KedaSettings()
@@ -44,7 +44,7 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _windows_are_kept(self) -> Settings:
-        """A mean over fewer samples than its window holds would not be what it says."""
+        """Reject a window that is longer than the samples that the adapter keeps."""
         source = self.source
         interval = {
             "scrape": source.scrape.interval,
@@ -54,8 +54,8 @@ class Settings(Section):
         for key, window in ({"values.window": self.values.window} | own).items():
             if interval is not None and window > interval * MAX_SAMPLES:
                 raise ValueError(
-                    f"{key}: {window:g} s are more than the {MAX_SAMPLES} samples that are kept at "
-                    f"one in {interval:g} s; set at most {interval * MAX_SAMPLES:g}, or a longer "
+                    f"{key}: {window:g} s need more than {MAX_SAMPLES} samples at one sample in "
+                    f"{interval:g} s; set at most {interval * MAX_SAMPLES:g}, or a longer "
                     f"source.{source.kind} interval"
                 )
         return self

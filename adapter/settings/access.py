@@ -1,40 +1,45 @@
-"""Who may ask, and for what."""
+"""Authentication and authorization of requests."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from adapter.settings.types import Seconds, Section
+from adapter.settings.types import ADVANCED, Seconds, Section
 
 
 class AuthenticationSettings(Section):
-    """Who a request is from. In a cluster nothing need be set."""
+    """How the adapter identifies the user of a request. In a cluster the defaults work as they
+    are."""
 
-    configmap: bool = True
-    """Read the CAs and header names from ``kube-system/extension-apiserver-authentication``
-    and watch it. Without a cluster the files below are used."""
-    requestheader_ca_file: Path | None = None
-    """CA of the front proxy's client certificate; overrides the ConfigMap's."""
-    requestheader_allowed_names: tuple[str, ...] = ()
-    """Common names the front proxy may have; empty allows any that the CA signed."""
-    client_ca_file: Path | None = None
-    """CA of ordinary client certificates; overrides the ConfigMap's."""
-    token_review: bool = True
-    """Check bearer tokens by TokenReview (needs a cluster)."""
-    token_audiences: tuple[str, ...] = ()
-    """Audiences a token must be for; empty means the API server's own."""
-    cache: Seconds = 10
-    """Seconds a token's verdict is kept, good or bad."""
+    configmap: Annotated[bool, ADVANCED] = True
+    """Read the CAs and header names from the ConfigMap
+    ``kube-system/extension-apiserver-authentication``, and watch it. Without a cluster, set the
+    files below instead."""
+    requestheader_ca_file: Annotated[Path | None, ADVANCED] = None
+    """CA of the front proxy's client certificate. Overrides the CA in the ConfigMap."""
+    requestheader_allowed_names: Annotated[tuple[str, ...], ADVANCED] = ()
+    """Common names that the front proxy's certificate may have. If empty, every name that the CA
+    signed is allowed."""
+    client_ca_file: Annotated[Path | None, ADVANCED] = None
+    """CA of other client certificates. Overrides the CA in the ConfigMap."""
+    token_review: Annotated[bool, ADVANCED] = True
+    """Check bearer tokens with TokenReview. Needs a cluster."""
+    token_audiences: Annotated[tuple[str, ...], ADVANCED] = ()
+    """Audiences that a token must be issued for. If empty, the API server uses its own."""
+    cache: Annotated[Seconds, ADVANCED] = 10
+    """Seconds that the result of a TokenReview is remembered, for valid and invalid tokens."""
 
 
 class AuthorizationSettings(Section):
-    """What a request may do. ``system:masters`` always may."""
+    """What a user may do. The group ``system:masters`` may do everything."""
 
-    subject_access_review: bool = True
-    """Ask the API server (needs a cluster). False: only the lists below are allowed."""
-    allow_users: tuple[str, ...] = ()
-    """Users allowed everything without asking, for use without a cluster."""
-    allow_groups: tuple[str, ...] = ()
-    """Groups allowed everything without asking."""
-    cache: Seconds = 10
-    """Seconds a verdict is kept, allowed or denied."""
+    subject_access_review: Annotated[bool, ADVANCED] = True
+    """Ask the API server with SubjectAccessReview. Needs a cluster. If false, only the users and
+    groups below are allowed."""
+    allow_users: Annotated[tuple[str, ...], ADVANCED] = ()
+    """Users that are allowed everything without a review, for use without a cluster."""
+    allow_groups: Annotated[tuple[str, ...], ADVANCED] = ()
+    """Groups that are allowed everything without a review."""
+    cache: Annotated[Seconds, ADVANCED] = 10
+    """Seconds that the result of a SubjectAccessReview is remembered, allowed or denied."""

@@ -1,4 +1,4 @@
-"""Asking a Log Analytics workspace."""
+"""The Log Analytics workspace as a source."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from typing import Annotated
 from pydantic import Field
 
 from adapter.settings.cloud import AzureIdentitySettings
-from adapter.settings.types import Interval, Seconds, Section, SecureUrl
+from adapter.settings.types import ADVANCED, Interval, Seconds, Section, SecureUrl
 
 
 class AzureLogsSettings(Section):
-    """Azure Container Insights: GPU rows of a Log Analytics workspace; needs the extra
-    ``azure``. AKS feeds them no more from Kubernetes 1.25 on."""
+    """Azure Container Insights: GPU records in a Log Analytics workspace. Needs the extra
+    ``azure``. AKS does not write these records from Kubernetes 1.25 on."""
 
     workspace_id: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,63}$")] | None = None
-    """Id of the workspace."""
+    """ID of the workspace."""
     cluster: str | None = None
-    """Resource id or name of this cluster, where several share the workspace."""
-    interval: Interval = 60
-    """Seconds between two queries; Container Insights writes one value a minute."""
-    timeout: Interval = 30
-    """Seconds one query may take."""
-    delay: Seconds = 180
-    """Seconds until a row can be read after it was measured; part of the age limit. 20 s to 3 min
-    on average, says Azure Monitor, "Log data ingestion time in Azure Monitor"; its table gives
-    the time of your own: ``InsightsMetrics | extend s = ingestion_time() - TimeGenerated``."""
-    endpoint: SecureUrl = SecureUrl("https://api.loganalytics.io")
-    """Log Analytics of another cloud, such as ``https://api.loganalytics.us``; tokens are for
-    it too."""
-    ca_file: Path | None = None
-    """CA of the endpoint, where a proxy replaces its certificate; None trusts the usual."""
+    """Resource ID or name of this cluster. Set it if several clusters share the workspace."""
+    interval: Annotated[Interval, ADVANCED] = 60
+    """Seconds between two queries. Container Insights writes one value a minute."""
+    timeout: Annotated[Interval, ADVANCED] = 30
+    """Seconds that one query may take."""
+    delay: Annotated[Seconds, ADVANCED] = 180
+    """Seconds between a measurement and the time at which a query finds it; part of the age
+    limit. Azure Monitor documents 20 s to 3 min on average ("Log data ingestion time in Azure
+    Monitor"). To measure it in your workspace:
+    ``InsightsMetrics | extend s = ingestion_time() - TimeGenerated``."""
+    endpoint: Annotated[SecureUrl, ADVANCED] = SecureUrl("https://api.loganalytics.io")
+    """Log Analytics API of another Azure cloud, such as ``https://api.loganalytics.us``. Tokens
+    are requested for this address."""
+    ca_file: Annotated[Path | None, ADVANCED] = None
+    """CA of the endpoint's certificate, for a proxy that replaces it. If not set, the system's
+    CAs are trusted."""
     identity: AzureIdentitySettings = AzureIdentitySettings()

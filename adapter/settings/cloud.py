@@ -1,4 +1,4 @@
-"""Being let in by a cloud, as its own library does it."""
+"""Credentials for a cloud, as the cloud's own library takes them."""
 
 from __future__ import annotations
 
@@ -6,61 +6,64 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from adapter.settings.types import Section, SecureUrl
+from adapter.settings.types import ADVANCED, Section, SecureUrl
 
 Audience = Annotated[str, Field(pattern=r"^https://[^\s/]+/?$")]
 
 
 class AzureIdentitySettings(Section):
-    """Who asks Azure. In a pod with workload identity nothing need be set."""
+    """The identity that queries Azure. A pod with workload identity needs no setting."""
 
     client_id: str | None = None
-    """Client id of a user-assigned identity; None is the pod's (workload identity), else the
-    node's own (managed identity)."""
-    tenant_id: Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")] | None = None
-    """Entra tenant of the workload identity; None is the one that its webhook set. A managed
-    identity has its own."""
-    authority: SecureUrl | None = None
-    """Entra of another cloud, for a workload identity, such as
-    ``https://login.microsoftonline.us``; None is ``AZURE_AUTHORITY_HOST``'s, else Azure's own."""
+    """Client ID of a user-assigned identity. If not set, the adapter uses the pod's workload
+    identity, or else the node's managed identity."""
+    tenant_id: Annotated[
+        Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")] | None,
+        ADVANCED,
+    ] = None
+    """Entra tenant of the workload identity. If not set, the tenant that the webhook injected.
+    Not used for a managed identity."""
+    authority: Annotated[SecureUrl | None, ADVANCED] = None
+    """Entra address of another Azure cloud for a workload identity, such as
+    ``https://login.microsoftonline.us``. If not set, ``AZURE_AUTHORITY_HOST``, or else the public
+    cloud."""
 
 
 class AzureAuthSettings(AzureIdentitySettings):
-    """Azure Monitor's managed Prometheus; needs the extra ``azure``."""
+    """Azure Monitor managed service for Prometheus. Needs the extra ``azure``."""
 
-    audience: Audience = "https://prometheus.monitor.azure.com"
-    """Whom the token is for; other clouds have their own."""
+    audience: Annotated[Audience, ADVANCED] = "https://prometheus.monitor.azure.com"
+    """Audience of the token. Other Azure clouds have their own."""
 
 
 class GoogleAuthSettings(Section):
-    """Google's managed Prometheus, as the application default credentials say; needs the extra
-    ``google``. ``url`` is
+    """Google Cloud Managed Service for Prometheus, with the application default credentials.
+    Needs the extra ``google``. Set ``url`` to
     ``https://monitoring.googleapis.com/v1/projects/PROJECT/location/global/prometheus``."""
 
-    quota_project: str | None = None
-    """Project that the queries are charged to (``x-goog-user-project``); None names none, which a
-    person's own credentials may not."""
+    quota_project: Annotated[str | None, ADVANCED] = None
+    """Project that is charged for the queries (``x-goog-user-project``). Credentials of a person
+    need it."""
 
 
 class AwsAuthSettings(Section):
-    """Amazon's managed Prometheus; needs the extra ``aws``. ``url`` is
+    """Amazon Managed Service for Prometheus. Needs the extra ``aws``. Set ``url`` to
     ``https://aps-workspaces.REGION.amazonaws.com/workspaces/ID``."""
 
     region: str = ""
     """Region of the workspace."""
-    service: str = "aps"
-    """Name of the service that requests are signed for."""
     role_arn: str | None = None
-    """Role to take on; None is the pod's or the node's own."""
-    external_id: Annotated[str, Field(min_length=2)] | None = None
-    """What the role's trust policy asks for, if it does."""
+    """Role to assume. If not set, the role of the pod or of the node."""
+    external_id: Annotated[Annotated[str, Field(min_length=2)] | None, ADVANCED] = None
+    """External ID, if the role's trust policy requires one."""
 
 
 class AuthSettings(Section):
-    """How a cloud's managed engine lets the adapter in."""
+    """Credentials for a cloud provider's managed Prometheus."""
 
     kind: Literal["none", "azure", "google", "aws"] = "none"
-    """Whose credentials are shown. ``none`` leaves it to the keys above."""
+    """Provider whose credentials are used. With ``none``, the keys of ``source.prometheus``
+    apply."""
     azure: AzureAuthSettings = AzureAuthSettings()
     google: GoogleAuthSettings = GoogleAuthSettings()
     aws: AwsAuthSettings = AwsAuthSettings()

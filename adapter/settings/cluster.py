@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from adapter.cluster.manifest import GPU_RESOURCES
-from adapter.settings.types import Interval, Section
+from adapter.settings.types import ADVANCED, Interval, Section
 
 
 class ClusterSettings(Section):
-    """The Kubernetes API that pods are watched from."""
+    """The Kubernetes API from which the adapter watches pods, Services and nodes."""
 
-    kubeconfig: Path | None = None
-    """Kubeconfig file. None: in-cluster credentials, else ``KUBECONFIG``, else ~/.kube/config."""
-    context: str | None = None
-    """Context of the kubeconfig; None is its current one."""
-    pods_file: Path | None = None
-    """Pods from a file of manifests (YAML or JSON) instead of a cluster; reloaded on change."""
-    services: bool = True
-    """Watch Services, so that an Object metric may name one."""
-    nodes: bool = True
-    """Watch Nodes: their labels tell which of them share GPUs, what model those are where rows
-    do not say, and which nodes a selector means."""
+    kubeconfig: Annotated[Path | None, ADVANCED] = None
+    """Kubeconfig file. If not set, the adapter uses the in-cluster credentials, then
+    ``KUBECONFIG``, then ``~/.kube/config``."""
+    context: Annotated[str | None, ADVANCED] = None
+    """Context of the kubeconfig. If not set, its current context."""
+    pods_file: Annotated[Path | None, ADVANCED] = None
+    """File of pod manifests (YAML or JSON) to use instead of a cluster. The adapter reloads it
+    when it changes."""
+    services: Annotated[bool, ADVANCED] = True
+    """Watch Services. An Object metric can name a Service only if this is true."""
+    nodes: Annotated[bool, ADVANCED] = True
+    """Watch nodes. Their labels show which nodes share GPUs, which GPU model a node has if the
+    samples do not say it, and which nodes a selector matches."""
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
-    """Extended resources, as shell patterns, whose holders hold a GPU: rows of any other pod
-    are left out. Pods with DRA claims always hold one."""
-    stale_after: Interval = 300
-    """Seconds without word from the API server after which readiness fails."""
+    """Extended resources that stand for a GPU, as shell patterns. Samples that name a pod without
+    such a resource are left out. A pod with a DRA claim always counts as a GPU pod."""
+    stale_after: Annotated[Interval, ADVANCED] = 300
+    """Seconds without any message from the API server after which readiness fails."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from adapter.settings.types import Section
+from adapter.settings.types import ADVANCED, Section
 
 _SERVICE = re.compile(r"([^/\s]+/[^/\s]+)?")
 
@@ -19,12 +19,14 @@ def _service(text: str) -> str:
 
 
 class ExternalSettings(Section):
-    """The external metrics API, beside the custom one: see docs/external-metrics.md."""
+    """The external metrics API, in addition to the custom metrics API: see
+    docs/external-metrics.md."""
 
     enabled: bool = False
-    """Serve ``external.metrics.k8s.io`` too. A cluster has one server of it: leave it off where
-    KEDA, or any other, has it."""
-    service: Annotated[str, AfterValidator(_service)] = ""
-    """``NAMESPACE/NAME`` of the Service that the APIService should point to. If it points to
-    another, that is logged and ``gma_external_foreign`` is 1. Empty: nobody looks. The chart
-    sets it. Reading the APIService needs a right, which the chart gives."""
+    """Serve ``external.metrics.k8s.io``. A cluster can have one server of this API: leave it off
+    if KEDA or another server provides it."""
+    service: Annotated[str, AfterValidator(_service), ADVANCED] = ""
+    """``NAMESPACE/NAME`` of the Service that the APIService should point to. If the APIService
+    points to another Service, the adapter logs it and sets ``gma_external_foreign`` to 1. If
+    empty, the adapter does not check. The chart sets this key and grants the right to read the
+    APIService."""

@@ -8,9 +8,9 @@ from adapter.settings.types import Section
 
 
 class LogSettings(Section):
-    """What is written to standard error."""
+    """The log on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least severity written."""
+    """Lowest severity that is written."""
     format: Literal["auto", "console", "json"] = "auto"
-    """``auto`` is console on a terminal and JSON elsewhere."""
+    """``auto`` writes console text on a terminal and JSON elsewhere."""

@@ -1,4 +1,4 @@
-"""Metrics of the user's own."""
+"""Metrics that the user adds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SERIES = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 def _metric_name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise ValueError(
-            "must be letters, digits, _ : . and -, beginning with a letter or _: it is a part "
-            "of a URL's path"
+            "must be letters, digits, _ : . and -, and begin with a letter or _: it is part of a "
+            "URL path"
         )
     if text.lower() in _taken():
         raise ValueError("is a name of the catalogue: choose another")
@@ -34,7 +34,9 @@ def _taken() -> frozenset[str]:
 
 def _series_name(text: str) -> str:
     if not _SERIES.fullmatch(text):
-        raise ValueError("must be a series' name alone; give labels in labels, PromQL in query")
+        raise ValueError(
+            "must be the name of a series only; write labels into labels and PromQL into query"
+        )
     return text
 
 
@@ -43,42 +45,46 @@ Over = Literal["mean", "max", "min", "sum"]
 
 
 class MetricRow(Section):
-    """one metric of the user's own, from a series of an exporter or from a query."""
+    """A metric of your own, from a series of an exporter or from a query."""
 
     name: Annotated[str, Field(max_length=200), AfterValidator(_metric_name)]
-    """The API's name for it; served in lower case as well."""
+    """Name of the metric in the API. The API also serves it in lower case."""
     series: Annotated[str, AfterValidator(_series_name)] | None = None
-    """The exporter's series, on the pages that are scraped or in Prometheus."""
+    """Name of the series, on the exporters' pages or in Prometheus."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """Labels that a row of the series must have; an empty value is a label that is not there."""
+    """Labels that a sample of the series must have. An empty value means that the label must be
+    absent."""
     query: Promql | None = None
-    """PromQL in place of ``series`` (``source.kind: prometheus`` only). One query for all pods:
-    each series of its answer is put to the pod that its labels ``namespace`` and ``pod`` (or
-    ``exported_namespace`` and ``exported_pod``) name; its values count as measured when asked."""
+    """PromQL, instead of ``series``. For ``source.kind: prometheus`` only. The adapter sends one
+    query for all pods. It assigns each series of the answer to the pod that the labels
+    ``namespace`` and ``pod`` (or ``exported_namespace`` and ``exported_pod``) name. The values
+    count as measured at the time of the query."""
     unit: Unit = Unit.NUMBER
-    """Unit of the value. ``percent`` and ``ratio`` bound it to 0-100 and 0-1."""
+    """Unit of the value. ``percent`` limits it to 0-100, ``ratio`` to 0-1."""
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    """The series' numbers times this are in ``unit``."""
+    """Factor that converts the numbers of the series to ``unit``."""
     low: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    """Least believable value, in ``unit``; 0 unless set. What is below is left out."""
+    """Lowest plausible value, in ``unit``. Lower values are left out. If not set, 0."""
     high: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    """Largest believable value, in ``unit``."""
+    """Highest plausible value, in ``unit``. Higher values are left out."""
     kind: Kind = Kind.LAST
-    """``mean`` over the window, ``last`` value, or ``rate``: a counter's increase per second."""
+    """``mean`` over the window, the ``last`` value, or ``rate``: the increase of a counter per
+    second."""
     window: Window | None = None
-    """Seconds that a mean or rate is taken over, up to an hour; None is ``values.window``."""
+    """Seconds over which the mean or the rate is taken, at most an hour. If not set,
+    ``values.window``."""
     percentile: Annotated[float, Field(ge=0, le=100)] | None = None
-    """This percentile of the window's samples in place of the mean."""
+    """Percentile of the samples in the window, instead of the mean."""
     combine: Over = "mean"
-    """How a pod's devices, and an object's pods, become one value."""
+    """How the values of a pod's devices, and of an object's pods, are combined."""
     over_devices: Over | None = None
-    """The same for a pod's devices alone."""
+    """How the values of a pod's devices are combined. If not set, ``combine``."""
     over_pods: Over | None = None
-    """The same for an object's pods alone."""
+    """How the values of an object's pods are combined. If not set, ``combine``."""
     scope: Scope | None = None
-    """``device``: a row is about a GPU and names it. ``server``: about the pod itself, GPU or
-    not. None is ``server`` for a query, else what the catalogue has for the series, else
-    ``device``."""
+    """``device``: a sample describes a GPU and names it. ``server``: a sample describes the pod,
+    with or without a GPU. If not set: ``server`` for a query, or else the scope of the series in
+    the catalogue, or else ``device``."""
 
     @model_validator(mode="after")
     def _sense(self) -> MetricRow:

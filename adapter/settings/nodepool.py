@@ -1,4 +1,4 @@
-"""The node-pool controller."""
+"""The controller ``nodepool``."""
 
 from __future__ import annotations
 
@@ -6,38 +6,45 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from adapter.settings.types import BaseUrl, Interval, Port, Seconds, Section
+from adapter.settings.types import ADVANCED, BaseUrl, Interval, Port, Seconds, Section
 from apiservice.serving import EVERY_ADDRESS
 
 Count = Annotated[int, Field(ge=0)]
 
 
 class LimitSettings(Section):
-    """What the plan may never exceed, and how it behaves."""
+    """Bounds and times of the plan."""
 
-    quantile: Annotated[float, Field(gt=0, lt=1)] = 0.8
-    """Share of the past growths of demand over a boot time that headroom covers."""
-    boot_seconds: Interval = 300
-    """Boot time assumed for a pool until its own has been seen: order to GPU allocatable."""
-    hold_seconds: Interval = 600
+    quantile: Annotated[float, Field(gt=0, lt=1), ADVANCED] = 0.8
+    """Share of past increases in demand, each over one boot time, that headroom covers."""
+    boot_seconds: Annotated[Interval, ADVANCED] = 300
+    """Boot time of a node pool until nodepool has measured it: from the order to allocatable
+    GPUs."""
+    hold_seconds: Annotated[Interval, ADVANCED] = 600
     """Seconds that headroom stays after it was last needed."""
-    decay_seconds: Interval = 300
-    """After the hold, headroom halves every so many seconds."""
-    stale_seconds: Interval = 300
-    """Demand unknown for longer no longer holds its headroom: it decays to 0."""
+    decay_seconds: Annotated[Interval, ADVANCED] = 300
+    """Seconds in which headroom halves after ``hold_seconds``."""
+    stale_seconds: Annotated[Interval, ADVANCED] = 300
+    """Seconds after which unknown demand no longer holds headroom. The headroom then decays to
+    0."""
     min_pods: Count = 0
-    """Fewest headroom pods of each shape that an HPA scales, whatever was learned; caps and
-    budgets still win. The annotation ``gpu-metrics-adapter.io/headroom`` of an HPA raises it."""
+    """Fewest headroom pods for each pod shape that an HPA scales, independent of past demand. The
+    other limits and budgets take precedence. The annotation ``gpu-metrics-adapter.io/headroom`` of
+    an HPA raises it."""
     max_pods: Count = 8
     """Most headroom pods of one shape in one namespace."""
     max_gpus_per_pool: Count = 8
-    """Most GPUs of headroom in one pool."""
+    """Most GPUs of headroom in one node pool."""
     gpu_hours_per_day: Annotated[float, Field(gt=0)] | None = None
-    """GPU-hours of headroom that each pool may cost in a UTC day; None for no budget."""
+    """GPU-hours of headroom that each node pool may use in a UTC day. If not set, there is no
+    budget."""
     cost_per_day: Annotated[float, Field(gt=0)] | None = None
-    """The same in the currency of ``gpu_hour_prices``. A pool without a price gets none."""
+    """Cost of headroom that each node pool may cause in a UTC day, in the currency of
+    ``gpu_hour_prices``. A node pool without a price gets no headroom. If not set, there is no
+    budget."""
     gpu_hour_prices: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
-    """Pool to the price of one of its GPUs for an hour; ``*`` stands for all other pools."""
+    """Price of one GPU for one hour, by node pool. ``*`` sets the price for all other node
+    pools."""
 
     @model_validator(mode="after")
     def _priced(self) -> LimitSettings:
@@ -49,89 +56,92 @@ class LimitSettings(Section):
 
 
 class PlaceholderSettings(Section):
-    """Pods that keep a node's place where no CapacityBuffer is served."""
+    """Placeholder pods, which hold headroom in clusters without CapacityBuffers."""
 
-    priority_class: str = "gpu-metrics-adapter-headroom"
-    """PriorityClass of the placeholders, from -10 up and below that of the workloads. The
-    chart makes it; it is checked, never written."""
+    priority_class: Annotated[str, ADVANCED] = "gpu-metrics-adapter-headroom"
+    """PriorityClass of the placeholder pods: at least -10, and lower than the priority of the
+    workloads. The chart creates it. The controller checks it and never writes it."""
     image: str = "registry.k8s.io/pause:3.10"
-    """Image of the placeholders and of the pod templates of buffers."""
+    """Image of the placeholder pods and of the pod templates of CapacityBuffers."""
 
 
 class LeaseSettings(Section):
-    """Leader election: of several replicas one acts."""
+    """Leader election. One of several replicas acts."""
 
-    name: str = "gpu-metrics-adapter-nodepool"
-    """Name of the Lease, in the controller's own namespace."""
-    duration: Annotated[Interval, Field(ge=3)] = 15
-    """Seconds after which others may take a lease that is not renewed."""
-    renew: Annotated[Interval, Field(ge=2)] = 10
-    """Seconds without a renewal after which the holder stops acting; less than ``duration``."""
-    retry: Annotated[Interval, Field(ge=1)] = 2
-    """Seconds between attempts to get or to renew it."""
+    name: Annotated[str, ADVANCED] = "gpu-metrics-adapter-nodepool"
+    """Name of the Lease, in the controller's namespace."""
+    duration: Annotated[Interval, Field(ge=3), ADVANCED] = 15
+    """Seconds after which another replica may take a lease that its holder has not renewed."""
+    renew: Annotated[Interval, Field(ge=2), ADVANCED] = 10
+    """Seconds without a renewal after which the holder stops acting. Less than ``duration``."""
+    retry: Annotated[Interval, Field(ge=1), ADVANCED] = 2
+    """Seconds between two attempts to take or to renew the lease."""
 
     @model_validator(mode="after")
     def _ordered(self) -> LeaseSettings:
         if not self.retry * 1.2 < self.renew < self.duration:
             raise ValueError(
-                "must have retry * 1.2 < renew < duration: a holder has to stop before others start"
+                "must have retry * 1.2 < renew < duration: a holder must stop before others start"
             )
         return self
 
 
 class HistorySettings(Section):
-    """Where what was learned of each workload is kept across restarts."""
+    """The history of each workload's demand, which the controller keeps across restarts."""
 
-    interval: Interval = 300
-    """Seconds between writes of the ConfigMap."""
+    interval: Annotated[Interval, ADVANCED] = 300
+    """Seconds between two writes of the ConfigMap."""
     prometheus_url: BaseUrl | None = None
-    """Prometheus that scrapes this controller: a workload whose history was lost is read back
-    from ``gma_nodepool_wanted_pods`` there. Needs the extra ``prometheus``."""
+    """Prometheus that scrapes this controller. If the history of a workload is lost, the controller
+    reads it from ``gma_nodepool_wanted_pods`` there. Needs the extra ``prometheus``."""
 
 
 class NodepoolSettings(Section):
     """The companion controller ``nodepool``: see docs/nodepool.md."""
 
     apply: bool = False
-    """Write to the cluster. False is a dry run: the plan is printed and nothing is written."""
+    """Write to the cluster. If false, the controller prints its plan and writes nothing (dry
+    run)."""
     stop: bool = False
-    """The kill switch: all headroom is let go at once and none is ordered. Taken up from the
-    file without a restart."""
-    namespace: str | None = None
-    """Its own namespace, for Lease, ConfigMap and all headroom. None is the pod's; outside a
-    cluster ``gpu-metrics``."""
+    """Remove all headroom immediately and order none. The controller applies a change of this key
+    in the file without a restart."""
+    namespace: Annotated[str | None, ADVANCED] = None
+    """Namespace of the Lease, the ConfigMap and all headroom. If not set, the namespace of the
+    pod, or ``gpu-metrics`` outside a cluster."""
     claim_namespaces: tuple[str, ...] = ()
-    """Namespaces whose workloads get headroom with ResourceClaims (DRA). It has to be in the
-    namespace of its ResourceClaimTemplates: the account needs the right to write it there."""
+    """Namespaces whose workloads get headroom with ResourceClaims (DRA). Such headroom is in the
+    namespace of its ResourceClaimTemplates, so the controller's account needs the right to write
+    there."""
     namespaces: tuple[str, ...] = ()
-    """Namespaces whose workloads get headroom; empty for all."""
-    interval: Annotated[Interval, Field(ge=1, le=300)] = 15
-    """Seconds between looks at the metrics; the HPA controller's own is 15. Changes of GPU pods
-    are planned for within a second."""
-    host: str = EVERY_ADDRESS
-    """Address of the listener for ``/metrics``, ``/healthz`` and ``/readyz``; see
+    """Namespaces whose workloads get headroom. If empty, every namespace."""
+    interval: Annotated[Interval, Field(ge=1, le=300), ADVANCED] = 15
+    """Seconds between two reads of the metrics. The HPA controller's default is 15. The controller
+    plans for a change of GPU pods within a second."""
+    host: Annotated[str, ADVANCED] = EVERY_ADDRESS
+    """Address of the listener for ``/metrics``, ``/healthz`` and ``/readyz``. See
     ``server.host``."""
-    port: Port = 8081
-    """Its TCP port; 0 takes a free one."""
+    port: Annotated[Port, ADVANCED] = 8081
+    """TCP port of that listener. With 0, the system chooses a free port."""
     pool_labels: tuple[str, ...] = ()
-    """Node labels that name a node's pool, looked at before the clouds' own."""
+    """Node labels that name the node pool of a node. They take precedence over the labels of the
+    cloud providers."""
     way: Literal["auto", "buffer", "placeholder"] = "auto"
-    """How headroom is ordered. ``auto``: CapacityBuffers where a probe shows that a controller
-    serves them, placeholder pods elsewhere."""
-    probe_wait: Seconds = 30
-    """Seconds that the probe buffer may take to be ReadyForProvisioning. Later it still counts:
-    the way is then changed."""
-    lifeline: Annotated[Interval, Field(ge=10)] = 900
-    """Seconds that headroom outlives a controller that does not come back; three intervals at
-    least."""
+    """Provisioning method. ``auto`` uses CapacityBuffers if a probe shows that a controller serves
+    them, and placeholder pods otherwise."""
+    probe_wait: Annotated[Seconds, ADVANCED] = 30
+    """Seconds in which the probe buffer should become ReadyForProvisioning. If it becomes ready
+    later, the controller changes the provisioning method then."""
+    lifeline: Annotated[Interval, Field(ge=10), ADVANCED] = 900
+    """Seconds after which headroom ends when its controller is gone. At least three times
+    ``interval``."""
     jobs: bool = True
-    """Order headroom for Jobs of GPU pods too."""
+    """Also order headroom for Jobs with GPU pods."""
     deletion_cost: bool = False
-    """Write ``controller.kubernetes.io/pod-deletion-cost`` on GPU pods when a scale-in is near.
-    Needs the right to patch pods."""
-    provisioning_request_pods: Annotated[int, Field(ge=2)] | None = None
-    """Order a step of at least so many pods that a forecast adds for Jobs at once, by a
-    ProvisioningRequest, where the cluster-autoscaler serves them. None: never."""
+    """Write ``controller.kubernetes.io/pod-deletion-cost`` to GPU pods before a scale-in. Needs
+    the right to patch pods."""
+    provisioning_request_pods: Annotated[Annotated[int, Field(ge=2)] | None, ADVANCED] = None
+    """If a forecast for Jobs adds at least this many pods in one step, order them with one
+    ProvisioningRequest, if the cluster-autoscaler serves them. If not set, never."""
     limits: LimitSettings = LimitSettings()
     placeholder: PlaceholderSettings = PlaceholderSettings()
     lease: LeaseSettings = LeaseSettings()
@@ -141,6 +151,6 @@ class NodepoolSettings(Section):
     def _prolonged(self) -> NodepoolSettings:
         if self.lifeline < 3 * self.interval:
             raise ValueError(
-                "lifeline must be at least three intervals: headroom would end between two looks"
+                "lifeline must be at least three intervals: headroom would end between two rounds"
             )
         return self

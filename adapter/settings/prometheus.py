@@ -1,4 +1,4 @@
-"""Asking a query API."""
+"""A Prometheus API as a source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from adapter.settings.cloud import AuthSettings
-from adapter.settings.types import BaseUrl, Interval, Promql, Section
+from adapter.settings.types import ADVANCED, BaseUrl, Interval, Promql, Section
 
 _OWN_PARAMS = frozenset(("query", "time", "timeout"))
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -30,60 +30,61 @@ def _authorization(headers: Mapping[str, str]) -> bool:
 
 
 class PrometheusSettings(Section):
-    """Any engine that answers Prometheus' query API."""
+    """Any engine that serves the Prometheus query API."""
 
     url: BaseUrl | None = None
-    """Base URL, with the path prefix if there is one (``https://mimir/prometheus``)."""
+    """Base URL, with the path prefix if the engine has one (``https://mimir/prometheus``)."""
     interval: Interval = 15
     """Seconds between two rounds of queries."""
-    timeout: Interval = 10
-    """Seconds one query may take."""
-    retries: Annotated[int, Field(ge=0, le=10)] = 2
-    """Tries beyond the first within one round."""
+    timeout: Annotated[Interval, ADVANCED] = 10
+    """Seconds that one query may take."""
     scrape_interval: Interval = 15
-    """Seconds between Prometheus' own scrapes of the exporters; part of the age limit."""
-    query: dict[str, Promql] = Field(default_factory=dict)
-    """Metric group (``utilization``, ``profiling``, ``memory`` or ``board``; another name adds
-    a query) -> PromQL used in place of the query made from the catalogue. Its series keep the
-    exporter's names; ``[1m]`` at its end keeps the times at which they were scraped."""
+    """Seconds between two scrapes that Prometheus makes of an exporter; part of the age limit."""
+    query: Annotated[dict[str, Promql], ADVANCED] = Field(default_factory=dict)
+    """PromQL by metric group (``utilization``, ``profiling``, ``memory`` or ``board``). It replaces
+    the query that the adapter makes from the catalogue; another name adds a query. The series must
+    keep the names of the exporter. ``[1m]`` at the end of the query keeps the times of the
+    scrapes."""
     matchers: Annotated[str, AfterValidator(_matchers)] = ""
-    """Label matchers added to every selector, such as ``cluster="a"``."""
-    exact_names: bool | None = None
-    """Ask for every series in a query of its own. Google's engine takes names in no other way,
-    so None is true for ``auth.kind: google``; set it where a proxy stands before that engine.
-    GKE's own ``kubernetes_io:container_accelerator_…`` are asked for then too: of a value a
-    minute, they need ``values.collect_interval: 60s``."""
+    """Label matchers that are added to every selector, such as ``cluster="a"``."""
+    exact_names: Annotated[bool | None, ADVANCED] = None
+    """Query every series by its exact name, one query each. Google's engine accepts names in this
+    form only. If not set, this is true for ``auth.kind: google``. Set it if a proxy hides that
+    engine. The adapter then also queries GKE's ``kubernetes_io:container_accelerator_…`` series;
+    they have one value a minute and need ``values.collect_interval: 60s``."""
     username: str | None = None
-    """Basic authentication's user."""
+    """User for basic authentication."""
     password: SecretStr | None = None
-    """Basic authentication's password; better ``password_file``."""
+    """Password for basic authentication. Prefer ``password_file``."""
     password_file: Path | None = None
-    """File with the password, read anew for each round."""
+    """File with the password. The adapter reads it before each round."""
     bearer_token_file: Path | None = None
-    """File with a bearer token, read anew for each round."""
+    """File with a bearer token. The adapter reads it before each round."""
     ca_file: Path | None = None
-    """CA of the server's certificate; None trusts the system's."""
+    """CA of the server's certificate. If not set, the system's CAs are trusted."""
     cert_file: Path | None = None
     """TLS client certificate."""
     key_file: Path | None = None
     """Private key of ``cert_file``."""
-    plain_http: bool = False
-    """Send user and password or bearer token over http too, such as where a service mesh
-    encrypts. Without it they go to this machine and over https alone."""
-    headers: dict[str, str] = Field(default_factory=dict)
-    """Further headers."""
+    plain_http: Annotated[bool, ADVANCED] = False
+    """Allow credentials over plain HTTP, for example if a service mesh encrypts the traffic. If
+    false, credentials are sent over HTTPS or to this machine only."""
+    headers: Annotated[dict[str, str], ADVANCED] = Field(default_factory=dict)
+    """Headers that are added to every query."""
     tenant: Annotated[str, Field(min_length=1)] | None = None
-    """Sent as ``X-Scope-OrgID`` (Mimir, Cortex) and ``THANOS-TENANT`` (Thanos). A cluster of
-    VictoriaMetrics has its tenant in the URL: ``http://vmselect:8481/select/0/prometheus``."""
-    params: dict[str, str] = Field(default_factory=dict)
-    """Parameters sent with every query, such as Thanos' ``dedup: "true"`` and
-    ``partial_response: "false"``, or VictoriaMetrics' ``nocache: "1"`` and ``extra_label``."""
-    method: Literal["GET", "POST"] = "POST"
-    """How queries are sent. ``GET`` is for proxies that let nothing else through; theirs and
-    the engine's limits for a URL must be above 8 KiB."""
+    """Tenant, sent as ``X-Scope-OrgID`` (Mimir, Cortex) and ``THANOS-TENANT`` (Thanos). The
+    cluster version of VictoriaMetrics has the tenant in the URL:
+    ``http://vmselect:8481/select/0/prometheus``."""
+    params: Annotated[dict[str, str], ADVANCED] = Field(default_factory=dict)
+    """Parameters that are added to every query, such as ``dedup: "true"`` and
+    ``partial_response: "false"`` for Thanos, or ``nocache: "1"`` and ``extra_label`` for
+    VictoriaMetrics."""
+    method: Annotated[Literal["GET", "POST"], ADVANCED] = "POST"
+    """HTTP method of the queries. Use ``GET`` for a proxy that allows only ``GET``. The proxy and
+    the engine must then accept URLs of 8 KiB."""
     auth: AuthSettings = AuthSettings()
-    max_bytes: Annotated[int, Field(ge=1024)] = 256 * 1024 * 1024
-    """Largest answer accepted."""
+    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = 256 * 1024 * 1024
+    """Largest answer that is accepted."""
 
     @model_validator(mode="after")
     def _cloud(self) -> PrometheusSettings:
@@ -114,7 +115,7 @@ class PrometheusSettings(Section):
             raise ValueError("headers must not hold Authorization beside other credentials")
         for name, value in self.headers.items():
             if not _TOKEN.fullmatch(name) or not value.isprintable():
-                raise ValueError(f"headers: {name!r} is no header of one line")
+                raise ValueError(f"headers: {name!r} is not a header of one line")
         return self
 
     @model_validator(mode="after")

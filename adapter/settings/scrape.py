@@ -1,4 +1,4 @@
-"""Reading exporters directly."""
+"""Direct scraping of exporters."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from adapter.settings.types import Interval, LabelSelector, PageUrl, Section
+from adapter.settings.types import ADVANCED, Interval, LabelSelector, PageUrl, Section
 
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
-"""Kubernetes, "ports name" of a container: at least one letter, 15 characters at most."""
+"""Name of a container port in Kubernetes: at least one letter, at most 15 characters."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -44,7 +44,7 @@ def _port(given: int | str) -> int | str:
 
 def _namespace(text: str) -> str:
     if not _NAMESPACE.fullmatch(text):
-        raise ValueError("must be a namespace's name as it is: there are no patterns")
+        raise ValueError("must be the name of a namespace; patterns are not supported")
     return text
 
 
@@ -57,68 +57,68 @@ Namespace = Annotated[str, AfterValidator(_namespace)]
 
 
 class ExporterRule(Section):
-    """Which pods are exporters, and where on them the page is."""
+    """A rule that finds the pods of an exporter and their pages."""
 
     name: str
-    """What the rule is called in logs and metrics."""
+    """Name of the rule in logs and metrics."""
     selector: LabelSelector
-    """Label selector over pods."""
+    """Label selector for the pods."""
     port: ExporterPort
     """Container port, by number or name."""
     path: PagePath = "/metrics"
     """Path of the page."""
     scheme: Literal["http", "https"] = "http"
-    """How to ask for it."""
+    """Protocol of the page."""
     namespace: Namespace | None = None
-    """Only pods of this namespace; None means any. Who may create pods there is believed about
-    every GPU of their nodes."""
+    """Namespace of the pods. If not set, every namespace. The adapter believes such a pod about
+    every GPU of its node, so choose a namespace in which tenants cannot create pods."""
 
 
 class StaticTarget(Section):
     """An exporter at a fixed address."""
 
     url: PageUrl
-    """The page's URL."""
+    """URL of the page."""
     node: str | None = None
-    """The node whose GPUs it reports, if known."""
+    """Node whose GPUs the page describes, if known."""
     pod: PodName | None = None
-    """``namespace/name`` of the pod whose own page this is, an inference server's: its rows
-    are about that pod and nothing else."""
+    """``namespace/name`` of a pod, if the page is an inference server's. Its samples then describe
+    this pod only."""
 
 
 class InferenceSettings(Section):
-    """Pages that pods serve about themselves: vLLM, Triton, TGI, SGLang and the like.
+    """Server pages: pages of inference servers such as vLLM, Triton, TGI and SGLang.
 
-    A pod asks for it with the annotation (or label) ``gpu-metrics-adapter.io/scrape: "true"``,
-    and may say ``…/port`` (number or name), ``…/path`` and ``…/scheme``. ``"false"`` keeps it
-    out of what ``selector`` and ``port_names`` choose.
+    A pod opts in with the annotation (or label) ``gpu-metrics-adapter.io/scrape: "true"``. It can
+    set ``…/port`` (number or name), ``…/path`` and ``…/scheme`` in the same way. ``"false"``
+    excludes a pod that ``selector`` or ``port_names`` would select.
     """
 
     enabled: bool = True
-    """Read the pages of pods that ask for it, or that are chosen below."""
+    """Scrape the pods that opt in and the pods that the keys below select."""
     prometheus_annotations: bool = False
-    """Follow ``prometheus.io/scrape``, ``…/port``, ``…/path`` and ``…/scheme`` too."""
+    """Also follow ``prometheus.io/scrape``, ``…/port``, ``…/path`` and ``…/scheme``."""
     selector: LabelSelector | None = None
-    """Label selector over pods that serve a page without asking; None chooses none."""
+    """Label selector for pods to scrape without opting in. If not set, it selects none."""
     port_names: tuple[PortName, ...] = ()
-    """Names of container ports. Without ``selector``, every pod that has one serves its page
-    there; with it, this is where the chosen pods have theirs."""
+    """Names of container ports. Without ``selector``, every pod with such a port is scraped at
+    that port. With ``selector``, the selected pods are scraped at that port."""
     port: PortNumber | None = None
-    """Port of pods that do not say; None is a pod's only container port."""
+    """Port of pods that do not set one. If not set, the pod's only container port."""
     path: PagePath = "/metrics"
-    """Path of the page of pods that do not say."""
+    """Path of the page of pods that do not set one."""
     scheme: Literal["http", "https"] = "http"
-    """How to ask pods that do not say."""
+    """Protocol for pods that do not set one."""
     namespaces: tuple[Namespace, ...] = ()
-    """Only pods of these namespaces; empty means any."""
-    max_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
-    """Largest page accepted from such a pod, after decompression."""
-    label_bytes: Annotated[int, Field(ge=1024 * 1024)] = 32 * 1024 * 1024
-    """Memory for the label sets on the pages of all such pods. Rows with further ones are left
-    out and counted as ``over_budget``."""
-    sample_bytes: Annotated[int, Field(ge=1024 * 1024)] = 96 * 1024 * 1024
-    """Memory for the samples of all such pods; one pod may use a sixteenth. It has to grow with
-    ``values.window``. Pages for which there is none are left out and counted as
+    """Namespaces whose pods may be scraped. If empty, every namespace."""
+    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = 1024 * 1024
+    """Largest server page that is accepted, after decompression."""
+    label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = 32 * 1024 * 1024
+    """Memory for the label sets of all server pages. Samples with further label sets are left out
+    and counted as ``over_budget``."""
+    sample_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = 96 * 1024 * 1024
+    """Memory for the samples of all server pages. One pod may use a sixteenth of it. A longer
+    ``values.window`` needs more. Pages that do not fit are left out and counted as
     ``over_budget``."""
 
 
@@ -127,29 +127,31 @@ class ScrapeSettings(Section):
 
     interval: Interval = 5
     """Seconds between two scrapes of one exporter."""
-    timeout: Interval = 3
-    """Seconds one scrape may take."""
+    timeout: Annotated[Interval, ADVANCED] = 3
+    """Seconds that one scrape may take."""
     discover: bool = True
-    """Find exporters among the watched pods by the labels of the usual charts, in any namespace.
-    Where tenants may create such pods turn it off and say in ``exporters`` where yours are."""
+    """Find exporters among the watched pods by the labels of the usual charts, in every namespace.
+    If tenants can create such pods, turn it off and list your exporters in ``exporters``."""
     exporters: tuple[ExporterRule, ...] = ()
-    """Discovery rules, tried before those of ``discover``, and without it too."""
+    """Discovery rules of your own. They apply before the rules of ``discover``, and also if
+    ``discover`` is off."""
     inference: InferenceSettings = InferenceSettings()
     targets: tuple[StaticTarget, ...] = ()
     """Exporters at fixed addresses."""
-    concurrency: Annotated[int, Field(ge=1, le=10000)] = 64
-    """Scrapes of exporters under way at once, and as many of pods that serve a page about
-    themselves. Pods of one namespace get an eighth of the latter."""
-    max_bytes: Annotated[int, Field(ge=1024)] = 16 * 1024 * 1024
-    """Largest page accepted from an exporter, after decompression."""
-    label_bytes: Annotated[int, Field(ge=1024 * 1024)] = 128 * 1024 * 1024
-    """Memory for the label sets on the pages of all exporters: 128 MiB are some 20,000 GPUs with
-    pods. Rows with further ones are left out and counted as ``over_budget``."""
-    max_backoff: Interval = 60
-    """Longest pause, in seconds, between tries of an exporter that keeps failing."""
+    concurrency: Annotated[int, Field(ge=1, le=10000), ADVANCED] = 64
+    """Exporters scraped at the same time. As many server pages are scraped at the same time; the
+    pods of one namespace may use an eighth of those."""
+    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = 16 * 1024 * 1024
+    """Largest page that is accepted from an exporter, after decompression."""
+    label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = 128 * 1024 * 1024
+    """Memory for the label sets of the pages of all exporters. 128 MiB hold about 20,000 GPUs with
+    pods. Samples with further label sets are left out and counted as ``over_budget``."""
+    max_backoff: Annotated[Interval, ADVANCED] = 60
+    """Longest pause, in seconds, between two scrapes of an exporter that keeps failing."""
     ca_file: Path | None = None
-    """CA of exporters that speak HTTPS; None trusts the system's."""
+    """CA of exporters that use HTTPS. If not set, the system's CAs are trusted."""
     bearer_token_file: Path | None = None
-    """Token sent to ``targets`` and to every pod that is discovered as an exporter, read anew for
-    each scrape; never to pods that are scraped for a page of their own. With it set, turn
-    ``discover`` off where tenants may create pods: labels alone make an exporter."""
+    """File with a bearer token. The adapter sends the token to ``targets`` and to every pod that it
+    discovers as an exporter, never to server pages. It reads the file before each scrape. If you
+    set it and tenants can create pods, turn ``discover`` off: labels alone make a pod an
+    exporter."""

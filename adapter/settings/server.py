@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, model_validator
 
-from adapter.settings.types import Interval, Port, Seconds, Section
+from adapter.settings.types import ADVANCED, Interval, Port, Seconds, Section
 from apiservice.serving import ServingOptions
 
 _DEFAULTS: Final = ServingOptions()
@@ -25,58 +25,56 @@ Subject = Annotated[str, AfterValidator(_subject)]
 class ServerSettings(Section):
     """The HTTPS listener of the aggregated API server."""
 
-    host: str = _DEFAULTS.host
-    """Address to listen on. Empty or ``::``: every address, IPv6 and IPv4, or IPv4 alone where
-    the machine has no IPv6. ``0.0.0.0``: IPv4 only."""
+    host: Annotated[str, ADVANCED] = _DEFAULTS.host
+    """Address to listen on. Empty or ``::`` listens on every address, IPv6 and IPv4, or IPv4 only
+    if the machine has no IPv6. ``0.0.0.0`` listens on IPv4 only."""
     port: Port = _DEFAULTS.port
-    """TCP port; 0 takes a free one."""
+    """TCP port. With 0, the system chooses a free port."""
     cert_file: Path | None = None
-    """Serving certificate (PEM), reloaded when it changes. None: made by ourselves."""
+    """Serving certificate (PEM). The adapter reloads it when it changes. If not set, the adapter
+    makes a self-signed certificate."""
     key_file: Path | None = None
     """Private key of ``cert_file``."""
-    cert_dir: Path = Path("/tmp/gpu-metrics-adapter/certs")  # noqa: S108 - an emptyDir in the chart
-    """Where the self-signed certificate is kept; ``ca.crt`` in it is the APIService's caBundle."""
-    cert_names: Annotated[tuple[Subject, ...], Field(min_length=1)] = (
+    cert_dir: Annotated[Path, ADVANCED] = Path("/tmp/gpu-metrics-adapter/certs")  # noqa: S108 - an emptyDir in the chart
+    """Directory of the self-signed certificate. Its ``ca.crt`` is the APIService's caBundle."""
+    cert_names: Annotated[tuple[Subject, ...], Field(min_length=1), ADVANCED] = (
         "gpu-metrics-adapter.gpu-metrics.svc",
         "localhost",
         "127.0.0.1",
     )
-    """Names and addresses in the self-signed certificate; the Service's own name first."""
-    keep_alive: Annotated[Interval, Field(ge=91)] = _DEFAULTS.keep_alive
-    """Idle seconds before a connection is closed; above 90, which is how long Go pools one."""
-    header_timeout: Interval = _DEFAULTS.header_timeout
-    """Seconds a client may take to send a request's head."""
-    write_timeout: Interval = _DEFAULTS.write_timeout
-    """Seconds a client may stop reading an answer before it is cut off."""
-    max_header_bytes: Annotated[int, Field(ge=1024, le=1 << 20)] = _DEFAULTS.max_headers
-    """Largest request head accepted, URL included."""
-    max_connections: Annotated[int, Field(ge=1)] = _DEFAULTS.max_connections
-    """Connections at once, TLS handshakes in progress included. Where they are used up, the
-    connection of a client without a front proxy's certificate that has been idle for longest
-    is closed for a new one; a new one is closed where none is idle."""
-    reserved_connections: Annotated[int, Field(ge=0)] = _DEFAULTS.reserved_connections
-    """Of ``max_connections``, only for the API server: connections with a front proxy's
-    certificate."""
-    max_connections_per_address: Annotated[int, Field(ge=1)] = _DEFAULTS.max_connections_per_address
-    """Connections of one address without a front proxy's certificate. Beyond it the address
-    loses its own idle ones."""
-    max_handshakes: Annotated[int, Field(ge=1)] = _DEFAULTS.max_handshakes
-    """TLS handshakes in progress at once. Beyond it the oldest one of the address that has most
-    of them is ended."""
-    handshakes_per_second: Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)] = (
-        _DEFAULTS.handshakes_per_second
+    """Names and addresses in the self-signed certificate. The name of the Service comes first."""
+    max_header_bytes: Annotated[int, Field(ge=1024, le=1 << 20), ADVANCED] = _DEFAULTS.max_headers
+    """Largest request head that is accepted, URL included."""
+    max_connections: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_connections
+    """Connections open at the same time, TLS handshakes in progress included. When all are in use
+    and a new client connects, the listener closes the connection without a front proxy's
+    certificate that has been idle for the longest time. If none is idle, it closes the new
+    connection."""
+    reserved_connections: Annotated[int, Field(ge=0), ADVANCED] = _DEFAULTS.reserved_connections
+    """How many of ``max_connections`` are reserved for the API server: connections with a front
+    proxy's certificate."""
+    max_connections_per_address: Annotated[int, Field(ge=1), ADVANCED] = (
+        _DEFAULTS.max_connections_per_address
     )
-    """TLS handshakes that may begin in a second, and twice as many at once; a quarter of it for
-    one address. An address from which a front proxy's certificate came has four times as many
-    for itself."""
-    probe_port: Port | None = None
-    """TCP port of a second listener that answers ``/healthz``, ``/livez`` and ``/readyz`` in
-    plain HTTP, for the kubelet; 0 takes a free one. None: there is no such listener. The chart
-    sets it to 8080 unless you do."""
-    drain: Seconds = _DEFAULTS.drain_seconds
-    """Seconds from SIGTERM, with readiness failing, until the listener closes."""
-    grace: Interval = _DEFAULTS.shutdown_seconds
-    """Seconds that requests in flight may take after that."""
+    """Connections of one address without a front proxy's certificate. When the address opens more,
+    the listener closes idle connections of that address."""
+    max_handshakes: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_handshakes
+    """TLS handshakes in progress at the same time. When there are more, the listener ends the
+    oldest handshake of the address that has the most."""
+    handshakes_per_second: Annotated[
+        float, Field(gt=0, le=100_000, allow_inf_nan=False), ADVANCED
+    ] = _DEFAULTS.handshakes_per_second
+    """TLS handshakes that may begin per second, with bursts of twice as many. One address may use
+    a quarter of them. An address that has presented a front proxy's certificate has four times as
+    many for itself."""
+    probe_port: Annotated[Port | None, ADVANCED] = None
+    """TCP port of a second listener that answers ``/healthz``, ``/livez`` and ``/readyz`` over
+    plain HTTP, for the kubelet. With 0, the system chooses a free port. If not set, there is no
+    such listener. The chart sets 8080 by default."""
+    drain: Annotated[Seconds, ADVANCED] = _DEFAULTS.drain_seconds
+    """Seconds between SIGTERM and the end of the listener. Readiness fails meanwhile."""
+    grace: Annotated[Interval, ADVANCED] = _DEFAULTS.shutdown_seconds
+    """Seconds after ``drain`` that requests in flight have to finish."""
 
     @model_validator(mode="after")
     def _places(self) -> ServerSettings:
@@ -84,7 +82,7 @@ class ServerSettings(Section):
             raise ValueError(
                 f"max_connections ({self.max_connections}) must be more than "
                 f"reserved_connections ({self.reserved_connections}) and max_handshakes "
-                f"({self.max_handshakes}) together, or no other client is served"
+                f"({self.max_handshakes}) together, or no other client would be served"
             )
         return self
 

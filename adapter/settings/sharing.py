@@ -12,30 +12,33 @@ class SharingRule(Section):
     """A policy for some pods."""
 
     policy: Policy
-    """``copy``, ``equal``, ``memory`` or ``exact``, as above."""
+    """``copy``, ``equal``, ``memory`` or ``exact``, as for ``sharing.policy``."""
     namespaces: tuple[str, ...] = ()
-    """Namespaces of the pods, by name or shell pattern (``team-*``); empty means all."""
+    """Namespaces of the pods, as names or shell patterns (``team-*``). If empty, every
+    namespace."""
     nodes: LabelSelector = ""
-    """Label selector over the pods' nodes; empty means all."""
+    """Label selector for the nodes of the pods. If empty, every node."""
 
 
 class SharingSettings(Section):
-    """What a pod is given of a device that it shares with other pods: by time-slicing, MPS, a
+    """How the value of a device is allocated to the pods that share it by time-slicing, MPS, a
     resource claim or virtual GPUs."""
 
     policy: Policy = Policy.COPY
-    """``copy``: every pod gets the device's value, marked ``copied``; never too low, so safe
-    for scaling up. ``equal``: divided by the running pods known to share the device, marked
-    ``split``. ``memory``: divided by the memory that each pod uses or, where that is not known
-    of all of them, has asked for (``nvidia.com/gpumem``, ``volcano.sh/vgpu-memory``); left out
-    where neither is known. ``exact``: left out unless accounted per process or container. Such
-    values are served as they are under every policy, those of a pod's containers on one device
-    (HAMi) added up, and what cannot be divided (temperatures, clocks, codes, counts) is copied
-    under the dividing policies."""
+    """``copy``: every pod gets the value of the device, marked ``copied``. It is never too low, so
+    it is safe for scaling up. ``equal``: the value is divided by the number of running pods that
+    are known to share the device, and marked ``split``. ``memory``: the value is divided in
+    proportion to the memory that each pod uses, or, if that is not known for all of them, to the
+    memory that each pod requests (``nvidia.com/gpumem``, ``volcano.sh/vgpu-memory``). If neither is
+    known, the value is left out. ``exact``: the value is left out unless it is measured per process
+    or container. Under every policy, a value that is measured per process or container is served
+    unchanged, and the values of a pod's containers on one device (HAMi) are added up. Quantities
+    that cannot be divided (temperatures, clocks, codes, counts) are copied under ``equal`` and
+    ``memory``."""
     rules: tuple[SharingRule, ...] = ()
-    """Policies of certain namespaces or node pools; the first rule that applies is taken."""
+    """Policies for some namespaces or node pools. The first matching rule applies."""
     mig_normalization: Literal["off", "profile"] = "off"
-    """``profile``: ``gpu_utilization`` of a MIG instance is put in relation to what one compute
-    instance of its profile can reach by DCGM's engine counter, which is 50 % for 2g and 33 %
-    for 3g profiles. An instance that exceeds that has several compute instances, and other
-    profiles have no known limit: both are left as they are."""
+    """``profile``: relate ``gpu_utilization`` of a MIG instance to what one compute instance of
+    its profile can reach on DCGM's engine counter, which is 50 % for 2g and 33 % for 3g profiles.
+    An instance that exceeds this limit has several compute instances and is left unchanged. Other
+    profiles have no known limit and are left unchanged too."""

@@ -13,11 +13,11 @@ from adapter.settings.types import Section
 
 
 class SourceSettings(Section):
-    """Where GPU values come from."""
+    """The source of GPU values."""
 
     kind: Literal["scrape", "prometheus", "azure_logs"] = "scrape"
-    """``scrape`` reads the exporters directly; ``prometheus`` asks a query API; ``azure_logs``
-    a Log Analytics workspace that Azure Container Insights writes to."""
+    """``scrape`` reads the exporters directly. ``prometheus`` queries a Prometheus API.
+    ``azure_logs`` queries a Log Analytics workspace that Azure Container Insights fills."""
     scrape: ScrapeSettings = ScrapeSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
     azure_logs: AzureLogsSettings = AzureLogsSettings()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import durationpy
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, HttpUrl
@@ -12,6 +12,10 @@ from apiservice.selector import SelectorError, parse
 
 _LONGEST = 64
 """Characters of a duration."""
+
+ADVANCED: Final = "advanced"
+"""Marks a setting, by ``Annotated[T, ADVANCED]``, that few installations change. The settings
+page lists it in a table of its own."""
 
 
 def _duration(value: object) -> object:
@@ -27,14 +31,14 @@ def _duration(value: object) -> object:
     try:
         return float(durationpy.from_str(value.strip()).total_seconds())
     except Exception as error:
-        raise ValueError(f"{value!r} is no duration; write seconds or e.g. 5s, 1m30s") from error
+        raise ValueError(f"{value!r} is not a duration; write seconds or e.g. 5s, 1m30s") from error
 
 
 def _selector(text: str) -> str:
     try:
         parse(text)
     except SelectorError as error:
-        raise ValueError(f"is no label selector: {error}; write e.g. app=exporter") from None
+        raise ValueError(f"is not a label selector: {error}; write e.g. app=exporter") from None
     return text
 
 
@@ -46,9 +50,9 @@ def _promql(text: str) -> str:
 
 
 def _plain(url: HttpUrl) -> HttpUrl:
-    """URLs are told in logs and by readiness: nothing secret may be in one."""
+    """Logs and readiness show URLs, so a URL must not contain a secret."""
     if url.username is not None or url.password is not None:
-        raise ValueError("must hold no user or password; give them in settings of their own")
+        raise ValueError("must not contain a user or password; use the settings for credentials")
     return url
 
 
@@ -60,7 +64,7 @@ def _bare(url: HttpUrl) -> HttpUrl:
 
 def _secure(url: HttpUrl) -> HttpUrl:
     if url.scheme != "https":
-        raise ValueError("must begin with https://: a token goes there")
+        raise ValueError("must begin with https://: the adapter sends a token to it")
     return url
 
 
@@ -75,6 +79,6 @@ SecureUrl = Annotated[HttpUrl, AfterValidator(_bare), AfterValidator(_secure)]
 
 
 class Section(BaseModel):
-    """A frozen part of the configuration that refuses unknown keys."""
+    """A frozen part of the configuration that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

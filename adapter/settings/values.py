@@ -1,4 +1,4 @@
-"""What a value promises."""
+"""Averaging, age and checks of values."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ from typing import Annotated
 
 from pydantic import Field
 
-from adapter.settings.types import Interval, Section
+from adapter.settings.types import ADVANCED, Interval, Section
 from adapter.validity import RatioScale
 
 
 class ValueSettings(Section):
-    """What a served value promises."""
+    """How the adapter computes values, and which it leaves out."""
 
     window: Annotated[Interval, Field(le=3600)] = 30
-    """Seconds that utilisation is averaged over, up to an hour and to 720 scrapes. Every scrape
-    in it is held in memory: 8 bytes a field of a device."""
+    """Seconds over which utilization is averaged: at most an hour and at most 720 scrapes. The
+    adapter keeps every scrape of the window in memory, 8 bytes per field and device."""
     collect_interval: Interval = 30
-    """Seconds between the exporters' own readings (dcgm-exporter's ``--collect-interval``)."""
+    """Seconds between two readings that an exporter takes of its devices (dcgm-exporter's
+    ``--collect-interval``)."""
     age_limit: Interval | None = None
-    """Seconds after which a reading is left out; None is twice ``collect_interval`` plus the
+    """Seconds after which a value is left out. If not set, twice ``collect_interval`` plus the
     scrape interval."""
-    cross_checks: bool = True
-    """Leave out what a device's other fields contradict: utilisation of 0 while its engines
-    are active, or high at idle power; profiling counters stuck at 0 while it is busy."""
+    cross_checks: Annotated[bool, ADVANCED] = True
+    """Leave out values that other fields of the device contradict: utilization of 0 while the
+    engines are active, high utilization at idle power, and profiling counters stuck at 0 while
+    the device is busy."""
     include_unready: bool = False
-    """Serve pods that are not Ready too, such as one still loading its model."""
-    ratio_scale: RatioScale = RatioScale.AUTO
-    """What exporters mean by ``DCGM_FI_DEV_*_UTIL_RATIO``: ``ratio`` is 0-1 (DCGM 4.7),
-    ``percent`` 0-100 (DCGM 4.6), ``auto`` is told from each exporter's numbers."""
+    """Also serve pods that are not Ready, such as a pod that is loading its model."""
+    ratio_scale: Annotated[RatioScale, ADVANCED] = RatioScale.AUTO
+    """Scale of ``DCGM_FI_DEV_*_UTIL_RATIO``: ``ratio`` is 0-1 (DCGM 4.7), ``percent`` is 0-100
+    (DCGM 4.6). ``auto`` derives the scale from the numbers of each exporter."""

@@ -26,14 +26,17 @@ _PATIENCE: Final[dict[str, Any]] = {
 """The library's own: a minute for each of five tries."""
 
 
+_SERVICE: Final = "aps"
+"""Requests are signed for this service."""
+
+
 @dataclass(frozen=True, slots=True)
 class AwsIdentity:
     """As whom, and where."""
 
     region: str
-    service: str = "aps"
     role_arn: str | None = None
-    """A role to take on; None stays who one is."""
+    """Role to assume; None keeps the pod's or the node's own."""
     external_id: str | None = None
 
 
@@ -61,7 +64,7 @@ class AwsLogin:
         frozen = await self._current()
         signed = self._request(request.method, request.url, dict(request.headers), request.body)
         identity = self._identity
-        self._auth.SigV4Auth(frozen, identity.service, identity.region).add_auth(signed)
+        self._auth.SigV4Auth(frozen, _SERVICE, identity.region).add_auth(signed)
         names = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
         return {name: signed.headers[name] for name in names if name in signed.headers}
 

@@ -54,11 +54,11 @@ def test_a_duration_is_seconds_or_go_style(text: str, seconds: float) -> None:
 REFUSED = {
     "selector that is none": (
         "source: {scrape: {exporters: [{name: x, selector: 'a in (', port: 1}]}}",
-        "{file}: source.scrape.exporters.0.selector: is no label selector: ",
+        "{file}: source.scrape.exporters.0.selector: is not a label selector: ",
     ),
     "password in a URL": (
         "source: {prometheus: {url: 'http://u:secret@h'}}",
-        "{file}: source.prometheus.url: must hold no user or password; give them in settings",
+        "{file}: source.prometheus.url: must not contain a user or password; use the settings",
     ),
     "query in a base URL": (
         "source: {prometheus: {url: 'http://h/?tenant=a'}}",
@@ -71,15 +71,15 @@ REFUSED = {
     ),
     "key unlike any": ("server: {zzz: 1}", "{file}: server.zzz: no such key; known here: host, "),
     "out of range": ("server: {port: 99999}", "{file}: server.port: Input should be less than"),
-    "no duration": (
+    "not a duration": (
         "values: {window: soon}",
-        "values.window: 'soon' is no duration; write",
+        "values.window: 'soon' is not a duration; write",
     ),
     "zero interval": ("values: {window: 0}", "values.window: Input should be greater than 0"),
     "a window of more than is kept": (
         "{values: {window: 30m}, source: {scrape: {interval: 1s}}}",
         (
-            "values.window: 1800 s are more than the 720 samples that are kept at one in 1 s; set "
+            "values.window: 1800 s need more than 720 samples at one sample in 1 s; set "
             "at most 720, or a longer source.scrape interval"
         ),
     ),
@@ -114,7 +114,7 @@ REFUSED = {
     ),
     "a pattern of namespaces": (
         "source: {scrape: {inference: {namespaces: ['team-*']}}}",
-        "{file}: source.scrape.inference.namespaces.0: must be a namespace's name as it is",
+        "{file}: source.scrape.inference.namespaces.0: must be the name of a namespace",
     ),
     "one where several may be": (
         "source: {scrape: {inference: {port_names: metrics}}}",
@@ -138,7 +138,14 @@ REFUSED = {
         "source: {prometheus: {username: a, bearer_token_file: /b}}",
         "source.prometheus: username and bearer_token_file exclude each other",
     ),
-    "short keep-alive": ("server: {keep_alive: 60}", "server.keep_alive: Input should be greater"),
+    "a removed key": (
+        "server: {keep_alive: 60}",
+        "{file}: server.keep_alive: is not a setting any more; remove the key, its value is fixed",
+    ),
+    "a removed key in a deep section": (
+        "source: {prometheus: {auth: {aws: {service: aps}}}}",
+        "{file}: source.prometheus.auth.aws.service: is not a setting any more; remove the key",
+    ),
     "an empty file": (
         "",
         "{file}: is empty; write at least one section, such as 'source:', or {{}}",
@@ -170,7 +177,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refusal_names_the_place_the_key_and_the_mend(name: str, tmp_path: Path) -> None:
+def test_an_error_names_the_origin_the_key_and_the_fix(name: str, tmp_path: Path) -> None:
     text, expected = REFUSED[name]
     file = write(tmp_path, text)
     with pytest.raises(ConfigError) as refusal:
@@ -201,6 +208,10 @@ ENVIRONMENT_REFUSED = {
     ),
     "GMA_KEDA_PORT": ("6001", "GMA_KEDA_PORT: no such variable; did you mean GMA_KEDA__PORT?"),
     "GMA_PORT": ("8443", "GMA_PORT: no such variable; "),
+    "GMA_SERVER__KEEP_ALIVE": (
+        "60",
+        "GMA_SERVER__KEEP_ALIVE: is not a setting any more; unset the variable, its value is fixed",
+    ),
     "GMA_ZZZZZZZ": ("1", "docs/settings.md lists the variables"),
     "GMA_SERVER__PORT__X": (
         "1",
@@ -215,7 +226,7 @@ ENVIRONMENT_REFUSED = {
 
 
 @pytest.mark.parametrize("name", ENVIRONMENT_REFUSED)
-def test_a_refused_variable_is_laid_at_the_environments_door(name: str) -> None:
+def test_an_error_names_the_variable(name: str) -> None:
     value, expected = ENVIRONMENT_REFUSED[name]
     with pytest.raises(ConfigError) as refusal:
         load(environ={name: value})

@@ -27,7 +27,7 @@ def run(*arguments: str, config: str = "", folder: Path) -> tuple[int, str]:
             "nodepool: {lease: {duration: 5, renew: 9}}",
             "nodepool.lease: must have retry * 1.2 < renew < duration",
         ),
-        ("nodepool: {lifeline: soon}", "nodepool.lifeline: 'soon' is no duration"),
+        ("nodepool: {lifeline: soon}", "nodepool.lifeline: 'soon' is not a duration"),
         (
             "nodepool: {lifeline: 30, interval: 15}",
             "nodepool: lifeline must be at least three intervals",

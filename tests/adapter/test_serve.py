@@ -170,7 +170,7 @@ def test_settings_change_without_a_moment_without_values(lab: Lab) -> None:
         lab.config["values"] = {"window": "soon"}
         lab.write()
         entry = serving.wait_for("settings rejected; the previous settings stay active")
-        assert "values.window: 'soon' is no duration" in entry["problems"][0]
+        assert "values.window: 'soon' is not a duration" in entry["problems"][0]
         assert window() == 10
 
 

@@ -52,7 +52,7 @@ def test_what_is_written_is_what_is_in_force(name: str) -> None:
 REFUSED = {
     "a policy that is none": ("{policy: half}", "'copy', 'equal', 'memory' or 'exact'"),
     "a rule without a policy": ("{rules: [{namespaces: [a]}]}", r"rules\.0\.policy"),
-    "a selector that is none": ("{rules: [{policy: copy, nodes: 'a in'}]}", "is no label selector"),
+    "not a selector": ("{rules: [{policy: copy, nodes: 'a in'}]}", "is not a label selector"),
     "an unknown key": ("{rules: [{policy: copy, namespace: [a]}]}", r"rules\.0\.namespace\b"),
 }
 

@@ -42,7 +42,7 @@ def prometheus(more: str, url: str = HTTPS) -> Settings:
 
 
 LOGINS: Mapping[str, tuple[str, type]] = {
-    "nothing": ("retries: 2", Anonymous),
+    "nothing": ("method: POST", Anonymous),
     "a user": ("username: u, password: p", Basic),
     "a token in a file": ("bearer_token_file: {folder}/token", BearerFile),
     "a password in a file": ("username: u, password_file: {folder}/token", Basic),
@@ -91,8 +91,12 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
         HTTPS,
         "must not hold Authorization",
     ),
-    "a header of two lines": (r'headers: {X-A: "a\nb"}', HTTPS, "'X-A' is no header of one line"),
-    "a header's name with a blank": ("headers: {X A: b}", HTTPS, "'X A' is no header"),
+    "a header of two lines": (
+        r'headers: {X-A: "a\nb"}',
+        HTTPS,
+        "'X-A' is not a header of one line",
+    ),
+    "a header's name with a blank": ("headers: {X A: b}", HTTPS, "'X A' is not a header"),
     "matchers in braces": (
         """matchers: '{cluster="a"}'""",
         HTTPS,
@@ -203,5 +207,5 @@ def test_a_query_of_the_users_own_stands_for_its_whole_group_at_google_too() -> 
 
 
 def test_nobody_else_is_asked_for_what_only_google_has() -> None:
-    assert "google" not in groups("retries: 2")
-    assert groups("retries: 2") == groups("auth: {kind: google}, exact_names: false")
+    assert "google" not in groups("method: POST")
+    assert groups("method: POST") == groups("auth: {kind: google}, exact_names: false")

@@ -35,7 +35,7 @@ def scraping(*exporters: Exporter, window: float = 30) -> Settings:
 
 
 def dead() -> Settings:
-    prometheus = {"url": "http://127.0.0.1:1", "interval": 0.2, "retries": 0}
+    prometheus = {"url": "http://127.0.0.1:1", "interval": 0.2}
     return Settings.model_validate({"source": {"kind": "prometheus", "prometheus": prometheus}})
 
 

@@ -1,11 +1,13 @@
-"""Pages made from the code say what the code says."""
+"""The generated pages agree with the code."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from adapter.settings import Settings
-from docs.generate import FOLDER, PAGES
+from docs.generate import FOLDER, PAGES, settings_page
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -26,3 +28,12 @@ def test_every_setting_is_documented() -> None:
         ]
 
     assert undocumented(Settings.model_json_schema()) == []
+
+
+def test_each_key_is_listed_once_and_advanced_keys_are_in_a_table_of_their_own() -> None:
+    tables = settings_page().split("\n### Advanced settings of `server`\n")
+    common, advanced = tables[0], tables[1].partition("\n## ")[0]
+    assert "`GMA_SERVER__PORT`" in common
+    assert "`GMA_SERVER__GRACE`" in advanced
+    variables = re.findall(r"`(GMA_[A-Z_]+)`", settings_page())
+    assert len(variables) == len(set(variables)) > 0

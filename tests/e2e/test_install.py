@@ -110,7 +110,7 @@ def test_an_upgrade_and_a_rollback_answer_every_request(site: Site, tmp_path: Pa
     first = replaced(site, frozenset())
     with Traffic(clients) as traffic:
         traffic.wait_more(10)
-        changed = QUICK | {"config": {"server": {"keep_alive": "2m"}, **QUICK["config"]}}
+        changed = QUICK | {"config": {"server": {"max_header_bytes": 65537}, **QUICK["config"]}}
         site.helm("upgrade", SERVICE, newer, f"--namespace={NAMESPACE}", "--wait", values=changed)
         second = replaced(site, first)
         traffic.wait_more(10)

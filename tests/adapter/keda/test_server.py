@@ -103,7 +103,7 @@ REFUSALS: dict[str, tuple[dict[str, str], grpc.StatusCode, str]] = {
     "a bad selector": (
         {"podSelector": "a b"},
         grpc.StatusCode.INVALID_ARGUMENT,
-        "podSelector: is no label selector: found 'b' at character 2, expected: ",
+        "podSelector: is not a label selector: found 'b' at character 2, expected: ",
     ),
     "an unknown metric": (
         {"metric": "gpu_utilisation"},

@@ -43,7 +43,7 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "aggregate": ({"aggregate": "avg"}, "aggregate: 'avg' is none; use one of sum, mean, max, p95"),
     "podSelector": (
         {"podSelector": "app in inf"},
-        "podSelector: is no label selector: found 'inf' at character 7, expected: '('; write e.g.",
+        "podSelector: is not a label selector: found 'inf' at character 7, expected: '('; write",
     ),
     "podSelector is empty": (
         {"podSelector": " "},
@@ -51,7 +51,7 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     ),
     "metricSelector": (
         {"metricSelector": "model=a b"},
-        "metricSelector: is no label selector: found 'b' at character 8",
+        "metricSelector: is not a label selector: found 'b' at character 8",
     ),
     "a key that is none": ({"podselector": "a=b"}, "podselector: no such key; did you mean podSel"),
     "metric in capitals": (

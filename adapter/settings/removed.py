@@ -1,0 +1,16 @@
+"""Keys that used to be settings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REMOVED: Final = frozenset(
+    (
+        "server.keep_alive",
+        "server.header_timeout",
+        "server.write_timeout",
+        "source.prometheus.retries",
+        "source.prometheus.auth.aws.service",
+    )
+)
+"""Each of them is a constant now. A configuration that still has one is rejected by name."""
