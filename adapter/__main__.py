@@ -12,9 +12,9 @@ from typing import NoReturn
 import click
 
 from adapter import __version__
-from adapter.config import ConfigError, load
-from adapter.flags import named
 from adapter.maintain.commands import maintain
+from adapter.process.config import ConfigError, load
+from adapter.process.flags import named
 
 _CONFIG = click.option(
     "--config",
@@ -81,8 +81,8 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
         click.echo("settings are valid")
         return
     # Imported late: --help and --check need none of it.
-    from adapter.logs import configure  # noqa: PLC0415
-    from adapter.serve import StartError, run  # noqa: PLC0415
+    from adapter.process.logs import configure  # noqa: PLC0415
+    from adapter.serve.run import StartError, run  # noqa: PLC0415
 
     configure(settings.log)
     try:
@@ -132,8 +132,8 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
     except ConfigError as error:
         _refuse(error)
     # Imported late: --help needs none of it.
-    from adapter.logs import configure  # noqa: PLC0415
     from adapter.nodepool.process import NodepoolError, run  # noqa: PLC0415
+    from adapter.process.logs import configure  # noqa: PLC0415
 
     configure(settings.log)
     try:
@@ -197,7 +197,7 @@ def demo(
 def _stand_in(node: str, port: int) -> None:
     # Imported late: --help needs none of it.
     from adapter.demo.standin import StandInError, run  # noqa: PLC0415
-    from adapter.logs import configure  # noqa: PLC0415
+    from adapter.process.logs import configure  # noqa: PLC0415
     from adapter.settings.log import LogSettings  # noqa: PLC0415
 
     configure(LogSettings())
@@ -220,7 +220,7 @@ def healthy(proc: Path) -> None:
     does not. The image's HEALTHCHECK; Kubernetes asks by itself.
     """
     # Imported late: --help needs none of it.
-    from adapter import healthcheck  # noqa: PLC0415
+    from adapter.process import healthcheck  # noqa: PLC0415
 
     found = healthcheck.beside(proc)
     if found is None:

@@ -3,7 +3,7 @@
 Every request goes the same way: authenticate, authorize, negotiate, check the method,
 answer. Nothing about a metric is looked up before the request was authorized, so that a
 refusal says nothing about what exists. Metric routes are answered here, from prepared
-bytes; everything else by :mod:`apiservice.pages`.
+bytes; everything else by :mod:`apiservice.documents.pages`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import structlog
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from apiservice.answers import Key, json_messages
-from apiservice.discovery import Discovery
+from apiservice.documents.discovery import Discovery
+from apiservice.documents.health import ENDPOINTS, HealthRegistry
+from apiservice.documents.pages import create_pages
 from apiservice.errors import (
     ApiError,
     Forbidden,
@@ -27,10 +28,12 @@ from apiservice.errors import (
     NotAcceptable,
     RouteNotFound,
 )
-from apiservice.health import ENDPOINTS, HealthRegistry
 from apiservice.identity import Attributes, Authenticator, Authorizer
-from apiservice.largeanswers import LargeAnswers
-from apiservice.metricroutes import (
+from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
+from apiservice.selfmetrics.requeststats import RequestStats
+from apiservice.wire.answers import Key, json_messages
+from apiservice.wire.largeanswers import LargeAnswers
+from apiservice.wire.metricroutes import (
     Asked,
     Endpoint,
     Route,
@@ -38,12 +41,14 @@ from apiservice.metricroutes import (
     custom_endpoint,
     external_endpoint,
 )
-from apiservice.negotiation import accept_header, accepts_json
-from apiservice.pages import create_pages
-from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
-from apiservice.requeststats import RequestStats
-from apiservice.routes import Location, attributes, locate, query_parameters
-from apiservice.values import CUSTOM_GROUP, CUSTOM_VERSIONS, EXTERNAL_GROUP, EXTERNAL_VERSIONS
+from apiservice.wire.metricvalues import (
+    CUSTOM_GROUP,
+    CUSTOM_VERSIONS,
+    EXTERNAL_GROUP,
+    EXTERNAL_VERSIONS,
+)
+from apiservice.wire.negotiation import accept_header, accepts_json
+from apiservice.wire.routes import Location, attributes, locate, query_parameters
 
 log = structlog.get_logger(__name__)
 

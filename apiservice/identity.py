@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from apiservice.bytecache import weight
+from apiservice.runtime.bytecache import weight
 
 Scope = MutableMapping[str, Any]
 """An ASGI connection scope."""

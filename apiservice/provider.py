@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from apiservice.selector import Selector
-from apiservice.steps import Steps
+from apiservice.labels.selector import Selector
+from apiservice.runtime.steps import Steps
 
 T = TypeVar("T")
 

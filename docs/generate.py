@@ -10,10 +10,10 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from adapter.basis import Presence, Rated, Scaled
 from adapter.catalog import VENDORS, Catalog
-from adapter.environment import PREFIX
-from adapter.metric import Basis, Metric, Scope
+from adapter.catalog.formulas import Presence, Rated, Scaled
+from adapter.catalog.metric import Basis, Metric, Scope
+from adapter.process.environment import PREFIX
 from adapter.settings import Settings
 from adapter.settings.types import ADVANCED
 from adapter.settings.values import ValueSettings

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from adapter.nodepool.selffamilies import FAMILIES as NODEPOOL
 from adapter.nodepool.selffamilies import MOST
-from adapter.selfmetrics import FAMILIES as SERVE
-from apiservice.families import OTHER, Family
+from adapter.serve.selfmetrics import FAMILIES as SERVE
+from apiservice.selfmetrics.families import OTHER, Family
 from docs.paragraphs import wrapped
 
 
@@ -16,7 +16,7 @@ def page() -> str:
     lines = [
         "# Self-metrics",
         "",
-        "<!-- written by `make docs` from adapter/selfmetrics.py and adapter/nodepool -->",
+        "<!-- written by `make docs` from adapter/serve/selfmetrics.py and adapter/nodepool -->",
         "",
         *wrapped(
             f"""

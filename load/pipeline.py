@@ -20,17 +20,17 @@ from typing import NamedTuple
 import msgspec
 import psutil
 
-from adapter.batch import Batch
+from adapter.attribution.reading import Reading
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Pod
-from adapter.exposition import LabelMemo, parse
-from adapter.reading import Reading
-from adapter.store import Store
-from adapter.telemetryoptions import TelemetryOptions
-from apiservice.selector import EVERYTHING
+from adapter.devices.options import TelemetryOptions
+from adapter.exposition.page import LabelMemo, parse
+from adapter.exposition.samples import Batch
+from adapter.store.store import Store
+from apiservice.labels.selector import EVERYTHING
 from load.drive import split_cores
 from load.fleet import pages, pod_list
 from load.page import FIELDS, GPUS_PER_NODE, Page

@@ -10,11 +10,11 @@ from typing import Any
 
 import uvloop
 
-from apiservice.certificates import CertificateFiles
-from apiservice.clientauth import ClientAuth, ProxySettings
-from apiservice.server import Server
-from apiservice.serving import ServingOptions
-from apiservice.tls import ServingTLS
+from apiservice.auth.clientauth import ClientAuth, ProxySettings
+from apiservice.http.options import ServingOptions
+from apiservice.http.server import Server
+from apiservice.tls.certificates import CertificateFiles
+from apiservice.tls.context import ServingTLS
 from load.pki import FRONT_PROXY
 
 

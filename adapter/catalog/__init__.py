@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
+from adapter.catalog.field import Field
 from adapter.catalog.neutral import METRICS
 from adapter.catalog.nvidia import (
     ENGINE,
@@ -23,7 +24,6 @@ from adapter.catalog.nvidia import (
 )
 from adapter.catalog.table import BUILT_IN, Catalog
 from adapter.catalog.units import MIB
-from adapter.field import Field
 
 VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "NVIDIA (dcgm-exporter)": nvidia.FIELDS,

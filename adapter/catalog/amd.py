@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.field import Field, Mig
+from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
-from adapter.field import Field, Mig
-from adapter.metric import Combine, Kind, Unit
 
 GFX: Final = "gpu_gfx_activity"
 UMC: Final = "gpu_umc_activity"

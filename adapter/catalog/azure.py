@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.field import Field, Mig
+from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_BYTES
-from adapter.field import Field, Mig
-from adapter.metric import Combine, Kind, Unit
 
 UTIL: Final = "containerGpuDutyCycle"
 USED: Final = "containerGpumemoryUsedBytes"

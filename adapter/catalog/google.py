@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.field import Field, Mig
+from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_BYTES
-from adapter.field import Field, Mig
-from adapter.metric import Combine, Kind, Unit
 
 GROUP: Final = "google"
 UTIL: Final = "kubernetes_io:container_accelerator_duty_cycle"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.field import Field, Mig
+from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_BYTES
-from adapter.field import Field, Mig
-from adapter.metric import Combine, Kind, Unit
 
 UTIL: Final = "hami_container_device_utilization_ratio"
 USED: Final = "hami_vgpu_memory_used_bytes"

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.field import Field, Mig
+from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_BYTES, MAX_CELSIUS, MAX_WATTS
-from adapter.field import Field, Mig
-from adapter.metric import Combine, Kind, Unit
 
 _TILES: Final = ("sub_dev", "com_intel_subdevice_id")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from adapter.metric import Metric
+from adapter.catalog.metric import Metric
 
 
 class Names(Protocol):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.basis import Presence, Rated, Rest, Scaled, Share, Total
 from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
+from adapter.catalog.formulas import Presence, Rated, Rest, Scaled, Share, Total
+from adapter.catalog.metric import Basis, Combine, Kind, Metric, Scope, Unit
 from adapter.catalog.units import MIB
-from adapter.metric import Basis, Combine, Kind, Metric, Scope, Unit
 
 _BUSY: Final[tuple[Basis, ...]] = (
     Scaled(hami.UTIL),

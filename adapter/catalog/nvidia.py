@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.field import Field, Mig
+from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_MEGAHERTZ, MAX_MIB, MAX_WATTS, MIB
-from adapter.field import Field, Mig
-from adapter.metric import Combine, Kind, Unit
 
 
 def _percent(name: str, ratio: str, legacy: str, *, group: str = "utilization") -> Field:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.field import Field, Mig
+from adapter.catalog.metric import Combine, Kind, Scope, Unit
 from adapter.catalog.units import MAX_BYTES
-from adapter.field import Field, Mig
-from adapter.metric import Combine, Kind, Scope, Unit
 
 _MAX_REQUESTS: Final = 1e9
 

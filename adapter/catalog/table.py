@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from adapter.basis import Rated, Scaled
 from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
+from adapter.catalog.field import Field, Mig, Spelling
+from adapter.catalog.formulas import Rated, Scaled
+from adapter.catalog.metric import Kind, Metric
 from adapter.catalog.neutral import METRICS
-from adapter.field import Field, Mig, Spelling
-from adapter.history import Layout
-from adapter.metric import Kind, Metric
+from adapter.devices.history import Layout
 
 BUILT_IN: tuple[Field, ...] = (
     *nvidia.FIELDS,

@@ -1,1 +1,1 @@
-"""What the cluster says: pods, services and nodes, watched or read from a file."""
+"""Pods, nodes and services as the API server lists and watches them."""

@@ -16,11 +16,11 @@ from typing import TypeVar
 from adapter.cluster.feed import Feed
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import Workload, workloads
-from apiservice.bytecache import ENTRY, weight
+from apiservice.kube.reflector import EventType
+from apiservice.labels.selector import Selector
 from apiservice.provider import GroupResource
-from apiservice.reflector import EventType
-from apiservice.selector import Selector
-from apiservice.steps import Steps, at_once, parts
+from apiservice.runtime.bytecache import ENTRY, weight
+from apiservice.runtime.steps import Steps, at_once, parts
 
 K = TypeVar("K")
 N = TypeVar("N")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from adapter.cluster.table import Table
-from apiservice.selector import Selector
+from apiservice.labels.selector import Selector
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.nodes import Node, NodeManifest, Nodes
 from adapter.cluster.pod import Pod
 from adapter.cluster.services import Service, ServiceManifest, Services
-from apiservice.filestamp import Changes
+from apiservice.runtime.filestamp import Changes
 
 log = structlog.get_logger(__name__)
 

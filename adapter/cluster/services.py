@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from adapter.cluster.table import Table
-from apiservice.selector import Selector, parse
+from apiservice.labels.selector import Selector, parse
 
 
 @dataclass(frozen=True, slots=True)

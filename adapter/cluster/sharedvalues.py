@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, TypeVar
 
-from apiservice.bytecache import ENTRY, weight
+from apiservice.runtime.bytecache import ENTRY, weight
 
 _LIMIT: Final = 8 << 20
 """Bytes. A full table is emptied: what is common comes back with one more copy, what is unique to a

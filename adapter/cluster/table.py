@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from adapter.cluster.feed import Feed
-from apiservice.reflector import EventType
+from apiservice.kube.reflector import EventType
 
 K_co = TypeVar("K_co", bound=Hashable, covariant=True)
 K = TypeVar("K", bound=Hashable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
-from apiservice.selector import parse
+from apiservice.labels.selector import parse
 
 
 class PodUids:

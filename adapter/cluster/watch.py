@@ -10,7 +10,7 @@ from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.nodes import Node, Nodes
 from adapter.cluster.pod import Pod
 from adapter.cluster.services import Service, Services
-from apiservice.reflector import Reflector, ReflectorOptions
+from apiservice.kube.reflector import Reflector, ReflectorOptions
 
 
 def watch_pods(

@@ -19,7 +19,7 @@ from adapter.cluster.manifest import MetaManifest, PodDecoder
 from adapter.cluster.pod import Pod
 from adapter.demo.exporters import Exporters
 from adapter.demo.rig import LOAD, Load, Rig
-from apiservice.kubeclient import ClusterAnswerError, ClusterError, call, connect
+from apiservice.kube.client import ClusterAnswerError, ClusterError, call, connect
 
 log = structlog.get_logger(__name__)
 

@@ -13,8 +13,8 @@ import grpc
 import structlog
 from cryptography import x509
 
-from apiservice.certificates import CertificateFiles, CertificatePairError, read_pair
-from apiservice.filestamp import Stamp, stamp
+from apiservice.runtime.filestamp import Stamp, stamp
+from apiservice.tls.certificates import CertificateFiles, CertificatePairError, read_pair
 
 log = structlog.get_logger(__name__)
 

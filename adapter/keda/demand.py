@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from adapter.aggregate import Aggregate
+from adapter.api.aggregate import Aggregate
 
 _TOLERANCE: Final = 0.1
 """kube-controller-manager's default."""

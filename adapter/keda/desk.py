@@ -11,7 +11,7 @@ from collections import deque
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from apiservice.steps import Steps
+from apiservice.runtime.steps import Steps
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from apiservice.quantity import to_milli
+from apiservice.wire.quantity import to_milli
 
 MAX_MILLI: Final = 2**63 - 1
 """What the HPA's arithmetic holds."""

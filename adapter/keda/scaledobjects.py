@@ -79,7 +79,7 @@ def decode(raw: msgspec.Raw | bytes) -> ScaledObject:
 
 def watch(client: Any, table: ScaledObjects) -> Any:
     """A reflector of all ScaledObjects into ``table``; the caller runs it."""
-    from apiservice.reflector import Reflector  # noqa: PLC0415 - see kubeclient on memory
+    from apiservice.kube.reflector import Reflector  # noqa: PLC0415 - see kubeclient on memory
 
     reflector = Reflector(client, PATH, decode, table)
     table.fed_by(reflector)

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.aggregate import PodValue, told
-from adapter.attribution import NO_ROWS, NO_VALUE, NOT_SELECTED
+from adapter.api.aggregate import PodValue, told
+from adapter.attribution.pods import NO_ROWS, NO_VALUE, NOT_SELECTED
+from adapter.attribution.reading import Absence, Reading
+from adapter.catalog.metric import Scope
 from adapter.catalog.names import Names
-from adapter.claim import Refusal
+from adapter.cluster.lookup import Objects
 from adapter.cluster.pod import Pod
+from adapter.devices.assignment import Refusal
 from adapter.keda.demand import Standing, demand
 from adapter.keda.errors import BadTrigger, NoReadings
 from adapter.keda.number import number
@@ -20,11 +23,8 @@ from adapter.keda.scaledobjects import ScaledObjects
 from adapter.keda.trigger import Ref, Trigger, TriggerError
 from adapter.keda.triggerpods import TriggerPods
 from adapter.keda.triggers import Entry, State, Told, Triggers
-from adapter.metric import Scope
-from adapter.objects import Objects
-from adapter.reading import Absence, Reading
-from apiservice.selector import Selector
-from apiservice.steps import Steps, at_once
+from apiservice.labels.selector import Selector
+from apiservice.runtime.steps import Steps, at_once
 
 _STEP: Final = 4
 """Pods that are looked at in one step."""

@@ -8,7 +8,7 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from adapter.keda.stats import STREAMS, UNARY, KedaStats
-from apiservice.families import counter, gauge, histogram
+from apiservice.selfmetrics.families import counter, gauge, histogram
 
 CODES: Final = (
     *("OK", "CANCELLED", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAVAILABLE", "INTERNAL"),

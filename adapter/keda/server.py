@@ -29,8 +29,8 @@ from adapter.keda.scaler import Scaler
 from adapter.keda.service import NAME, Service
 from adapter.keda.stats import KedaStats
 from adapter.settings.keda import KedaSettings
-from apiservice.server import ListenError
-from apiservice.serving import ServingOptions
+from apiservice.http.options import ServingOptions
+from apiservice.http.server import ListenError
 
 log = structlog.get_logger(__name__)
 

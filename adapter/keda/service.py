@@ -28,7 +28,7 @@ from adapter.keda.scaler import Scaler, Spec
 from adapter.keda.stats import KedaStats
 from adapter.keda.trigger import Ref
 from adapter.keda.triggers import Told
-from apiservice.steps import Steps
+from apiservice.runtime.steps import Steps
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from apiservice.durations import Durations
+from apiservice.selfmetrics.durations import Durations
 
 UNARY: Final = ("GetMetricSpec", "GetMetrics", "IsActive")
 """Methods that answer once."""

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from adapter.aggregate import Aggregate
+from adapter.api.aggregate import Aggregate
 from adapter.hpa import quantity
-from apiservice.selector import EVERYTHING, Selector, SelectorError, parse
+from apiservice.labels.selector import EVERYTHING, Selector, SelectorError, parse
 
 OWN: Final = ("metric", "target", "activation", "podSelector", "aggregate", "metricSelector")
 """The keys that mean something here."""

@@ -9,7 +9,7 @@ from adapter.cluster.pod import Pod
 from adapter.keda.errors import BadTrigger, NotReady
 from adapter.keda.scaledobjects import NAMED_BY_PODS, ScaledObjects
 from adapter.keda.trigger import Ref, Trigger
-from apiservice.steps import Steps
+from apiservice.runtime.steps import Steps
 
 
 class TriggerPods:

@@ -54,8 +54,8 @@ class Server:
 
     async def look_at_its_clock(self) -> None:
         """Take up the API server's clock; raises MaintainError."""
-        from apiservice.failures import asked  # noqa: PLC0415 - 35 MB
-        from apiservice.kubeclient import ClusterAnswerError, server_time  # noqa: PLC0415 - 35 MB
+        from apiservice.kube.client import ClusterAnswerError, server_time  # noqa: PLC0415 - 35 MB
+        from apiservice.kube.failures import asked  # noqa: PLC0415 - 35 MB
 
         try:
             self._ahead = await server_time(self._client) - time.time()
@@ -68,7 +68,7 @@ class Server:
         try:
             return msgspec.json.decode(body, type=dict[str, Any]) if body else None
         except msgspec.DecodeError as error:
-            from apiservice.failures import NOT_ITS, asked  # noqa: PLC0415 - 35 MB
+            from apiservice.kube.failures import NOT_ITS, asked  # noqa: PLC0415 - 35 MB
 
             wrong = MaintainError(f"GET {path}: {NOT_ITS}: {error}")
             raise MaintainError(asked(self._client, wrong)) from None
@@ -95,7 +95,7 @@ class Server:
         *,
         gone: bool = False,
     ) -> bytes:
-        from apiservice.kubeclient import ClusterAnswerError, call  # noqa: PLC0415 - 35 MB
+        from apiservice.kube.client import ClusterAnswerError, call  # noqa: PLC0415 - 35 MB
 
         try:
             return await call(self._client, method, path, body, content_type=content_type)
@@ -110,7 +110,7 @@ class Server:
 
 async def reach(stack: AsyncExitStack, kubeconfig: Path | None, context: str | None) -> Server:
     """The API server of a kubeconfig, or of the pod's cluster; raises MaintainError."""
-    from apiservice.kubeclient import ClusterError, connect  # noqa: PLC0415 - 35 MB
+    from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
 
     agent = f"gpu-metrics-adapter-maintain/{__version__}"
     try:

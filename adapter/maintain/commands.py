@@ -199,8 +199,8 @@ def _run(
     log_format: Literal["auto", "console", "json"],
 ) -> None:
     # Imported late: --help needs none of it.
-    from adapter.logs import configure  # noqa: PLC0415
     from adapter.maintain.cluster import MaintainError, RefusalError, reach  # noqa: PLC0415
+    from adapter.process.logs import configure  # noqa: PLC0415
     from adapter.settings.log import LogSettings  # noqa: PLC0415
 
     async def work() -> None:

@@ -25,8 +25,8 @@ from adapter.maintain.trust import (
     valid,
     write_bundle,
 )
-from apiservice.authority import Authority, AuthorityError, read_authority
-from apiservice.certificates import CertificatePairError, ServingCertificate, judge_pair
+from apiservice.tls.authority import Authority, AuthorityError, read_authority
+from apiservice.tls.certificates import CertificatePairError, ServingCertificate, judge_pair
 
 
 def next_step(state: State, policy: Policy, now: float) -> steps.Step | None:

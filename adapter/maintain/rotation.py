@@ -27,7 +27,7 @@ from adapter.maintain.objects import (
 from adapter.maintain.plan import next_step
 from adapter.maintain.state import Policy, Stamp, State
 from adapter.maintain.trust import fingerprint, read_bundle, write_bundle
-from apiservice.authority import new_authority
+from apiservice.tls.authority import new_authority
 
 log = structlog.get_logger(__name__)
 

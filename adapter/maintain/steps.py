@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from adapter.maintain.state import Stamp
 from adapter.maintain.trust import Bundle
-from apiservice.authority import Authority
+from apiservice.tls.authority import Authority
 
 
 class MakeAuthority(NamedTuple):

@@ -41,7 +41,7 @@ from adapter.nodepool.targets import PodsOf, Reading, Target, Targets, by_worklo
 from adapter.nodepool.utilization import Utilization
 from adapter.nodepool.ways.detect import Choice, Served, discover, with_wait
 from adapter.settings.nodepool import NodepoolSettings
-from apiservice.outages import Outages
+from apiservice.kube.outages import Outages
 
 log = structlog.get_logger(__name__)
 

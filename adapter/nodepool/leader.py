@@ -19,7 +19,7 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from adapter.nodepool.leaselock import LeaseLock
 from adapter.nodepool.serverside import Call
 from adapter.settings.nodepool import LeaseSettings
-from apiservice.outages import Outages
+from apiservice.kube.outages import Outages
 
 log = structlog.get_logger(__name__)
 

@@ -18,9 +18,9 @@ from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRec
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
 from adapter.nodepool.serverside import Call
-from apiservice.failures import NOT_ITS
-from apiservice.kubeclient import ClusterAnswerError
-from apiservice.outages import Outages
+from apiservice.kube.client import ClusterAnswerError
+from apiservice.kube.failures import NOT_ITS
+from apiservice.kube.outages import Outages
 
 log = structlog.get_logger(__name__)
 

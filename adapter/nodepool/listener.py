@@ -12,12 +12,12 @@ from adapter.nodepool.controller import Controller
 from adapter.nodepool.leader import Election
 from adapter.nodepool.selfmetrics import NodepoolMetrics
 from adapter.nodepool.watches import Watches
-from apiservice.background import Background
-from apiservice.health import Check, HealthRegistry
-from apiservice.plainhttp import Kind, Page, PlainHttp, Request
-from apiservice.probes import health_page
-from apiservice.server import ListenError
-from apiservice.serving import ServingOptions, ServingStats
+from apiservice.documents.health import Check, HealthRegistry
+from apiservice.documents.probes import health_page
+from apiservice.http.options import ServingOptions, ServingStats
+from apiservice.http.plainhttp import Kind, Page, PlainHttp, Request
+from apiservice.http.server import ListenError
+from apiservice.runtime.background import Background
 
 _KIND: Final = Kind(
     "listening for scrapes and probes",

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import msgspec
 
 from adapter.nodepool.stir import Stir
-from apiservice.kubeclient import ClusterAnswerError
+from apiservice.kube.client import ClusterAnswerError
 
 _ROUND: Final = 120.0
 """Seconds after which a round is given up."""

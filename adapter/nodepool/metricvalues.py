@@ -16,7 +16,7 @@ from adapter.nodepool.seen.meta import resource_of
 from adapter.nodepool.seen.selectors import text
 from adapter.nodepool.serverside import Call
 from adapter.nodepool.targets import Target
-from apiservice.kubeclient import ClusterAnswerError
+from apiservice.kube.client import ClusterAnswerError
 
 CUSTOM: Final = "/apis/custom.metrics.k8s.io"
 EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"

@@ -28,13 +28,13 @@ from adapter.nodepool.serverside import Call
 from adapter.nodepool.stir import Stir
 from adapter.nodepool.watches import Watches
 from adapter.nodepool.ways.detect import Served
-from adapter.reload import ConfigWatch
+from adapter.process.reload import ConfigWatch
 from adapter.settings import Settings
-from apiservice.background import Background
-from apiservice.failures import asked
-from apiservice.kubeclient import SERVICE_ACCOUNT, ClusterAnswerError, ClusterError, call, connect
-from apiservice.outages import Outages
-from apiservice.server import ListenError
+from apiservice.http.server import ListenError
+from apiservice.kube.client import SERVICE_ACCOUNT, ClusterAnswerError, ClusterError, call, connect
+from apiservice.kube.failures import asked
+from apiservice.kube.outages import Outages
+from apiservice.runtime.background import Background
 
 log = structlog.get_logger(__name__)
 

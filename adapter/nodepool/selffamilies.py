@@ -6,7 +6,7 @@ from typing import Final
 
 from adapter.nodepool.reason import CODES
 from adapter.nodepool.serverside import RESOURCES, Failure
-from apiservice.families import OTHER, counter, gauge
+from apiservice.selfmetrics.families import OTHER, counter, gauge
 
 __all__ = ["FAMILIES", "KINDS", "MOST", "OTHER"]
 

@@ -22,8 +22,8 @@ from adapter.nodepool.plan import Plan
 from adapter.nodepool.selffamilies import MOST
 from adapter.nodepool.shape import gpus
 from adapter.nodepool.watches import Watches
-from apiservice.background import Background
-from apiservice.families import Row
+from apiservice.runtime.background import Background
+from apiservice.selfmetrics.families import Row
 
 
 class NodepoolMetrics(Collector):

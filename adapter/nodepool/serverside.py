@@ -15,8 +15,8 @@ from urllib.parse import quote
 import msgspec
 
 from adapter.nodepool.ways.names import MANAGER
-from apiservice.failures import NOT_ITS
-from apiservice.kubeclient import ClusterAnswerError
+from apiservice.kube.client import ClusterAnswerError
+from apiservice.kube.failures import NOT_ITS
 
 Object = dict[str, Any]
 

@@ -15,7 +15,7 @@ from adapter.cluster.table import Keyed, Table
 from adapter.nodepool.seen.pods import Pod
 from adapter.nodepool.seen.workloads import Scaled
 from adapter.nodepool.shape import gpus
-from apiservice.reflector import EventType
+from apiservice.kube.reflector import EventType
 
 TOGETHER: Final = 0.2
 """Seconds that events are collected for: a ReplicaSet creates its pods in batches of 1, 2, 4."""

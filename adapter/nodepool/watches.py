@@ -23,7 +23,7 @@ from adapter.nodepool.seen import (
 from adapter.nodepool.stir import Noticed, Stir, living, sized
 from adapter.nodepool.ways import capacitybuffer, placeholder
 from adapter.nodepool.ways.detect import Served
-from apiservice.reflector import Reflector
+from apiservice.kube.reflector import Reflector
 
 _STALE = 90.0
 """Seconds without a byte from the API server; each watch is renewed every minute."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
+from adapter.devices.options import MAX_SAMPLES
 from adapter.settings.access import AuthenticationSettings, AuthorizationSettings
 from adapter.settings.cluster import ClusterSettings
 from adapter.settings.external import ExternalSettings
@@ -22,7 +23,6 @@ from adapter.settings.sharing import SharingSettings
 from adapter.settings.source import SourceSettings
 from adapter.settings.types import Section
 from adapter.settings.values import ValueSettings
-from adapter.telemetryoptions import MAX_SAMPLES
 
 
 class Settings(Section):

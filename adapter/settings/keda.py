@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from adapter.settings.types import ADVANCED, Interval, Port, Section
-from apiservice.serving import EVERY_ADDRESS
+from apiservice.http.options import EVERY_ADDRESS
 
 
 class KedaSettings(Section):

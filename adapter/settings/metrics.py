@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from adapter.catalog import Catalog
-from adapter.metric import Combine, Kind, Scope, Unit
+from adapter.catalog.metric import Combine, Kind, Scope, Unit
 from adapter.settings.types import Interval, Promql, Section
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]*")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from adapter.settings.types import ADVANCED, BaseUrl, Interval, Port, Seconds, Section
-from apiservice.serving import EVERY_ADDRESS
+from apiservice.http.options import EVERY_ADDRESS
 
 Count = Annotated[int, Field(ge=0)]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, model_validator
 
 from adapter.settings.types import ADVANCED, Interval, Port, Seconds, Section
-from apiservice.serving import ServingOptions
+from apiservice.http.options import ServingOptions
 
 _DEFAULTS: Final = ServingOptions()
 

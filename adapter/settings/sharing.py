@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from adapter.attribution.policy import Policy
 from adapter.settings.types import LabelSelector, Section
-from adapter.sharingpolicy import Policy
 
 
 class SharingRule(Section):

@@ -7,8 +7,8 @@ from typing import Annotated, Final
 import durationpy
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, HttpUrl
 
-from adapter.promqltext import complaint
-from apiservice.selector import SelectorError, parse
+from adapter.catalog.promqltext import complaint
+from apiservice.labels.selector import SelectorError, parse
 
 _LONGEST = 64
 """Characters of a duration."""

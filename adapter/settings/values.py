@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from adapter.devices.validity import RatioScale
 from adapter.settings.types import ADVANCED, Interval, Section
-from adapter.validity import RatioScale
 
 
 class ValueSettings(Section):

@@ -1,1 +1,1 @@
-"""Where samples come from: exporters scraped directly, or a Prometheus query API."""
+"""Where samples come from: scrapes, a Prometheus-compatible store, or Azure Monitor."""

@@ -1,11 +1,11 @@
-"""Exposition text written from rows: the other direction of :mod:`adapter.exposition`."""
+"""Exposition text written from rows: the other direction of :mod:`adapter.exposition.page`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 
-from adapter.batch import Row
+from adapter.exposition.samples import Row
 
 
 def render(rows: Iterable[Row], scraped: float) -> bytes:

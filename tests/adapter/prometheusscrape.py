@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from adapter.batch import Batch
 from adapter.catalog import Catalog
-from adapter.exposition import parse
-from adapter.sources.promql import SeriesMemo, decode
-from adapter.sources.querygroup import QueryGroup
+from adapter.exposition.page import parse
+from adapter.exposition.samples import Batch
+from adapter.sources.prometheus.answer import SeriesMemo, decode
+from adapter.sources.prometheus.querygroup import QueryGroup
 from tests.adapter.telemetryworld import World
 
 TARGET: Mapping[str, str] = {

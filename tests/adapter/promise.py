@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from adapter.batch import Row
+from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
-from adapter.claim import claim
+from adapter.catalog.metric import Metric, Unit
 from adapter.cluster.pod import Pod
-from adapter.metric import Metric, Unit
-from adapter.reading import Absence, Reading
-from apiservice.selector import EVERYTHING
+from adapter.devices.assignment import claim
+from adapter.exposition.samples import Row
+from apiservice.labels.selector import EVERYTHING
 from tests.adapter.telemetryworld import World, make_pod
 
 _HIGHEST = {Unit.PERCENT: 100.0, Unit.RATIO: 1.0}

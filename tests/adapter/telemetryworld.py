@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from adapter.batch import Batch
+from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
 from adapter.cluster.nodes import Node, Nodes
 from adapter.cluster.pod import Pod, PodRef
-from adapter.exposition import parse
-from adapter.reading import Absence, Reading
-from adapter.store import Store
-from adapter.telemetryoptions import TelemetryOptions
-from apiservice import selector
+from adapter.devices.options import TelemetryOptions
+from adapter.exposition.page import parse
+from adapter.exposition.samples import Batch
+from adapter.store.store import Store
+from apiservice.labels import selector
 
 CATALOG = Catalog()
 DEFAULT = Path(__file__).parents[2] / "../shared/data"

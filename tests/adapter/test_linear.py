@@ -11,19 +11,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from adapter.catalog.labelvalue import label_value
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.podsfile import PodsFileError
 from adapter.cluster.podsfile import parse as parse_pods
-from adapter.exposition import parse
+from adapter.exposition.line import LineError, label_set, sample_line, sample_name
+from adapter.exposition.page import parse
 from adapter.hpa.quantity import parse as parse_quantity
-from adapter.labelvalue import label_value
-from adapter.sampleline import LineError, label_set, sample_line, sample_name
 from adapter.settings.types import Interval
 from adapter.sources.errors import SourceError
-from adapter.sources.promql import SeriesMemo, decode
-from adapter.sources.querygroup import QueryGroup
-from apiservice.selector import SelectorError
-from apiservice.selector import parse as parse_selector
+from adapter.sources.prometheus.answer import SeriesMemo, decode
+from adapter.sources.prometheus.querygroup import QueryGroup
+from apiservice.labels.selector import SelectorError
+from apiservice.labels.selector import parse as parse_selector
 from tests.adapter.fuzzing import bounded
 from tests.adapter.growth import grows_linearly
 

@@ -13,18 +13,18 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from apiservice.app import create_app
-from apiservice.authentication import Authentication
-from apiservice.authorization import Authorization
-from apiservice.certificates import CertificateFiles
-from apiservice.clientauth import ClientAuth, ProxySettings
-from apiservice.health import HealthRegistry
+from apiservice.auth.authentication import Authentication
+from apiservice.auth.authorization import Authorization
+from apiservice.auth.clientauth import ClientAuth, ProxySettings
+from apiservice.auth.tokens import ReviewError
+from apiservice.documents.health import HealthRegistry
+from apiservice.http.options import ServingOptions
+from apiservice.http.server import Server
 from apiservice.identity import Attributes, Decision, User
-from apiservice.server import Server
-from apiservice.serving import ServingOptions
-from apiservice.tls import ServingTLS
-from apiservice.tokens import ReviewError
+from apiservice.tls.certificates import CertificateFiles
+from apiservice.tls.context import ServingTLS
 from tests.apiservice.pki import Authority, client_context
-from tests.apiservice.wire import PATIENCE, Wire, connected, serving
+from tests.apiservice.rawhttp import PATIENCE, Wire, connected, serving
 from tests.apiservice.world import FakeCustom
 
 NOW = time.time()

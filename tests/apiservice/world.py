@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from apiservice.app import create_app
+from apiservice.documents.health import HealthRegistry
 from apiservice.errors import MetricNotFound, Unauthorized
-from apiservice.health import HealthRegistry
 from apiservice.identity import Attributes, Decision, Scope, User
 from apiservice.provider import (
     Answer,
@@ -23,7 +23,7 @@ from apiservice.provider import (
     ObjectQuery,
     ObjectReference,
 )
-from apiservice.steps import Steps
+from apiservice.runtime.steps import Steps
 
 MEASURED = 1767323045
 """2026-01-02T03:04:05Z."""

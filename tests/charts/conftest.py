@@ -17,10 +17,10 @@ import yaml
 from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 
-from adapter.accessmetrics import review_families
-from apiservice.reviews import KubernetesReviews
+from adapter.serve.accessmetrics import review_families
+from apiservice.auth.reviews import KubernetesReviews
 from tests.adapter.serving import POD, Exporter, Lab
-from tests.adapter.sources.engines import Pages, engine, serving
+from tests.adapter.sources.prometheus.engines import Pages, engine, serving
 from tests.charts import clusterpages, controllerpage
 
 VALUES = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ml/pods/*/gpu_utilization"

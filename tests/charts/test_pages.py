@@ -13,8 +13,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from adapter.nodepool.selffamilies import FAMILIES as NODEPOOL
-from adapter.selfmetrics import FAMILIES as SERVE
-from apiservice.families import Family
+from adapter.serve.selfmetrics import FAMILIES as SERVE
+from apiservice.selfmetrics.families import Family
 from docs.dashboard import dashboard
 from tests.adapter.serving import Exporter, Lab
 from tests.charts.alertrules import rendered

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel
 
 from adapter.catalog import Catalog
-from adapter.environment import PREFIX
+from adapter.process.environment import PREFIX
 from adapter.settings import Settings
 from tests.docs.pages import ROOT, Page
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.reading import Reading
 from adapter.cluster.pod import Pod
-from adapter.reading import Reading
-from adapter.sharingpolicy import Policy, SharingOptions
-from adapter.telemetryoptions import TelemetryOptions
+from adapter.devices.options import TelemetryOptions
 from tests.adapter.telemetryworld import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"

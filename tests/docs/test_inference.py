@@ -16,8 +16,8 @@ from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.hpa import Observation, PodState, from_manifest
 from adapter.hpa.replicas import Tolerances, propose
 from adapter.settings.cluster import ClusterSettings
-from adapter.sources.serverpages import PREFIX, ServerPages
-from adapter.sources.target import Target
+from adapter.sources.scrape.serverpages import PREFIX, ServerPages
+from adapter.sources.scrape.target import Target
 
 PAGE = (Path(__file__).parents[2] / "docs" / "inference.md").read_text(encoding="utf-8")
 METRICS = (

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from adapter.catalog import Catalog
-from adapter.config import load
 from adapter.hpa.observation import Observation, PodState
 from adapter.hpa.replicas import Tolerances, propose
 from adapter.hpa.spec import Metric, MetricKind, Target, TargetKind
 from adapter.keda.trigger import OWN, compile_trigger
+from adapter.process.config import load
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEDA = (DOCS / "migrate-from-keda-prometheus.md").read_text(encoding="utf-8")

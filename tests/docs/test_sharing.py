@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from adapter.attributions import LEFT_OUT
-from adapter.reading import Attribution, Reading
-from adapter.sharing import Evidence
-from adapter.sharingpolicy import Policy
+from adapter.attribution.census import LEFT_OUT
+from adapter.attribution.policy import Policy
+from adapter.attribution.reading import Attribution, Reading
+from adapter.attribution.sharing import Evidence
 from tests.adapter.telemetryworld import World, shared_page
 from tests.docs.sharingcases import CASES
 

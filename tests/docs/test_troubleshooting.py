@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from adapter import reasons
 from adapter.hpa import Observation, PodState
 from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
 from adapter.hpa.spec import Metric, MetricKind, Target, TargetKind
+from adapter.serve import reasons
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.sources.discovery import RULES
+from adapter.sources.scrape.discovery import RULES
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.chart import FOLDER, pods, render
 from tests.e2e.chartvalues import (

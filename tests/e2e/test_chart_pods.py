@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.reload import RESTART
+from adapter.process.reload import RESTART
 from adapter.settings import Settings
 from tests.e2e.apiservice import SERVICE
 from tests.e2e.chart import FOLDER, helm, pod_of, pods

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from adapter.settings.server import ServerSettings
-from apiservice.selfsigned import SelfSigned
+from apiservice.tls.selfsigned import SelfSigned
 from tests.attack.strangers import idle_strangers
 from tests.e2e.adapterprocess import QUICK
 from tests.e2e.apiservice import CUSTOM

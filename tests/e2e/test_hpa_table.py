@@ -20,7 +20,7 @@ import pytest
 from kubernetes.utils.quantity import parse_quantity
 
 from adapter.hpa import Condition, Decision, MetricKind, PodState, from_manifest
-from tests.adapter.hpa_cases import CASES, Case, play
+from tests.adapter.hpa.hpa_cases import CASES, Case, play
 from tests.e2e.apiservice import (
     CUSTOM,
     DNS,

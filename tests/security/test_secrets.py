@@ -134,7 +134,7 @@ def test_an_engine_that_repeats_what_it_was_shown_gives_nothing_away(
 
 FAILURE = """
 import sys, structlog
-from adapter.logs import configure
+from adapter.process.logs import configure
 from adapter.settings.log import LogSettings
 
 def fail(token):

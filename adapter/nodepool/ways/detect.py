@@ -18,8 +18,8 @@ from adapter.nodepool.seen import claimtemplates, karpenter
 from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.serverside import Call
 from adapter.nodepool.ways import capacitybuffer
-from apiservice.failures import NOT_ITS
-from apiservice.kubeclient import ClusterAnswerError
+from apiservice.kube.client import ClusterAnswerError
+from apiservice.kube.failures import NOT_ITS
 
 T = TypeVar("T")
 _CUSTOM: Final = "custom.metrics.k8s.io"

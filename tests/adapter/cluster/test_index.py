@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.workload import plural
+from apiservice.kube.reflector import EventType
+from apiservice.labels.selector import parse
 from apiservice.provider import GroupResource
-from apiservice.reflector import EventType
-from apiservice.selector import parse
-from apiservice.steps import at_once
+from apiservice.runtime.steps import at_once
 from tests.adapter.cluster.conftest import MakePod
 
 DEPLOYMENT = GroupResource("deployments", "apps")

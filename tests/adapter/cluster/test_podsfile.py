@@ -16,7 +16,7 @@ from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Pod
 from adapter.cluster.podsfile import PodsFile, PodsFileError, parse
 from adapter.cluster.services import Services
-from apiservice.selector import parse as selector
+from apiservice.labels.selector import parse as selector
 
 DOCUMENTS = """
 apiVersion: v1

@@ -13,8 +13,8 @@ from adapter.cluster import nodes, services
 from adapter.cluster.nodes import Node, Nodes
 from adapter.cluster.services import Service, Services
 from adapter.cluster.watch import watch_services
-from apiservice.reflector import EventType, ReflectorOptions
-from apiservice.selector import SelectorError, parse
+from apiservice.kube.reflector import EventType, ReflectorOptions
+from apiservice.labels.selector import SelectorError, parse
 
 
 def test_a_service_is_the_selector_of_its_pods() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapter.cluster.index import PodIndex
 from adapter.cluster.uids import PodUids
-from apiservice.reflector import EventType
+from apiservice.kube.reflector import EventType
 from tests.adapter.telemetryworld import make_pod
 
 

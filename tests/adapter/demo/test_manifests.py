@@ -11,8 +11,8 @@ from adapter.cluster.podsfile import parse
 from adapter.demo import story
 from adapter.demo.manifests import pod_list, pods, write
 from adapter.demo.world import World
-from adapter.sources.discovery import RULES, discover
-from adapter.sources.target import Target
+from adapter.sources.scrape.discovery import RULES, discover
+from adapter.sources.scrape.target import Target
 
 
 def read(world: World, ports: dict[str, int]) -> dict[str, Pod]:

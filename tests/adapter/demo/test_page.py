@@ -9,7 +9,7 @@ from adapter.demo import story
 from adapter.demo.hardware import Node
 from adapter.demo.page import render
 from adapter.demo.world import World
-from adapter.exposition import parse
+from adapter.exposition.page import parse
 
 
 def page_of(world: World, name: str) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.demo.rig import Load, Rig
-from adapter.exposition import parse
+from adapter.exposition.page import parse
 
 SEVEN = [*((str(gpu), "a", 10) for gpu in range(7)), ("7", "b", 10)]
 INFERENCE = Load("default", {"app": "inference"}, 140.0)

@@ -17,9 +17,9 @@ import yaml
 from click.testing import CliRunner
 
 from adapter.__main__ import main
-from adapter.exposition import parse
-from apiservice.server import Server
-from tests.apiservice.wire import serving
+from adapter.exposition.page import parse
+from apiservice.http.server import Server
+from tests.apiservice.rawhttp import serving
 
 
 class Api:

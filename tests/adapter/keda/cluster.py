@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adapter.attribution import NO_ROWS, STALE
+from adapter.attribution.pods import NO_ROWS, STALE
+from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
+from adapter.cluster.lookup import Objects
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod
 from adapter.cluster.services import Services
 from adapter.keda.scaledobjects import ScaledObjects
 from adapter.keda.scaler import Options, Scaler
 from adapter.keda.trigger import Ref
-from adapter.objects import Objects
-from adapter.reading import Absence, Reading
-from apiservice.reflector import EventType
-from apiservice.selector import Selector
+from apiservice.kube.reflector import EventType
+from apiservice.labels.selector import Selector
 from tests.adapter.telemetryworld import make_pod
 
 PATIENCE = 65.0

@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from adapter.keda.credentials import Credentials
-from apiservice.certificates import CertificateFiles, CertificatePairError
+from apiservice.tls.certificates import CertificateFiles, CertificatePairError
 from tests.adapter.keda.client import Client, connected, listening
 from tests.adapter.keda.cluster import Cluster
 from tests.apiservice.pki import on_another_curve

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.aggregate import Aggregate
+from adapter.api.aggregate import Aggregate
 from adapter.hpa.observation import Observation, PodState
 from adapter.hpa.replicas import Tolerances, propose
 from adapter.hpa.spec import Metric, MetricKind, Target, TargetKind

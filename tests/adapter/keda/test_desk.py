@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from adapter.keda.desk import Desk
-from apiservice.steps import Steps
+from apiservice.runtime.steps import Steps
 
 T = TypeVar("T")
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.attribution import NO_VALUE, NOT_SELECTED
-from adapter.claim import Refusal
+from adapter.attribution.pods import NO_VALUE, NOT_SELECTED
 from adapter.cluster.workload import DEPLOYMENTS, Workload
+from adapter.devices.assignment import Refusal
 from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError, TooManyStreams
 from adapter.keda.scaledobjects import ScaledObject, decode
 from adapter.keda.trigger import Ref
+from apiservice.kube.reflector import EventType
 from apiservice.provider import GroupResource
-from apiservice.reflector import EventType
 from tests.adapter.keda.cluster import (
     NO_ROWS,
     PATIENCE,

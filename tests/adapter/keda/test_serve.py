@@ -14,9 +14,9 @@ from typing import Any
 import grpc
 import pytest
 
-from adapter.config import ConfigError, load
 from adapter.keda import externalscaler_pb2 as messages
 from adapter.keda.service import NAME
+from adapter.process.config import ConfigError, load
 from tests.adapter.keda.client import serialize
 from tests.adapter.serving import Exporter, Lab, Serving, run
 
@@ -127,7 +127,7 @@ def test_a_certificate_that_is_not_there_exits_1_and_is_named(lab: Lab) -> None:
 
 
 def test_grpc_is_not_even_imported_where_keda_is_off() -> None:
-    program = "import sys, adapter.serve; sys.exit('grpc' in sys.modules)"
+    program = "import sys, adapter.serve.run; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

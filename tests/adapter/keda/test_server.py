@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from adapter.keda import externalscaler_pb2 as messages
 from adapter.keda.server import KedaServer
 from adapter.keda.service import NAME, _ref
-from apiservice.server import ListenError
+from apiservice.http.server import ListenError
 from tests.adapter.keda.client import Client, Readiness, connected, listening
 from tests.adapter.keda.cluster import STALE, Cluster
 

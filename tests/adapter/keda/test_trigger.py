@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.aggregate import Aggregate
+from adapter.api.aggregate import Aggregate
 from adapter.keda.number import number
 from adapter.keda.trigger import TriggerError, compile_trigger
 

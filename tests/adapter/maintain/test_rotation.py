@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from adapter.maintain.cluster import MaintainError, RefusalError
 from adapter.maintain.objects import ISSUED, KEPT, PUBLISHED, RENEW, registration_path
 from adapter.maintain.trust import issuer_of, read_bundle
-from apiservice.authority import new_authority, read_authority
-from apiservice.certificates import judge_pair
+from apiservice.tls.authority import new_authority, read_authority
+from apiservice.tls.certificates import judge_pair
 from tests.adapter.maintain.fakecluster import (
     AUTHORITY,
     CERTIFICATE,

@@ -7,7 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from apiservice.kubeclient import ClusterAnswerError
+from apiservice.kube.client import ClusterAnswerError
 
 Object = dict[str, Any]
 

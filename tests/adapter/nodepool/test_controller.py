@@ -31,7 +31,7 @@ from adapter.nodepool.stir import Noticed, Stir, living
 from adapter.nodepool.watches import Watches
 from adapter.nodepool.ways import names, placeholder
 from adapter.settings.nodepool import NodepoolSettings
-from apiservice.reflector import EventType
+from apiservice.kube.reflector import EventType
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (
     HOME,

@@ -15,7 +15,7 @@ from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRec
 from adapter.nodepool.leader import Election
 from adapter.nodepool.leaselock import LeaseLock
 from adapter.settings.nodepool import LeaseSettings
-from apiservice.kubeclient import ClusterAnswerError
+from apiservice.kube.client import ClusterAnswerError
 
 SETTINGS = LeaseSettings(duration=4, renew=3, retry=1)
 

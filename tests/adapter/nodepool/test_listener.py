@@ -19,11 +19,11 @@ from adapter.nodepool.listener import Listener
 from adapter.nodepool.reports import Reports
 from adapter.nodepool.watches import Watches
 from adapter.settings.nodepool import NodepoolSettings
-from apiservice.plainhttp import EACH, MOST
-from apiservice.server import ListenError
+from apiservice.http.plainhttp import EACH, MOST
+from apiservice.http.server import ListenError
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import HOME
-from tests.apiservice.wire import connected
+from tests.apiservice.rawhttp import connected
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from adapter.nodepool.cluster import Cluster
 from adapter.nodepool.seen.pods import Pod
 from adapter.nodepool.seen.workloads import Scaled
 from adapter.nodepool.stir import Noticed, Stir, living, sized
-from apiservice.reflector import EventType
+from apiservice.kube.reflector import EventType
 from tests.adapter.nodepool.manifests import SPEC, deployment, pod
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED

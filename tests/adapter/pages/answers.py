@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.batch import Batch
-from adapter.sources.promql import SeriesMemo, decode
-from adapter.sources.querygroup import QueryGroup
+from adapter.exposition.samples import Batch
+from adapter.sources.prometheus.answer import SeriesMemo, decode
+from adapter.sources.prometheus.querygroup import QueryGroup
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.telemetryworld import World, make_pod, shared_page
 

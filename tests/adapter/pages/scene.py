@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from adapter.reading import Reading
-from apiservice.selector import EVERYTHING
+from adapter.attribution.reading import Reading
+from apiservice.labels.selector import EVERYTHING
 from tests.adapter.telemetryworld import CATALOG, World
 
 PRINCIPAL = tuple(n for n in CATALOG.metrics if n in CATALOG.fields or n not in CATALOG.spellings)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from adapter.attribution.policy import Policy, SharingOptions
 from adapter.cluster.pod import Pod
-from adapter.sharingpolicy import Policy, SharingOptions
-from adapter.telemetryoptions import TelemetryOptions
+from adapter.devices.options import TelemetryOptions
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.telemetryworld import World, make_pod, shared_page
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from adapter.batch import Batch
+from adapter.exposition.samples import Batch
 
 
 @dataclass

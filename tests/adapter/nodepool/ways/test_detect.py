@@ -10,7 +10,7 @@ from adapter.nodepool.capacity import Way
 from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.ways import capacitybuffer
 from adapter.nodepool.ways.detect import Served, choose, discover
-from apiservice.kubeclient import ClusterAnswerError
+from apiservice.kube.client import ClusterAnswerError
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import found
 from tests.adapter.nodepool.orders import LIFELINE

@@ -1,0 +1,1 @@
+"""The custom and external metrics APIs: readings as answers to requests."""

@@ -1,0 +1,198 @@
+"""Answers API queries from the snapshot: which objects, which values, how long they hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from adapter.api.aggregate import PodValue, enough, missing
+from adapter.api.expected import witnesses
+from adapter.attribution.reading import Absence, Reading
+from adapter.catalog.metric import Combine, Metric, Scope
+from adapter.catalog.names import Names
+from adapter.cluster.lookup import LISTED, NAMESPACES, NODES, PODS, Objects
+from adapter.cluster.pod import Pod, PodRef
+from adapter.store.snapshot import Snapshot
+from apiservice.errors import MetricNotFound, Unavailable
+from apiservice.provider import (
+    Answer,
+    MetricResource,
+    MetricValue,
+    ObjectQuery,
+    ObjectReference,
+)
+from apiservice.runtime.steps import Steps, parts
+from apiservice.wire.quantity import to_milli
+
+STEP: Final = 16
+"""Pods whose values are worked out in one step: 0.1 ms each where none is remembered."""
+TOO_LARGE: Final = "too_large"
+"""No quantity of the API can say the value: it would be no value of its whole list."""
+
+
+class _Served(NamedTuple):
+    """A reading and the API object made of it."""
+
+    reading: Reading
+    value: MetricValue
+
+
+class _Asked(NamedTuple):
+    """A query, and the moment that it is answered as of."""
+
+    query: ObjectQuery
+    metric: Metric
+    snapshot: Snapshot
+    now: float
+
+    def about(self, pod: Pod) -> Reading | Absence:
+        return self.snapshot.pod(pod, self.metric.name, self.query.metric_selector, self.now)
+
+
+class Values(Protocol):
+    """The values known now."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """They, as of one moment."""
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of them."""
+
+
+class GpuMetricsProvider:
+    """Implements :class:`apiservice.provider.CustomMetricsProvider`."""
+
+    def __init__(self, names: Names, known: Values, objects: Objects) -> None:
+        self._names = names
+        self._known = known
+        self._objects = objects
+        self._listed: tuple[Mapping[str, Metric], Sequence[MetricResource]] = ({}, ())
+        """The metrics that discovery was last made of, and what it lists."""
+        self.absent: Counter[str] = Counter()
+        """Pods that a query selected and no value could be given for, by reason; counted when
+        an answer is prepared, not each time it is repeated."""
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of a value or of the cluster."""
+        return self._known.version + self._objects.version
+
+    def resources(self) -> Sequence[MetricResource]:
+        """The catalogue under every resource that discovery names."""
+        metrics = self._names.metrics
+        if self._listed[0] is not metrics:
+            self._listed = (metrics, tuple(_resources(metrics, self._names.principal)))
+        return self._listed[1]
+
+    def values(self, query: ObjectQuery, now: float) -> Steps[Answer[MetricValue]]:
+        """See :meth:`apiservice.provider.CustomMetricsProvider.values`."""
+        metric = self._names.metrics.get(query.metric)
+        if metric is None:
+            raise MetricNotFound(query.metric, query.resource)
+        if not self._objects.pod_index.synced:
+            raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
+        asked = _Asked(query, metric, self._known.snapshot, now)
+        if query.resource == PODS:
+            found = yield from self._pods(asked)
+        elif query.resource == NODES:
+            found = yield from self._nodes(asked)
+        else:
+            found = yield from self._groups(asked)
+        if query.name is not None and not found:
+            raise MetricNotFound(query.metric, query.resource, query.name)
+        expires = min((served.reading.expires for served in found), default=float("inf"))
+        return Answer([served.value for served in found], expires)
+
+    def _pods(self, asked: _Asked) -> Steps[list[_Served]]:
+        found: list[_Served] = []
+        for some in parts((yield from self._objects.pods(asked.query)), STEP):
+            for pod in some:
+                reading = asked.about(pod)
+                if isinstance(reading, Reading):
+                    self._serve(found, pod.ref, asked.metric.name, reading)
+                else:
+                    self.absent[reading.reason] += 1
+            yield
+        return found
+
+    def _nodes(self, asked: _Asked) -> Steps[list[_Served]]:
+        query, metric, snapshot, now = asked
+        yield from snapshot.survey()
+        found: list[_Served] = []
+        for name in self._objects.node_names(query, tuple(snapshot.nodes())):
+            if query.namespace is not None:
+                self._objects.check_node(query, name, snapshot.namespaces_on(name))
+            reading = snapshot.node(name, metric.name, query.metric_selector, now)
+            if isinstance(reading, Reading):
+                self._serve(found, ObjectReference("Node", name), metric.name, reading)
+            yield
+        return found
+
+    def _groups(self, asked: _Asked) -> Steps[list[_Served]]:
+        metric = asked.metric
+        summed = metric.over_pods is Combine.SUM
+        served: list[_Served] = []
+        for reference, pods in (yield from self._objects.groups(asked.query)):
+            expected = yield from witnesses(pods, metric, asked.snapshot)
+            found: list[PodValue] = []
+            for some in parts(expected, STEP):
+                found += [PodValue(pod, asked.about(pod)) for pod in some]
+                yield
+            self.absent.update(value.reason for _, value in found if isinstance(value, Absence))
+            yield
+            readings = [value for _, value in found if isinstance(value, Reading)]
+            whole = len(readings) + len((yield from missing(found, expected)))
+            if readings and enough(len(readings), whole, summed=summed):
+                combined = combine(metric.over_pods, readings, partial=len(readings) < whole)
+                yield
+                self._serve(served, reference, metric.name, combined)
+        return served
+
+    def _serve(
+        self, into: list[_Served], thing: PodRef | ObjectReference, metric: str, reading: Reading
+    ) -> None:
+        # The object lives as long as its reading, so that it is rendered once, and nothing of
+        # a pod that is gone is kept.
+        known = reading.served
+        if known is not None and known[0] == thing and known[1] == metric:
+            into.append(_Served(reading, known[2]))
+            return
+        reference = (
+            ObjectReference("Pod", thing.name, thing.namespace)
+            if isinstance(thing, PodRef)
+            else thing
+        )
+        try:
+            milli = to_milli(reading.value)
+        except ValueError:
+            self.absent[TOO_LARGE] += 1
+            return
+        value = MetricValue(reference, metric, milli, int(reading.time), reading.window)
+        reading.serve((thing, metric, value))
+        into.append(_Served(reading, value))
+
+
+def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:
+    """One reading about an object from those of its pods, of which there is at least one."""
+    return Reading(
+        value=how.of([reading.value for reading in readings]),
+        time=min(reading.time for reading in readings),
+        window=readings[0].window,
+        expires=min(reading.expires for reading in readings),
+        devices=tuple(device for reading in readings for device in reading.devices),
+        partial=partial or any(reading.partial for reading in readings),
+    )
+
+
+def _resources(metrics: Mapping[str, Metric], principal: Sequence[str]) -> Iterator[MetricResource]:
+    """Pods list every spelling of a metric; elsewhere one is enough, the others work as well."""
+    for name in metrics:
+        yield MetricResource(PODS, name, namespaced=True)
+    for resource in (*LISTED, NAMESPACES, NODES):
+        for name in principal:
+            if resource == NODES and metrics[name].scope is Scope.SERVER:
+                continue  # a queue is a workload's: nobody scales nodes by it
+            yield MetricResource(resource, name, namespaced=resource in LISTED)

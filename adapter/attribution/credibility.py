@@ -1,0 +1,136 @@
+"""Which of the devices that rows name for a pod are believed, where not all can be its. Pure.
+
+A row lingers on the node that a pod has left, or on a device that another pod of its name had
+(dcgm-exporter#140). Without the pod's uid, the row itself shows nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from adapter.attribution.candidate import Candidate
+from adapter.attribution.holdings import Holders, Holding
+from adapter.attribution.reading import Absence
+from adapter.attribution.split import Place
+from adapter.cluster.pod import Pod
+from adapter.devices.state import Track
+
+WAITS: Final = "row_without_node"
+"""Nothing says on which node the row's exporter is, and another one that is known to be on the
+pod's node reports the same."""
+TOO_MANY: Final = "more_devices_than_asked"
+"""Rows name the pod for more devices than its spec asks for, and nothing shows which are its."""
+CLUSTERS: Final = "several_clusters"
+"""Rows of several clusters name a pod of this name."""
+BOARD: Final = "board_of_mig_instances"
+"""The row is about a board that is cut into instances; pods have the instances."""
+
+
+_WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
+_MIG_PREFIX: Final = "nvidia.com/mig-"
+
+
+def asked(pod: Pod) -> int:
+    """Devices that the spec asks for, of the kinds where one is one device."""
+    total = 0
+    for name, count in pod.gpus.items():
+        if name in _WHOLE or (name.startswith(_MIG_PREFIX) and not name.endswith(".shared")):
+            total += count
+    return total
+
+
+def several_clusters(tracks: Sequence[Track]) -> Absence | None:
+    """Why nothing is served where rows of several clusters name the pod."""
+    if len(tracks) == 1:
+        return None
+    found = sorted({track.cluster for track in tracks} - {""})
+    if len(found) <= 1:
+        return None
+    return Absence(CLUSTERS, f"{', '.join(found)}: choose one by source.prometheus.matchers")
+
+
+def unbelieved(
+    devices: Mapping[str, list[Candidate]], requested: int, pod: Pod, place: Place
+) -> dict[str, str]:
+    """Devices that the pod cannot have as well -> why their rows are left out.
+
+    Args:
+        devices: device -> candidates with a usable sample.
+        requested: devices that the pod's spec asks for; 0 where that is no limit.
+        pod: as the cluster has it now.
+        place: where it runs.
+    """
+    left = {device: WAITS for device, some in devices.items() if all(map(_waits, some))}
+    if not requested or pod.claims or len(devices) - len(left) <= requested:
+        return left
+    by_series: defaultdict[str, list[str]] = defaultdict(list)
+    for device, some in devices.items():
+        if device not in left:
+            for series in {s.series for one in some if (s := one.sample) and _whole(one)}:
+                by_series[series].append(device)
+    # Two exporters may have a name each for one device; no exporter has two.
+    for named in by_series.values():
+        if len(named) > requested:
+            proven = _proven(named, requested, devices, pod, place.held)
+            left |= {device: TOO_MANY for device in named if device not in proven}
+    return left
+
+
+def _whole(found: Candidate) -> bool:
+    """The pod has the whole device: of parts of devices, a spec's number says little."""
+    return not found.shared and not found.track.own
+
+
+def _waits(found: Candidate) -> bool:
+    track, sample = found.track, found.sample
+    if track.node or track.claim is None or track.sees or sample is None:
+        return False
+    return found.place.reported.issuperset(sample.field.split("+"))
+
+
+def _proven(
+    named: list[str],
+    requested: int,
+    devices: Mapping[str, list[Candidate]],
+    pod: Pod,
+    held: Holders,
+) -> list[str]:
+    """Of too many devices those that are the pod's; none where nothing shows it.
+
+    First those whose rows carry its uid; then those that rows did not give to its predecessor
+    of the same name, which is what the memory of names holds; then those on the newest page
+    of their exporter, which no longer names the pod for the others.
+    """
+    by_uid = [d for d in named if any(_certain(one, pod) for one in devices[d])]
+    by_memory = [d for d in named if any(_holds(holding, pod) for holding in held.get(d, ()))]
+    newest = _newest(one for device in named for one in devices[device])
+    by_page = [d for d in named if any(_time(one) >= newest[_page(one)] for one in devices[d])]
+    proofs = (by_uid, by_memory, by_page)
+    return next((some for some in proofs if 0 < len(some) <= requested), [])
+
+
+def _newest(found: Iterable[Candidate]) -> dict[str, float]:
+    """Exporter -> time of its newest sample."""
+    times: dict[str, float] = {}
+    for one in found:
+        times[_page(one)] = max(_time(one), times.get(_page(one), 0.0))
+    return times
+
+
+def _page(found: Candidate) -> str:
+    return found.track.origin
+
+
+def _time(found: Candidate) -> float:
+    return found.sample.time if found.sample is not None else 0.0
+
+
+def _holds(holding: Holding, pod: Pod) -> bool:
+    return holding.pod == pod.ref and holding.uid == pod.uid
+
+
+def _certain(found: Candidate, pod: Pod) -> bool:
+    claim = found.track.claim
+    return claim is not None and bool(claim.uid) and claim.uid == pod.uid

@@ -1,0 +1,226 @@
+"""Which pods share which device of a node, and by what that is known. Pure.
+
+Without ``--kubernetes-virtual-gpus`` a time-sliced device's row names one arbitrary pod of
+those that share it (gpu-telemetry, sections 3 and 4), so the row alone tells neither that
+the device is shared nor by whom. What does: the node's labels, the pods' specs, and rows
+that name several living pods, now or earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from math import inf
+from typing import Final, NamedTuple
+
+from adapter.attribution.holdings import Holders, Holding
+from adapter.cluster.nodelabels import NodeFacts
+from adapter.cluster.pod import Pod, PodRef
+from adapter.devices.assignment import refusal
+from adapter.devices.history import Frame, history
+from adapter.devices.state import Track
+
+GPU: Final = "nvidia.com/gpu"
+_MIG: Final = "nvidia.com/mig-"
+_RENAMED: Final = ".shared"
+"""The device plugin's suffix of resources that it was told to rename
+(``DefaultSharedResourceNameSuffix``)."""
+
+
+class Evidence(StrEnum):
+    """By what a device is known to be shared; the first that holds is told."""
+
+    REPLICAS = "node_replicas"
+    """The node's labels say that several pods may have one device."""
+    STRATEGY = "node_strategy"
+    """The node's labels name a way of sharing."""
+    PRODUCT = "node_product"
+    """The product's name on the node's label ends in ``-SHARED``."""
+    SPEC = "pod_spec"
+    """A pod on the node asks for the renamed resource."""
+    ROWS = "rows"
+    """Rows of one page name several pods, or a replica."""
+    FLAPPING = "flapping_rows"
+    """Rows named different pods, one after the other, that all live."""
+
+
+class Share(NamedTuple):
+    """A shared device."""
+
+    evidence: Evidence
+    pods: tuple[Pod, ...]
+    """Running pods known to share it."""
+    tracks: tuple[Track, ...]
+    """All that name it."""
+    whole: Track | None
+    """The device's own samples, whichever pod a row gave them to; None if there are none."""
+    weights: dict[str, Mapping[PodRef, float]]
+    """What readers worked out of how it is divided, by what is weighed; ends with it."""
+
+
+class NodeSharing(NamedTuple):
+    """The shared devices of a node."""
+
+    devices: Mapping[str, Share] = {}
+    of: Mapping[PodRef, Mapping[str, Share]] = {}
+    """Pod -> the devices that it shares."""
+    unplaced: frozenset[PodRef] = frozenset()
+    """Pods that hold one of several shared devices; no row ever said which."""
+
+
+def node_sharing(
+    tracks: Iterable[Track], pods: Iterable[Pod], facts: NodeFacts, held: Holders
+) -> NodeSharing:
+    """Who shares what.
+
+    Args:
+        tracks: of the node's devices, those of earlier holders too.
+        pods: on the node.
+        facts: by the node's labels.
+        held: device -> pods that rows named for it since they live.
+    """
+    live = {pod.ref: pod for pod in pods if pod.holds_gpu and pod.phase == "Running"}
+    devices = _devices(tracks)
+    shares: dict[str, Share] = {}
+    named: set[PodRef] = set()
+    kinds: dict[str, list[str]] = {}
+    for device, its in devices.items():
+        past = [holding for holding in held.get(device, ()) if _lives(holding, live)]
+        sharers = _named(its, live, past)
+        named |= sharers
+        kind = resource(its[0], facts)
+        kinds.setdefault(kind, []).append(device)
+        evidence = _evidence(kind, its, past, live, facts)
+        if evidence is not None:
+            pods_of = _ordered(live, sharers)
+            shares[device] = Share(evidence, pods_of, tuple(its), _whole(its), {})
+    unplaced: set[PodRef] = set()
+    for kind, of_kind in kinds.items():
+        shared = [device for device in of_kind if device in shares]
+        asking = {ref for ref, pod in live.items() if ref not in named and asks(pod, kind)}
+        if not shared or not asking:
+            continue
+        if len(of_kind) == 1 and facts.counts.get(kind, 1) <= 1:
+            share = shares[shared[0]]
+            everybody = asking | {pod.ref for pod in share.pods}
+            shares[shared[0]] = share._replace(pods=_ordered(live, everybody))
+        else:
+            unplaced |= asking
+    return NodeSharing(shares, _by_pod(shares), frozenset(unplaced))
+
+
+def resource(track: Track, facts: NodeFacts) -> str:
+    """The extended resource by which pods ask for such a device, before any renaming."""
+    profile = track.device.mig_profile
+    if track.mig and profile and facts.mig_strategy != "single":
+        return _MIG + profile.replace("+", ".")
+    return GPU
+
+
+def asks(pod: Pod, kind: str) -> bool:
+    """The pod's spec asks for this resource, under either of its names."""
+    return kind in pod.gpus or kind + _RENAMED in pod.gpus
+
+
+def asks_shared(pod: Pod) -> bool:
+    """The pod's spec asks for a resource that is shared by its name."""
+    return any(name.endswith(_RENAMED) for name in pod.gpus)
+
+
+def offered(facts: NodeFacts, kind: str) -> Evidence | None:
+    """Whether the node's labels say that devices of this resource are shared."""
+    if kind in facts.replicas:
+        return Evidence.REPLICAS
+    if facts.strategy and not facts.replicas:
+        return Evidence.STRATEGY
+    if facts.suffix and kind == GPU:
+        return Evidence.PRODUCT
+    return None
+
+
+def _evidence(
+    kind: str,
+    tracks: Sequence[Track],
+    past: Sequence[Holding],
+    live: Mapping[PodRef, Pod],
+    facts: NodeFacts,
+) -> Evidence | None:
+    by_label = offered(facts, kind)
+    if by_label is not None:
+        return by_label
+    if any(kind + _RENAMED in pod.gpus for pod in live.values()):
+        return Evidence.SPEC
+    if any(track.shared for track in tracks):
+        return Evidence.ROWS
+    # A pod that ends may have let go of its device before the cluster says so.
+    return Evidence.FLAPPING if flaps(h for h in past if not live[h.pod].deleting) else None
+
+
+def flaps(holdings: Iterable[Holding]) -> bool:
+    """One exporter named several pods. Two that name one each disagree: that is a conflict."""
+    first: dict[str, PodRef] = {}
+    return any(first.setdefault(held.origin, held.pod) != held.pod for held in holdings)
+
+
+def _by_pod(shares: Mapping[str, Share]) -> dict[PodRef, dict[str, Share]]:
+    found: dict[PodRef, dict[str, Share]] = {}
+    for device, share in shares.items():
+        for pod in share.pods:
+            found.setdefault(pod.ref, {})[device] = share
+    return found
+
+
+def _devices(tracks: Iterable[Track]) -> dict[str, list[Track]]:
+    """Tracks by device, without boards that are cut into instances."""
+    devices: dict[str, list[Track]] = {}
+    cut = set()
+    for track in tracks:
+        if track.serves:
+            continue
+        devices.setdefault(track.device.id, []).append(track)
+        if track.mig:
+            cut.add(track.device.board)
+    return {device: its for device, its in devices.items() if device not in cut}
+
+
+def _named(
+    tracks: Iterable[Track], live: Mapping[PodRef, Pod], past: Iterable[Holding]
+) -> set[PodRef]:
+    named = {holding.pod for holding in past}
+    for track in tracks:
+        claim = track.claim
+        if claim is None or track.superseded or claim.pod not in live:
+            continue
+        pod = live[claim.pod]
+        if track.received > pod.born and refusal(claim, pod, track.node) is None:
+            named.add(claim.pod)
+    return named
+
+
+def _lives(holding: Holding, live: Mapping[PodRef, Pod]) -> bool:
+    pod = live.get(holding.pod)
+    return pod is not None and pod.uid == holding.uid
+
+
+def _ordered(live: Mapping[PodRef, Pod], refs: Iterable[PodRef]) -> tuple[Pod, ...]:
+    return tuple(live[ref] for ref in sorted(refs))
+
+
+def _whole(tracks: Sequence[Track]) -> Track | None:
+    """One track of all samples that are the device's own, not a process' or a container's."""
+    of_device = [
+        track
+        for track in tracks
+        if not track.own and (track.claim is None or not track.per_process)
+    ]
+    if not of_device:
+        return None
+    newest = max(of_device, key=lambda track: track.received)
+    if len(of_device) == 1:
+        return newest
+    frames: dict[float, Frame] = {}
+    for track in sorted(of_device, key=lambda track: track.received):
+        for time, frame in track.history.frames():
+            frames.setdefault(time, {}).update(frame)
+    return replace(newest, history=history(frames, inf, inf))

@@ -1,0 +1,151 @@
+"""A pod's part of a shared device's value. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from adapter.attribution.holdings import Holders
+from adapter.attribution.policy import Policy
+from adapter.attribution.reading import Attribution
+from adapter.attribution.sharing import NodeSharing, Share
+from adapter.catalog.metric import Metric, Sample
+from adapter.cluster.nodelabels import NodeFacts
+from adapter.cluster.pod import Pod, PodRef
+from adapter.devices.accounting import ACCOUNTED
+from adapter.devices.state import Track
+
+NOT_EXACT: Final = "not_exact"
+"""The policy is ``exact`` and the value is not accounted per process."""
+NO_WEIGHT: Final = "no_memory_weight"
+"""The policy is ``memory`` and the sharers' memory is not known of all of them."""
+
+_MEMORY: Final = "memory"
+_ASKED: Final = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "volcano.sh/vgpu-memory")
+"""Resources by which pods ask for a part of a device's memory; each in a unit of its own."""
+
+
+class Accounting(NamedTuple):
+    """What the catalogue says about values that are a pod's own."""
+
+    exact: frozenset[str] = frozenset()
+    """Fields whose rows are the container's own."""
+    memory: Metric | None = None
+    """Used memory."""
+
+
+class Place(NamedTuple):
+    """What is known about where a pod runs."""
+
+    facts: NodeFacts = NodeFacts()
+    sharing: NodeSharing = NodeSharing()
+    policy: Policy = Policy.COPY
+    accounting: Accounting = Accounting()
+    held: Holders = MappingProxyType({})
+    """Device -> the pods that rows named for it."""
+    reported: frozenset[str] = frozenset()
+    """Fields that exporters report which are known to be on the pod's node."""
+
+
+NOWHERE: Final = Place()
+"""Nothing is known."""
+
+
+class Given(NamedTuple):
+    """What a pod is given of a device's value."""
+
+    value: float
+    how: Attribution
+
+
+def lent(tracks: Sequence[Track], shares: Mapping[str, Share]) -> Iterator[Track]:
+    """The samples of shared devices whose rows name only one of their pods at a time."""
+    own = {track.device.id for track in tracks if track.shared and not track.own}
+    claims = {track.device.id: track.claim for track in tracks}
+    for device, share in shares.items():
+        if device not in own and share.whole is not None:
+            claim = claims.get(device)
+            yield replace(share.whole, claim=claim, shared=True, superseded=False)
+
+
+def is_exact(track: Track, sample: Sample, accounting: Accounting) -> bool:
+    """The sample is of the pod's own processes, however the device is shared."""
+    fields = sample.field.split("+")
+    if accounting.exact.issuperset(fields):
+        return True
+    return track.per_process and ACCOUNTED.issuperset(fields)
+
+
+def given(
+    metric: Metric, sample: Sample, track: Track, share: Share | None, pod: Pod, place: Place
+) -> Given | str:
+    """The pod's part of a shared device's sample, or why it has none.
+
+    Args:
+        metric: that is asked for.
+        sample: the device's.
+        track: that it is of.
+        share: who shares the device, the pod among them; None where nobody else is known.
+        pod: whose part.
+        place: where it runs.
+    """
+    if is_exact(track, sample, place.accounting):
+        return Given(sample.value, Attribution.EXACT)
+    if place.policy is Policy.EXACT:
+        return NOT_EXACT
+    if place.policy is Policy.COPY or not metric.divisible:
+        return Given(sample.value, Attribution.COPIED)
+    pods = share.pods if share is not None else (pod,)
+    if place.policy is Policy.EQUAL:
+        return Given(sample.value / len(pods), Attribution.SPLIT)
+    weights = _remembered(pods, share, place.accounting)
+    total = sum(weights.values())
+    if total <= 0:
+        return NO_WEIGHT
+    return Given(sample.value * (weights[pod.ref] / total), Attribution.SPLIT)
+
+
+def _remembered(
+    pods: Sequence[Pod], share: Share | None, accounting: Accounting
+) -> Mapping[PodRef, float]:
+    """The weights, worked out once for all pods of a device."""
+    if share is None:
+        return _weights(pods, None, accounting)
+    if _MEMORY not in share.weights:
+        share.weights[_MEMORY] = _weights(pods, share, accounting)
+    return share.weights[_MEMORY]
+
+
+def _weights(
+    pods: Sequence[Pod], share: Share | None, accounting: Accounting
+) -> Mapping[PodRef, float]:
+    """Pod -> memory, all in one unit; empty if it is not known of all of them."""
+    used = _used(share, accounting)
+    if all(pod.ref in used for pod in pods):
+        return {pod.ref: used[pod.ref] for pod in pods}
+    for name in _ASKED:
+        if all(pod.gpus.get(name) for pod in pods):
+            return {pod.ref: float(pod.gpus[name]) for pod in pods}
+    return {}
+
+
+def _used(share: Share | None, accounting: Accounting) -> dict[PodRef, float]:
+    """Pod -> its own used memory on the device, where that is accounted.
+
+    A container's own counts for the container; what is accounted per process stands on the
+    row of each of the pod's containers, so the largest is the pod's.
+    """
+    if share is None or accounting.memory is None:
+        return {}
+    used: dict[PodRef, dict[str, float]] = {}
+    for track in share.tracks:
+        sample = accounting.memory.read(track)
+        if track.claim is None or track.superseded or sample is None:
+            continue
+        if is_exact(track, sample, accounting):
+            of_pod = used.setdefault(track.claim.pod, {})
+            part = track.claim.container if track.own else ""
+            of_pod[part] = max(sample.value, of_pod.get(part, 0.0))
+    return {pod: sum(parts.values()) for pod, parts in used.items()}

@@ -1,0 +1,154 @@
+"""The ways from a device's fields to a metric's value. A user's row needs no other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adapter.catalog.metric import LAST, Basis, Evidence, Kind, Sample, Statistic
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """One field times a factor.
+
+    Args:
+        mig: True only for MIG instances, False only for whole devices, None for both.
+        unless: the way is closed if the exporter writes rows of this field at all, even
+            bad ones: a rejected value must not be replaced by one that means another thing.
+    """
+
+    field: str
+    factor: float = 1.0
+    mig: bool | None = None
+    unless: str | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.field,)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        """The field's value times the factor."""
+        if self.mig is not None and device.mig is not self.mig:
+            return None
+        if self.unless is not None and device.reports(self.unless):
+            return None
+        sample = device.sample(self.field, what)
+        if sample is None or self.factor == 1.0:
+            return sample
+        return sample._replace(value=sample.value * self.factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """A counter's increase per second times a factor, whatever kind the metric is of."""
+
+    field: str
+    factor: float = 1.0
+    unless: str | None = None
+    """See :class:`Scaled`."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.field,)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        """The rate; None with fewer than two samples in the window."""
+        if self.unless is not None and device.reports(self.unless):
+            return None
+        sample = device.sample(self.field, Statistic(Kind.RATE, what.window))
+        return sample and sample._replace(value=sample.value * self.factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of fields; those in ``optional`` count where the exporter has them."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    factor: float = 1.0
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All that may count."""
+        return (*self.required, *self.optional)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        """The sum, as old as its oldest part; None if a part is missing."""
+        parts = [device.sample(field, what) for field in self.required]
+        if any(part is None for part in parts):
+            return None
+        parts += [device.sample(field, what) for field in self.optional]
+        found = [part for part in parts if part is not None]
+        return Sample(
+            sum(part.value for part in found) * self.factor,
+            min(part.time for part in found),
+            "+".join(part.series for part in found),
+            "+".join(part.field for part in found),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part as a percentage of a whole."""
+
+    part: Basis
+    whole: Basis
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The part's and the whole's."""
+        return (*self.part.fields, *self.whole.fields)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        """Percent; None if part or whole is missing or the part is more than the whole."""
+        part, whole = self.part.read(device, what), self.whole.read(device, what)
+        if part is None or whole is None or whole.value <= 0 or part.value > whole.value:
+            return None
+        return Sample(
+            100.0 * part.value / whole.value,
+            min(part.time, whole.time),
+            f"{part.series}/({whole.series})",
+            part.field,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a whole has beyond a part, in the unit of both."""
+
+    whole: Basis
+    part: Basis
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The whole's and the part's."""
+        return (*self.whole.fields, *self.part.fields)
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        """The difference; None if part or whole is missing or the part is more."""
+        whole, part = self.whole.read(device, what), self.part.read(device, what)
+        if whole is None or part is None or part.value > whole.value:
+            return None
+        return Sample(
+            whole.value - part.value,
+            min(part.time, whole.time),
+            f"({whole.series})-{part.series}",
+            part.field,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """1 for every device that any of these fields was heard of."""
+
+    fields: tuple[str, ...]
+
+    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+        """1, as old as the newest of the fields; None if none was heard of."""
+        heard = [s for s in (device.sample(field, LAST) for field in self.fields) if s]
+        if not heard:
+            return None
+        newest = max(heard, key=lambda sample: sample.time)
+        return newest._replace(value=1.0)

@@ -1,0 +1,1 @@
+"""Samples become device series: which device a sample is about, and whether its number is valid."""

@@ -1,0 +1,186 @@
+"""What a page says of a device both as a whole and for each pod that has it. Pure.
+
+From version 4.8.2 on, dcgm-exporter with ``--kubernetes-virtual-gpus`` writes utilisation and
+used memory twice in one page: a row of the device without a pod, and a row of each pod's own
+processes. A pod row carries ``vgpu`` where the pod has a replica of the device, and not where
+it has the whole device (``createPerProcessMetrics`` and ``getSharedGPU`` in its
+``internal/pkg/transformation``).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from adapter.catalog import FREE, RESERVED, USED, UTIL
+from adapter.devices.builder import Draft
+from adapter.devices.history import Frame
+from adapter.devices.rejects import Rejects
+from adapter.devices.state import Track, TrackKey
+
+BLIND: Final = "per_process_blind"
+ACCOUNTED: Final = frozenset((UTIL, USED))
+"""Fields that exporter 4.8.2 on accounts per process under ``--kubernetes-virtual-gpus``."""
+_REST: Final = frozenset((FREE, RESERVED))
+_SEEN_ABOVE: Final[Mapping[str, float]] = {UTIL: 5.0, USED: 1024.0}
+"""Percent of utilisation and MiB of memory up to which a device may have them although no
+process of a pod does anything: other processes, and what the driver reserves."""
+
+
+class _Moment(NamedTuple):
+    """What one page says of a device."""
+
+    whole: Frame
+    fields: frozenset[str]
+    """The accounted ones that the device has a row of."""
+    pods: Sequence[tuple[TrackKey, Draft, Frame]]
+    """Those with a row of a field that the device has a row of."""
+
+    @property
+    def exclusive(self) -> bool:
+        """The device is one pod's: no row is of a replica."""
+        holders = {key.pod for key, _, _ in self.pods}
+        return len(holders) == 1 and not any(draft.replica for _, draft, _ in self.pods)
+
+
+class Accounted(NamedTuple):
+    """What was found out about a batch's drafts of pods."""
+
+    per_process: frozenset[TrackKey]
+    """Those whose :data:`ACCOUNTED` fields are of the pod's own processes."""
+    judged: Mapping[TrackKey, float]
+    """Draft -> epoch seconds of the last page that was held against the device's own row."""
+
+
+def accounted(
+    drafts: Mapping[TrackKey, Draft],
+    before: Mapping[TrackKey, Track],
+    rejects: Rejects,
+    patience: float,
+) -> Accounted:
+    """Compare the rows of pods with those of their devices, page by page.
+
+    The pod that has a whole device gets the device's own rows, as it does from an exporter
+    without the accounting. Where all pods of a busy device read 0, the exporter cannot see
+    their processes (``hostPID`` or pod UIDs are off): those zeros are missing values. So are
+    rows without the device's beside them, since a 0 among them may be such a zero. The free
+    memory on a pod's rows is the device's, while the used memory is the pod's: the two
+    do not add up to anything.
+
+    Args:
+        drafts: a batch's; changed.
+        before: the exporter's tracks before the batch.
+        rejects: counts the zeros that are left out.
+        patience: seconds that the device's own row may be missing before the exporter is taken
+            to account processes no more: it was replaced by an older one, for instance.
+    """
+    known = _known(drafts, before, patience)
+    found = {key for key, track in known.items() if track.per_process}
+    judged = {key: before[key].judged for key in drafts if key in before and before[key].judged}
+    compared: defaultdict[TrackKey, set[float]] = defaultdict(set)
+    of_device: defaultdict[str, list[tuple[TrackKey, Draft]]] = defaultdict(list)
+    for key, draft in drafts.items():
+        if key in judged:
+            # A range of samples repeats a series' last one, without the device's beside it.
+            draft.drop(ACCOUNTED | _REST, judged[key])
+        if key.pod is not None and _bare(key.device) in drafts:
+            of_device[key.device].append((key, draft))
+    for device, pods in of_device.items():
+        for time, moment in _moments(drafts[_bare(device)], pods):
+            keys = {key for key, _, _ in moment.pods}
+            judged |= dict.fromkeys(keys, time)
+            for key in keys:
+                compared[key].add(time)
+            _drop_unseen(moment, rejects)
+            if moment.exclusive:
+                found -= keys
+                _give_whole(moment)
+            else:
+                found |= keys
+                _drop_blind(moment, rejects)
+    _drop_uncompared({key: compared[key] for key in (*known, *compared)}, drafts, rejects)
+    for key in found:
+        drafts[key].drop(_REST)
+    return Accounted(frozenset(found), judged)
+
+
+def _known(
+    drafts: Mapping[TrackKey, Draft], before: Mapping[TrackKey, Track], patience: float
+) -> dict[TrackKey, Track]:
+    """The tracks of drafts whose device had a row of its own lately."""
+    return {
+        key: before[key]
+        for key, draft in drafts.items()
+        if key in before
+        and before[key].judged
+        and max(draft.frames, default=0.0) - before[key].judged < patience
+    }
+
+
+def _moments(
+    whole: Draft, pods: Sequence[tuple[TrackKey, Draft]]
+) -> Iterator[tuple[float, _Moment]]:
+    for time, frame in sorted(whole.frames.items()):
+        fields = ACCOUNTED & {spelling.field.name for spelling in frame}
+        beside = [
+            (key, draft, theirs)
+            for key, draft in pods
+            if (theirs := draft.frames.get(time))
+            and any(spelling.field.name in fields for spelling in theirs)
+        ]
+        if beside:
+            yield time, _Moment(frame, fields, beside)
+
+
+def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
+    """Leave out zeros of fields that the device has no row of: nothing shows what they are."""
+    unseen = ACCOUNTED - moment.fields
+    for _, _, frame in moment.pods:
+        found = [s for s, value in frame.items() if s.field.name in unseen and value == 0]
+        rejects.count(BLIND, len(found))
+        for spelling in found:
+            del frame[spelling]
+
+
+def _drop_uncompared(
+    compared: Mapping[TrackKey, set[float]], drafts: Mapping[TrackKey, Draft], rejects: Rejects
+) -> None:
+    """Leave out rows of pods at times at which the device has none."""
+    for key, times in compared.items():
+        if drafts[key].drop(ACCOUNTED, but=times):
+            rejects.count(BLIND)
+
+
+def _give_whole(moment: _Moment) -> None:
+    fields = moment.fields
+    for _, _, frame in moment.pods:
+        for spelling in [s for s in frame if s.field.name in fields]:
+            del frame[spelling]
+        frame |= {s: value for s, value in moment.whole.items() if s.field.name in fields}
+
+
+def _drop_blind(moment: _Moment, rejects: Rejects) -> None:
+    """Leave out zeros of fields whose rows, or another field's, prove that they are no zeros."""
+    zero = [name for name in ACCOUNTED if _all_zero(moment, name)]
+    if not any(_of(moment.whole, name, 0.0) > _SEEN_ABOVE[name] for name in zero):
+        return
+    rejects.count(BLIND, len(moment.pods))
+    for _, _, frame in moment.pods:
+        for spelling in [s for s in frame if s.field.name in zero]:
+            del frame[spelling]
+
+
+def _all_zero(moment: _Moment, field: str) -> bool:
+    peaks = [_of(frame, field, -1.0) for _, _, frame in moment.pods]
+    return max(peaks) == 0.0
+
+
+def _of(frame: Frame, field: str, otherwise: float) -> float:
+    """The largest value of a field in a frame."""
+    found = (value for spelling, value in frame.items() if spelling.field.name == field)
+    return max(found, default=otherwise)
+
+
+def _bare(device: str) -> TrackKey:
+    return TrackKey(device, None, "", "")

@@ -1,0 +1,121 @@
+"""A batch's tracks while they are being put together, and what they say of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from math import inf, nan
+
+from adapter.catalog.field import Spelling
+from adapter.cluster.pod import PodRef
+from adapter.devices.history import Frame
+from adapter.devices.state import Identity, TrackKey
+
+Holders = Mapping[str, set[PodRef]]
+"""Device -> the pods that claim it in this batch."""
+
+
+class Draft:
+    """A track in the making."""
+
+    __slots__ = ("frames", "identity", "last", "mig", "replica", "time")
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self.mig = identity.device is not None and identity.device.mig
+        self.replica = identity.replica
+        self.frames: dict[float, Frame] = {}
+        self.last: Frame = {}
+        """The frame asked for last, which is that of ``time``."""
+        self.time = nan
+
+    def frame(self, time: float) -> Frame:
+        """The samples of one time."""
+        found = self.frames.get(time)
+        if found is None:
+            found = self.frames[time] = {}
+        self.time, self.last = time, found
+        return found
+
+    def put(self, spelling: Spelling, value: float, time: float) -> bool:
+        """Add a sample; False if another value was there.
+
+        Two replicas of one GPU in one pod see the same processes, so of two values the
+        larger stays, never the sum (dcgm-exporter#725).
+        """
+        frame = self.frame(time)
+        earlier = frame.setdefault(spelling, value)
+        if earlier == value:
+            return True
+        frame[spelling] = max(earlier, value)
+        return False
+
+    def take(self, other: Draft) -> None:
+        """Add what another draft of the same track has."""
+        for time, frame in other.frames.items():
+            for spelling, value in frame.items():
+                self.put(spelling, value, time)
+        self.replica = self.replica or other.replica
+
+    def drop(self, fields: frozenset[str], until: float = inf, but: Collection[float] = ()) -> bool:
+        """Forget every value of these fields up to a time, except at some times.
+
+        Returns:
+            Whether there was any.
+        """
+        dropped, self.time = False, nan
+        for time, frame in self.frames.items():
+            if time <= until and time not in but:
+                kept = {s: v for s, v in frame.items() if s.field.name not in fields}
+                dropped = dropped or len(kept) < len(frame)
+                self.frames[time] = kept
+        return dropped
+
+
+def folded(drafts: Mapping[TrackKey, Draft]) -> dict[TrackKey, Draft]:
+    """Drafts, with rows that leave the pod's uid open put to those that tell it.
+
+    Only some rows of a page carry a uid. Where two pods of one name are told apart by it,
+    the open rows could be either's and stay on their own.
+    """
+    told: dict[TrackKey, list[TrackKey]] = {}
+    for key in drafts:
+        if key.uid:
+            told.setdefault(key._replace(uid=""), []).append(key)
+    kept = dict(drafts)
+    for bare, keys in told.items():
+        if len(keys) == 1 and bare in kept:
+            kept[keys[0]].take(kept.pop(bare))
+    return kept
+
+
+def holders(drafts: Iterable[TrackKey]) -> Holders:
+    """Who claims which device."""
+    held: dict[str, set[PodRef]] = {}
+    for key in drafts:
+        if key.pod is not None:
+            held.setdefault(key.device, set()).add(key.pod)
+    return held
+
+
+def superseded(drafts: Mapping[TrackKey, Draft]) -> frozenset[TrackKey]:
+    """The drafts of pods whose device another pod has had since.
+
+    A range of stored samples holds both the pod that had a device and the one that has it
+    now; that alone does not make them share it. Pods of one page, and pods that take turns
+    within the range, do.
+    """
+    taken: dict[str, float] = {}
+    contested = {device for device, pods in holders(drafts).items() if len(pods) > 1}
+    if not contested:
+        return frozenset()
+    for key, draft in drafts.items():
+        if key.device in contested and key.pod is not None and draft.frames:
+            first = min(draft.frames)
+            taken[key.device] = max(first, taken.get(key.device, first))
+    return frozenset(
+        key
+        for key, draft in drafts.items()
+        if key.pod is not None
+        and key.device in contested
+        and max(draft.frames, default=float("inf")) < taken.get(key.device, float("-inf"))
+    )

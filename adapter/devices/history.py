@@ -1,0 +1,189 @@
+"""One device's recent samples, all fields side by side.
+
+Ten thousand devices with twenty-five fields each have to fit into little memory and a mean
+over thirty seconds has to be cheap, so the samples of one scrape are one row of floats and
+NaN is where a field has no sample. A history is never edited: :meth:`History.extended`
+makes the next one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from math import isnan, nan
+
+from adapter.catalog.field import Spelling
+from adapter.catalog.metric import Kind, Sample
+from adapter.devices.options import MAX_SAMPLES
+from adapter.devices.points import percentile, rate
+
+Frame = dict[Spelling, float]
+"""The values of one time, in the fields' units."""
+
+
+class Layout:
+    """Which column holds what; shared by every device whose exporter writes the same."""
+
+    __slots__ = ("columns", "exact", "missing", "of_field", "width")
+
+    def __init__(self, columns: tuple[Spelling, ...]) -> None:
+        self.columns = columns
+        self.width = len(columns)
+        self.missing = (nan,) * len(columns)
+        self.exact = any(column.field.exact for column in columns)
+        """Some are the container's own, not the device's."""
+        self.of_field: dict[str, tuple[int, ...]] = {}
+        for i, column in enumerate(columns):
+            self.of_field[column.field.name] = (*self.of_field.get(column.field.name, ()), i)
+
+
+@lru_cache(maxsize=512)
+def layout(columns: tuple[Spelling, ...]) -> Layout:
+    """The layout of these columns, one object for all who have them."""
+    return Layout(columns)
+
+
+class History:
+    """Samples in order of time. Treated as immutable."""
+
+    __slots__ = ("layout", "times", "values")
+
+    def __init__(self, columns: Layout, times: array[float], values: array[float]) -> None:
+        self.layout = columns
+        self.times = times
+        """Epoch seconds, ascending, each once."""
+        self.values = values
+        """Row after row, ``layout.width`` wide."""
+
+    @property
+    def newest(self) -> float:
+        """Epoch seconds of the newest sample; minus infinity if there is none."""
+        return self.times[-1] if self.times else float("-inf")
+
+    def sample(
+        self, field: str, kind: Kind, window: float, share: float | None = None
+    ) -> Sample | None:
+        """A field's newest value, or its mean or rate over the ``window`` seconds up to its
+        newest; with a ``share`` of 0-100 that percentile in place of the mean."""
+        best: Sample | None = None
+        for column in self.layout.of_field.get(field, ()):
+            found = self._column(column, kind, window, share)
+            if found is not None and (best is None or found.time > best.time):
+                best = found
+        return best
+
+    def _column(self, column: int, kind: Kind, window: float, share: float | None) -> Sample | None:
+        values = self.values[column :: self.layout.width]
+        row = len(values) - 1
+        while row >= 0 and isnan(values[row]):
+            row -= 1
+        if row < 0:
+            return None
+        time, spelling = self.times[row], self.layout.columns[column]
+        if kind is Kind.LAST:
+            return Sample(values[row], time, spelling.name, spelling.field.name)
+        since = time - window
+        if kind is Kind.RATE:
+            seen = [(t, v) for t, v in zip(self.times, values, strict=True) if not isnan(v)]
+            value = rate(seen, since)
+        else:
+            valid = [v for v in values[bisect_right(self.times, since) :] if not isnan(v)]
+            value = sum(valid) / len(valid) if share is None else percentile(valid, share)
+        return None if value is None else Sample(value, time, spelling.name, spelling.field.name)
+
+    def after(self, time: float) -> History:
+        """The samples that are newer than ``time``."""
+        cut = bisect_right(self.times, time)
+        if not cut:
+            return self
+        return History(self.layout, self.times[cut:], self.values[cut * self.layout.width :])
+
+    def without(self, field: str, until: float) -> History:
+        """This history without the field's samples up to ``until``."""
+        if field not in self.layout.of_field or not self.times or self.times[0] > until:
+            return self
+        kept = {}
+        for time, frame in self.frames():
+            left = {s: v for s, v in frame.items() if s.field.name != field or time > until}
+            if left:
+                kept[time] = left
+        return _packed(kept)
+
+    def frames(self) -> Iterator[tuple[float, Frame]]:
+        """The samples, time by time."""
+        for row, time in enumerate(self.times):
+            yield time, self._frame(row)
+
+    def latest(self) -> dict[str, float]:
+        """Field -> its value in the newest row, where that has one."""
+        row = len(self.times) - 1
+        return {c.field.name: v for c, v in self._frame(row).items()} if row >= 0 else {}
+
+    def extended(self, frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
+        """This history and more samples, without those that no reading can use any more.
+
+        A time that is already here is filled up, not repeated: a range query returns
+        samples that were seen before, and one scrape may arrive in several parts.
+        """
+        if len(frames) == 1:
+            ((time, frame),) = frames.items()
+            if time > self.newest:
+                longer = self._appended(time, frame, window, age_limit)
+                if longer is not None:
+                    return longer
+        merged = {time: self._frame(row) for row, time in enumerate(self.times)}
+        for time, frame in frames.items():
+            merged[time] = merged.get(time, {}) | frame
+        return history(merged, window, age_limit)
+
+    def _appended(
+        self, time: float, frame: Frame, window: float, age_limit: float
+    ) -> History | None:
+        """With one newer frame, the common case; None if its fields are not all known yet."""
+        width = self.layout.width
+        missing = width - len(frame)
+        complete = not missing
+        row = list(map(frame.get, self.layout.columns, self.layout.missing))
+        if sum(map(isnan, row)) != missing:
+            return None
+        cut = bisect_right(self.times, time - (window if complete else max(window, age_limit)))
+        cut = max(cut, len(self.times) + 1 - MAX_SAMPLES)
+        times, values = self.times[cut:], self.values[cut * width :]
+        times.append(time)
+        values.extend(row)
+        longer = History(self.layout, times, values)
+        return longer if complete else longer._without_empty()
+
+    def _without_empty(self) -> History:
+        """Without the columns that hold no sample any more: they keep old rows alive."""
+        width = self.layout.width
+        if not any(all(map(isnan, self.values[i::width])) for i in range(width)):
+            return self
+        return _packed({time: self._frame(row) for row, time in enumerate(self.times)})
+
+    def _frame(self, row: int) -> Frame:
+        width = self.layout.width
+        values = self.values[row * width : (row + 1) * width]
+        return {c: v for c, v in zip(self.layout.columns, values, strict=True) if not isnan(v)}
+
+
+def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
+    """The history that holds these samples, as far as a reading can still use them."""
+    columns = {column for frame in frames.values() for column in frame}
+    newest = max(frames, default=0.0)
+    complete = len(frames.get(newest, ())) == len(columns)
+    horizon = window if complete else max(window, age_limit)
+    kept = sorted(time for time in frames if time > newest - horizon)[-MAX_SAMPLES:]
+    return _packed({time: frames[time] for time in kept})
+
+
+def _packed(frames: Mapping[float, Frame]) -> History:
+    """Frames in order of time, as arrays."""
+    found = {column for frame in frames.values() for column in frame}
+    columns = layout(tuple(sorted(found, key=lambda c: (c.name, c.field.name))))
+    values = array("d")
+    for frame in frames.values():
+        values.extend(frame.get(column, nan) for column in columns.columns)
+    return History(columns, array("d", frames), values)

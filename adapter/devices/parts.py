@@ -1,0 +1,48 @@
+"""Rows about parts of one device, put together when the page has been read.
+
+A tile, a compute core or a memory module is no device of its own: nobody is given one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapter.catalog.field import Spelling
+from adapter.devices.builder import Draft
+
+_Place = tuple[Draft, Spelling, float]
+
+
+class Parts:
+    """The rows of one batch that speak for parts."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: dict[_Place, dict[str, float]] = {}
+
+    def add(
+        self,
+        draft: Draft,
+        spelling: Spelling,
+        labels: Mapping[str, str],
+        value: float,
+        time: float,
+    ) -> bool:
+        """Take a row, its value in the field's unit; False if the part had another value.
+
+        The last row of a part counts: XPUM writes a newer reading after an older one
+        (intel/xpumanager#112).
+        """
+        part = ",".join(filter(None, (labels.get(label) for label in spelling.field.parts)))
+        values = self._values.setdefault((draft, spelling, time), {})
+        earlier = values.get(part, value)
+        values[part] = value
+        return earlier == value
+
+    def settle(self) -> None:
+        """Give every draft its device's value: the whole's own row, else its parts'."""
+        for (draft, spelling, time), values in self._values.items():
+            whole = values.get("")
+            combined = spelling.field.over_parts.of(list(values.values()))
+            draft.put(spelling, combined if whole is None else whole, time)

@@ -1,0 +1,257 @@
+"""A batch's rows on their way to drafts: names, units, ranges, devices, duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from adapter.catalog import Catalog
+from adapter.catalog.field import Mig, Spelling
+from adapter.cluster.pod import PodRef
+from adapter.devices.assignment import Refusal
+from adapter.devices.builder import Draft, folded
+from adapter.devices.identity import identify
+from adapter.devices.options import TelemetryOptions
+from adapter.devices.parts import Parts
+from adapter.devices.rejects import Reject, Rejects
+from adapter.devices.scrapetarget import Find, released, targets, unassigned
+from adapter.devices.state import Belief, Exporter, Identity, TrackKey
+from adapter.devices.tenantlabels import believed
+from adapter.devices.validity import (
+    LEAST_SENTINEL,
+    SENTINELS,
+    Invalid,
+    RatioScale,
+    complaint,
+    percent_of,
+    scale_shown,
+)
+from adapter.exposition.samples import Batch, Row
+
+FUTURE = "future_timestamp"
+STALE = "stale_sample"
+DUPLICATE = "duplicate_series"
+INVALID_ON_MIG = "invalid_on_mig"
+TOO_MANY = "too_many_devices"
+
+_NOTHING: Final = (0, 0.0, 0.0, 1.0)
+"""The numbers of a series that the catalogue does not have."""
+
+
+class Drafts:
+    """What the rows of one batch say, device by device and container by container.
+
+    Args:
+        before: the exporter's state before the batch.
+        batch: whose rows are read, all of them, at once.
+        catalog: which series are known.
+        options: ages, scale of ratios and the most drafts that there may be.
+        rejects: counts every row that is left out.
+        find: the pods on hand.
+    """
+
+    def __init__(
+        self,
+        before: Exporter | None,
+        batch: Batch,
+        catalog: Catalog,
+        options: TelemetryOptions,
+        rejects: Rejects,
+        find: Find,
+    ) -> None:
+        self._before = before
+        self._batch = batch
+        self._catalog = catalog
+        self._options = options
+        self._rejects = rejects
+        self._drafts: dict[int, Draft | None] = {}
+        self._ratios: list[tuple[Draft, Spelling, float, float]] = []
+        self._parts = Parts()
+        self._forked: list[Row] = []
+        """Rows read so far that stand once more for every field that their labels tell."""
+        self.by_key: dict[TrackKey, Draft] = {}
+        self.beliefs: dict[int, Belief] = {}
+        """See :attr:`adapter.devices.state.Exporter.beliefs`."""
+        self.reported: set[str] = set()
+        """Fields that whole devices have rows of."""
+        self._find = find
+        self.undecided: dict[str, dict[str, float]] = {}
+        """Device -> field -> epoch seconds of the newest sample that cannot be read."""
+        self.scale = before.scale if before else RatioScale.AUTO
+        """Of the exporter's ``_RATIO`` rows."""
+        self.pod = PodRef(*batch.pod) if batch.pod else before.pod if before else None
+        """The exporter's own, where it is known."""
+        self._read(batch.rows)
+        self._read(self._forked)
+        self._settle_ratios()
+        self._parts.settle()
+        self._report()
+        self.disowned = self._disown(find)
+        self.by_key = folded(self.by_key)
+
+    def _read(self, rows: Iterable[Row]) -> None:
+        """Take every row of the catalogue. This loop is the cost of a scrape."""
+        spellings, drafts, sentinel = self._catalog.spellings, self._drafts, LEAST_SENTINEL
+        received = self._batch.received
+        stale = received - self._options.oldest
+        last, spelling, salt = None, None, 0
+        low, high, factor = 0.0, 0.0, 1.0
+        for name, labels, value, time in rows:
+            if name is not last:  # the rows of a series stand together
+                last, spelling = name, spellings.get(name)
+                salt, low, high, factor = _NOTHING if spelling is None else spelling.numbers
+            if spelling is None:
+                self._forked += self._forks(name, labels, value, time)
+                continue
+            # The same labels may stand for a device and for a server; addresses are aligned.
+            try:
+                draft = drafts[id(labels) + salt]
+            except KeyError:
+                draft = drafts[id(labels) + salt] = self._draft(id(labels) + salt, labels, spelling)
+            if draft is None:
+                self._rejects.count(self._flaw(id(labels) + salt))
+                continue
+            if draft.mig and spelling.field.mig is Mig.INVALID:
+                self._rejects.count(INVALID_ON_MIG)
+                continue
+            measured = time if stale < time <= received else self._odd_time(time)
+            if spelling.special:
+                self._put_aside(draft, spelling, labels, value, measured)
+            elif low <= value <= high and (value < sentinel or value not in SENTINELS):
+                # As Draft.put does, without the call.
+                frame = draft.last if draft.time == measured else draft.frame(measured)
+                number = value * factor
+                if frame.setdefault(spelling, number) != number:
+                    frame[spelling] = max(frame[spelling], number)
+                    self._rejects.count(DUPLICATE)
+            else:
+                wrong = complaint(value, low, high)
+                self._reject(draft, spelling, wrong or Invalid.OUT_OF_RANGE, value)
+
+    def _report(self) -> None:
+        """Note the fields that whole devices have rows of; rejected rows are noted already."""
+        spellings: set[Spelling] = set()
+        for draft in self.by_key.values():
+            if not draft.mig:
+                spellings.update(*draft.frames.values())
+        self.reported.update(spelling.field.name for spelling in spellings)
+
+    def _flaw(self, address: int) -> str:
+        """Why rows of a label set are left out."""
+        return TOO_MANY if self._full else self.beliefs[address].identity.flaw
+
+    def _forks(
+        self, name: str, labels: Mapping[str, str], value: float, time: float
+    ) -> Iterator[Row]:
+        """The row once for each field that its labels make it one of."""
+        for alias, spelling in self._catalog.forks.get(name, ()):
+            if spelling.fits(labels):
+                yield Row(alias, labels, value, time)
+
+    def _put_aside(
+        self,
+        draft: Draft,
+        spelling: Spelling,
+        labels: Mapping[str, str],
+        value: float,
+        time: float,
+    ) -> None:
+        """Keep a row whose meaning the rest of the page decides."""
+        if spelling.traps:
+            self._ratios.append((draft, spelling, value, time))
+            return
+        wrong = complaint(value, spelling.low, spelling.high)
+        if wrong is not None:
+            self._reject(draft, spelling, wrong, value)
+        elif not self._parts.add(draft, spelling, labels, value * spelling.factor, time):
+            self._rejects.count(DUPLICATE)
+
+    def _settle_ratios(self) -> None:
+        """Read the ``_RATIO`` rows, whose scale only the whole page can tell."""
+        sound = []
+        for draft, spelling, value, time in self._ratios:
+            wrong = complaint(value, 0.0, 100.0)
+            if wrong is not None:
+                self._reject(draft, spelling, wrong, value)
+            else:
+                sound.append((draft, spelling, value, time))
+        if self._options.ratio_scale is RatioScale.AUTO:
+            self.scale = scale_shown((value for _, _, value, _ in sound), self.scale)
+        else:
+            self.scale = self._options.ratio_scale
+        for draft, spelling, value, time in sound:
+            percent = percent_of(value, self.scale)
+            if isinstance(percent, Invalid):
+                self._reject(draft, spelling, percent, value)
+                if percent is Invalid.AMBIGUOUS_SCALE:
+                    self._leave_open(draft, spelling, time)
+            elif not draft.put(spelling, percent, time):
+                self._rejects.count(DUPLICATE)
+
+    def _leave_open(self, draft: Draft, spelling: Spelling, time: float) -> None:
+        """A sample up to ``time`` must not stand for a device that may be at 1 % or at 100 %."""
+        fields = self.undecided.setdefault(draft.identity.key.device, {})
+        name = spelling.field.name
+        fields[name] = max(time, fields.get(name, time))
+
+    @property
+    def _full(self) -> bool:
+        options = self._options
+        most = options.server_tracks if self._batch.serves else options.max_tracks
+        return len(self.by_key) >= most
+
+    def _draft(self, address: int, labels: Mapping[str, str], spelling: Spelling) -> Draft | None:
+        if self._full:
+            return None
+        before = self._before.beliefs.get(address) if self._before else None
+        if before is not None and before.known.labels is labels:
+            known = before.known
+        else:
+            known = identify(labels, spelling, self._batch, self.pod)
+        belief = believed(known, self._find, self._again(spelling), before)
+        self.beliefs[address] = belief
+        identity, key = belief.identity, belief.key
+        at = identity.device
+        for reason in belief.aside:
+            self._rejects.add(Reject(reason, "", at.id if at else ""), self._batch.received)
+        if at is None:
+            return None
+        draft = self.by_key.get(key)
+        if draft is None:
+            draft = self.by_key[key] = Draft(identity)
+        draft.replica = draft.replica or identity.replica
+        return draft
+
+    def _again(self, spelling: Spelling) -> Callable[[Mapping[str, str]], Identity]:
+        return lambda labels: identify(labels, spelling, self._batch, self.pod)
+
+    def _odd_time(self, time: float) -> float:
+        if time > self._batch.received:
+            self._rejects.count(FUTURE)
+            return self._batch.received
+        self._rejects.count(STALE)
+        return time
+
+    def _reject(self, draft: Draft, spelling: Spelling, reason: Invalid, value: float) -> None:
+        at = draft.identity.device
+        if not draft.mig:
+            self.reported.add(spelling.field.name)
+        reject = Reject(reason, spelling.name, at.id if at else "")
+        self._rejects.add(reject, self._batch.received, value)
+
+    def _disown(self, find: Find) -> Mapping[PodRef, Refusal]:
+        """Give rows that a scrape put its target's name on back to their devices; learn the
+        exporter's own pod by them. Gives the pods that are none of the rows' and why."""
+        told = targets(belief.identity for belief in self.beliefs.values())
+        own = unassigned(self.by_key, told, find)
+        self.by_key = released(self.by_key, own, self._rejects, self._batch.received)
+        disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}
+        if self._batch.pod is None:
+            # A range of samples may hold the names of an exporter's pod and of its successor.
+            known = {ref for ref in told or disowned if find(ref) is not None}
+            self.pod = next((r for r in map(_only, (known, told)) if r is not None), self.pod)
+        return disowned
+
+
+def _only(refs: Collection[PodRef]) -> PodRef | None:
+    return next(iter(refs)) if len(refs) == 1 else None

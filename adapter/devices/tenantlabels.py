@@ -1,0 +1,116 @@
+"""Which of a row's labels a tenant may have written, and what is left of the row without them.
+
+dcgm-exporter copies the labels of pods to its rows (``--kubernetes-enable-pod-labels``), beside
+the labels with which it names the device and the pod. So the owner of a pod can add a label
+that reads like one of the exporter's: another spelling of the pod, or an instance of a device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from adapter.cluster.pod import Pod, PodRef
+from adapter.devices.assignment import named
+from adapter.devices.device import CLUSTERS, UUIDS
+from adapter.devices.state import Belief, Identity
+
+SEVERAL_PODS: Final = "several_pods"
+"""The row can be read to name several pods that hold a GPU."""
+POD_LABEL: Final = "pod_label"
+"""A label of the device or its cluster is the pod's own label, and was left aside."""
+
+_OF_THE_DEVICE: Final = frozenset(
+    (
+        *(*UUIDS, *CLUSTERS),
+        *("GPU_I_ID", "GPU_I_PROFILE", "GPU_CI_ID", "dra_mig_device_uuid", "dra_mig_profile"),
+        *("gpu_partition_id", "gpu_compute_partition_type", "vgpu"),
+        *("node", "kubernetes_node", "Hostname", "hostname"),
+    )
+)
+"""Labels that identify a device, its node or its cluster, and that not every exporter writes."""
+_UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_]")
+
+Find = Callable[[PodRef], Pod | None]
+"""The pod of that name on hand."""
+Identify = Callable[[Mapping[str, str]], Identity]
+"""What labels say."""
+
+
+def believed(known: Identity, find: Find, again: Identify, before: Belief | None = None) -> Belief:
+    """What a row's labels say without a tenant's, and what was left aside of them.
+
+    Args:
+        known: what all of the row's labels say.
+        find: the pods on hand.
+        again: reads a set of labels like the row's own.
+        before: what was believed on the exporter's last page.
+    """
+    if known.device is None or known.claim is None or known.claim.serves:
+        if before is not None and before.known is known:
+            return before
+        return Belief(known, (), known, (), known.key, lasts=True)
+    found = tuple(map(find, known.named))
+    if before is not None and before.known is known and before.lasts and before.pods == found:
+        return before
+    pods = [pod for pod in found if pod is not None]
+    written = _written(pods, known.labels)
+    left, aside = _without(written, known, again)
+    identity, reasons = _of_one(left, pods, find)
+    return Belief(known, found, identity, aside + reasons, identity.key, lasts=not written)
+
+
+def _written(pods: Iterable[Pod], labels: Mapping[str, str]) -> Collection[str]:
+    """The labels that repeat a pod's own."""
+    written = {name for pod in pods for name in _copied(pod, labels)}
+    if written:
+        uuids = {name for name in UUIDS if name in labels}
+        if len(uuids) == 1:
+            # dcgm-exporter always writes one itself. So a pod label can only repeat it.
+            written -= uuids
+    return written
+
+
+def _without(
+    written: Collection[str], known: Identity, again: Identify
+) -> tuple[Identity, tuple[str, ...]]:
+    """What the labels say that a tenant has not written."""
+    if not written:
+        return known, ()
+    left = again({name: v for name, v in known.labels.items() if name not in written})
+    # An exporter writes some identity of a device itself: this was its own after all.
+    if left.device is None:
+        return known, ()
+    return left._replace(labels=known.labels), (POD_LABEL,)
+
+
+def _of_one(known: Identity, pods: Iterable[Pod], find: Find) -> tuple[Identity, tuple[str, ...]]:
+    """What is left where the labels can be read to name several pods that hold a GPU."""
+    holders = {pod.ref for pod in pods if pod.holds_gpu and not pod.finished}
+    if known.claim is None or not _others(holders, known.claim.pod, known.labels, find):
+        return known, ()
+    nobody = known._replace(claim=None, target=None, replica=False)
+    if known.replica:  # it is a pod's part of the device, so without a pod it is nothing
+        return nobody._replace(device=None, flaw=SEVERAL_PODS), ()
+    return nobody, (SEVERAL_PODS,)
+
+
+def _others(
+    holders: Collection[PodRef], claimed: PodRef, labels: Mapping[str, str], find: Find
+) -> Collection[PodRef]:
+    """The pods besides the claimed one that the row may be about."""
+    others = set(holders) - {claimed}
+    target = PodRef(labels.get("namespace", ""), labels.get("pod", ""))
+    if others and find(target) is not None:
+        # These two name one pod, often the exporter's. So a pod in the exporter's namespace
+        # that is called like the claimed one is not named by the row.
+        others &= named(labels, direct=False, mixed=False)
+    return others
+
+
+def _copied(pod: Pod, labels: Mapping[str, str]) -> Iterable[str]:
+    for key, value in pod.labels.items():
+        name = _UNNAMEABLE.sub("_", key)
+        if name in _OF_THE_DEVICE and labels.get(name) == value:
+            yield name

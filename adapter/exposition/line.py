@@ -1,0 +1,207 @@
+"""One line of exposition text, read strictly: every escape, exemplar and timestamp.
+
+The grammar is Prometheus' text format 0.0.4 and OpenMetrics 1.0 together, as far as a
+sample line goes (prometheus/docs, ``exposition_formats.md``; ``OpenMetrics.md``).
+
+The cost of a line grows linearly with its length, whatever it contains: no quantifier can give
+back what it has matched to another one, and each text is passed over once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from math import isfinite
+from typing import Final, NamedTuple
+
+from adapter.devices.validity import ONE_WITH_DECIMALS
+
+BAD_NAME: Final = "bad_name"
+BAD_LABELS: Final = "bad_labels"
+BAD_VALUE: Final = "bad_value"
+BAD_TIMESTAMP: Final = "bad_timestamp"
+BAD_ENCODING: Final = "bad_encoding"
+DUPLICATE_LABEL: Final = "duplicate_label"
+LONG_LABEL: Final = "label_too_long"
+MANY_LABELS: Final = "too_many_labels"
+
+MAX_LABELS: Final = 128
+"""Labels of one line; dcgm-exporter writes some 20, and on request all labels of the pod."""
+MAX_NAME: Final = 512
+"""Characters of a label's name: a Kubernetes label key has 317 at most."""
+MAX_TEXT: Final = 1024
+"""Characters of a label's value: names of Kubernetes objects have 253 at most."""
+_SHORT: Final = MAX_NAME
+"""Characters of a text whose names and values cannot be too long; 100 labels are no more work."""
+
+_NAME = re.compile(rb"[ \t]*+([a-zA-Z_:][a-zA-Z0-9_:]*+)(?:[ \t]|\Z)")
+_LINE = re.compile(
+    rb"[ \t]*+([a-zA-Z_:][a-zA-Z0-9_:]*+)[ \t]*+"
+    rb'(?:\{([^"}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"}]*+)*+)\})?+'
+    rb"(.*+)",
+    re.DOTALL,
+)
+_LABEL = re.compile(r'([^"]*+)"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_WHOSE: Final = frozenset(
+    (
+        *("pod", "namespace", "container", "pod_uid"),
+        *("pod_name", "pod_namespace", "container_name", "namespace_name"),
+        *("podname", "podnamespace", "ctrname", "kube_pod", "kube_namespace", "kube_container"),
+        *("exported_pod", "exported_namespace", "exported_container"),
+    )
+)
+"""Labels that name the workload of a device. Exporters write them at the end of a line."""
+_BEFORE_VALUE = re.compile(r"[ \t]*+,[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+")
+
+
+class LineError(ValueError):
+    """A line that cannot be read; ``reason`` is what it is counted under."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Labels(NamedTuple):
+    """The labels of a line and how many were dropped for repeating a name."""
+
+    labels: Mapping[str, str]
+    duplicates: int
+
+
+class SampleLine(NamedTuple):
+    """A line's parts; ``text`` is what stands between the braces, still as written."""
+
+    name: str
+    text: bytes
+    value: float
+    stamp: float | None
+    """The line's own timestamp, in the unit of the page."""
+
+
+def sample_name(written: bytes) -> str:
+    """The series name at the start of ``written``, which may go on with a value.
+
+    Raises:
+        LineError: there is none.
+    """
+    match = _NAME.match(written)
+    if match is None:
+        raise LineError(BAD_NAME)
+    return match[1].decode()
+
+
+def sample_line(line: bytes) -> SampleLine:
+    """Take a sample line apart.
+
+    Raises:
+        LineError: with the reason that it is counted under.
+    """
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise LineError(BAD_NAME)
+    name, text, tail = match.groups()
+    if text is None and tail.startswith(b"{"):
+        raise LineError(BAD_LABELS)
+    value, *stamps = tail.split(b"#", 1)[0].split() or [b""]
+    if len(stamps) > 1:
+        raise LineError(BAD_TIMESTAMP)
+    stamp = _number(stamps[0], BAD_TIMESTAMP) if stamps else None
+    number = _number(value, BAD_VALUE)
+    if number == 1 and b"." in value:
+        number = ONE_WITH_DECIMALS
+    return SampleLine(name.decode(), text or b"", number, stamp)
+
+
+def label_set(text: bytes) -> Labels:
+    """The labels in ``text``, what stands between the braces.
+
+    dcgm-exporter writes the labels of the device, then the pod's own labels, then the labels
+    that name the pod, and up to 4.8.2 it repeats a name. A tenant writes the pod's own labels.
+    Therefore the first occurrence of a name wins, except for the labels that name the
+    workload, where the last one wins.
+
+    Raises:
+        LineError: with the reason that the line is counted under.
+    """
+    try:
+        decoded = text.decode()
+    except UnicodeDecodeError:
+        raise LineError(BAD_ENCODING) from None
+    if "\\" in decoded:
+        names, values, rest = _escaped(decoded)
+    else:
+        parts = decoded.split('"')
+        names, values, rest = parts[:-1:2], parts[1::2], parts[-1]
+    if len(names) != len(values) or rest.strip(" \t") not in ("", ",") or (rest and not names):
+        raise LineError(BAD_LABELS)
+    if names and names[0].lstrip(" \t").startswith(","):
+        raise LineError(BAD_LABELS)
+    if len(decoded) > _SHORT:
+        _check_lengths(names, values)
+    names[:1] = ["," + first for first in names[:1]]
+    # Nothing is interned: some releases of Python 3.12 never free interned text.
+    labels = dict(zip(map(_label_name, reversed(names)), reversed(values), strict=True))
+    duplicates = len(names) - len(labels)
+    if duplicates:
+        written = zip(map(_label_name, names), values, strict=True)
+        labels.update((name, value) for name, value in written if name in _WHOSE)
+    return Labels(labels, duplicates)
+
+
+def sample_time(stamp: float | None, scraped: float, *, seconds: bool) -> float:
+    """The epoch seconds at which a sample was measured.
+
+    OpenMetrics stamps seconds, the older format milliseconds. A page ended by ``# EOF`` is
+    OpenMetrics; where the ending was lost, the reading nearer to the scrape is right.
+    """
+    if stamp is None:
+        return scraped
+    if not isfinite(stamp):
+        raise LineError(BAD_TIMESTAMP)
+    if seconds or abs(stamp - scraped) < abs(stamp / 1000 - scraped):
+        return stamp
+    return stamp / 1000
+
+
+def _check_lengths(names: list[str], values: list[str]) -> None:
+    if len(names) > MAX_LABELS:
+        raise LineError(MANY_LABELS)
+    if names and (max(map(len, names)) > MAX_NAME or max(map(len, values)) > MAX_TEXT):
+        raise LineError(LONG_LABEL)
+
+
+def _escaped(text: str) -> tuple[list[str], list[str], str]:
+    names: list[str] = []
+    values: list[str] = []
+    end = 0
+    while match := _LABEL.match(text, end):
+        names.append(match[1])
+        values.append(_ESCAPE.sub(_unescape, match[2]))
+        end = match.end()
+    return names, values, text[end:]
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return {"n": "\n"}.get(match[1], match[1])
+
+
+@lru_cache(maxsize=2048)
+def _label_name(written: str) -> str:
+    """``,UUID=`` -> ``UUID``. Exporters use a few dozen names, so each is judged once."""
+    match = _BEFORE_VALUE.fullmatch(written)
+    if match is None:
+        raise LineError(BAD_LABELS)
+    return match[1]
+
+
+def _number(written: bytes, reason: str) -> float:
+    """A float as Go writes it; Python alone would take ``1_000`` for a thousand."""
+    if b"_" in written:
+        raise LineError(reason)
+    try:
+        return float(written)
+    except ValueError:
+        raise LineError(reason) from None

@@ -1,0 +1,1 @@
+"""What every command needs: its configuration file, reloads, logs and health check."""

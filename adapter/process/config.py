@@ -1,0 +1,183 @@
+"""Reads the configuration: flags over environment over file over defaults."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError, create_model
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
+
+from adapter.process.configfile import ConfigFileError, read
+from adapter.process.environment import PREFIX, unknown_variables
+from adapter.settings import Settings
+from adapter.settings.removed import REMOVED
+
+_SECRET = frozenset({"password", "headers", "params"})
+_PLAINER = {"tuple_type": "must be a list"}
+"""Error type of pydantic -> message in the words of YAML."""
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used. ``problems`` has one line per mistake: origin, key, fix."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+# The settings' shape for the environment reader; never instantiated.
+_Environment: type[BaseSettings] = cast(
+    "type[BaseSettings]", create_model("_Environment", __base__=(BaseSettings, Settings))
+)
+
+
+def load(
+    file: Path | None = None,
+    flags: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Settings from all sources.
+
+    Args:
+        file: YAML file, or None.
+        flags: dotted key -> value, as given on the command line; None values are absent.
+        environ: the environment; the process' own by default.
+
+    Raises:
+        ConfigError: it names every unknown key and every rejected value.
+    """
+    environ = os.environ if environ is None else environ
+    try:
+        from_file = read(file) if file else {}
+    except ConfigFileError as error:
+        raise ConfigError([f"{file}: {error}"]) from None
+    from_flags = _nest(flags or {})
+    problems = [f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)]
+    problems += [
+        f"{file}: {key}: is empty; remove the key, or write {{}} for the defaults"
+        for key, section in from_file.items()
+        if section is None and key in Settings.model_fields
+    ]
+    problems += [f"environment: {problem}" for problem in unknown_variables(environ, Settings)]
+    if problems:
+        raise ConfigError(problems)
+    from_environ = _environment(environ)
+    merged = _merge(_merge(from_file, from_environ), from_flags)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        origins = ((from_flags, "flag"), (from_environ, "environment"), (from_file, str(file)))
+        raise ConfigError(list(_explain(error, origins))) from None
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Read each variable on its own, so that an error names the variable."""
+    merged: dict[str, Any] = {}
+    for name, value in sorted(environ.items()):
+        if not name.startswith(PREFIX):
+            continue
+        source = EnvSettingsSource(_Environment, env_prefix=PREFIX, env_nested_delimiter="__")
+        source.env_vars = {name.lower(): value}
+        try:
+            merged = _merge(merged, source())
+        except SettingsError:
+            hint = 'lists and mappings are written as JSON, e.g. ["a", "b"]'
+            raise ConfigError([f"environment: {name}: cannot be parsed; {hint}"]) from None
+    return merged
+
+
+def _nest(flags: Mapping[str, object]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for key, value in flags.items():
+        if value is None:
+            continue
+        *sections, leaf = key.split(".")
+        place = nested
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[leaf] = value
+    return nested
+
+
+def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two configurations; ``over`` takes precedence. A ``None`` section counts as empty."""
+    merged = {key: ({} if value is None else value) for key, value in under.items()}
+    for key, value in over.items():
+        below = merged.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merge(below, value) if both else value  # type: ignore[arg-type]  # `both` says so
+    return merged
+
+
+def _sections(model: type[BaseModel], key: str) -> type[BaseModel] | None:
+    annotation: Any = model.model_fields[key].annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def _unknown_keys(
+    model: type[BaseModel], content: Mapping[Any, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    for key, value in content.items():
+        here = (*path, str(key))
+        if key not in model.model_fields:
+            yield here
+        elif (section := _sections(model, key)) and isinstance(value, Mapping):
+            yield from _unknown_keys(section, value, here)
+
+
+def _names(path: tuple[str, ...]) -> list[str]:
+    """The keys of the deepest section that ``path`` reaches."""
+    model: type[BaseModel] = Settings
+    for key in path:
+        section = _sections(model, key) if key in model.model_fields else None
+        if section is None:
+            return []
+        model = section
+    return list(model.model_fields)
+
+
+def _unknown(path: tuple[str, ...]) -> str:
+    key = ".".join(path)
+    if key in REMOVED:
+        return f"{key}: is not a setting any more; remove the key, its value is fixed"
+    known = _names(path[:-1])
+    close = difflib.get_close_matches(path[-1], known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
+    return f"{key}: no such key; {hint}"
+
+
+def _explain(
+    error: ValidationError, origins: tuple[tuple[Mapping[str, Any], str], ...]
+) -> Iterator[str]:
+    for problem in error.errors(include_url=False):
+        path = problem["loc"]
+        message = _PLAINER.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+        if not path:  # a rule about several sections
+            yield f"settings: {message}"
+            continue
+        origin = next((name for content, name in origins if _holds(content, path)), "settings")
+        given = problem["input"]
+        secret = (
+            _SECRET.intersection(map(str, path))
+            or isinstance(given, Mapping | BaseModel)
+            or (isinstance(given, str) and "@" in given)  # user:password@host
+        )
+        shown = "" if secret else f" (got {given!r})"
+        key = ".".join(str(part) for part in path)
+        yield f"{origin}: {key}: {message}{shown}"
+
+
+def _holds(content: Any, path: tuple[int | str, ...]) -> bool:
+    """Whether the value at ``path`` was given by ``content``."""
+    for key in path:
+        try:
+            content = content[key]
+        except (KeyError, IndexError, TypeError):
+            return not isinstance(content, Mapping)
+    return True

@@ -1,0 +1,77 @@
+"""Follows the configuration file: what can change in a running process, does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from adapter.process import logs
+from adapter.process.config import ConfigError
+from adapter.settings import Settings
+from apiservice.runtime.filestamp import Changes
+
+log = structlog.get_logger(__name__)
+
+RESTART = ("server", "authentication", "authorization", "cluster", "external", "keda")
+"""Sections that are read at the start only."""
+
+
+class ConfigWatch:
+    """Loads the settings again when their file has changed; a bad file keeps the active ones.
+
+    A change is loaded once the file has looked the same in two checks: the first check may have
+    met a file that was still being written.
+    """
+
+    def __init__(
+        self,
+        file: Path | None,
+        settings: Settings,
+        load: Callable[[], Settings],
+        use: Callable[[Settings], None],
+    ) -> None:
+        self._changes = Changes([file]) if file else None
+        self._first = True
+        """The file may have changed since the settings were loaded."""
+        self._load = load
+        self._use = use
+        self._started = settings
+        self._settings = settings
+        self.problem = ""
+        """Why the file as it is now is not in force; empty when it is."""
+        self.reloads = 0
+        """Changes that were taken up."""
+
+    def check(self) -> None:
+        """Take up a change, if there is one; called every few seconds."""
+        if self._changes is None or not self._changes.take():
+            return
+        first, self._first = self._first, False
+        try:
+            settings = self._load()
+            if first and settings == self._settings:
+                return
+            self._use(settings)
+        except ConfigError as error:
+            self.problem = "; ".join(error.problems)
+            log.error(
+                "settings rejected; the previous settings stay active", problems=error.problems
+            )
+            return
+        self.problem = ""
+        self.reloads += 1
+        if settings.log != self._settings.log:
+            logs.configure(settings.log)
+        self._settings = settings
+        log.info("settings reloaded", needs_restart=self.needs_restart)
+
+    @property
+    def needs_restart(self) -> list[str]:
+        """Sections that differ from those in force."""
+        return [
+            name
+            for name in RESTART
+            if getattr(self._settings, name) != getattr(self._started, name)
+        ]

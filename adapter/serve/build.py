@@ -1,0 +1,252 @@
+"""Builds, from settings, what fills the store: cluster collections and a source."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from adapter.attribution.policy import PolicyRule, SharingOptions
+from adapter.catalog import Catalog
+from adapter.catalog.google import GROUP as CLOUD_MONITORING
+from adapter.cluster.lookup import Objects
+from adapter.cluster.manifest import PodDecoder
+from adapter.cluster.pod import PodRef
+from adapter.cluster.podsfile import PodsFile
+from adapter.devices.options import NODE_TRACKS, TelemetryOptions
+from adapter.serve.login import azure_identity, prometheus_login
+from adapter.serve.ownmetrics import queries
+from adapter.settings import Settings
+from adapter.settings.cluster import ClusterSettings
+from adapter.settings.scrape import StaticTarget
+from adapter.sources.azure.source import AzureLogsOptions, AzureLogsSource
+from adapter.sources.login.azure import azure_tokens
+from adapter.sources.prometheus.source import PrometheusOptions, PrometheusSource
+from adapter.sources.scrape.discovery import RULES, Rule
+from adapter.sources.scrape.serverpages import ServerPages
+from adapter.sources.scrape.source import ScrapeOptions, ScrapeSource
+from adapter.sources.scrape.target import Target
+from adapter.store.store import Store
+from apiservice.labels.selector import parse
+
+TENANT_HEADERS: Final = ("X-Scope-OrgID", "THANOS-TENANT")
+"""What Mimir and Thanos know a tenant by; each leaves the other's alone."""
+INSIGHTS: Final = "azure"
+"""The group of series that only Log Analytics has."""
+INSIGHTS_INTERVAL: Final = 60.0
+"""Seconds between Container Insights' own readings, whatever the exporters' are."""
+STORED_TRACKS: Final = 1 << 16
+"""Where stored series do not say which exporter they are of, a fleet counts as one."""
+
+Loop = Callable[[], Awaitable[None]]
+"""Runs until cancelled."""
+
+
+class Source(Protocol):
+    """Fills the store until cancelled."""
+
+    async def run(self) -> None:
+        """No failure of what it reads ends it."""
+
+    def problem(self, now: float) -> str | None:
+        """Why there is no fresh data although there should be; None when all is well."""
+
+    @property
+    def settled(self) -> bool:
+        """Every exporter known now has been asked once, with or without success: what is
+        still absent is so for a reason of its own."""
+
+    @property
+    def found(self) -> bool:
+        """There is an exporter or a store to ask. Before the first exporter is found, an absent
+        value says nothing about its pod."""
+
+
+async def cluster_loops(settings: ClusterSettings, client: Any, objects: Objects) -> Sequence[Loop]:
+    """Return what keeps the collections in step: a file's reader, or a watch for each.
+
+    Raises:
+        PodsFileError: ``pods_file`` cannot be used. A later bad version of the file leaves the
+            objects as they are; at the start there are none to leave.
+    """
+    decoder = PodDecoder(settings.gpu_resources)
+    if settings.pods_file is not None:
+        file = PodsFile(
+            settings.pods_file,
+            objects.pod_index,
+            decoder,
+            services=objects.services,
+            nodes=objects.nodes,
+        )
+        await file.load()
+        return (file.run,)
+    # Imported late: the Kubernetes client costs memory that a file does not need.
+    from adapter.cluster.watch import watch_nodes, watch_pods, watch_services  # noqa: PLC0415
+
+    loops = [watch_pods(client, objects.pod_index, decoder).run]
+    if settings.services:
+        loops.append(watch_services(client, objects.services).run)
+    if settings.nodes:
+        loops.append(watch_nodes(client, objects.nodes).run)
+    return loops
+
+
+def build_source(settings: Settings, catalog: Catalog, store: Store, objects: Objects) -> Source:
+    """The configured source.
+
+    Raises:
+        CredentialError: a file it needs cannot be used.
+    """
+    if settings.source.kind == "prometheus":
+        asked = prometheus_options(settings)
+        exact = settings.source.prometheus.exact
+        return PrometheusSource(asked, store, query_groups(catalog, asked.query, exact=exact))
+    if settings.source.kind == "azure_logs":
+        logs = settings.source.azure_logs
+        tokens = azure_tokens(azure_identity(logs.identity), str(logs.endpoint))
+        return AzureLogsSource(azure_logs_options(settings), store, objects.pod_index, tokens)
+    options = scrape_options(settings)
+    pods = objects.pod_index if options.rules or options.servers else None
+    return ScrapeSource(options, store, pods, wanted=catalog.series)
+
+
+def query_groups(
+    catalog: Catalog, queries: Mapping[str, str], *, exact: bool
+) -> dict[str, tuple[str, ...]]:
+    """Query group -> the series that it is to bring.
+
+    Args:
+        catalog: whose series are asked for.
+        queries: group -> PromQL of the user's, which names its series itself.
+        exact: every other series is a group of its own: Google's engine matches no names by
+            expression ("PromQL compatibility", Matching on metric names).
+    """
+    absent = {INSIGHTS} if exact else {INSIGHTS, CLOUD_MONITORING}
+    groups = {name: some for name, some in catalog.groups.items() if name not in absent}
+    if not exact:
+        return groups
+    own = {name: some for name, some in groups.items() if name in queries}
+    rest = (series for name, some in groups.items() if name not in queries for series in some)
+    return own | {series: (series,) for series in rest}
+
+
+def scrape_options(settings: Settings) -> ScrapeOptions:
+    """The scrape source's options; the user's discovery rules come before the built-in ones."""
+    scrape = settings.source.scrape
+    own = tuple(
+        Rule(
+            rule.name,
+            parse(rule.selector),
+            rule.port,
+            path=rule.path,
+            scheme=rule.scheme,
+            namespace=rule.namespace,
+        )
+        for rule in scrape.exporters
+    )
+    return ScrapeOptions(
+        interval=scrape.interval,
+        timeout=scrape.timeout,
+        rules=(*own, *RULES) if scrape.discover else own,
+        servers=_server_pages(settings),
+        targets=tuple(map(_fixed, scrape.targets)),
+        concurrency=scrape.concurrency,
+        max_bytes=scrape.max_bytes,
+        server_max_bytes=scrape.inference.max_bytes,
+        label_bytes=scrape.label_bytes,
+        server_label_bytes=scrape.inference.label_bytes,
+        max_backoff=scrape.max_backoff,
+        ca_file=scrape.ca_file,
+        bearer_token_file=scrape.bearer_token_file,
+    )
+
+
+def _server_pages(settings: Settings) -> ServerPages | None:
+    inference = settings.source.scrape.inference
+    if not inference.enabled:
+        return None
+    return ServerPages(
+        well_known=inference.prometheus_annotations,
+        selector=None if inference.selector is None else parse(inference.selector),
+        port_names=inference.port_names,
+        port=inference.port,
+        path=inference.path,
+        scheme=inference.scheme,
+        namespaces=frozenset(inference.namespaces),
+        unready=settings.values.include_unready,
+    )
+
+
+def _fixed(target: StaticTarget) -> Target:
+    pod = None if target.pod is None else PodRef(*target.pod.split("/"))
+    return Target(str(target.url), target.node, pod, serves=pod is not None)
+
+
+def prometheus_options(settings: Settings) -> PrometheusOptions:
+    """The Prometheus source's options; samples are asked for as far back as they may count."""
+    prometheus = settings.source.prometheus
+    tenant = prometheus.tenant
+    return PrometheusOptions(
+        url=str(prometheus.url),
+        interval=prometheus.interval,
+        timeout=prometheus.timeout,
+        lookback=max(telemetry_options(settings).oldest, 2 * prometheus.scrape_interval),
+        query={**prometheus.query, **queries(settings.metrics)},
+        matchers=prometheus.matchers,
+        method=prometheus.method,
+        params=prometheus.params,
+        login=prometheus_login(prometheus),
+        ca_file=prometheus.ca_file,
+        cert_file=prometheus.cert_file,
+        key_file=prometheus.key_file,
+        headers=(dict.fromkeys(TENANT_HEADERS, tenant) if tenant else {}) | prometheus.headers,
+        max_bytes=prometheus.max_bytes,
+    )
+
+
+def azure_logs_options(settings: Settings) -> AzureLogsOptions:
+    """The Log Analytics source's options; rows are asked for as far back as they may count."""
+    logs = settings.source.azure_logs
+    return AzureLogsOptions(
+        workspace=logs.workspace_id or "",
+        endpoint=str(logs.endpoint).rstrip("/"),
+        interval=logs.interval,
+        timeout=logs.timeout,
+        lookback=telemetry_options(settings).oldest,
+        cluster=logs.cluster,
+        ca_file=logs.ca_file,
+    )
+
+
+def telemetry_options(settings: Settings) -> TelemetryOptions:
+    """What the values promise, by the settings."""
+    source, values = settings.source, settings.values
+    collect, scrape, tracks = values.collect_interval, source.scrape.interval, NODE_TRACKS
+    if source.kind == "prometheus":
+        scrape, tracks = source.prometheus.scrape_interval, STORED_TRACKS
+    if source.kind == "azure_logs":
+        collect = max(collect, INSIGHTS_INTERVAL)
+        scrape = source.azure_logs.interval + source.azure_logs.delay
+    return TelemetryOptions(
+        window=values.window,
+        collect_interval=collect,
+        scrape_interval=scrape,
+        age_limit=values.age_limit,
+        cross_checks=values.cross_checks,
+        unready=values.include_unready,
+        ratio_scale=values.ratio_scale,
+        server_bytes=source.scrape.inference.sample_bytes,
+        max_tracks=tracks,
+        sharing=sharing_options(settings),
+    )
+
+
+def sharing_options(settings: Settings) -> SharingOptions:
+    """What a pod is given of a shared device, by the settings."""
+    sharing = settings.sharing
+    return SharingOptions(
+        policy=sharing.policy,
+        rules=tuple(
+            PolicyRule(rule.policy, rule.namespaces, parse(rule.nodes)) for rule in sharing.rules
+        ),
+        normalized=sharing.mig_normalization == "profile",
+    )

@@ -1,0 +1,91 @@
+"""Builds, from settings, the listener that KEDA asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from adapter.catalog.names import Names
+from adapter.cluster.lookup import Objects
+from adapter.keda.scaledobjects import ScaledObjects, watch
+from adapter.keda.scaler import Options, Scaler
+from adapter.serve.build import Loop
+from adapter.serve.pipeline import Telemetry
+from adapter.settings import Settings
+from apiservice.tls.certificates import CertificateFiles
+
+if TYPE_CHECKING:
+    from adapter.keda.server import KedaServer
+
+
+_HOLD: Final = 1.0
+"""Seconds that an answer stands at most although values change: KEDA polls no oftener."""
+
+
+class Keda(NamedTuple):
+    """The listener, and what runs beside it."""
+
+    server: KedaServer
+    loops: Sequence[Loop]
+
+
+def build_keda(
+    settings: Settings,
+    catalog: Names,
+    telemetry: Telemetry,
+    objects: Objects,
+    client: Any,
+    certificate: CertificateFiles,
+    ready: Callable[[], bool],
+) -> Keda | None:
+    """The listener, not started; None where it is off.
+
+    Args:
+        settings: all of them.
+        catalog: the metrics.
+        telemetry: their values.
+        objects: the pods.
+        client: of the cluster; None without one.
+        certificate: the HTTPS listener's, used unless there is one of its own.
+        ready: whether this process is.
+
+    Raises:
+        CertificatePairError: a certificate or CA cannot be used.
+    """
+    chosen = settings.keda
+    if not chosen.enabled:
+        return None
+    # Imported late: 30 MB that a process without KEDA does not need.
+    from adapter.keda.credentials import Credentials  # noqa: PLC0415
+    from adapter.keda.server import KedaOptions, KedaServer  # noqa: PLC0415
+
+    targets = ScaledObjects() if chosen.scaled_objects and client is not None else None
+    options = Options(
+        patience=lambda: telemetry.current.patience,
+        stale_after=settings.cluster.stale_after,
+        hold=min(chosen.push_interval, _HOLD),
+    )
+    scaler = Scaler(catalog, telemetry, objects, targets, options)
+    if chosen.cert_file is not None and chosen.key_file is not None:
+        certificate = CertificateFiles(chosen.cert_file, chosen.key_file)
+    tls = Credentials(certificate, chosen.client_ca_file, time.time()) if chosen.tls else None
+    server = KedaServer(
+        scaler,
+        KedaOptions(
+            host=chosen.host,
+            port=chosen.port,
+            max_connection_age=chosen.max_connection_age,
+            push_interval=chosen.push_interval,
+            max_calls=chosen.max_calls,
+            max_connections=chosen.max_connections,
+            drain=settings.server.drain,
+            grace=settings.server.grace,
+        ),
+        tls,
+        ready,
+    )
+    loops: list[Loop] = [server.run]
+    if targets is not None:
+        loops.append(watch(client, targets).run)
+    return Keda(server, loops)

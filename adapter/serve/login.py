@@ -1,0 +1,49 @@
+"""What a store is shown, by the settings."""
+
+from __future__ import annotations
+
+from adapter.settings.cloud import AzureIdentitySettings
+from adapter.settings.prometheus import PrometheusSettings
+from adapter.sources.errors import CredentialError
+from adapter.sources.login.aws import AwsIdentity, AwsLogin
+from adapter.sources.login.azure import AzureIdentity, azure_tokens
+from adapter.sources.login.google import google_tokens
+from adapter.sources.login.port import Anonymous, Basic, Bearer, BearerFile, Login
+
+
+def prometheus_login(prometheus: PrometheusSettings) -> Login:
+    """What the query API is shown.
+
+    Raises:
+        CredentialError: an extra that it needs is not installed, an identity is not one, or a
+            file cannot be read; the text begins with the key.
+    """
+    if prometheus.auth.kind != "none":
+        try:
+            return _cloud(prometheus)
+        except CredentialError as error:
+            raise CredentialError(f"auth.kind {prometheus.auth.kind}: {error}") from error
+    if prometheus.bearer_token_file:
+        return BearerFile(prometheus.bearer_token_file)
+    if prometheus.username is None:
+        return Anonymous()
+    password = prometheus.password.get_secret_value() if prometheus.password else ""
+    return Basic(prometheus.username, password, prometheus.password_file)
+
+
+def _cloud(prometheus: PrometheusSettings) -> Login:
+    auth = prometheus.auth
+    match auth.kind:
+        case "azure":
+            return Bearer(azure_tokens(azure_identity(auth.azure), auth.azure.audience))
+        case "google":
+            project = auth.google.quota_project
+            return Bearer(google_tokens(), {"x-goog-user-project": project} if project else {})
+    aws = auth.aws
+    return AwsLogin(AwsIdentity(aws.region, aws.role_arn, aws.external_id))
+
+
+def azure_identity(settings: AzureIdentitySettings) -> AzureIdentity:
+    """As whom Azure is asked."""
+    authority = str(settings.authority).rstrip("/") if settings.authority else None
+    return AzureIdentity(settings.client_id, settings.tenant_id, authority)

@@ -1,0 +1,139 @@
+"""The user's rows of the settings as rows of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from sys import float_info
+from typing import Final
+
+from adapter.catalog.field import Field, Mig, Spelling
+from adapter.catalog.formulas import Scaled
+from adapter.catalog.metric import Kind, Metric, Scope
+from adapter.catalog.table import Catalog
+from adapter.settings.metrics import MetricRow
+
+SERIES_GROUP: Final = "metrics"
+"""The Prometheus query that fetches the series of all rows."""
+
+
+def rows(wanted: Sequence[MetricRow], catalog: Catalog) -> tuple[list[Field], list[Metric]]:
+    """Fields and metrics to add to the catalogue.
+
+    Args:
+        wanted: rows in which :func:`problems` finds nothing.
+        catalog: what is served without them.
+    """
+    fields: list[Field] = []
+    metrics: list[Metric] = []
+    for row in wanted:
+        known = _known(row, catalog)
+        if known is None:
+            field, factor = _field(row, catalog), row.scale
+            fields.append(field)
+        else:
+            field, factor = known.field, row.scale / known.factor
+        metrics += _metrics(row, field, factor)
+    return fields, metrics
+
+
+def queries(wanted: Iterable[MetricRow]) -> Mapping[str, str]:
+    """Query group -> PromQL, of the rows that are made of a query."""
+    return {_group(row): row.query for row in wanted if row.query is not None}
+
+
+def problems(wanted: Sequence[MetricRow], catalog: Catalog, *, prometheus: bool) -> Iterator[str]:
+    """What is wrong with rows beside each other and beside the catalogue: key and mend each.
+
+    Args:
+        wanted: the rows.
+        catalog: what is served without them.
+        prometheus: values come from a query API.
+    """
+    mine: dict[str, int] = {}
+    for index, row in enumerate(wanted):
+        key, lower = f"metrics.{index}", row.name.lower()
+        first = mine.setdefault(lower, index)
+        if first != index:
+            yield f"{key}.name: metrics.{first} has the name {lower} already: choose another"
+        if row.query is not None and not prometheus:
+            yield f"{key}.query: needs source.kind prometheus; for scraped pages set series"
+        known = _known(row, catalog)
+        if known is None:
+            continue
+        if row.low is not None or row.high is not None:
+            yield (
+                f"{key}: the catalogue bounds {row.series} to {known.low:g}-{known.high:g}: "
+                "leave low and high out"
+            )
+        limit = row.limit
+        if limit is not None and row.kind is not Kind.RATE and known.high * row.scale > limit:
+            yield (
+                f"{key}.scale: {row.series} goes up to {known.high:g}, a {row.unit} to {limit:g}: "
+                f"set scale to {limit / known.high:g}, or another unit"
+            )
+        if row.scope not in (None, known.field.scope):
+            yield f"{key}.scope: {row.series} is about a {known.field.scope}: leave scope out"
+
+
+def _known(row: MetricRow, catalog: Catalog) -> Spelling | None:
+    """The catalogue's own reading of the row's series."""
+    if row.series is None or row.labels or row.series in catalog.forks:
+        return None
+    return catalog.spellings.get(row.series)
+
+
+def _field(row: MetricRow, catalog: Catalog) -> Field:
+    low, high = row.bounds
+    rate = row.kind is Kind.RATE
+    by_devices, by_pods = row.combined
+    return Field(
+        row.name,
+        row.unit,
+        high=float_info.max if rate else high / row.scale,
+        low=0.0 if rate else low / row.scale,
+        kind=row.kind,
+        over_devices=by_devices,
+        over_pods=by_pods,
+        group=_group(row),
+        scope=row.scope or _usual_scope(row, catalog),
+        series=row.series or row.name,
+        where=tuple(sorted(row.labels.items())),
+        told_by=_told_by(row, catalog),
+    )
+
+
+def _usual_scope(row: MetricRow, catalog: Catalog) -> Scope:
+    if row.series is None:
+        return Scope.SERVER
+    forks = catalog.forks.get(row.series)
+    spelling = forks[0][1] if forks else catalog.spellings.get(row.series)
+    return spelling.field.scope if spelling else Scope.DEVICE
+
+
+def _told_by(row: MetricRow, catalog: Catalog) -> frozenset[str] | None:
+    """What tells a server's parts apart; None for a series that the catalogue does not have."""
+    spelling = catalog.spellings.get(row.series or "")
+    return spelling.field.told_by if spelling else None
+
+
+def _group(row: MetricRow) -> str:
+    return SERIES_GROUP if row.query is None else f"metrics.{row.name}"
+
+
+def _metrics(row: MetricRow, field: Field, factor: float) -> Iterator[Metric]:
+    by_devices, by_pods = row.combined
+    mig = False if field.mig is Mig.INVALID else None
+    for name in dict.fromkeys((row.name, row.name.lower())):
+        yield Metric(
+            name,
+            row.unit,
+            row.kind,
+            (Scaled(field.name, factor, mig=mig),),
+            over_devices=by_devices,
+            over_pods=by_pods,
+            per_board=field.mig is Mig.BOARD,
+            scope=field.scope,
+            divisible=field.divisible,
+            window=row.window,
+            percentile=row.percentile,
+        )

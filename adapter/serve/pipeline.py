@@ -1,0 +1,214 @@
+"""The catalogue and store in use and the source that fills it: exchanged when settings change.
+
+New ones first fill beside the old, so that a change of settings never leaves a moment
+without values, and no name is served before it has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from adapter.catalog import Catalog
+from adapter.catalog.metric import Metric
+from adapter.cluster.lookup import Objects
+from adapter.process.config import ConfigError
+from adapter.serve.build import Source, build_source, telemetry_options
+from adapter.serve.ownmetrics import problems, rows
+from adapter.settings import Settings
+from adapter.sources.errors import CredentialError
+from adapter.store.snapshot import Snapshot
+from adapter.store.store import Store
+from apiservice.runtime.background import Background
+
+log = structlog.get_logger(__name__)
+
+_HOLD = 0.1
+"""Seconds that a snapshot is shown at the least."""
+_LOOK = 0.1
+"""Seconds between looks at whether a new source has filled its store."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipeline:
+    """A source, the store that it fills, and the catalogue that both read by."""
+
+    settings: Settings
+    catalog: Catalog
+    store: Store
+    source: Source
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which waiting for data is over: no other replica's is younger."""
+        return telemetry_options(self.settings).oldest
+
+
+class Telemetry:
+    """Values as of now, wherever they come from at the moment, and their names.
+
+    Args:
+        catalog: what is served whatever the settings say; their own rows are added to it.
+        objects: the pods and nodes that values are about.
+        background: runs the sources.
+    """
+
+    def __init__(
+        self, catalog: Catalog, objects: Objects, background: Background | None = None
+    ) -> None:
+        self._built_in = catalog
+        self._objects = objects
+        self._current: Pipeline | None = None
+        self._next: Pipeline | None = None
+        self._latest: Settings | None = None
+        """The settings last taken, whether or not their pipeline is in use yet."""
+        self._background = background or Background()
+        self._given = asyncio.Event()
+        self._versions_before = 0
+        self._shown: Snapshot | None = None
+        self._shown_at = 0.0
+        self._filled = False
+
+    @property
+    def current(self) -> Pipeline:
+        """The pipeline in use."""
+        if self._current is None:
+            raise RuntimeError("no settings are in use yet")
+        return self._current
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalogue in use."""
+        return self._current.catalog if self._current else self._built_in
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """See :class:`adapter.catalog.names.Names`."""
+        return self.catalog.metrics
+
+    @property
+    def principal(self) -> Sequence[str]:
+        """See :class:`adapter.catalog.names.Names`."""
+        return self.catalog.principal
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The values that are served: at most a tenth of a second behind the store.
+
+        A big fleet brings a page every few milliseconds, and each would end all answers.
+        """
+        now = time.monotonic()
+        if self._shown is None or now - self._shown_at >= _HOLD:
+            self._shown, self._shown_at = self.current.store.snapshot, now
+        return self._shown
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of a value, across exchanges of the store too."""
+        return self._versions_before + self.snapshot.version
+
+    def use(self, settings: Settings) -> None:
+        """Take values as these settings say, from as soon as they are there.
+
+        Settings that come while earlier ones are still filling their store take their place.
+
+        Raises:
+            ConfigError: a file that the source needs cannot be used; nothing changes.
+        """
+        if self._latest is not None and _same(self._latest, settings):
+            return
+        pods, nodes = self._objects.pod_index, self._objects.nodes
+        prometheus = settings.source.kind == "prometheus"
+        wrong = list(problems(settings.metrics, self._built_in, prometheus=prometheus))
+        if wrong:
+            raise ConfigError(wrong)
+        catalog = self._built_in.extended(*rows(settings.metrics, self._built_in))
+        store = Store(catalog, telemetry_options(settings), pods, nodes)
+        try:
+            source = build_source(settings, catalog, store, self._objects)
+        except CredentialError as error:
+            raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
+        self._latest = settings
+        self._next = Pipeline(settings, catalog, store, source)
+        if self._current is None:
+            self._current = self._next
+        self._given.set()
+
+    async def run(self) -> None:
+        """Run the source, and its successors, until cancelled."""
+        if self._next is None and self._current is not None:
+            # Started again after a failure: what is in use goes on.
+            self._next = self._current
+            self._given.set()
+        async with asyncio.TaskGroup() as group:
+            running: asyncio.Task[None] | None = None
+            while True:
+                await self._given.wait()
+                self._given.clear()
+                pipeline, self._next = self._next, None
+                if pipeline is None:
+                    continue
+                source = self._background.keep("source", pipeline.source.run, essential=True)
+                started = group.create_task(source())
+                if running is None:
+                    # The newest of those that were taken before anything ran.
+                    self._current, self._shown = pipeline, None
+                else:
+                    if not await self._fill(pipeline):
+                        started.cancel()
+                        log.info("source given up for newer settings")
+                        continue
+                    self._exchange(pipeline)
+                    running.cancel()
+                running = started
+
+    def problem(self, now: float, started: float) -> str | None:
+        """Why no data is here yet. Once there was some this stays None; see :mod:`.serve`."""
+        if self._filled:
+            return None
+        if not self._objects.pod_index.synced:
+            return "the pods have not been listed yet"
+        source = self.current.source
+        problem = source.problem(now)
+        if problem is None and not source.found:
+            problem = "no exporter has been found yet"
+        elif problem is None and not source.settled:
+            problem = "not every exporter has been asked once yet"
+        if problem is None or now - started > self.current.patience:
+            self._filled = True
+            self._shown = None  # a snapshot from before the first values is not shown any more
+            return None
+        return problem
+
+    async def _fill(self, pipeline: Pipeline) -> bool:
+        """Wait for the new store's data; False if newer settings came meanwhile."""
+        started = time.time()
+        while (now := time.time()) - started < pipeline.patience:
+            if self._next is not None:
+                return False
+            source = pipeline.source
+            filled = pipeline.store.version or not self.current.store.version
+            if filled and source.settled and source.problem(now) is None:
+                return True
+            await asyncio.sleep(_LOOK)
+        log.warning("new source has no data, used nevertheless", after=pipeline.patience)
+        return True
+
+    def _exchange(self, pipeline: Pipeline) -> None:
+        self._versions_before = self.version + 1
+        self._current = pipeline
+        self._shown = None
+        log.info("source exchanged", kind=pipeline.settings.source.kind)
+
+
+def _same(old: Settings, new: Settings) -> bool:
+    return _pipeline(old) == _pipeline(new)
+
+
+def _pipeline(settings: Settings) -> tuple[object, ...]:
+    """What a pipeline is made from."""
+    return (settings.source, settings.values, settings.sharing, settings.metrics)

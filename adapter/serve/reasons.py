@@ -1,0 +1,128 @@
+"""Every reason that something is counted under, gathered from where each is given.
+
+What is not here is counted as ``other``: a test reads the code for reasons that are missing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.api.provider import TOO_LARGE
+from adapter.attribution import credibility, pods, requestedshare
+from adapter.attribution.split import NO_WEIGHT, NOT_EXACT
+from adapter.devices import accounting, identity, reader, tenantlabels
+from adapter.devices.assignment import Refusal
+from adapter.devices.validity import Invalid
+from adapter.devices.verdict import Doubt
+from adapter.exposition import limits, line, lines, page
+
+REJECTS: Final = tuple(
+    map(
+        str,
+        (
+            # Of lines of a page and rows of an answer.
+            line.BAD_NAME,
+            line.BAD_LABELS,
+            line.BAD_VALUE,
+            line.BAD_TIMESTAMP,
+            line.BAD_ENCODING,
+            line.DUPLICATE_LABEL,
+            line.LONG_LABEL,
+            line.MANY_LABELS,
+            lines.CUT_LINE,
+            lines.TOO_LONG,
+            page.TOO_MANY,
+            limits.OVER_BUDGET,
+            "bad_series",
+            "unnamed_series",
+            "bad_row",
+            "unnamed_row",
+            "unknown_uid",
+            # Of what they name.
+            identity.NO_DEVICE,
+            identity.NO_POD,
+            identity.NOT_AN_EXPORTER,
+            identity.NOT_A_SERVER,
+            identity.ANOTHER_POD,
+            tenantlabels.SEVERAL_PODS,
+            tenantlabels.POD_LABEL,
+            *Refusal,
+            # Of their numbers.
+            *Invalid,
+            *Doubt,
+            reader.FUTURE,
+            reader.STALE,
+            reader.DUPLICATE,
+            reader.TOO_MANY,
+            reader.INVALID_ON_MIG,
+            accounting.BLIND,
+            pods.CONFLICT,
+        ),
+    )
+)
+"""Why a row or a value was left out."""
+
+ABSENCES: Final = tuple(
+    map(
+        str,
+        (
+            pods.UNKNOWN_METRIC,
+            pods.NO_ROWS,
+            pods.NO_VALUE,
+            pods.STALE,
+            pods.CONFLICT,
+            pods.TOO_FEW,
+            pods.NOT_SELECTED,
+            pods.PREDECESSOR,
+            pods.UNPLACED,
+            credibility.WAITS,
+            credibility.TOO_MANY,
+            credibility.CLUSTERS,
+            credibility.BOARD,
+            requestedshare.NO_REQUEST,
+            requestedshare.SHARE_UNKNOWN,
+            NOT_EXACT,
+            NO_WEIGHT,
+            TOO_LARGE,
+            *Refusal,
+            *Doubt,
+        ),
+    )
+)
+"""Why a pod has no value."""
+
+FAILURES: Final = (
+    *("connect", "timeout", "tls", "protocol", "truncated", "redirect", "status", "denied"),
+    *(
+        "unavailable",
+        "credential",
+        "encoding",
+        "too_large",
+        "too_costly",
+        "not_json",
+        "empty",
+        "query",
+    ),
+    *("columns", "result_type", "partial", "internal"),
+)
+"""Why an exporter or a store gave nothing."""
+
+UNSCRAPABLE: Final = ("bad_scheme", "bad_path", "bad_port", "no_port")
+"""Why a pod that asks to be scraped cannot be."""
+
+REFUSALS: Final = (
+    *("connections", "connections-per-address", "idle-connections", "handshakes"),
+    *("handshake-rate", "resumed-session", "files", "probes"),
+    *("slow-reader", "slow-request", "slow-goodbye"),
+    *("BadRequest", "MethodNotAllowed", "PayloadTooLarge", "UriTooLong", "HeadersTooLarge"),
+)
+"""Limits of the listener."""
+
+TASKS: Final = (
+    *("cluster", "authentication", "external-owner", "keda", "telemetry", "source", "coverage"),
+    *("certificates", "configuration", "keda-certificates", "connections", "event-loop-lag"),
+)
+"""Background tasks of `serve`."""
+
+CREDENTIALS: Final = ("certificate", "token", "token-review")
+"""What an answer 401 was given for."""

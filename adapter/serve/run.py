@@ -1,0 +1,270 @@
+"""Wires ``serve``: one event loop, one store, one HTTPS listener.
+
+Readiness means that data is here: the pods have been listed and the source has read
+something once, or has had a whole age limit's time to. It never fails again for what an
+exporter or Prometheus does: that makes values absent, and an APIService without endpoints
+would block the deletion of every namespace of the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from adapter import __version__
+from adapter.api.external import GpuExternalMetrics
+from adapter.api.provider import GpuMetricsProvider
+from adapter.catalog import Catalog
+from adapter.cluster.index import PodIndex
+from adapter.cluster.lookup import Objects
+from adapter.cluster.nodes import Nodes
+from adapter.cluster.podsfile import PodsFileError
+from adapter.cluster.services import Services
+from adapter.process.reload import ConfigWatch
+from adapter.serve.apiserviceowner import external_owner
+from adapter.serve.build import Loop, cluster_loops
+from adapter.serve.coverage import Coverage
+from adapter.serve.keda import build_keda
+from adapter.serve.pipeline import Telemetry
+from adapter.serve.security import build_security
+from adapter.serve.selfmetrics import Parts, register
+from adapter.settings import Settings
+from apiservice.app import create_app
+from apiservice.auth.authfiles import TrustFileError
+from apiservice.documents.health import Check, HealthRegistry
+from apiservice.documents.probes import probe_listener
+from apiservice.http.options import ServingOptions
+from apiservice.http.server import ListenError, Server
+from apiservice.runtime.background import Background, Kept
+from apiservice.selfmetrics.looplag import LoopLag
+from apiservice.tls.certificates import CertificatePairError
+
+log = structlog.get_logger(__name__)
+
+_BYTES_PER_LINE = 32
+"""A request head has at most one header line for so many bytes that it may have. A group's
+line is longer; 2,048 lines are the default."""
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""SIGHUP comes when the terminal is closed."""
+_DRAINING = "the server is draining"
+_FILE_CHECK = 2.0
+"""Seconds between looks at certificates, CAs and the configuration."""
+
+
+class StartError(Exception):
+    """`serve` cannot start; the message names the thing and the mend."""
+
+
+def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
+    """Serve until SIGTERM, SIGINT or SIGHUP.
+
+    Args:
+        settings: as loaded.
+        file: the configuration file to watch, or None.
+        reload: loads the settings anew; raises ConfigError.
+
+    Raises:
+        StartError: a certificate, a file, the cluster or the port cannot be used.
+        ConfigError: the settings ask for what cannot be built from them.
+    """
+    uvloop.run(_serve(settings, file, reload))
+
+
+async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sign in _STOP_SIGNALS:
+        if signal.getsignal(sign) is not signal.SIG_IGN:  # as nohup sets it for SIGHUP
+            loop.add_signal_handler(sign, stopping.set)
+    async with AsyncExitStack() as stack:
+        client = await _connect(settings, stack)
+        objects = Objects(PodIndex(), Services(), Nodes())
+        background = Background()
+        telemetry = Telemetry(Catalog(), objects, background)
+        try:
+            feeds = await cluster_loops(settings.cluster, client, objects)
+            security = build_security(settings, client, time.time())
+            telemetry.use(settings)
+        except (CertificatePairError, PodsFileError, TrustFileError) as error:
+            raise StartError(str(error)) from None
+        provider = GpuMetricsProvider(telemetry, telemetry, objects)
+        external = (
+            GpuExternalMetrics(telemetry, telemetry, objects, provider.absent)
+            if settings.external.enabled
+            else None
+        )
+        owner = external_owner(settings.external, client)
+        registry = CollectorRegistry()
+        health = _health(settings, objects, telemetry, background, security.checks, stopping)
+        app = create_app(
+            custom=provider,
+            external=external,
+            authenticator=security.authentication,
+            authorizer=security.authorization,
+            health=health,
+            registry=registry,
+            release=__version__,
+        )
+        server = Server(
+            app,
+            _serving(settings),
+            security.tls.listening,
+            proven=security.authentication.is_proxy,
+            background=background,
+        )
+        try:
+            keda = build_keda(
+                settings,
+                telemetry,
+                telemetry,
+                objects,
+                client,
+                security.tls.files,
+                lambda: health.report("readyz", verbose=False).code == 200,
+            )
+        except CertificatePairError as error:
+            raise StartError(str(error)) from None
+        watch = ConfigWatch(file, settings, reload, telemetry.use)
+        coverage = Coverage(
+            telemetry,
+            objects.pod_index,
+            lambda: telemetry.current.store.attributions(),  # noqa: PLW0108 - the store changes
+        )
+        lag = LoopLag()
+        register(
+            registry,
+            Parts(
+                telemetry,
+                provider,
+                objects,
+                server,
+                security,
+                watch,
+                coverage,
+                lag,
+                owner,
+                keda.server.stats if keda else None,
+                background,
+            ),
+        )
+        try:
+            if keda is not None:
+                await keda.server.start()
+                stack.push_async_callback(keda.server.stop)
+            await server.start()
+            if settings.server.probe_port is not None:
+                probes = probe_listener(
+                    _serving(settings), settings.server.probe_port, health, server.stats
+                )
+                await probes.start()
+                stack.push_async_callback(probes.stop)
+        except ListenError as error:
+            raise StartError(str(error)) from None
+        keep, every = background.keep, background.every
+        loops = [
+            *(keep("cluster", loop, essential=True) for loop in feeds),
+            *(keep("authentication", loop, essential=True) for loop in security.loops),
+            *([keep("external-owner", owner.run)] if owner else []),
+            *(keep("keda", loop) for loop in (keda.loops if keda else ())),
+            keep("telemetry", telemetry.run, essential=True),
+            keep("coverage", coverage.run),
+            keep("event-loop-lag", lag.run),
+            every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),
+            every("configuration", _FILE_CHECK, watch.check),
+        ]
+        drains: list[Loop] = [server.drain]
+        if keda is not None:
+            listener = keda.server
+            loops.append(
+                every("keda-certificates", _FILE_CHECK, lambda: listener.check_files(time.time()))
+            )
+            drains.append(listener.drain)
+        await _until(stopping, loops, drains)
+
+
+async def _until(stopping: asyncio.Event, loops: Iterable[Kept], drains: Iterable[Loop]) -> None:
+    """Run the loops until a stop signal, then drain."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(loop()) for loop in loops]
+        await stopping.wait()
+        await asyncio.gather(*(_run(drain) for drain in drains))
+        for task in tasks:
+            task.cancel()
+
+
+async def _run(loop: Loop) -> None:
+    await loop()
+
+
+async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
+    """A client of the cluster, closed with the stack; None where pods come from a file."""
+    if settings.cluster.pods_file is not None:
+        return None
+    from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
+
+    try:
+        client = await connect(
+            settings.cluster.kubeconfig,
+            settings.cluster.context,
+            user_agent=f"gpu-metrics-adapter/{__version__}",
+        )
+    except ClusterError as error:
+        raise StartError(str(error)) from None
+    stack.push_async_callback(client.close)
+    return client
+
+
+def _health(
+    settings: Settings,
+    objects: Objects,
+    telemetry: Telemetry,
+    background: Background,
+    checks: Iterable[Check],
+    stopping: asyncio.Event,
+) -> HealthRegistry:
+    started = time.time()
+
+    def pods() -> str | None:
+        index = objects.pod_index
+        if not index.synced:
+            return index.last_error or "the pods have not been listed yet"
+        age = index.age(time.time())
+        if age > settings.cluster.stale_after:
+            return f"nothing heard of the pods for {age:.0f} s: {index.last_error}"
+        return None
+
+    return HealthRegistry(
+        ready=[
+            Check("shutdown", lambda: _DRAINING if stopping.is_set() else None, expected=True),
+            Check("pods", pods),
+            Check("source", lambda: telemetry.problem(time.time(), started)),
+            Check("background", background.problem),
+            *checks,
+        ]
+    )
+
+
+def _serving(settings: Settings) -> ServingOptions:
+    server = settings.server
+    return ServingOptions(
+        host=server.host,
+        port=server.port,
+        max_headers=server.max_header_bytes,
+        max_header_lines=server.max_header_bytes // _BYTES_PER_LINE,
+        max_connections=server.max_connections,
+        reserved_connections=server.reserved_connections,
+        max_connections_per_address=server.max_connections_per_address,
+        max_handshakes=server.max_handshakes,
+        handshakes_per_second=server.handshakes_per_second,
+        drain_seconds=server.drain,
+        shutdown_seconds=server.grace,
+    )

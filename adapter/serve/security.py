@@ -1,0 +1,149 @@
+"""Builds, from settings, who may connect and what they may do."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from adapter.serve.build import Loop
+from adapter.settings import Settings
+from apiservice.auth import authconfigmap
+from apiservice.auth.authconfigmap import ConfigMapTrust
+from apiservice.auth.authentication import Authentication
+from apiservice.auth.authfiles import FileTrust, RequestHeaderOptions
+from apiservice.auth.authorization import AccessReviewer, Authorization, AuthorizationOptions
+from apiservice.auth.clientauth import ClientAuth
+from apiservice.auth.tokens import TokenOptions, TokenReviewer, Tokens
+from apiservice.documents.health import Check
+from apiservice.identity import PRIVILEGED_GROUP
+from apiservice.selfmetrics.durations import Durations
+from apiservice.tls.certificates import CertificateFiles
+from apiservice.tls.context import ServingTLS
+from apiservice.tls.selfsigned import SelfSigned
+
+
+class Reviews(TokenReviewer, AccessReviewer, Protocol):
+    """The cluster's verdicts, counted."""
+
+    asked: Counter[tuple[str, str]]
+    """Questions by kind and outcome."""
+    durations: dict[str, Durations]
+    """What they took, by kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What the server needs to trust and to be trusted."""
+
+    tls: ServingTLS
+    files: FileTrust
+    authentication: Authentication
+    authorization: Authorization
+    reviews: Reviews | None
+    """None without a cluster."""
+    tokens: Tokens | None
+    """None where no token is reviewed."""
+    loops: Sequence[Loop]
+    checks: Sequence[Check]
+    """Readiness: without these nobody can be served."""
+    problems: Mapping[str, Callable[[], str]]
+    """What is not in force as it is now, while the last good one is; empty where all is well."""
+
+    def check_files(self, now: float) -> None:
+        """Take up certificates and CAs that changed on disk; called every few seconds."""
+        self.files.check()
+        self.tls.check(now)
+
+
+def build_security(settings: Settings, client: Any, now: float) -> Security:
+    """TLS, authentication and authorization; ``client`` is None without a cluster.
+
+    Raises:
+        CertificatePairError, TrustFileError: a file cannot be used.
+    """
+    chosen = settings.authentication
+    trust = ClientAuth()
+    files = FileTrust(
+        trust,
+        RequestHeaderOptions(
+            proxy_ca_file=chosen.requestheader_ca_file,
+            allowed_names=chosen.requestheader_allowed_names,
+            client_ca_file=chosen.client_ca_file,
+        ),
+    )
+    tls = ServingTLS(_certificate(settings), trust, now)
+    checks = [Check("serving-certificate", lambda: _expired(tls))]
+    problems = {"serving-certificate": lambda: tls.problem, "ca-files": lambda: files.problem}
+    loops: list[Loop] = []
+    reviews = _reviews(settings, client)
+    if client is not None and chosen.configmap:
+        published = ConfigMapTrust(
+            trust,
+            proxy=chosen.requestheader_ca_file is None,
+            clients=chosen.client_ca_file is None,
+        )
+        loops.append(_watch_configmap(client, published))
+        checks.append(Check("front-proxy", lambda: _unknown_proxy(trust, published)))
+        problems["authentication-configmap"] = lambda: published.problem
+    tokens = Tokens(reviews, TokenOptions(ttl=chosen.cache)) if reviews is not None else None
+    allowed = settings.authorization
+    authorization = Authorization(
+        reviews if allowed.subject_access_review else None,
+        AuthorizationOptions(
+            allow_groups=(PRIVILEGED_GROUP, *allowed.allow_groups),
+            allow_users=allowed.allow_users,
+            allow_ttl=allowed.cache,
+            deny_ttl=allowed.cache,
+        ),
+    )
+    if not chosen.token_review:
+        tokens = None
+    return Security(
+        tls,
+        files,
+        Authentication(trust, tokens),
+        authorization,
+        reviews,
+        tokens,
+        loops,
+        checks,
+        problems,
+    )
+
+
+def _expired(tls: ServingTLS) -> str | None:
+    return None if time.time() < tls.expires else f"it has expired: {tls.problem}"
+
+
+def _unknown_proxy(trust: ClientAuth, published: ConfigMapTrust) -> str | None:
+    return None if trust.proxy is not None else published.problem
+
+
+def _certificate(settings: Settings) -> CertificateFiles | SelfSigned:
+    server = settings.server
+    if server.cert_file is not None and server.key_file is not None:
+        return CertificateFiles(server.cert_file, server.key_file)
+    return SelfSigned(server.cert_dir, server.cert_names)
+
+
+def _reviews(settings: Settings, client: Any) -> Reviews | None:
+    if client is None:
+        return None
+    from apiservice.auth.reviews import KubernetesReviews  # noqa: PLC0415 - see kubeclient on memory
+
+    return KubernetesReviews(client, settings.authentication.token_audiences)
+
+
+def _watch_configmap(client: Any, into: ConfigMapTrust) -> Loop:
+    from apiservice.kube.reflector import Reflector  # noqa: PLC0415 - see kubeclient on memory
+
+    return Reflector(
+        client,
+        authconfigmap.PATH,
+        authconfigmap.decode,
+        into,
+        field_selector=authconfigmap.FIELD_SELECTOR,
+    ).run

@@ -1,0 +1,140 @@
+"""Azure Container Insights' GPU rows: what to ask for, and what the answer says.
+
+``InsightsMetrics`` has a row a minute for each container, GPU and metric, under
+``container.azm.ms/gpu`` (Azure Monitor, "Configure GPU monitoring with Container insights").
+``Tags.containerName`` is ``<pod uid>/<container>``: the uid is all that says which pod.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from adapter.catalog import azure
+from adapter.cluster.pod import Pod
+from adapter.exposition.samples import Row
+from adapter.sources.errors import SourceError
+
+SERIES: Final = tuple(field.name for field in azure.FIELDS)
+"""Usage; ``containerGpuLimits`` and ``containerGpuRequests`` say what the pods' specs say."""
+
+_COLUMNS: Final = ("TimeGenerated", "Name", "Val", "Computer", "container", "gpu", "model")
+
+
+class Pods(Protocol):
+    """Pods by uid."""
+
+    def get(self, uid: str) -> Pod | None:
+        """The pod of that uid."""
+
+
+def kusto(cluster: str | None = None) -> str:
+    """The query: the newest value of each container, GPU and metric.
+
+    Args:
+        cluster: resource id or name of one of the clusters that share the workspace.
+    """
+    names = ", ".join(f"'{name}'" for name in SERIES)
+    steps = [
+        "InsightsMetrics",
+        f"where Namespace == 'container.azm.ms/gpu' and Name in ({names})",
+        "extend t = parse_json(Tags)",
+    ]
+    if cluster:
+        wanted = cluster.replace("\\", "\\\\").replace("'", "\\'")
+        steps.append(
+            f"where t['container.azm.ms/clusterId'] =~ '{wanted}' "
+            f"or t['container.azm.ms/clusterName'] =~ '{wanted}'"
+        )
+    steps.append(
+        "summarize arg_max(TimeGenerated, Val) by Name, Computer, "
+        "container = tostring(t.containerName), gpu = tostring(t.gpuId), "
+        "model = tostring(t.gpuModel)"
+    )
+    return " | ".join(steps)
+
+
+@dataclass(slots=True)
+class Usage:
+    """What an answer says."""
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    """Node -> rows of the pods on it."""
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Rows that say nothing, by reason."""
+    total: int = 0
+    """Rows of the answer."""
+
+
+class LabelMemo:
+    """Label sets of the last answers, so that each is one object."""
+
+    def __init__(self) -> None:
+        self._sets: dict[tuple[str, ...], Mapping[str, str]] = {}
+
+    def labels(self, pod: Pod, container: str, gpu: str, model: str) -> Mapping[str, str]:
+        """A row's labels, spelt as dcgm-exporter spells them."""
+        key = (pod.uid, container, gpu, model)
+        found = self._sets.get(key)
+        if found is None:
+            found = self._sets[key] = {
+                "UUID": gpu,
+                "modelName": model,
+                "Hostname": pod.node,
+                "namespace": pod.ref.namespace,
+                "pod": pod.ref.name,
+                "container": container,
+                "pod_uid": pod.uid,
+            }
+        return found
+
+    def keep(self, rows: Mapping[str, Sequence[Row]]) -> None:
+        """Forget the label sets that no row has."""
+        used = {id(row.labels) for some in rows.values() for row in some}
+        self._sets = {key: made for key, made in self._sets.items() if id(made) in used}
+
+
+def read(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], pods: Pods, memo: LabelMemo
+) -> Usage:
+    """The usage that a table tells of. One bad row costs that row.
+
+    Raises:
+        SourceError: ``columns``, if the table is another query's.
+    """
+    missing = [name for name in _COLUMNS if name not in columns]
+    if missing:
+        raise SourceError(
+            "columns",
+            f"the answer has no column {', '.join(missing)}; it has {', '.join(columns)[:200]}",
+        )
+    at = [columns.index(name) for name in _COLUMNS]
+    usage = Usage(total=len(rows))
+    for row in rows:
+        _add(usage, [row[i] for i in at], pods, memo)
+    memo.keep(usage.rows)
+    return usage
+
+
+def _add(usage: Usage, cells: Sequence[Any], pods: Pods, memo: LabelMemo) -> None:
+    when, name, value, _, named, gpu, model = cells
+    if not isinstance(when, datetime.datetime) or name not in SERIES:
+        usage.rejects["bad_row"] += 1
+        return
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        usage.rejects["bad_value"] += 1
+        return
+    uid, slash, container = str(named or "").partition("/")
+    if not slash or not uid or not gpu:
+        usage.rejects["unnamed_row"] += 1
+        return
+    pod = pods.get(uid)
+    if pod is None or not pod.node:
+        usage.rejects["unknown_uid"] += 1
+        return
+    labels = memo.labels(pod, container, str(gpu), str(model or ""))
+    usage.rows.setdefault(pod.node, []).append(Row(name, labels, float(value), when.timestamp()))

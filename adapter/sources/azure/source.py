@@ -1,0 +1,226 @@
+"""Asks a Log Analytics workspace, by Azure's own library, for Container Insights' GPU rows."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import structlog
+
+from adapter.cluster.index import PodIndex
+from adapter.cluster.uids import PodUids
+from adapter.exposition.samples import Batch, Sink
+from adapter.sources.azure import insights
+from adapter.sources.azure.insights import LabelMemo, Pods, Usage
+from adapter.sources.azure.refusal import retry_after, told
+from adapter.sources.errors import SourceError
+from adapter.sources.login.extras import required
+from adapter.sources.login.tokens import Tokens
+from apiservice.selfmetrics.durations import SLOW, Durations
+
+log = structlog.get_logger(__name__)
+
+_ENDED: Final = (
+    "AKS feeds containerGpuDutyCycle no more from Kubernetes 1.25 on; run dcgm-exporter and use "
+    "source.kind scrape, or prometheus with auth.kind azure"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AzureLogsOptions:
+    """What to ask, and where; durations in seconds."""
+
+    workspace: str
+    """Workspace id."""
+    endpoint: str
+    interval: float = 60.0
+    timeout: float = 30.0
+    lookback: float = 360.0
+    """How far back rows are asked for: the age limit."""
+    cluster: str | None = None
+    """The one cluster to ask about, where several share the workspace."""
+    ca_file: Path | None = None
+
+
+class AzureLogsSource:
+    """Feeds the sink with one batch per node and round.
+
+    Raises:
+        CredentialError: at construction, if the extra ``azure`` is not installed.
+    """
+
+    def __init__(
+        self,
+        options: AzureLogsOptions,
+        sink: Sink,
+        index: PodIndex,
+        tokens: Tokens,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._options = options
+        self._sink = sink
+        self._index = index
+        self._tokens = tokens
+        self._credential = _Credential(tokens, required("azure.core.credentials", "azure"))
+        self._library = required("azure.monitor.query.aio", "azure")
+        self._errors = required("azure.core.exceptions", "azure")
+        self._clock = clock
+        self._memo = LabelMemo()
+        self._origins: set[str] = set()
+        self._not_before = 0.0
+        self._reason = ""
+        self.queries = 0
+        self.failures: Counter[str] = Counter()
+        """Failed queries by reason."""
+        self.partial = False
+        """The last good answer lacked rows that exist."""
+        self.last_success = 0.0
+        """Epoch seconds of the last good answer; 0 before the first."""
+        self.last_error = ""
+        self.usage: Usage | None = None
+        """What the last good answer said."""
+        self.durations = Durations(SLOW)
+        """What rounds took."""
+        self.found: Final = True
+        """The store is the one place to ask."""
+        self.settled = False
+        """A round is over, with or without success."""
+
+    def problem(self, now: float) -> str | None:
+        """Why there is no fresh data; None when rows came lately."""
+        where = f"workspace {self._options.workspace}"
+        if now - self.last_success > 3 * self._options.interval + self._options.timeout:
+            return f"{where}: {self.last_error or 'no answer yet'}"
+        usage = self.usage
+        if usage is None or usage.rows:
+            return None
+        if not usage.total:
+            return f"{where}: no GPU usage in the last {self._options.lookback:.0f} s; {_ENDED}"
+        said = ", ".join(f"{reason} {n}" for reason, n in sorted(usage.rejects.items()))
+        return f"{where}: {usage.total} rows, none about a pod of this cluster ({said})"
+
+    async def run(self) -> None:
+        """Ask until cancelled; then every connection is closed."""
+        pods = PodUids(self._index)
+        verify: Any = str(self._options.ca_file) if self._options.ca_file else True
+        client = self._library.LogsQueryClient(
+            self._credential,
+            endpoint=self._options.endpoint,
+            connection_verify=verify,
+            # Azure's own retries would sleep within a round for as long as they are told to.
+            retry_total=0,
+            permit_redirects=False,
+        )
+        try:
+            async with client:
+                while True:
+                    await self._round(client, pods)
+                    now = self._clock()
+                    wait = max(self._options.interval, self._not_before - now)
+                    await asyncio.sleep(wait)
+        finally:
+            pods.close()
+
+    async def _round(self, client: Any, pods: Pods) -> None:
+        self.queries += 1
+        started = perf_counter()
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                usage, loss = await self._admitted(client, pods)
+        except Exception as error:  # one bad round must not end the source
+            self._failed(told(error, self._errors))
+            self._not_before = self._clock() + retry_after(error)
+        else:
+            self._not_before = 0.0  # or a clock that is set back would bring the wait again
+            self._succeeded(usage, loss)
+            self._deliver(usage)
+        self.durations.observe(perf_counter() - started)
+        self.settled = True
+
+    async def _admitted(self, client: Any, pods: Pods) -> tuple[Usage, str]:
+        """What the workspace says, with another token where it refused the one it was shown."""
+        shown = (await self._tokens.current()).text
+        try:
+            return await self._ask(client, pods)
+        except self._errors.HttpResponseError as error:
+            if error.status_code != 401 or not self._tokens.refused(shown):
+                raise
+        return await self._ask(client, pods)
+
+    async def _ask(self, client: Any, pods: Pods) -> tuple[Usage, str]:
+        options = self._options
+        result = await client.query_workspace(
+            options.workspace,
+            insights.kusto(options.cluster),
+            timespan=datetime.timedelta(seconds=options.lookback),
+            server_timeout=max(1, round(options.timeout)),
+        )
+        loss = getattr(result, "partial_error", None)
+        tables = result.partial_data if loss is not None else result.tables
+        if not tables:
+            raise SourceError("columns", "the answer has no table")
+        table = tables[0]
+        usage = insights.read(table.columns, table.rows, pods, self._memo)
+        return usage, f"{loss.code}: {loss.message}"[:300] if loss is not None else ""
+
+    def _deliver(self, usage: Usage) -> None:
+        now = self._clock()
+        rejects: Mapping[str, int] = usage.rejects
+        origins = {f"azure_logs/{node}" for node in usage.rows}
+        if not self.partial:
+            for origin in self._origins - origins:
+                self._sink.forget(origin)
+            self._origins = set()
+        self._origins |= origins
+        for node, rows in usage.rows.items():
+            self._sink.ingest(Batch(f"azure_logs/{node}", node, rows, now, rejects))
+            rejects = {}  # what named no pod has no node: it is counted once
+        if rejects:
+            self._sink.ingest(Batch("azure_logs", None, [], now, rejects))
+
+    def _succeeded(self, usage: Usage, loss: str) -> None:
+        if self.last_error:
+            log.info("workspace answered again", workspace=self._options.workspace)
+        if loss and not self.partial:
+            log.warning("partial answer", workspace=self._options.workspace, error=loss)
+        if not usage.total and (self.usage is None or self.usage.total):
+            log.warning("no GPU rows", workspace=self._options.workspace, mend=_ENDED)
+        self.usage, self.partial = usage, bool(loss)
+        self._reason = self.last_error = ""
+        self.last_success = self._clock()
+
+    def _failed(self, error: SourceError) -> None:
+        self.failures[error.reason] += 1
+        if error.reason != self._reason:
+            log.warning("query failed", workspace=self._options.workspace, error=str(error))
+        self._reason, self.last_error = error.reason, str(error)
+
+
+class _Credential:
+    """Our tokens, as Azure's library asks for them (``AsyncTokenCredential``)."""
+
+    def __init__(self, tokens: Tokens, library: Any) -> None:
+        self._tokens = tokens
+        self._library = library
+
+    async def get_token(self, *_: str, **__: Any) -> Any:
+        """The token of the moment; raises CredentialError."""
+        token = await self._tokens.current()
+        return self._library.AccessToken(token.text, int(token.expires))
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    async def __aenter__(self) -> _Credential:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return

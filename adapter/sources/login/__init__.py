@@ -1,0 +1,1 @@
+"""Credentials for stores: files, and the identities of Azure, Google and AWS."""

@@ -1,0 +1,126 @@
+"""Signature version 4, by AWS's own library: each request is signed for ``aps``.
+
+Credentials come from where every AWS program finds them: variables, a web identity
+(IAM roles for service accounts), EKS pod identity, the node's instance profile; and may be
+exchanged for a role's. The library renews them itself when they near their end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adapter.sources.errors import CredentialError
+from adapter.sources.login.extras import required
+from adapter.sources.login.port import Outgoing
+from adapter.sources.login.tokens import redacted
+
+_SESSION: Final = "gpu-metrics-adapter"
+_PATIENCE: Final[dict[str, Any]] = {
+    "connect_timeout": 5,
+    "read_timeout": 10,
+    "retries": {"total_max_attempts": 2},
+}
+"""The library's own: a minute for each of five tries."""
+
+
+_SERVICE: Final = "aps"
+"""Requests are signed for this service."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsIdentity:
+    """As whom, and where."""
+
+    region: str
+    role_arn: str | None = None
+    """Role to assume; None keeps the pod's or the node's own."""
+    external_id: str | None = None
+
+
+class AwsLogin:
+    """Signs requests.
+
+    Raises:
+        CredentialError: at construction, if the extra ``aws`` is not installed.
+    """
+
+    def __init__(self, identity: AwsIdentity) -> None:
+        self._identity = identity
+        self._auth = required("botocore.auth", "aws")
+        self._request = required("botocore.awsrequest", "aws").AWSRequest
+        self._session = required("botocore.session", "aws").get_session()
+        config = required("botocore.config", "aws").Config(**_PATIENCE)
+        self._session.set_default_client_config(config)
+        if not self._session.get_config_variable("region"):
+            self._session.set_config_variable("region", identity.region)
+        self._credentials: Any = None
+        self._pending: asyncio.Task[Any] | None = None
+
+    async def headers(self, request: Outgoing) -> Mapping[str, str]:
+        """The request's signature."""
+        frozen = await self._current()
+        signed = self._request(request.method, request.url, dict(request.headers), request.body)
+        identity = self._identity
+        self._auth.SigV4Auth(frozen, _SERVICE, identity.region).add_auth(signed)
+        names = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
+        return {name: signed.headers[name] for name in names if name in signed.headers}
+
+    def refused(self, shown: Mapping[str, str]) -> bool:
+        """The library renews credentials by their end alone."""
+        return False
+
+    async def _current(self) -> Any:
+        # The library asks for new credentials within this call, and blocks: whoever needs them
+        # waits for the one thread, and a query that gives up waiting leaves it to the next.
+        if self._pending is None or self._pending.done():
+            self._pending = asyncio.create_task(asyncio.to_thread(self._frozen))
+            self._pending.add_done_callback(_heard)
+        return await asyncio.shield(self._pending)
+
+    def _frozen(self) -> Any:
+        try:
+            if self._credentials is None:
+                self._credentials = self._found()
+            return self._credentials.get_frozen_credentials()
+        except CredentialError:
+            raise
+        except Exception as error:  # botocore's errors, and its transport's
+            raise CredentialError(f"AWS credentials: {redacted(error)}") from None
+
+    def _found(self) -> Any:
+        own = self._session.get_credentials()
+        if own is None:
+            raise CredentialError(
+                "AWS credentials: none found in the environment, nor of a web identity, the pod "
+                "or the node; annotate the service account with a role"
+            )
+        if not self._identity.role_arn:
+            return own
+        return self._assumed(self._identity.role_arn)
+
+    def _assumed(self, role: str) -> Any:
+        sts = self._session.create_client("sts")  # in the pod's own region
+        extra = {"ExternalId": self._identity.external_id} if self._identity.external_id else {}
+        credentials = required("botocore.credentials", "aws")
+
+        def refresh() -> dict[str, Any]:
+            said = sts.assume_role(RoleArn=role, RoleSessionName=_SESSION, **extra)["Credentials"]
+            return {
+                "access_key": said["AccessKeyId"],
+                "secret_key": said["SecretAccessKey"],
+                "token": said["SessionToken"],
+                "expiry_time": said["Expiration"].isoformat(),
+            }
+
+        return credentials.RefreshableCredentials.create_from_metadata(
+            refresh(), refresh, "sts-assume-role"
+        )
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    """An error that nobody waited for is no news: the next query asks again."""
+    if not task.cancelled():
+        task.exception()

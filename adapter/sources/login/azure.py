@@ -1,0 +1,78 @@
+"""Entra tokens, by Azure's own library: workload identity, else managed identity.
+
+The webhook of Azure workload identity sets the variables that say which; without them the
+node's or the VM's managed identity is asked for (azure-identity, ``ManagedIdentityCredential``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adapter.sources.errors import CredentialError
+from adapter.sources.login.extras import required
+from adapter.sources.login.tokens import Token, Tokens, redacted
+
+PROMETHEUS_AUDIENCE: Final = "https://prometheus.monitor.azure.com"
+LOGS_ENDPOINT: Final = "https://api.loganalytics.io"
+
+_FEDERATED: Final = "AZURE_FEDERATED_TOKEN_FILE"
+_PATIENCE: Final[dict[str, Any]] = {
+    "connection_timeout": 5,
+    "read_timeout": 10,
+    "retry_total": 2,
+    "retry_status": 2,
+}
+"""Azure's own retries go on for more than a minute, and would hold up the end of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class AzureIdentity:
+    """As whom."""
+
+    client_id: str | None = None
+    """Of a user-assigned identity; None is the pod's, or the system-assigned one."""
+    tenant_id: str | None = None
+    authority: str | None = None
+    """Base URL of another cloud's Entra; None is ``AZURE_AUTHORITY_HOST``, else Azure's own."""
+
+
+def azure_tokens(
+    identity: AzureIdentity, audience: str, *, clock: Callable[[], float] = time.time
+) -> Tokens:
+    """Tokens for an audience, such as ``https://prometheus.monitor.azure.com``.
+
+    Raises:
+        CredentialError: the extra ``azure`` is not installed, or there can be no such identity.
+    """
+    library = required("azure.identity", "azure")
+    try:
+        _credential(library, identity).close()
+    except ValueError as error:  # of a tenant, a client or an authority
+        raise CredentialError(f"the identity cannot be used: {redacted(error)}") from None
+    scope = audience.rstrip("/") + "/.default"
+
+    def fetch() -> Token:
+        # The library keeps tokens too: one that was refused would come back.
+        with _credential(library, identity) as credential:
+            token = credential.get_token(scope)
+        return Token(token.token, float(token.expires_on))
+
+    return Tokens("Azure identity", fetch, clock=clock)
+
+
+def _credential(library: Any, identity: AzureIdentity) -> Any:
+    if not os.environ.get(_FEDERATED):
+        return library.ManagedIdentityCredential(client_id=identity.client_id, **_PATIENCE)
+    more: dict[str, Any] = {"authority": identity.authority} if identity.authority else {}
+    return library.WorkloadIdentityCredential(
+        client_id=identity.client_id,
+        tenant_id=identity.tenant_id,
+        # Asks login.microsoftonline.com who the authority is, which private clouds cannot reach.
+        disable_instance_discovery=bool(identity.authority),
+        **more,
+        **_PATIENCE,
+    )

@@ -1,0 +1,40 @@
+"""Google's access tokens, by Google's own library: application default credentials.
+
+In GKE that is the pod's workload identity, asked for at the metadata server; elsewhere the
+file that ``GOOGLE_APPLICATION_CREDENTIALS`` names.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from typing import Any, Final
+
+from adapter.sources.login.extras import required
+from adapter.sources.login.tokens import Token, Tokens
+
+READ: Final = "https://www.googleapis.com/auth/monitoring.read"
+"""The scope of Managed Service for Prometheus' query API."""
+_TIMEOUT: Final = 10.0
+
+
+def google_tokens(scope: str = READ) -> Tokens:
+    """Tokens for a scope; who asks is found out with the first.
+
+    Raises:
+        CredentialError: the extra ``google`` is not installed.
+    """
+    auth = required("google.auth", "google")
+    transport = required("google.auth.transport.requests", "google")
+    request = functools.partial(transport.Request(), timeout=_TIMEOUT)
+    found: list[Any] = []
+
+    def fetch() -> Token:
+        if not found:
+            credentials, _ = auth.default(scopes=[scope], request=request)
+            found.append(credentials)
+        found[0].refresh(request)
+        expiry: datetime.datetime = found[0].expiry
+        return Token(found[0].token, expiry.replace(tzinfo=datetime.UTC).timestamp())
+
+    return Tokens("Google application default credentials", fetch)

@@ -1,0 +1,1 @@
+"""A store with the Prometheus query API as a source."""

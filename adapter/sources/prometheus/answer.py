@@ -1,0 +1,262 @@
+"""What the Prometheus query API is asked, and what its answers say.
+
+Queries are range selectors at the instant of now, because only a matrix of raw samples
+carries the time each value was *scraped*: an instant vector is stamped with the time of
+the query, and shows a series for five minutes after its last sample (Prometheus,
+"Querying basics", Staleness). A ``query`` override may answer a vector all the same; its
+values count as measured when asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import msgspec
+
+from adapter.devices.device import cluster
+from adapter.exposition.samples import Row
+from adapter.sources.errors import SourceError
+from adapter.sources.prometheus.querygroup import QueryGroup
+
+_ORIGIN_LABELS = ("instance", "Hostname", "hostname", "node")
+"""What tells exporters apart, best first. ``instance`` is the scrape target's address."""
+NO_ORIGIN = "prometheus"
+"""The exporter of what names none."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """One decoded answer."""
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    """Origin -> the newest sample of every series, and those before it that the last round
+    did not have; oldest first within a series."""
+    newest: dict[str, list[Row]] = field(default_factory=dict)
+    """Origin -> the newest sample of each series."""
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Series and samples that could not be read, by reason."""
+    warnings: tuple[str, ...] = ()
+    """What the engine has to say about the answer, such as a store that was not reached."""
+    partial: bool = False
+    """Series may be missing that exist."""
+    times: list[tuple[_Series, float]] = field(default_factory=list)
+    """Series, and the engine's time of the newest sample of each."""
+
+    def accept(self) -> None:
+        """The rows are handed over: later answers leave these samples out.
+
+        Not called for an answer that is refused or came too late, so that the next answer
+        brings its samples again.
+        """
+        for series, time in self.times:
+            series.seen = time
+
+
+@dataclass(slots=True, eq=False)
+class _Series:
+    name: str
+    labels: Mapping[str, str]
+    origin: str
+    key: bytes
+    seen: float = -math.inf
+    """Epoch seconds, by the engine's clock, of the newest sample handed over."""
+
+
+class SeriesMemo:
+    """Label sets of the last round, so that the same text is read once and kept once."""
+
+    def __init__(self) -> None:
+        self._old: dict[bytes, _Series] = {}
+        self._new: dict[bytes, _Series] = {}
+        self._sets: dict[bytes, Mapping[str, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._old.keys() | self._new.keys())
+
+    def turn(self) -> None:
+        """A round is over: what it did not meet is forgotten."""
+        self._old, self._new = self._new, {}
+        # A list: the thread of a query that was given up may still be writing.
+        self._sets = {series.key: series.labels for series in list(self._old.values())}
+
+    def series(self, raw: bytes) -> _Series:
+        """The series of a ``metric`` object; raises msgspec.DecodeError."""
+        digest = blake2b(raw, digest_size=16).digest()
+        known = self._new.get(digest) or self._old.get(digest)
+        if known is None:
+            labels = _labels.decode(raw)
+            name = labels.pop("__name__", "")
+            rest = msgspec.json.encode(labels, order="sorted")
+            key = blake2b(rest, digest_size=16).digest()
+            shared = self._sets.setdefault(key, labels)
+            known = _Series(name, shared, _origin(shared), key)
+        self._new[digest] = known
+        return known
+
+
+class _Data(msgspec.Struct):
+    resultType: str  # noqa: N815 - the wire's name
+    result: msgspec.Raw
+
+
+class _Answer(msgspec.Struct):
+    status: str
+    data: _Data | None = None
+    errorType: str = ""  # noqa: N815 - as the API spells it
+    error: str = ""
+    warnings: list[str] | None = None
+    infos: list[str] | None = None
+    isPartial: bool = False  # noqa: N815 - VictoriaMetrics' word
+
+
+class _Result(msgspec.Struct):
+    metric: msgspec.Raw
+    values: list[tuple[float, str]] | None = None
+    value: tuple[float, str] | None = None
+
+    def samples(self) -> Sequence[tuple[float, str]]:
+        """(Epoch seconds, number as text), oldest first; none for a native histogram."""
+        return self.values or ([self.value] if self.value else [])
+
+
+_answer = msgspec.json.Decoder(_Answer)
+_labels = msgspec.json.Decoder(dict[str, str])
+_raw_results = msgspec.json.Decoder(list[msgspec.Raw])
+_result = msgspec.json.Decoder(_Result)
+
+
+def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> Answer:
+    """Read an answer of ``/api/v1/query``. One bad series costs that series.
+
+    Args:
+        body: of the answer.
+        memo: label sets that are known.
+        group: what was asked.
+        ahead: seconds that the engine's clock is ahead of ours.
+
+    Raises:
+        SourceError: ``not_json``, ``query`` for an error of the engine, or
+            ``result_type`` for a scalar or string.
+    """
+    answer = _decode_answer(body)
+    if answer.status != "success" or answer.data is None:
+        said = f"{answer.errorType or answer.status}: {answer.error}"
+        raise SourceError("query", shortened(said))
+    if answer.data.resultType not in ("matrix", "vector"):
+        raise SourceError(
+            "result_type",
+            f"the query answers a {answer.data.resultType[:20]}; it must give a vector or matrix",
+        )
+    found = Answer(
+        warnings=(*(answer.warnings or ()), *(answer.infos or ())),
+        partial=answer.isPartial or any(map(_tells_of_loss, answer.warnings or ())),
+    )
+    name = group.series[0] if len(group.series) == 1 else ""
+    for result in _decode_results(answer.data.result, found.rejects):
+        _add(found, result, memo, name, ahead)
+    return found
+
+
+def _tells_of_loss(warning: str) -> bool:
+    """Thanos' and Prometheus' remote reads tell of stores that were away in the same list as
+    the engine its remarks on the expression (Prometheus, ``util/annotations``)."""
+    return not warning.startswith(("PromQL warning", "PromQL info"))
+
+
+def error_text(body: bytes) -> str:
+    """What the engine says in the body of an error status; empty if it says nothing."""
+    try:
+        answer = _answer.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    if not answer.error:
+        return ""
+    kind = answer.errorType
+    return shortened(answer.error if kind.isdigit() else f"{kind}: {answer.error}")
+
+
+def shortened(text: str) -> str:
+    """A text of one line; VictoriaMetrics repeats a long query before it says what is wrong."""
+    line = " ".join(text.split())
+    return line if len(line) <= 400 else f"{line[:120]} … {line[-260:]}"
+
+
+def _decode_answer(body: bytes) -> _Answer:
+    try:
+        return _answer.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        start = body[:60].decode("utf-8", "replace").strip()
+        raise SourceError(
+            "not_json",
+            f"the answer is not the query API's ({error}; it begins {start!r}); "
+            "check the URL and its path prefix",
+        ) from error
+
+
+def _decode_results(raw: msgspec.Raw, rejects: Counter[str]) -> Iterator[_Result]:
+    # One by one: a bad series costs itself, and no decoding of a whole answer in one call
+    # keeps the event loop's thread from running.
+    try:
+        parts = _raw_results.decode(raw)
+    except msgspec.ValidationError as error:
+        raise SourceError("not_json", f"the result is no list: {error}") from error
+    for part in parts:
+        try:
+            yield _result.decode(part)
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            rejects["bad_series"] += 1
+
+
+def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str, ahead: float) -> None:
+    try:
+        series = memo.series(bytes(result.metric))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found.rejects["bad_series"] += 1
+        return
+    name = only_name or series.name  # a query for one series says which it is
+    if not name:
+        found.rejects["unnamed_series"] += 1
+        return
+    samples = result.samples()
+    first = len(samples) - 1
+    while first > 0 and samples[first - 1][0] > series.seen:
+        first -= 1
+    rows = []
+    newest = -math.inf
+    for time, text in samples[max(first, 0) :]:
+        value = _number(text)
+        if value is None or not math.isfinite(time):
+            found.rejects["bad_value"] += 1
+        else:
+            rows.append(Row(name, series.labels, value, time - ahead))
+            newest = time
+    if not rows:
+        return
+    found.times.append((series, newest))
+    found.rows.setdefault(series.origin, []).extend(rows)
+    found.newest.setdefault(series.origin, []).append(rows[-1])
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text) if "_" not in text else None
+    except ValueError:
+        return None
+
+
+def _origin(labels: Mapping[str, str]) -> str:
+    of = cluster(labels)
+    return f"{of}/{_address(labels)}" if of else _address(labels)
+
+
+def _address(labels: Mapping[str, str]) -> str:
+    found = next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), NO_ORIGIN)
+    _, colon, port = found.rpartition(":")
+    if colon and not port.isdigit():
+        # Google's managed Prometheus: "<pod>:<port name>", which another namespace may have too.
+        return f"{labels.get('namespace', '')}/{found}"
+    return found

@@ -1,0 +1,113 @@
+"""How asking for one group of series has gone: for metrics, for doctor and for the log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from adapter.exposition.samples import Row
+from adapter.sources.errors import SourceError
+from adapter.sources.prometheus.answer import Answer
+from adapter.sources.prometheus.querygroup import QueryGroup
+
+log = structlog.get_logger(__name__)
+
+_UNNAMED: Final = (
+    "aggregations and functions drop __name__: keep it with by (__name__, ...) or give it with "
+    'label_replace(..., "__name__", "SERIES", "", "")'
+)
+_NOTHING: Final = "ask the engine for it by hand: there is no such series, or not for this tenant"
+
+
+_OF_THE_QUERY: Final = frozenset(("query", "result_type", "partial", "too_large", "internal"))
+
+
+@dataclass(slots=True)
+class GroupState:
+    """Times are epoch seconds."""
+
+    group: QueryGroup
+    query: str
+    queries: int = 0
+    failures: int = 0
+    """Failed rounds in a row."""
+    last_success: float = 0.0
+    last_error: str = ""
+    reason: str = ""
+    told: str = ""
+    """The reason that was last logged."""
+    duration: float = 0.0
+    """Seconds of the last round, retries included."""
+    rows: int = 0
+    """Samples of the last good answer."""
+    size: int = 0
+    """Bytes of the last answer, decompressed."""
+    warnings: tuple[str, ...] = ()
+    """What the engine had to say about the last good answer."""
+    partial: bool = False
+    """The last good answer lacked series that exist."""
+    unnamed: int = 0
+    """Series of the last good answer that did not say which metric they are of."""
+    newest: Mapping[str, list[Row]] = field(default_factory=dict)
+    """Origin -> newest samples of the last good answer."""
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with a good answer; empty if nothing is."""
+        group = self.group.name
+        if self.unnamed:
+            return f"query.{group}: {self.unnamed} series without a name; {_UNNAMED}"
+        if self.partial:
+            return f"group {group}: a partial answer: {'; '.join(self.warnings[:2])[:300]}"
+        return ""
+
+    def succeeded(self, answer: Answer, now: float) -> None:
+        """Take note of a good answer."""
+        group, first = self.group.name, not self.last_success
+        if answer.warnings != self.warnings:
+            log.warning("query warnings", group=group, warnings=answer.warnings[:5])
+        unnamed = answer.rejects["unnamed_series"]
+        if unnamed and not self.unnamed:
+            log.warning("query drops the metric's name", group=group, mend=_UNNAMED)
+        rows = sum(map(len, answer.rows.values()))
+        if self.group.query is not None and not (rows or unnamed) and (first or self.rows):
+            log.warning("query gives no series", group=group, mend=_NOTHING)
+        self.partial, self.unnamed = answer.partial, unnamed
+        self.failures, self.last_error, self.reason = 0, "", ""
+        self.warnings, self.rows, self.last_success = answer.warnings, rows, now
+
+    def failed(self, error: SourceError) -> None:
+        """Take note of a round without an answer."""
+        self.failures += 1
+        self.reason, self.last_error = error.reason, str(error)
+
+    @property
+    def cause(self) -> tuple[str, str]:
+        """The same for groups that fail together: it is the engine, not what it is asked."""
+        return self.reason, self.group.name if self.reason in _OF_THE_QUERY else ""
+
+
+def tell(states: Iterable[GroupState]) -> None:
+    """Log which groups fail or answer since the last time this was asked, a line for each cause."""
+    failing: defaultdict[tuple[str, str], list[GroupState]] = defaultdict(list)
+    back = []
+    for state in states:
+        if state.reason and state.reason != state.told:
+            failing[state.cause].append(state)
+        elif state.told and not state.reason:
+            back.append(state.group.name)
+        state.told = state.reason
+    for some in failing.values():
+        names = [state.group.name for state in some]
+        log.warning("query failed", groups=_few(names), error=some[0].last_error)
+    if back:
+        log.info("query answered again", groups=_few(back))
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - 4
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:4])} and {more} more"

@@ -1,0 +1,1 @@
+"""Exporters and server pages, scraped directly."""

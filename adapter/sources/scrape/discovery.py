@@ -1,0 +1,177 @@
+"""Which pods are exporters, and where on them the page is: a table of the usual charts.
+
+A pod that carries these labels is believed about its own node. Where tenants may create
+pods freely, rules pinned to the exporters' namespace take the place of these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from adapter.cluster.pod import Pod
+from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
+from adapter.sources.scrape.target import STATIC, Target, page_url
+from apiservice.labels.selector import EVERYTHING, Selector, parse
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Pods that match are exporters."""
+
+    name: str
+    """In logs and metrics."""
+    selector: Selector = EVERYTHING
+    """Over the pod's labels."""
+    port: int | str = "metrics"
+    """Container port, by number or by name."""
+    fallback: int | None = None
+    """Port where the pod declares none of that name."""
+    path: str = "/metrics"
+    scheme: str = "http"
+    namespace: str | None = None
+    """Only pods of this namespace; None means any."""
+    container: str | None = None
+    """Only pods with a container of this name; for charts whose labels name the release."""
+
+    def matches(self, pod: Pod) -> bool:
+        """Whether the pod is such an exporter, reachable or not."""
+        if self.namespace is not None and pod.ref.namespace != self.namespace:
+            return False
+        if self.container is not None and self.container not in pod.containers:
+            return False
+        return self.selector.matches(pod.labels)
+
+
+RULES: tuple[Rule, ...] = (
+    # NVIDIA/dcgm-exporter deployment/templates
+    Rule("dcgm-exporter", parse("app.kubernetes.io/name=dcgm-exporter"), "metrics", 9400),
+    # NVIDIA/gpu-operator assets/state-dcgm-exporter
+    Rule("gpu-operator", parse("app=nvidia-dcgm-exporter"), "metrics", 9400),
+    # Google Kubernetes Engine's managed DCGM
+    Rule("gke-dcgm", parse("app.kubernetes.io/name=gke-managed-dcgm-exporter"), "metrics", 9400),
+    # ROCm/gpu-operator internal/metricsexporter
+    Rule(
+        "amd-gpu-operator",
+        parse("app.kubernetes.io/name=metrics-exporter,daemonset-name"),
+        "exporter-port",
+        5000,
+    ),
+    # ROCm/device-metrics-exporter helm-charts: the label names the release, the port has no name
+    Rule("amd-exporter", port="", fallback=5000, container="amdgpu-metrics-exporter-container"),
+    # intel/xpumanager deployment/kubernetes/daemonset
+    Rule("intel-xpumanager", parse("app=intel-xpumanager"), "metrics", 29999),
+    # intel/xpumanager charts/xpumd, charts/xpu-exporter
+    Rule("intel-xpumd", parse("app.kubernetes.io/name in (xpumd,xpu-exporter)"), "http", 8080),
+    # Project-HAMi/HAMi charts/hami: the vgpu-monitor container
+    Rule("hami", parse("app.kubernetes.io/component=hami-device-plugin"), "metrics", 9394),
+)
+"""Tried in order; the first that matches a pod has it. Users' rules come before these."""
+
+
+def discover(pod: Pod, rules: Iterable[Rule]) -> Target | Unscrapable | None:
+    """The pod as a target; None if it is no exporter or cannot be asked now."""
+    if pod.phase != "Running" or pod.deleting or not pod.ip:
+        return None
+    rule = next((rule for rule in rules if rule.matches(pod)), None)
+    if rule is None:
+        return None
+    port = _port(pod, rule)
+    if port is None:
+        return Unscrapable(
+            "no_port",
+            f"rule {rule.name}: no container port is named {rule.port!r}: give its number in "
+            "source.scrape.exporters, or name the port in the pod",
+        )
+    url = page_url(rule.scheme, pod.ip, port, rule.path)
+    return Target(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
+
+
+def _port(pod: Pod, rule: Rule) -> int | None:
+    if isinstance(rule.port, int):
+        return rule.port
+    named = (port.port for port in pod.ports if port.name == rule.port)
+    return next(named, rule.fallback)
+
+
+class Targets:
+    """The targets of the moment, from fixed ones and from pods as they come and go.
+
+    Of several at one address (pods on their node's network, or a pod whose end is told late)
+    one is asked: the fixed one, else an exporter before a page of a pod's own, which must not
+    silence it, else the newest.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        added: Callable[[Target], None],
+        removed: Callable[[Target], None],
+        servers: ServerPages | None = None,
+    ) -> None:
+        self._rules = rules
+        self._servers = servers
+        self._added, self._removed = added, removed
+        self._at: dict[str, list[Target]] = {}
+        """Address -> those that claim it, the one that is asked last."""
+        self.unscrapable: Counter[str] = Counter()
+        """Pods that should be scraped and cannot be, by reason, since the start."""
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def add(self, target: Target) -> None:
+        """A target exists."""
+        others = [other for other in self._at.get(target.url, ()) if other != target]
+        self._put(target.url, sorted([*others, target], key=_rank))
+
+    def remove(self, target: Target) -> None:
+        """The target is gone."""
+        others = [other for other in self._at.get(target.url, ()) if other != target]
+        self._put(target.url, others)
+
+    def _put(self, url: str, claims: list[Target]) -> None:
+        before = self._at.pop(url, [None])[-1]
+        after = claims[-1] if claims else None
+        if claims:
+            self._at[url] = claims
+        if before == after:
+            return
+        if before is not None:
+            self._removed(before)
+        if after is not None:
+            self._added(after)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Follow one change of the pod index."""
+        before = self._find(old) if old else None
+        after = self._find(new) if new else None
+        if isinstance(before, Target) and before != after:
+            self.remove(before)
+        if isinstance(after, Target):
+            self.add(after)
+        if isinstance(after, Unscrapable) and after != before and new is not None:
+            self.unscrapable[after.reason] += 1
+            log.warning(
+                "pod cannot be scraped",
+                namespace=new.ref.namespace,
+                pod=new.ref.name,
+                problem=after.message,
+            )
+
+    def _find(self, pod: Pod) -> Target | Unscrapable | None:
+        """An exporter's page, if the pod is one; else the page of its own."""
+        if any(rule.matches(pod) for rule in self._rules):
+            return discover(pod, self._rules)
+        return self._servers.of(pod) if self._servers else None
+
+
+def _rank(target: Target) -> int:
+    if target.rule == STATIC:
+        return 2
+    return 0 if target.serves else 1

@@ -1,0 +1,114 @@
+"""How many scrapes run at once, and how much memory their pages may take together.
+
+Exporters and pods with a page of their own have rooms of their own, so that no pod can keep
+exporters from being read. Within a room no namespace gets all the places.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
+from weakref import WeakValueDictionary
+
+from adapter.exposition.limits import PageLimits
+from adapter.sources.scrape.labelmemory import LabelMemory
+
+
+class ReadingRoom:
+    """Places, bytes of pages under way, and bytes of label sets that are remembered.
+
+    Args:
+        places: scrapes at once.
+        of_one_namespace: of these, pods of one namespace; None sets no bound.
+        page_bytes: bytes of pages under way. Beyond it, pages are read one after another.
+        label_bytes: bytes of label sets of all targets together.
+        limits: of one page.
+        max_bytes: of one page, after decompression.
+    """
+
+    def __init__(
+        self,
+        places: int,
+        of_one_namespace: int | None,
+        *,
+        page_bytes: int,
+        label_bytes: int,
+        limits: PageLimits,
+        max_bytes: int,
+    ) -> None:
+        self._places = asyncio.Semaphore(places)
+        self._of_one_namespace = of_one_namespace
+        self._namespaces: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._limits = limits
+        self._free = page_bytes
+        self._beyond = asyncio.Lock()
+        self._labels = LabelMemory(label_bytes, limits.held)
+        self.max_bytes = max_bytes
+        self.parsing = asyncio.Lock()
+        """Held while a large page is parsed beside the event loop."""
+
+    @property
+    def label_bytes(self) -> int:
+        """Bytes of label sets that are remembered, or set aside for a page."""
+        return self._labels.used
+
+    @asynccontextmanager
+    async def place(self, namespace: str) -> AsyncIterator[Hold]:
+        """One place, for the length of the block."""
+        async with self._of(namespace), self._places:
+            hold = Hold(self)
+            try:
+                yield hold
+            finally:
+                hold.release()
+
+    def _of(self, namespace: str) -> AbstractAsyncContextManager[object]:
+        if self._of_one_namespace is None:
+            return nullcontext()
+        found = self._namespaces.get(namespace)
+        if found is None:
+            found = self._namespaces[namespace] = asyncio.Semaphore(self._of_one_namespace)
+        return found
+
+    async def take(self, size: int, *, beyond: bool) -> bool:
+        """Take bytes for a page; returns whether its holder may go beyond the bound now."""
+        if not beyond and size > self._free:
+            await self._beyond.acquire()
+            beyond = True
+        self._free -= size
+        return beyond
+
+    def give_back(self, size: int, *, beyond: bool) -> None:
+        """Give back what was taken."""
+        self._free += size
+        if beyond:
+            self._beyond.release()
+
+    def lend_labels(self, namespace: str, held: int) -> PageLimits:
+        """Limits for the next page of a target whose last page holds ``held`` bytes."""
+        return replace(self._limits, held=self._labels.lend(namespace, held))
+
+    def return_labels(self, namespace: str, lent: int, held: int = 0) -> None:
+        """Give back what the page does not hold of what was lent."""
+        self._labels.give_back(namespace, lent, held)
+
+
+class Hold:
+    """The bytes that one scrape holds."""
+
+    def __init__(self, room: ReadingRoom) -> None:
+        self._room = room
+        self._size = 0
+        self._beyond = False
+
+    async def take(self, size: int) -> None:
+        """Note ``size`` more bytes; waits while there is no room for them."""
+        self._beyond = await self._room.take(size, beyond=self._beyond)
+        self._size += size
+
+    def release(self) -> None:
+        """Give everything back."""
+        self._room.give_back(self._size, beyond=self._beyond)
+        self._size, self._beyond = 0, False

@@ -1,0 +1,135 @@
+"""Which pods serve a page about themselves, inference servers above all, and where it is.
+
+A pod asks for it by label or annotation, or the settings name a selector or port names. What
+such a pod says is believed about itself only, and no credential is ever sent to it: whoever
+may create a pod may ask.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from adapter.cluster.pod import Pod
+from adapter.sources.scrape.target import Target, page_url
+from apiservice.labels.selector import Selector
+
+PREFIX: Final = "gpu-metrics-adapter.io/"
+"""Of our own labels and annotations: ``scrape``, ``port``, ``path``, ``scheme``."""
+WELL_KNOWN: Final = "prometheus.io/"
+"""Of those that many Prometheus configurations follow."""
+RULE: Final = "inference"
+
+_PATH = re.compile(r"/[!-~]{0,1023}")
+_PORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
+_TRUE: Final = "true"
+
+
+class Unscrapable(NamedTuple):
+    """Why a pod that should be scraped cannot be."""
+
+    reason: str
+    """One word, a label value of the counter."""
+    message: str
+    """What is wrong, and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPages:
+    """Which pods are asked for a page of their own."""
+
+    well_known: bool = False
+    """Follow ``prometheus.io/scrape`` too."""
+    selector: Selector | None = None
+    """Over pods' labels: these serve a page without asking to be scraped."""
+    port_names: tuple[str, ...] = ()
+    """A pod with a container port of such a name serves its page there."""
+    port: int | None = None
+    """Where a pod that does not say has its page; None is its only port."""
+    path: str = "/metrics"
+    scheme: str = "http"
+    namespaces: frozenset[str] = frozenset()
+    """Only pods of these; empty means any."""
+    unready: bool = False
+    """Ask pods that are not Ready too: one that loads its model refuses every connection."""
+
+    def of(self, pod: Pod) -> Target | Unscrapable | None:
+        """The pod's page; None if it has none or cannot be asked now."""
+        if pod.phase != "Running" or pod.deleting or not pod.ip:
+            return None
+        if not pod.ready and not self.unready:
+            return None
+        if self.namespaces and pod.ref.namespace not in self.namespaces:
+            return None
+        words = next(self._asked(pod), None)
+        if words is None and not self._selected(pod):
+            return None
+        return self._page(pod, words or {})
+
+    def _asked(self, pod: Pod) -> Iterator[Mapping[str, str]]:
+        prefixes = (PREFIX, WELL_KNOWN) if self.well_known else (PREFIX,)
+        for prefix in prefixes:
+            words = _words(pod, prefix)
+            if words.get("scrape", "").lower() == _TRUE:
+                yield words
+
+    def _selected(self, pod: Pod) -> bool:
+        if _words(pod, PREFIX).get("scrape"):
+            return False  # it says no
+        if self.selector is not None:
+            return self.selector.matches(pod.labels)
+        return any(port.name in self.port_names for port in pod.ports)
+
+    def _page(self, pod: Pod, words: Mapping[str, str]) -> Target | Unscrapable:
+        scheme = words.get("scheme", self.scheme).lower()
+        path = words.get("path", self.path)
+        if scheme not in ("http", "https"):
+            return Unscrapable("bad_scheme", f"scheme {scheme[:20]!r}: write http or https")
+        if not _PATH.fullmatch(path):
+            return Unscrapable("bad_path", f"path {path[:60]!r}: write one that begins with /")
+        port = self._port(pod, words.get("port", ""))
+        if isinstance(port, Unscrapable):
+            return port
+        url = page_url(scheme, pod.ip, port, path)
+        return Target(url, pod.node, pod.ref, pod.uid, RULE, serves=True)
+
+    def _port(self, pod: Pod, said: str) -> int | Unscrapable:
+        if said:
+            return _said_port(pod, said)
+        named = [port.port for port in pod.ports if port.name in self.port_names]
+        if named or self.port is not None:
+            return named[0] if named else self.port or 0
+        if len(pod.ports) == 1:
+            return pod.ports[0].port
+        count = len(pod.ports) or "no"
+        return Unscrapable(
+            "no_port", f"{count} container ports: say which one in the annotation {PREFIX}port"
+        )
+
+
+def opted_in(pod: Pod) -> bool:
+    """The pod asks, in this project's own words, for its page to be read."""
+    return _words(pod, PREFIX).get("scrape", "").lower() == _TRUE
+
+
+def _words(pod: Pod, prefix: str) -> dict[str, str]:
+    """What the pod's labels, and above them its annotations, say under a prefix."""
+    return {
+        key.removeprefix(prefix): value
+        for words in (pod.labels, pod.annotations)
+        for key, value in words.items()
+        if key.startswith(prefix)
+    }
+
+
+def _said_port(pod: Pod, said: str) -> int | Unscrapable:
+    if said.isascii() and said.isdigit() and len(said) <= 5 and 1 <= int(said) <= 65535:
+        return int(said)
+    if _PORT_NAME.fullmatch(said) and not said.isdigit():
+        named = next((port.port for port in pod.ports if port.name == said), None)
+        if named is not None:
+            return named
+    wrong = f"port {said[:20]!r}: write 1-65535 or the name of a container port"
+    return Unscrapable("bad_port", wrong)

@@ -1,0 +1,337 @@
+"""Scrapes every exporter at its own turn of the interval.
+
+One task per target: a slow, broken or hostile exporter costs its own rows only. Every scrape has
+a deadline, and what all of them may take at once is bounded
+(:mod:`adapter.sources.scrape.readingroom`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import structlog
+
+from adapter.cluster.index import PodIndex
+from adapter.exposition.limits import EXPORTER, SERVER, PageLimits
+from adapter.exposition.page import LabelMemo, Page, parse
+from adapter.exposition.samples import Batch, Sink
+from adapter.sources.errors import SourceError, describe
+from adapter.sources.scrape import schedule
+from adapter.sources.scrape.client import PageClient
+from adapter.sources.scrape.discovery import RULES, Rule, Targets
+from adapter.sources.scrape.readingroom import Hold, ReadingRoom
+from adapter.sources.scrape.serverpages import ServerPages
+from adapter.sources.scrape.target import Target, TargetState
+from apiservice.labels.selector import EVERYTHING
+from apiservice.selfmetrics.durations import SLOW, Durations
+
+log = structlog.get_logger(__name__)
+
+_BIG_PAGE = 1 << 18
+"""Pages above this many bytes are parsed beside the event loop; a usual one takes some 3 ms."""
+_BIG_SERVER_PAGE = 1 << 16
+"""The same of pods' own pages, whose authors may make them as costly as they can."""
+_PAGE_BYTES = 64 << 20
+_SERVER_PAGE_BYTES = 16 << 20
+"""Bytes of pages under way; beyond it pages are read one after another."""
+_NAMESPACE_SHARE = 8
+"""Pods of one namespace get this part of the places."""
+_LATE = 10.0
+"""Seconds, or two intervals, after which a scrape that was due and was not made is overdue."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapeOptions:
+    """How to scrape; durations in seconds."""
+
+    interval: float = 5.0
+    timeout: float = 3.0
+    """For one scrape as a whole."""
+    rules: tuple[Rule, ...] = RULES
+    """Discovery rules, the first match counts; empty discovers no exporter."""
+    servers: ServerPages | None = None
+    """Pods with a page of their own; None asks none."""
+    targets: tuple[Target, ...] = ()
+    """Exporters at fixed addresses."""
+    concurrency: int = 64
+    """Scrapes of exporters under way at once, and as many of pods' own pages."""
+    max_bytes: int = 16 << 20
+    """Largest page of an exporter, after decompression."""
+    server_max_bytes: int = 1 << 20
+    """Largest page of a pod's own."""
+    label_bytes: int = 128 << 20
+    """Memory for the label sets of all exporters."""
+    server_label_bytes: int = 32 << 20
+    """Memory for the label sets of all pods with a page of their own."""
+    max_backoff: float = 60.0
+    """Longest wait between tries of a failing exporter."""
+    ca_file: Path | None = None
+    """CA of HTTPS exporters; None trusts the system's."""
+    bearer_token_file: Path | None = None
+    """Sent to every exporter: set it only where discovered pods may see it. Pods with a page
+    of their own never do."""
+
+
+class ScrapeSource:
+    """Feeds the sink with one batch per exporter and interval.
+
+    Raises:
+        CredentialError: at construction, if the CA file cannot be used.
+    """
+
+    def __init__(
+        self,
+        options: ScrapeOptions,
+        sink: Sink,
+        pods: PodIndex | None = None,
+        *,
+        wanted: Container[str] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._options = options
+        self._sink = sink
+        self._pods = pods
+        self._wanted = wanted
+        self._clock = clock
+        self._pages = PageClient(
+            idle=3 * options.interval,
+            ca_file=options.ca_file,
+            token_file=options.bearer_token_file,
+        )
+        self._exporters = ReadingRoom(
+            options.concurrency,
+            None,
+            page_bytes=_PAGE_BYTES,
+            label_bytes=options.label_bytes,
+            limits=EXPORTER,
+            max_bytes=options.max_bytes,
+        )
+        self._servers = ReadingRoom(
+            options.concurrency,
+            max(1, options.concurrency // _NAMESPACE_SHARE),
+            page_bytes=_SERVER_PAGE_BYTES,
+            label_bytes=options.server_label_bytes,
+            limits=SERVER,
+            max_bytes=options.server_max_bytes,
+        )
+        self._targets = Targets(options.rules, self._start, self._stop, options.servers)
+        self._tasks: dict[Target, asyncio.Task[None]] = {}
+        self._states: dict[Target, TargetState] = {}
+        self._begun = False
+        self._began = 0.0
+        self.scrapes = 0
+        """Scrapes made, good and bad."""
+        self.failures: Counter[str] = Counter()
+        """Failed scrapes by reason."""
+        self.last_success = 0.0
+        """Epoch seconds of the last good page of any exporter; 0 before the first."""
+        self.durations = Durations(SLOW)
+        """What scrapes took, good and bad."""
+
+    @property
+    def states(self) -> Mapping[Target, TargetState]:
+        """Every target of the moment and how it fares."""
+        return self._states
+
+    @property
+    def unscrapable(self) -> Mapping[str, int]:
+        """Pods that should be scraped and cannot be, by reason, since the start."""
+        return self._targets.unscrapable
+
+    @property
+    def settled(self) -> bool:
+        """Every exporter known now has been scraped once, with or without success. Pods with a
+        page of their own are waited for, too, but not for long: one may never answer."""
+        waited = self._clock() - self._began
+        patient = waited < self._options.interval + 2 * self._options.timeout
+        return self._begun and all(
+            state.last_success or state.failures
+            for state in self._states.values()
+            if patient or not state.target.serves
+        )
+
+    @property
+    def found(self) -> bool:
+        """An exporter is known, or the settings name none and discover none."""
+        if not self._options.rules and not self._options.targets:
+            return True
+        return any(not target.serves for target in self._states)
+
+    def problem(self, now: float) -> str | None:
+        """Why there is no fresh data although there should be; None when all is well.
+
+        A cluster without any exporter is no problem of ours: its GPU nodes may be scaled
+        to zero.
+        """
+        patience = max(3 * self._options.interval + self._options.timeout, 30.0)
+        # Pods with a page of their own do not stand for exporters that are not read.
+        states = [s for s in self._states.values() if not s.target.serves]
+        states = states or list(self._states.values())
+        if not states or now - max(s.last_success for s in states) <= patience:
+            return None
+        failing = [state for state in states if state.last_error]
+        if not failing:
+            return f"none of {len(states)} exporters has answered yet"
+        worst = failing[0]
+        return (
+            f"{len(failing)} of {len(states)} exporters fail, "
+            f"e.g. {worst.target.url}: {worst.last_error}"
+        )
+
+    def overdue(self, now: float) -> int:
+        """Targets whose scrape was due and has not been made: no place was free for it."""
+        late = now - max(_LATE, 2 * self._options.interval) - self._options.timeout
+        return sum(1 for state in self._states.values() if state.due < late)
+
+    @property
+    def label_bytes(self) -> Mapping[str, int]:
+        """Kind of target -> memory that the label sets of its pages take, estimated."""
+        return {"exporter": self._exporters.label_bytes, "pod": self._servers.label_bytes}
+
+    async def run(self) -> None:
+        """Scrape until cancelled; then every connection is closed."""
+        async with self._pages.connected():
+            pods = self._pods
+            unlisten = None if pods is None else pods.listen(self._targets.pod_changed)
+            try:
+                self._begin()
+                await asyncio.Event().wait()
+            finally:
+                if unlisten:
+                    unlisten()
+                tasks = list(self._tasks.values())
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self) -> None:
+        for target, state in self._states.items():  # where it runs again after a failure
+            self._tasks[target] = asyncio.create_task(self._follow(target, state))
+        for target in self._options.targets:
+            self._targets.add(target)
+        if self._pods is not None:
+            for pod in self._pods.select(None, EVERYTHING):
+                self._targets.pod_changed(None, pod)
+        self._begun, self._began = True, self._clock()
+
+    def _start(self, target: Target) -> None:
+        state = self._states[target] = TargetState(target, due=self._clock())
+        self._tasks[target] = asyncio.create_task(self._follow(target, state))
+        log.info("exporter found", url=target.url, node=target.node, rule=target.rule)
+
+    def _stop(self, target: Target) -> None:
+        del self._states[target]
+        self._tasks.pop(target).cancel()
+        self._sink.forget(target.url)
+        log.info("exporter gone", url=target.url, node=target.node)
+
+    async def _follow(self, target: Target, state: TargetState) -> None:
+        options = self._options
+        phase = schedule.phase(target.url, options.interval)
+        memo = LabelMemo()
+        room = self._servers if target.serves else self._exporters
+        namespace = target.namespace
+        try:
+            while True:
+                async with room.place(namespace) as hold:
+                    await self._scrape(state, memo, room, hold)
+                now = self._clock()
+                state.due = schedule.due(
+                    now, phase, options.interval, state.failures, options.max_backoff
+                )
+                await asyncio.sleep(state.due - now)
+        finally:
+            room.return_labels(namespace, state.held)
+
+    async def _scrape(
+        self, state: TargetState, memo: LabelMemo, room: ReadingRoom, hold: Hold
+    ) -> None:
+        started = self._clock()
+        state.last_attempt = started
+        state.scrapes += 1
+        self.scrapes += 1
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                body = await self._pages.fetch(state.target, room.max_bytes, hold)
+            state.size = len(body)
+            page = await self._parse(body, started, memo, state, room)
+            state.rejects = page.rejects
+            _check(page)
+            self._succeeded(state, page)
+        except Exception as error:  # whatever one exporter does, the others go on
+            self._failed(state, describe(error))
+        state.duration = max(0.0, self._clock() - started)
+        self.durations.observe(state.duration)
+
+    async def _parse(
+        self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ReadingRoom
+    ) -> Page:
+        big = _BIG_SERVER_PAGE if state.target.serves else _BIG_PAGE
+        read = partial(parse, body, time=started, memo=memo, wanted=self._wanted)
+        if len(body) < big:
+            with _lent(state, room) as limits:
+                page = read(limits=limits)
+                state.held = state.held if page.abandoned else page.held
+            return page
+        # Memory is lent to the page that is read, not to those that wait for their turn.
+        async with room.parsing:
+            with _lent(state, room) as limits:
+                page = await asyncio.to_thread(read, limits=limits)
+                state.held = state.held if page.abandoned else page.held
+        return page
+
+    def _succeeded(self, state: TargetState, page: Page) -> None:
+        target, now = state.target, self._clock()
+        self._sink.ingest(
+            Batch(
+                origin=target.url,
+                node=target.node,
+                rows=page.rows,
+                received=now,
+                rejects=page.rejects,
+                pod=target.pod,
+                serves=target.serves,
+            )
+        )
+        if state.last_error:
+            log.info("exporter answers again", url=target.url, after=state.failures)
+        state.failures, state.last_error, state.reason = 0, "", ""
+        state.last_success = self.last_success = now
+        state.rows = len(page.rows)
+
+    def _failed(self, state: TargetState, error: SourceError) -> None:
+        self.failures[error.reason] += 1
+        if state.reason != error.reason:
+            log.warning("scrape failed", url=state.target.url, error=str(error))
+        state.failures += 1
+        state.reason, state.last_error = error.reason, str(error)
+
+
+@contextmanager
+def _lent(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
+    """Limits for the target's next page; on leaving, what it does not hold is given back."""
+    namespace = state.target.namespace
+    limits = room.lend_labels(namespace, state.held)
+    try:
+        yield limits
+    finally:
+        room.return_labels(namespace, limits.held, state.held)
+
+
+def _check(page: Page) -> None:
+    """Raise SourceError for a page that gives no rows."""
+    if page.abandoned:
+        raise SourceError(
+            "too_costly", "the page has more lines, or more unusual lines, than one page may have"
+        )
+    if not page.rows:
+        left_out = ", ".join(f"{count} {reason}" for reason, count in page.rejects.items())
+        said = f"; lines left out: {left_out}" if left_out else ""
+        raise SourceError("empty", f"the page has no series that the catalogue knows{said}")

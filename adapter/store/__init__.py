@@ -1,0 +1,1 @@
+"""Exporter states in memory, and immutable snapshots of them."""

@@ -1,0 +1,93 @@
+"""Memory for what pods' own pages leave in the store: per pod, per namespace and in all.
+
+Exporters have no such budget: one is bounded by its number of devices, and each device by its
+number of samples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from adapter.devices.state import Exporter
+
+_SERIES_BYTES = 3072
+"""What a series takes at most beside its samples."""
+_SHARE = 16
+"""The part of the budget that one pod may use."""
+
+
+def weight(exporter: Exporter | None) -> int:
+    """Bytes that the series of an exporter take, estimated."""
+    if exporter is None:
+        return 0
+    histories = (track.history for track in exporter.tracks.values())
+    return sum(_SERIES_BYTES + 8 * (len(h.times) + len(h.values)) for h in histories)
+
+
+class ServerBudget:
+    """The memory in use.
+
+    Args:
+        size: bytes for all pods' own pages.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._namespaces: dict[str, dict[str, int]] = {}
+        """Namespace -> origin -> bytes."""
+        self._of: dict[str, str] = {}
+        """Origin -> its namespace."""
+        self._used: Counter[str] = Counter()
+        """Namespace -> bytes."""
+        self.used = 0
+        """Bytes in use."""
+
+    def admit(self, after: Exporter, evict: Callable[[str], None]) -> bool:
+        """Make room for a page's series in place of those before; False if there is none.
+
+        A namespace does not take the room of another one: where the budget is used up, the
+        one that uses most gives way to those that use less.
+
+        Args:
+            after: the page's series.
+            evict: forgets an origin, which calls :meth:`drop`.
+        """
+        origin, heavy = after.origin, weight(after)
+        namespace = after.pod.namespace if after.pod else ""
+        if self._of.get(origin) != namespace:
+            self.drop(origin)  # an address that was another pod's
+        more = heavy - self._namespaces.get(namespace, {}).get(origin, 0)
+        if heavy > self._size // _SHARE:
+            return False
+        while self.used + more > self._size:
+            victim = self._surplus(namespace, self._used[namespace] + more)
+            if victim is None:
+                return False
+            evict(victim)
+        self.drop(origin)
+        self._of[origin] = namespace
+        self._namespaces.setdefault(namespace, {})[origin] = heavy
+        self._used[namespace] += heavy
+        self.used += heavy
+        return True
+
+    def _surplus(self, namespace: str, needed: int) -> str | None:
+        """An origin without which its namespace still uses as much as ``namespace`` needs."""
+        most = max(self._used, key=self._used.__getitem__, default=namespace)
+        if most == namespace:
+            return None
+        origins = self._namespaces[most]
+        heaviest = max(origins, key=origins.__getitem__)
+        return heaviest if self._used[most] - origins[heaviest] >= needed else None
+
+    def drop(self, origin: str) -> None:
+        """The series of this origin are gone."""
+        namespace = self._of.pop(origin, None)
+        if namespace is None:
+            return
+        size = self._namespaces[namespace].pop(origin)
+        self._used[namespace] -= size
+        self.used -= size
+        if not self._namespaces[namespace]:
+            del self._namespaces[namespace], self._used[namespace]

@@ -1,0 +1,281 @@
+"""What was known at one moment, and the answers it gives.
+
+Immutable, but for what it remembers of its own answers: a reading stays the same object
+until a batch of its exporter, a change of its pod or its age ends it, so that whoever
+renders it renders it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Generator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from adapter.attribution.census import attributions
+from adapter.attribution.nodecontext import Places, Sites, Stamp
+from adapter.attribution.pods import (
+    NO_ROWS,
+    UNKNOWN_METRIC,
+    Outcome,
+    Question,
+    node_outcome,
+    pod_outcome,
+)
+from adapter.attribution.reading import Absence, Attribution, Reading
+from adapter.catalog import Catalog
+from adapter.catalog.metric import Scope
+from adapter.cluster.pod import Pod, PodRef
+from adapter.devices.assignment import Refusal, unfit
+from adapter.devices.options import TelemetryOptions
+from adapter.devices.state import Exporter, Track
+from apiservice.labels.selector import Selector
+from apiservice.runtime.steps import Steps, at_once
+
+_UTILIZATION: Final = "gpu_utilization"
+_MAX_ANSWERS: Final = 4096
+"""Answers of one snapshot remembered at the least: they end with it."""
+_ANSWERS_PER_EXPORTER: Final = 8
+_ANSWERS_PER_POD: Final = 4
+"""Answers of an exporter remembered: at most so many, or so many for each pod that it names. An
+answer takes some 2 kB, and 10,000 pods with 40 metrics would fill 800 MB."""
+
+_LARGEST_SELECTOR: Final = 4096
+"""Bytes of a selector with which an answer is remembered: clients choose selectors, and one of the
+greatest length takes 100 kB."""
+
+_TRACKS: Final = 64
+"""Tracks that are looked at in one step."""
+
+
+class _Remembered(NamedTuple):
+    outcome: Outcome
+    pod: Pod | None
+    since: float
+    until: float
+    stamp: Stamp | None
+    """What else ends it, where the pod shares devices."""
+
+    def answers(self, pod: Pod | None, now: float, sites: Sites) -> bool:
+        if self.pod is not pod or not self.since <= now < self.until:
+            return False
+        return self.stamp is None or pod is None or self.stamp == sites.stamp(pod.node)
+
+
+class Snapshot:
+    """Everything known at one moment."""
+
+    def __init__(
+        self,
+        *,
+        version: int,
+        catalog: Catalog,
+        options: TelemetryOptions,
+        exporters: Mapping[str, Exporter],
+        holders: Mapping[PodRef, tuple[str, ...]],
+        contested: Mapping[str, tuple[str, ...]],
+        places: Places,
+        servers: Container[PodRef] = (),
+    ) -> None:
+        self.version = version
+        self._catalog = catalog
+        self._options = options
+        self._sites = places.sites
+        self._exporters = exporters
+        self._holders = holders
+        self._contested = contested
+        """Devices of which several exporters speak -> those exporters."""
+        self._places = places
+        self._servers = servers
+        """Pods whose page was seen once, and is not any more."""
+        self._own: dict[object, object] = {}
+        """Answers that rest on several exporters: they end with the snapshot."""
+        self._nodes: Mapping[str, Sequence[Track]] | None = None
+        self._none_of: Mapping[PodRef, Refusal] | None = None
+
+    def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
+        """A metric's value for a pod, or why there is none."""
+        return self.explain_pod(pod, metric, selector, now).value
+
+    def explain_pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Outcome:
+        """The same, with the devices that were left out and why."""
+        origins = self._holders.get(pod.ref)
+        if origins is not None and len(origins) > 1:
+            origins = self._speaking(pod.ref, origins, metric)
+        if not origins:
+            absence = self._unheard_of(pod, metric)
+            if absence.reason != NO_ROWS or not self._places.may_share(pod):
+                return Outcome(absence)
+            origins = ()
+        # Clients choose selectors: what they select ends with the snapshot.
+        everything = selector.empty
+        memory = self._memory(pod, origins, metric) if everything else self._own
+        key = (pod.ref, metric) if everything else (pod.ref, metric, selector)
+        found = memory.get(key)
+        if isinstance(found, _Remembered) and found.answers(pod, now, self._sites):
+            return found.outcome
+        outcome, stamp = self._pod_outcome(pod, origins, metric, selector, now)
+        if len(memory) < self._most(memory, origins) and selector.bytes <= _LARGEST_SELECTOR:
+            memory[key] = _remembered(outcome, pod, now, stamp)
+        return outcome
+
+    def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
+        """A metric's value over all devices of a node, or why there is none."""
+        found = self._catalog.metrics.get(metric)
+        if found is None:
+            return Absence(UNKNOWN_METRIC)
+        key = ("node", node, metric, selector)
+        remembered = self._own.get(key)
+        if isinstance(remembered, _Remembered) and remembered.answers(None, now, self._sites):
+            return remembered.outcome.value
+        tracks = self._by_node().get(node, ())
+        question = Question(found, selector, self._options, now)
+        outcome = node_outcome(tracks, question, self._places.node(node))
+        usual = node in self._by_node() and selector.bytes <= _LARGEST_SELECTOR
+        if usual and len(self._own) < _MAX_ANSWERS:
+            self._own[key] = _remembered(outcome, None, now, None)
+        return outcome.value
+
+    def serves(self, ref: PodRef) -> bool:
+        """A page of the pod's own, an inference server's, has been seen since it lives."""
+        return ref in self._servers or any(
+            track.serves
+            for origin in self._holders.get(ref, ())
+            for track in self._exporters[origin].pods[ref]
+        )
+
+    def survey(self) -> Steps[None]:
+        """Find out which devices are on which node, in steps; the next questions about nodes
+        take less time."""
+        if self._nodes is not None:
+            return
+        nodes: dict[str, list[Track]] = {}
+        for exporter in self._exporters.values():
+            for number, track in enumerate(exporter.tracks.values()):
+                if not track.serves:
+                    nodes.setdefault(self._sites.of_track(track), []).append(track)
+                if number % _TRACKS == 0:
+                    yield
+        nodes.pop("", None)
+        self._nodes = nodes
+
+    def nodes(self) -> Sequence[str]:
+        """Nodes that devices are known on, sorted."""
+        return sorted(self._by_node())
+
+    def namespaces_on(self, node: str) -> Collection[str]:
+        """The namespaces of the pods that rows of the node's devices name."""
+        claims = (track.claim for track in self._by_node().get(node, ()))
+        return {claim.pod.namespace for claim in claims if claim is not None}
+
+    def attributions(
+        self, exclusive: Mapping[str, int]
+    ) -> Generator[None, None, Mapping[str, int]]:
+        """How pods are given their devices' utilisation -> devices, once per pod, in steps.
+
+        Args:
+            exclusive: exporter -> its pods' devices, where it is known that no pod shares any.
+        """
+        plain, others = 0, []
+        for origin, exporter in self._exporters.items():
+            if origin in exclusive and self._contested.keys().isdisjoint(exporter.devices):
+                plain += exclusive[origin]
+            else:
+                others.append(exporter)
+        yield
+        counts = yield from attributions(others, self._places, self._catalog.metrics[_UTILIZATION])
+        counts[Attribution.EXACT.value] += plain
+        return counts
+
+    def ages(self, now: float) -> Mapping[str, float]:
+        """Exporter -> seconds since its last batch."""
+        return {origin: now - e.received for origin, e in self._exporters.items()}
+
+    def _memory(self, pod: Pod, origins: tuple[str, ...], metric: str) -> dict[object, object]:
+        """Where answers about a pod live: with the one exporter that they rest on, if any."""
+        if len(origins) != 1:
+            return self._own
+        if not self._places.rests_on(pod, origins[0]) and not self._about_servers(metric):
+            return self._own
+        exporter = self._exporters[origins[0]]
+        mine = exporter.pods[pod.ref]
+        if self._contested and any(track.device.id in self._contested for track in mine):
+            return self._own
+        return exporter.answers
+
+    def _most(self, memory: dict[object, object], origins: tuple[str, ...]) -> int:
+        """How many answers a memory may hold."""
+        if memory is self._own:
+            return max(_MAX_ANSWERS, _ANSWERS_PER_POD * len(self._holders))
+        pods = self._exporters[origins[0]].pods
+        return max(_ANSWERS_PER_EXPORTER, _ANSWERS_PER_POD * len(pods))
+
+    def _speaking(self, ref: PodRef, origins: tuple[str, ...], metric: str) -> tuple[str, ...]:
+        """The origins that tell of the pod what the metric is about, its devices or itself:
+        a server's page must not end what is remembered of its devices."""
+        server = self._about_servers(metric)
+        exporters = self._exporters
+        speaking = tuple(
+            origin
+            for origin in origins
+            if any(track.serves is server for track in exporters[origin].pods[ref])
+        )
+        # Where no exporter speaks of its devices, its server may.
+        return speaking if speaking or server else origins
+
+    def _about_servers(self, metric: str) -> bool:
+        found = self._catalog.metrics.get(metric)
+        return found is not None and found.scope is Scope.SERVER
+
+    def _unheard_of(self, pod: Pod, metric: str) -> Absence:
+        """Why there is no value of a pod that no row names."""
+        if metric not in self._catalog.metrics:
+            return Absence(UNKNOWN_METRIC)
+        # Nobody waits for the rows of a pod that does not work yet.
+        wrong = unfit(pod, unready=self._options.unready) or self._disowned().get(pod.ref)
+        return Absence(wrong or NO_ROWS)
+
+    def _disowned(self) -> Mapping[PodRef, Refusal]:
+        """Pods that only a scrape's target labels named for devices -> why that counts not."""
+        if self._none_of is None:
+            found: dict[PodRef, Refusal] = {}
+            for exporter in self._exporters.values():
+                found.update(exporter.disowned)
+            self._none_of = found
+        return self._none_of
+
+    def _pod_outcome(
+        self, pod: Pod, origins: tuple[str, ...], metric: str, selector: Selector, now: float
+    ) -> tuple[Outcome, Stamp | None]:
+        found = self._catalog.metrics.get(metric)
+        if found is None:
+            return Outcome(Absence(UNKNOWN_METRIC)), None
+        tracks = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
+        rivals = self._rivals(pod.ref, pod.node, tracks) if self._contested else None
+        question = Question(found, selector, self._options, now)
+        place, stamp = self._places.pod(pod, tracks)
+        return pod_outcome(tracks, pod, question, rivals, place), stamp
+
+    def _rivals(self, ref: PodRef, node: str, tracks: Sequence[Track]) -> dict[str, float]:
+        """Device -> when another exporter last gave it to another pod."""
+        rivals: dict[str, float] = {}
+        placed = {track.device.id for track in tracks if track.node and track.node == node}
+        for device in {track.device.id for track in tracks} & self._contested.keys():
+            for origin in self._contested[device]:
+                for other in self._exporters[origin].devices[device]:
+                    theirs = other.claim is not None and other.claim.pod != ref
+                    if not theirs or other.shared or other.superseded:
+                        continue
+                    if device in placed and self._sites.of_track(other) != node:
+                        continue  # a device is on one node, and it is known to be on the pod's
+                    if self._sites.believes(other):
+                        rivals[device] = max(rivals.get(device, 0.0), other.received)
+        return rivals
+
+    def _by_node(self) -> Mapping[str, Sequence[Track]]:
+        at_once(self.survey())
+        return self._nodes or {}
+
+
+def _remembered(outcome: Outcome, pod: Pod | None, now: float, stamp: Stamp | None) -> _Remembered:
+    value = outcome.value
+    until = value.expires if isinstance(value, Reading) else float("inf")
+    return _Remembered(outcome, pod, now, until, stamp)

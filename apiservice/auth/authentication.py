@@ -1,0 +1,260 @@
+"""Who sent a request: front proxy, client certificate, bearer token, or nobody.
+
+The order, and what counts as a failure, are those of Go's delegating authenticator
+(``k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go``): each method
+is tried in turn and the first to name a user wins; when none does, credentials that some
+method refused make a 401, and a request without credentials is anonymous.
+
+Certificates are judged here and not by the handshake alone, against the CAs of this
+moment and each CA for its own purpose only. The judgement is kept with the connection
+until a certificate in the chain expires or the CAs change, and the users that a proxy
+states are kept by the header lines that state them: the usual request costs two lookups.
+Other header lines are no part of that key. kube-apiserver sends a new Audit-ID with every
+request, and forwards whatever else its client sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from apiservice.auth.clientauth import ClientAuth, ProxySettings
+from apiservice.auth.requestheader import Header, HeaderNames
+from apiservice.auth.tokens import ReviewError, Tokens
+from apiservice.auth.trust import CertificateError, ClientTrust, Verified
+from apiservice.errors import Unauthorized
+from apiservice.http.peer import SCOPE_KEY, Peer
+from apiservice.identity import (
+    ANONYMOUS,
+    AUTHENTICATED_GROUP,
+    UNAUTHENTICATED_GROUP,
+    Scope,
+    User,
+)
+from apiservice.runtime.bytecache import ByteCache, weight
+
+log = structlog.get_logger(__name__)
+
+ANONYMOUS_USER = User(ANONYMOUS, groups=(UNAUTHENTICATED_GROUP,))
+
+_CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+_REFUSAL_TTL = 10.0
+"""Seconds after which a refused certificate is judged again: it may not be valid *yet*."""
+_REMEMBERED_BYTES = 4 << 20
+"""Users remembered with the header lines that state them, about 1 kB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What a connection's certificate is worth, until ``until`` in one generation."""
+
+    generation: int
+    until: float
+    headers: HeaderNames | None
+    """The headers that it may state an identity in; None when it is no front proxy."""
+    client: User | None
+    """The user that it is itself."""
+    refusal: str
+    """Why some method refused it; empty where none did."""
+
+
+class Authentication:
+    """The :class:`~apiservice.identity.Authenticator` of the server."""
+
+    def __init__(
+        self,
+        trust: ClientAuth,
+        tokens: Tokens | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._trust = trust
+        self._tokens = tokens
+        self._clock = clock
+        self._proxied: ByteCache[tuple[Header, ...], User | None] = ByteCache(_REMEMBERED_BYTES)
+        self.hits = 0
+        """Requests whose stated user was remembered."""
+        self.misses = 0
+        """Requests whose headers were read to learn the user."""
+        self._last_refusal = ""
+        self.refused: Counter[str] = Counter()
+        """Requests answered 401, by method: ``certificate``, ``token``, ``token-review``."""
+        trust.subscribe(self._proxied.clear)
+
+    async def authenticate(self, scope: Scope) -> User:
+        """The user behind a request; see the module.
+
+        Raises:
+            Unauthorized: a certificate or token was sent, and no method accepts it.
+            TooManyRequests: the client's address has sent too many unknown tokens.
+        """
+        headers: Sequence[Header] = scope["headers"]
+        refusal = ""
+        peer: Peer | None = scope.get(SCOPE_KEY)
+        if peer is not None:
+            judgement = self._judge(peer)
+            if judgement.headers is not None:
+                user = self._proxied_user(judgement.headers, headers)
+                if user is not None:
+                    return user
+            if judgement.client is not None:
+                return judgement.client
+            refusal = judgement.refusal
+        token = bearer_token(headers)
+        if token:
+            return await self._token_user(token, _address(scope))
+        if refusal:
+            self.refused["certificate"] += 1
+            self._tell(refusal)
+            raise Unauthorized
+        return ANONYMOUS_USER
+
+    def is_proxy(self, peer: Peer) -> bool:
+        """Whether a client's certificate is a front proxy's."""
+        return self._judge(peer).headers is not None
+
+    def _proxied_user(self, names: HeaderNames, headers: Sequence[Header]) -> User | None:
+        key = names.relevant(headers)
+        try:
+            user = self._proxied[key]
+        except KeyError:
+            self.misses += 1
+        else:
+            self.hits += 1
+            return user
+        user = names.user(key)
+        if user is not None:
+            user = with_authenticated_group(user)
+        self._proxied.put(key, user, weight(key) + (user.bytes if user is not None else 0))
+        return user
+
+    @property
+    def remembered(self) -> int:
+        """Users in memory."""
+        return len(self._proxied)
+
+    @property
+    def remembered_bytes(self) -> int:
+        """What they take."""
+        return self._proxied.bytes
+
+    def _judge(self, peer: Peer) -> _Judgement:
+        now = self._clock()
+        known: _Judgement | None = peer.memo
+        if known is not None and known.generation == self._trust.generation and now < known.until:
+            return known
+        judgement = judge(peer, self._trust, now)
+        peer.memo = judgement
+        return judgement
+
+    async def _token_user(self, token: str, sender: str) -> User:
+        if self._tokens is None:
+            self.refused["token"] += 1
+            raise Unauthorized
+        try:
+            user = await self._tokens.user(token, sender)
+        except ReviewError as error:
+            self.refused["token-review"] += 1
+            raise Unauthorized from error
+        if user is None:
+            self.refused["token"] += 1
+            raise Unauthorized
+        return with_authenticated_group(user)
+
+    def _tell(self, refusal: str) -> None:
+        """Say why once per cause: the client is told nothing but 401."""
+        if refusal == self._last_refusal:
+            return
+        self._last_refusal = refusal
+        log.warning("client certificate refused", reason=refusal)
+
+
+def judge(peer: Peer, trust: ClientAuth, now: float) -> _Judgement:
+    """What a certificate is worth at ``now``, epoch seconds."""
+    proxy, clients = trust.proxy, trust.clients
+    deadlines: list[float] = []
+    refusals: list[str] = []
+    headers: HeaderNames | None = None
+    client: User | None = None
+    if proxy is not None:
+        settings, ca = proxy
+        verified = _verify(ca, peer, now, "request-header", refusals)
+        if verified is not None:
+            deadlines.append(verified.valid_until)
+            if _name_allowed(verified, settings):
+                headers = settings.headers
+            else:
+                refusals.append(
+                    f"request-header: common name {verified.common_name!r} is not in "
+                    f"requestheader-allowed-names {list(settings.allowed_names)}"
+                )
+    if clients is not None:
+        verified = _verify(clients, peer, now, "client-ca", refusals)
+        if verified is not None:
+            deadlines.append(verified.valid_until)
+            client = _certificate_user(verified)
+    if refusals:
+        deadlines.append(now + _REFUSAL_TTL)
+    return _Judgement(
+        generation=trust.generation,
+        until=min(deadlines, default=now + _REFUSAL_TTL),
+        headers=headers,
+        client=client,
+        refusal="; ".join(refusals),
+    )
+
+
+def with_authenticated_group(user: User) -> User:
+    """``system:authenticated`` appended, by the rules of ``AuthenticatedGroupAdder``: not
+    to the anonymous user, whom a front proxy may state, and not twice."""
+    if user.name == ANONYMOUS:
+        return user
+    if AUTHENTICATED_GROUP in user.groups or UNAUTHENTICATED_GROUP in user.groups:
+        return user
+    return User(user.name, user.uid, (*user.groups, AUTHENTICATED_GROUP), user.extra)
+
+
+def _address(scope: Scope) -> str:
+    """The client's address, without its port."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def bearer_token(headers: Sequence[Header]) -> str:
+    """The token of the first Authorization header where it is a bearer's, else empty."""
+    line = next((value for name, value in headers if name == b"authorization"), None)
+    if line is None:
+        return ""
+    scheme, _, rest = line.decode("latin-1").strip().partition(" ")
+    return rest.split(" ", 1)[0] if scheme.lower() == "bearer" else ""
+
+
+def _verify(
+    ca: ClientTrust, peer: Peer, now: float, purpose: str, refusals: list[str]
+) -> Verified | None:
+    try:
+        return ca.verify(peer.chain, now)
+    except CertificateError as error:
+        refusals.append(f"{purpose}: {error}")
+        return None
+
+
+def _name_allowed(verified: Verified, settings: ProxySettings) -> bool:
+    return not settings.allowed_names or verified.common_name in settings.allowed_names
+
+
+def _certificate_user(verified: Verified) -> User | None:
+    """``CommonNameUserConversion``: a certificate without a CN names nobody."""
+    if not verified.common_name:
+        return None
+    credential = f"X509SHA256={verified.fingerprint}"
+    return with_authenticated_group(
+        User(
+            verified.common_name,
+            groups=verified.organizations,
+            extra={_CREDENTIAL_ID: (credential,)},
+        )
+    )

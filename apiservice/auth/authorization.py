@@ -1,0 +1,167 @@
+"""Who may do what: a few static rules, then the cluster's own by SubjectAccessReview.
+
+The rules and times are those of ``DelegatingAuthorizationOptions`` in
+``k8s.io/apiserver/pkg/server/options/authorization.go``: the privileged group, the health
+paths, then a review whose allow and deny are remembered for ten seconds. Without an
+answer the request fails with 500: an error is never an allow, and never a remembered deny.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from apiservice.auth.allowance import Allowance
+from apiservice.auth.flight import SingleFlight
+from apiservice.auth.tokens import ReviewError
+from apiservice.errors import Internal, TooManyRequests
+from apiservice.identity import ANONYMOUS, PRIVILEGED_GROUP, Attributes, Decision, User
+from apiservice.runtime.bytecache import ByteCache, weight
+
+log = structlog.get_logger(__name__)
+
+_ALLOWED = Decision(allowed=True)
+_DENIED = Decision(allowed=False)
+_LARGEST_REMEMBERED = 10_000
+"""Bytes of attributes; ``plugin/pkg/authorizer/webhook`` draws the same line."""
+_RATE, _BURST = 5.0, 50
+"""Reviews per second for the anonymous user, and at once. Whatever anonymous clients may
+ask for usually (health, the version) is a static rule or remembered after one review."""
+
+_Question = tuple[User, Attributes]
+
+
+class AccessReviewer(Protocol):
+    """Knows the cluster's rules."""
+
+    async def review_access(self, user: User, attributes: Attributes) -> Decision:
+        """The cluster's decision. Bounded in time.
+
+        Raises:
+            ReviewError: there is no answer; nothing may be concluded from it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationOptions:
+    """The static rules, and how long the cluster's answers are remembered."""
+
+    allow_groups: tuple[str, ...] = (PRIVILEGED_GROUP,)
+    allow_users: tuple[str, ...] = ()
+    """Users who may do everything: for use without a cluster."""
+    allow_paths: tuple[str, ...] = ("/healthz", "/livez", "/readyz")
+    """Non-resource paths open to everybody; exact, without what lies below them."""
+    allow_ttl: float = 10.0
+    """Seconds."""
+    deny_ttl: float = 10.0
+    """Seconds."""
+    limit: int = 8 << 20
+    """Bytes of the answers remembered, for allow and for deny."""
+
+
+class Authorization:
+    """The :class:`~apiservice.identity.Authorizer` of the server.
+
+    Without a reviewer, as without a cluster, whatever no static rule allows is denied.
+    """
+
+    def __init__(
+        self,
+        reviewer: AccessReviewer | None,
+        options: AuthorizationOptions | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        options = options or AuthorizationOptions()
+        self._reviewer = reviewer
+        self._groups = frozenset(options.allow_groups)
+        self._users = frozenset(options.allow_users)
+        self._paths = frozenset(options.allow_paths)
+        self._allows: ByteCache[_Question, Decision] = ByteCache(
+            options.limit, options.allow_ttl, clock
+        )
+        self._denies: ByteCache[_Question, Decision] = ByteCache(
+            options.limit, options.deny_ttl, clock
+        )
+        self._anonymous = Allowance(_RATE, _BURST, clock)
+        self._flights: SingleFlight[_Question, Decision] = SingleFlight()
+        self._failing = False
+        self.hits = 0
+        """Questions answered from memory."""
+        self.misses = 0
+        """Questions that the cluster was asked, or that waited for its answer to another."""
+
+    @property
+    def remembered(self) -> int:
+        """Answers in memory."""
+        return len(self._allows) + len(self._denies)
+
+    @property
+    def remembered_bytes(self) -> int:
+        """What they take."""
+        return self._allows.bytes + self._denies.bytes
+
+    @property
+    def refused(self) -> int:
+        """Questions of anonymous clients that the cluster was not asked."""
+        return self._anonymous.refused
+
+    def cached(self, user: User, attributes: Attributes) -> Decision | None:
+        """The decision of a static rule or of memory, else None."""
+        if (
+            attributes.path in self._paths
+            or user.name in self._users
+            or not self._groups.isdisjoint(user.groups)
+        ):
+            return _ALLOWED
+        question = (user, attributes)
+        for answers in (self._allows, self._denies):
+            try:
+                decision = answers[question]
+            except KeyError:
+                continue
+            self.hits += 1
+            return decision
+        return None
+
+    async def authorize(self, user: User, attributes: Attributes) -> Decision:
+        """The decision; concurrent equal questions share one review.
+
+        Raises:
+            Internal: the cluster could not be asked.
+            TooManyRequests: anonymous clients have asked too much.
+        """
+        known = self.cached(user, attributes)
+        if known is not None:
+            return known
+        if self._reviewer is None:
+            return _DENIED
+        reviewer = self._reviewer
+        question = (user, attributes)
+        if user.name == ANONYMOUS and not self._anonymous.take(ANONYMOUS):
+            raise TooManyRequests(
+                f"anonymous clients asked for more than {_RATE:g} access reviews per second"
+            )
+        self.misses += 1
+        return await self._flights.ask(question, lambda: self._review(reviewer, question))
+
+    async def _review(self, reviewer: AccessReviewer, question: _Question) -> Decision:
+        user, attributes = question
+        try:
+            decision = await reviewer.review_access(user, attributes)
+        except ReviewError as error:
+            if not self._failing:
+                log.warning("access cannot be reviewed: requests get 500", error=str(error))
+            self._failing = True
+            raise Internal(error) from error
+        if self._failing:
+            log.info("access is reviewed again")
+        self._failing = False
+        size = weight(attributes)
+        if size <= _LARGEST_REMEMBERED:
+            answers = self._allows if decision.allowed else self._denies
+            answers.put(question, decision, size + user.bytes + weight(decision.reason))
+        return decision

@@ -1,0 +1,163 @@
+"""TokenReview and SubjectAccessReview, asked of the cluster.
+
+Both are questions, so asking twice does no harm: a broken connection or a 5xx is asked
+again while the time lasts, as ``DefaultAuthWebhookRetryBackoff`` does upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import msgspec
+from kubernetes.aio.client import ApiClient
+
+from apiservice.auth.tokens import ReviewError
+from apiservice.identity import Attributes, Decision, User
+from apiservice.kube.client import ClusterAnswerError, call
+from apiservice.selfmetrics.durations import SLOW, Durations
+
+_TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
+_ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_TIMEOUT = 10.0
+"""Seconds for a question with its repetitions: upstream's client time-out."""
+_PAUSES = (0.2, 0.5, 1.0)
+"""Seconds before each repetition."""
+
+
+class _UserInfo(msgspec.Struct):
+    username: str = ""
+    uid: str = ""
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+
+
+class _TokenStatus(msgspec.Struct):
+    authenticated: bool = False
+    user: _UserInfo = msgspec.field(default_factory=_UserInfo)
+    audiences: list[str] | None = None
+
+
+class _TokenReview(msgspec.Struct):
+    status: _TokenStatus
+
+
+class _AccessStatus(msgspec.Struct):
+    allowed: bool
+    denied: bool = False
+    reason: str = ""
+
+
+class _AccessReview(msgspec.Struct):
+    status: _AccessStatus
+
+
+class KubernetesReviews:
+    """Asks one cluster; a ``TokenReviewer`` and an ``AccessReviewer``.
+
+    With ``audiences`` a token must be meant for one of them, and the API server must say
+    so: one that does not know audiences vouches only for itself (TokenReview's reference).
+    """
+
+    def __init__(self, client: ApiClient, audiences: Sequence[str] = ()) -> None:
+        self._client = client
+        self._audiences = tuple(audiences)
+        self.asked: Counter[tuple[str, str]] = Counter()
+        """Questions by kind (``token``, ``access``) and outcome (``yes``, ``no``, ``error``)."""
+        self.durations = {kind: Durations(SLOW) for kind in ("access", "token")}
+        """By kind, repetitions included."""
+
+    async def review_token(self, token: str) -> User | None:
+        """See :class:`apiservice.auth.tokens.TokenReviewer`."""
+        spec: dict[str, Any] = {"token": token}
+        if self._audiences:
+            spec["audiences"] = list(self._audiences)
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+        status = (await self._ask("token", _TOKEN_REVIEWS, body, _TokenReview)).status
+        user = self._user(status)
+        self.asked["token", "yes" if user else "no"] += 1
+        return user
+
+    async def review_access(self, user: User, attributes: Attributes) -> Decision:
+        """See :class:`apiservice.auth.authorization.AccessReviewer`."""
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": access_spec(user, attributes),
+        }
+        status = (await self._ask("access", _ACCESS_REVIEWS, body, _AccessReview)).status
+        allowed = status.allowed and not status.denied
+        self.asked["access", "yes" if allowed else "no"] += 1
+        return Decision(allowed, status.reason)
+
+    def _user(self, status: _TokenStatus) -> User | None:
+        if not status.authenticated or not status.user.username:
+            return None
+        if self._audiences and not set(self._audiences).intersection(status.audiences or ()):
+            return None
+        extra = status.user.extra or {}
+        return User(
+            name=status.user.username,
+            uid=status.user.uid,
+            groups=tuple(status.user.groups or ()),
+            extra={key: tuple(values) for key, values in extra.items()},
+        )
+
+    async def _ask(self, kind: str, path: str, body: Any, answer: type[Any]) -> Any:
+        started = perf_counter()
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                return msgspec.json.decode(await self._insist(path, body), type=answer)
+        except TimeoutError as error:
+            self.asked[kind, "error"] += 1
+            raise ReviewError(f"POST {path}: no answer within {_TIMEOUT:.0f} s") from error
+        except (ClusterAnswerError, msgspec.MsgspecError) as error:
+            self.asked[kind, "error"] += 1
+            raise ReviewError(_with_mend(path, error)) from error
+        finally:
+            self.durations[kind].observe(perf_counter() - started)
+
+    async def _insist(self, path: str, body: Any) -> bytes:
+        for pause in _PAUSES:
+            try:
+                return await call(self._client, "POST", path, body, _TIMEOUT)
+            except ClusterAnswerError as error:
+                if not _passing(error):
+                    raise
+            await asyncio.sleep(pause)
+        return await call(self._client, "POST", path, body, _TIMEOUT)
+
+
+def access_spec(user: User, attributes: Attributes) -> Mapping[str, Any]:
+    """The spec of a SubjectAccessReview; empty fields are left out, as Go's ``omitempty``."""
+    spec: dict[str, Any] = {"user": user.name, "uid": user.uid, "groups": list(user.groups)}
+    spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+    if attributes.path:
+        spec["nonResourceAttributes"] = {"path": attributes.path, "verb": attributes.verb}
+    else:
+        wanted = {
+            "namespace": attributes.namespace,
+            "verb": attributes.verb,
+            "group": attributes.group,
+            "version": attributes.version,
+            "resource": attributes.resource,
+            "subresource": attributes.subresource,
+            "name": attributes.name,
+        }
+        spec["resourceAttributes"] = {key: text for key, text in wanted.items() if text}
+    return {key: value for key, value in spec.items() if value}
+
+
+def _passing(error: ClusterAnswerError) -> bool:
+    return error.status in {0, 429} or error.status >= 500
+
+
+def _with_mend(path: str, error: Exception) -> str:
+    if isinstance(error, ClusterAnswerError) and error.status in (401, 403):
+        return f"{error}; bind this server's service account to ClusterRole system:auth-delegator"
+    if isinstance(error, msgspec.MsgspecError):
+        return f"POST {path}: not the answer of an API server: {error}"
+    return str(error)

@@ -1,0 +1,135 @@
+"""Bearer tokens, judged by a TokenReview and remembered for ten seconds either way.
+
+Time and bounds are those of ``k8s.io/apiserver/pkg/authentication/token/cache`` as the
+delegating options set it up; an error is not remembered there, nor here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from apiservice.auth.allowance import Allowance
+from apiservice.auth.flight import SingleFlight
+from apiservice.errors import TooManyRequests
+from apiservice.identity import User
+from apiservice.runtime.bytecache import ByteCache
+
+log = structlog.get_logger(__name__)
+
+_MAX_TOKEN = 16 << 10
+"""Bytes; a service account's token has about 1,000."""
+_RATE, _BURST = 10.0, 50
+"""Unknown tokens per second and address, and at once. A client sends one token for minutes."""
+
+
+class ReviewError(Exception):
+    """Nobody could be asked; the message says who did not answer, and why."""
+
+
+class TokenReviewer(Protocol):
+    """Knows which tokens are good."""
+
+    async def review_token(self, token: str) -> User | None:
+        """The token's user, or None where it is not valid. Bounded in time.
+
+        Raises:
+            ReviewError: there is no answer; nothing may be concluded from it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TokenOptions:
+    """How long and how many answers are remembered."""
+
+    ttl: float = 10.0
+    """Seconds, for valid and invalid tokens alike."""
+    limit: int = 4 << 20
+    """Bytes of the answers."""
+
+
+class Tokens:
+    """A reviewer's answers, remembered; concurrent questions about a token share one review.
+
+    Tokens are kept as keyed hashes only: a dump of this process shows none.
+    """
+
+    def __init__(
+        self,
+        reviewer: TokenReviewer,
+        options: TokenOptions | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        options = options or TokenOptions()
+        self._reviewer = reviewer
+        self._answers: ByteCache[bytes, User | None] = ByteCache(options.limit, options.ttl, clock)
+        self._allowance = Allowance(_RATE, _BURST, clock)
+        self._flights: SingleFlight[bytes, User | None] = SingleFlight()
+        self._pepper = secrets.token_bytes(32)
+        self._failing = False
+        self.hits = 0
+        """Tokens whose answer was remembered."""
+        self.misses = 0
+        """Tokens that the cluster was asked about, or that waited for its answer."""
+
+    @property
+    def remembered(self) -> int:
+        """Answers in memory."""
+        return len(self._answers)
+
+    @property
+    def remembered_bytes(self) -> int:
+        """What they take."""
+        return self._answers.bytes
+
+    @property
+    def refused(self) -> int:
+        """Tokens that the cluster was not asked about, because their sender sent too many."""
+        return self._allowance.refused
+
+    async def user(self, token: str, sender: str = "") -> User | None:
+        """The token's user, or None where it is not valid.
+
+        Args:
+            token: as it was sent.
+            sender: the client's address; each has its own allowance of unknown tokens.
+
+        Raises:
+            ReviewError: nobody could be asked.
+            TooManyRequests: the sender's allowance is spent.
+        """
+        raw = token.encode("utf-8", "surrogateescape")
+        if len(raw) > _MAX_TOKEN:
+            return None
+        key = hashlib.blake2b(raw, key=self._pepper, digest_size=32).digest()
+        try:
+            known = self._answers[key]
+        except KeyError:
+            if not self._allowance.take(sender):
+                raise TooManyRequests(
+                    f"this address sent more than {_RATE:g} different bearer tokens per second"
+                ) from None
+            self.misses += 1
+            return await self._flights.ask(key, lambda: self._review(key, token))
+        self.hits += 1
+        return known
+
+    async def _review(self, key: bytes, token: str) -> User | None:
+        try:
+            user = await self._reviewer.review_token(token)
+        except ReviewError as error:
+            if not self._failing:
+                log.warning("tokens cannot be reviewed: bearers get 401", error=str(error))
+            self._failing = True
+            raise
+        if self._failing:
+            log.info("tokens are reviewed again")
+        self._failing = False
+        self._answers.put(key, user, len(key) + (user.bytes if user is not None else 0))
+        return user

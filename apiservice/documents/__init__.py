@@ -1,0 +1,1 @@
+"""The documents that an API server publishes: discovery, OpenAPI, version and health."""

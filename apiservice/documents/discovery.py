@@ -1,0 +1,140 @@
+"""Discovery documents, from memory: kube-aggregator takes them as the availability probe.
+
+Nothing here waits or depends on data being there: an APIService whose discovery fails
+blocks the deletion of every namespace in the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider, MetricResource
+from apiservice.wire.metricvalues import (
+    CUSTOM_GROUP,
+    CUSTOM_VERSIONS,
+    EXTERNAL_GROUP,
+    EXTERNAL_VERSIONS,
+)
+
+log = structlog.get_logger(__name__)
+
+_json = msgspec.json.Encoder().encode
+Json = dict[str, Any]
+
+
+class ResourceLists:
+    """The APIResourceList of each version of one group; rendered when the rows change."""
+
+    def __init__(
+        self,
+        group: str,
+        versions: tuple[str, ...],
+        rows: Callable[[], Sequence[Any]],
+        render: Callable[[Sequence[Any]], list[Json]],
+    ) -> None:
+        self._group = group
+        self.versions = versions
+        self._rows = rows
+        self._render = render
+        self._seen: tuple[Any, ...] | None = None
+        self._documents: dict[str, bytes] = {}
+
+    def document(self, version: str) -> bytes:
+        """The list of ``GROUP/version`` as of now."""
+        rows = tuple(self._rows())
+        if rows != self._seen:
+            resources = self._render(rows)
+            self._documents = {
+                version: _json(
+                    {
+                        "kind": "APIResourceList",
+                        "apiVersion": "v1",
+                        "groupVersion": f"{self._group}/{version}",
+                        "resources": resources,
+                    }
+                )
+                for version in self.versions
+            }
+            self._seen = rows
+        return self._documents[version]
+
+
+class Discovery:
+    """What ``/apis`` and everything below it down to the versions answers."""
+
+    def __init__(
+        self, custom: CustomMetricsProvider | None, external: ExternalMetricsProvider | None
+    ) -> None:
+        self._lists: dict[str, ResourceLists] = {}
+        if custom is not None:
+            self._lists[CUSTOM_GROUP] = ResourceLists(
+                CUSTOM_GROUP, CUSTOM_VERSIONS, custom.resources, _custom_resources
+            )
+        if external is not None:
+            self._lists[EXTERNAL_GROUP] = ResourceLists(
+                EXTERNAL_GROUP, EXTERNAL_VERSIONS, external.metrics, _external_resources
+            )
+        groups = {name: _group(name, lists.versions) for name, lists in self._lists.items()}
+        kind = {"kind": "APIGroupList", "apiVersion": "v1"}
+        self.group_list = _json(kind | {"groups": list(groups.values())})
+        self._groups = {
+            name: _json({"kind": "APIGroup", "apiVersion": "v1"} | group)
+            for name, group in groups.items()
+        }
+
+    def group_versions(self) -> list[tuple[str, str]]:
+        """Every (group, version) that is served."""
+        return [
+            (name, version) for name, lists in self._lists.items() for version in lists.versions
+        ]
+
+    def group(self, name: str) -> bytes | None:
+        """The APIGroup, None where it is not served."""
+        return self._groups.get(name)
+
+    def resource_list(self, group: str, version: str) -> bytes | None:
+        """The APIResourceList, None where the group-version is not served."""
+        lists = self._lists.get(group)
+        if lists is None or version not in lists.versions:
+            return None
+        return lists.document(version)
+
+
+def _group(name: str, versions: tuple[str, ...]) -> Json:
+    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
+
+
+def _custom_resources(rows: Sequence[MetricResource]) -> list[Json]:
+    """One row per metric and resource; one ``namespaced`` per resource.
+
+    A resource that is namespaced in one row and not in another makes the aggregator
+    reject the whole group-version: the first row decides.
+    """
+    scopes: dict[str, bool] = {}
+    entries: dict[str, Json] = {}
+    for row in rows:
+        resource = str(row.resource)
+        if scopes.setdefault(resource, row.namespaced) != row.namespaced:
+            log.error("metrics of one resource differ in scope", resource=resource, row=row.metric)
+        name = f"{resource}/{row.metric}"
+        entries[name] = _resource(name, "MetricValueList", namespaced=scopes[resource])
+    return list(entries.values())
+
+
+def _external_resources(rows: Sequence[str]) -> list[Json]:
+    return [_resource(name, "ExternalMetricValueList", namespaced=True) for name in rows]
+
+
+def _resource(name: str, kind: str, *, namespaced: bool) -> Json:
+    return {
+        "name": name,
+        "singularName": "",
+        "namespaced": namespaced,
+        "kind": kind,
+        "verbs": ["get"],
+    }

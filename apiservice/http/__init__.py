@@ -1,0 +1,1 @@
+"""Connections, limits and draining: the HTTP server."""

@@ -1,0 +1,142 @@
+"""Accepts connections, and makes them through their TLS handshake.
+
+The event loop's own server makes a TLS object for every connection before anybody may count it,
+70 kB each. Here a connection is admitted when it is accepted, by its address, and its handshake
+is a task that can be ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from apiservice.http.address import accepted
+from apiservice.http.handshakes import Handshakes
+from apiservice.http.options import ServingOptions, ServingStats
+
+_AT_ONCE: Final = 32
+"""Connections accepted before others have their turn."""
+_GOODBYE: Final = 5.0
+"""Seconds that a client may take to end TLS in order."""
+_EXHAUSTED: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+
+Context = Callable[[], ssl.SSLContext]
+"""The TLS context for the next connection."""
+
+
+class Acceptor:
+    """Accepts on one listening socket until it is closed.
+
+    Args:
+        listener: bound, and listening.
+        make: makes the protocol of a connection whose handshake is done.
+        context: TLS; None speaks plain text.
+        options: the bounds.
+        stats: where refusals are counted.
+        make_room: closes a connection that may go; False where there is none.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        make: Callable[[], asyncio.Protocol],
+        context: Context | None,
+        options: ServingOptions,
+        stats: ServingStats,
+        make_room: Callable[[], bool],
+    ) -> None:
+        self._listener = listener
+        self._make = make
+        self._context = context
+        self._options = options
+        self._stats = stats
+        self._make_room = make_room
+        self._loop = asyncio.get_running_loop()
+        self._spare = os.open(os.devnull, os.O_RDONLY)
+        self.handshakes = Handshakes(options, stats)
+
+    @property
+    def port(self) -> int:
+        """The port that is bound."""
+        return int(self._listener.getsockname()[1])
+
+    def start(self) -> None:
+        """Begin to accept."""
+        self._listener.setblocking(False)
+        self._listener.listen(self._options.backlog)
+        self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def close(self) -> None:
+        """Accept who has connected already, and nobody after that."""
+        if self._listener.fileno() < 0:
+            return
+        self._loop.remove_reader(self._listener.fileno())
+        for _ in range(self._options.backlog):
+            if not self._accept_one():
+                break
+        self._listener.close()
+        os.close(self._spare)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            if not self._accept_one():
+                return
+
+    def _accept_one(self) -> bool:
+        """Accept one connection; False where nobody waits."""
+        try:
+            connection, address = accepted(self._listener)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                return True  # it went away before it was accepted
+            return self._no_more_files()
+        if self.handshakes.admitted(address):
+            shake = self._loop.create_task(self._shake(connection))
+            shake.add_done_callback(lambda done: _hang_up(done, connection))
+            self.handshakes.begin(address, shake)
+        else:
+            connection.close()
+        return True
+
+    def _no_more_files(self) -> bool:
+        """Turn one away, or it would wait for ever, and make room for the next."""
+        os.close(self._spare)
+        try:
+            with suppress(OSError):
+                connection, address = accepted(self._listener)
+                connection.close()
+                self._stats.refuse("files", address)
+        finally:
+            self._spare = os.open(os.devnull, os.O_RDONLY)
+        if not self._make_room():
+            self.handshakes.drop_oldest()
+        return False
+
+    async def _shake(self, connection: socket.socket) -> None:
+        tls: dict[str, Any] = {}
+        if self._context is not None:
+            tls = {
+                "ssl": self._context(),
+                "ssl_handshake_timeout": self._options.handshake_timeout,
+                "ssl_shutdown_timeout": _GOODBYE,
+            }
+        try:
+            await self._loop.connect_accepted_socket(self._make, connection, **tls)
+        except (OSError, TimeoutError):
+            self._stats.failed += 1
+
+
+def _hang_up(shake: asyncio.Task[None], connection: socket.socket) -> None:
+    """End a connection whose handshake was cancelled, even before it began."""
+    if shake.cancelled():
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+        connection.close()

@@ -1,0 +1,313 @@
+"""HTTP/1.1 on one connection: uvicorn's httptools protocol with limits and the peer.
+
+uvicorn leaves to a reverse proxy what an aggregated API server must do itself, because
+kube-apiserver passes connections of anybody in the cluster on to it: bounds on the head
+and the body, time-outs for slow senders and slow readers, a cap on connections.
+
+Time is kept without timers: each connection says until when it may go on as it is, and
+one sweep per second over all of them cuts off those that are late. A request on a
+keep-alive connection thus sets and clears two attributes instead of arming timers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from enum import Enum
+from math import inf
+from typing import Any
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from apiservice.errors import ApiError, BadRequest, MethodNotAllowed, PayloadTooLarge
+from apiservice.http.address import peer_address
+from apiservice.http.exchange import Exchange, refusal
+from apiservice.http.options import ServingOptions, ServingStats
+from apiservice.http.peer import SCOPE_KEY, Peer, of_tls
+from apiservice.http.requesthead import complete, endless, host_fault, oversize, too_many_lines
+from apiservice.http.slots import Slots
+
+_CLOSING_GRACE = 5.0
+"""Seconds that a closed connection may take to flush and say goodbye."""
+LAST_REQUEST = 2.0
+"""Seconds in which a client that connected before the listener closed may send a request."""
+_VERSIONS = frozenset(("1.1", "1.0"))
+_READ = frozenset((b"GET", b"HEAD"))
+
+
+class Connection(HttpToolsProtocol):
+    """One client. ``late`` is asked by the server's sweep."""
+
+    options: ServingOptions
+    stats: ServingStats
+    slots: Slots
+    proven: Callable[[Peer], bool]
+    """Whether a certificate is a front proxy's."""
+    proxy_seen: Callable[[str], None]
+    """Called with the address of each connection of a front proxy."""
+    last_gone: Callable[[], None]
+    """Called when no connection is left. These are set on a server's own subclass."""
+    draining = False
+    """Every answer closes its connection."""
+    stopped = False
+    """The listener is closed. Who was let in before may send one request more."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.peer: Peer | None = None
+        self.address = ""
+        self.proxy = False
+        """The connection is a front proxy's."""
+        self._most_lines = min(self.options.stranger_header_lines, self.options.max_header_lines)
+        self._most_pipelined = min(self.options.stranger_pipelined, self.options.max_pipelined)
+        self._waiting_for = _Wait.NOTHING
+        self._deadline = inf
+        self._write_deadline = inf
+        self._reading_head = False
+        self._in_message = False
+        self._received = 0
+        self._earlier = 0
+        self._refusal: ApiError | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
+        """The handshake is done."""
+        super().connection_made(transport)
+        self.stats.opened += 1
+        self.address = peer_address(transport.get_extra_info("peername"))
+        connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        if connection is not None and connection.session_reused:
+            # Its certificate was checked when the session began, and its key not at all.
+            self.stats.refuse("resumed-session", self.address)
+            transport.abort()
+            return
+        self.peer = of_tls(connection)
+        self.proxy = self.peer is not None and self.proven(self.peer)
+        if not self.slots.take(self):
+            transport.abort()
+            return
+        if self.proxy:
+            self._most_lines = self.options.max_header_lines
+            self._most_pipelined = self.options.max_pipelined
+            self.proxy_seen(self.address)
+        self._expect(_Wait.HEAD, self._patience())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone, whoever ended it."""
+        super().connection_lost(exc)
+        self.slots.leave(self)
+        if not self.connections:
+            self.last_gone()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived; what breaks a rule is answered and ends the connection."""
+        if self._waiting_for is _Wait.LINGER or self.transport.is_closing():
+            return
+        self._received += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Nothing is spoken here but HTTP/1.1: the answer is on its way and is the last.
+            self.cycle.keep_alive = False
+        except httptools.HttpParserError as error:
+            self._refuse(self._refusal or BadRequest(f"malformed HTTP request: {error}"))
+            return
+        if not self._reading_head:
+            self._received = 0
+        elif self._received > self.options.max_headers + self._earlier:
+            self._refuse(endless(self.url, self.options))
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._reading_head = self._in_message = True
+        self._expect(_Wait.HEAD, self._patience())
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header line."""
+        name = name.lower()
+        if (
+            len(self.headers) >= self._most_lines
+            or len(name) + len(value) > self.options.max_header_line
+        ):
+            self._reject(too_many_lines(self.headers, self._most_lines, self.options))
+        if name == b"content-length" and int(value) > self.options.max_body:
+            self._reject(PayloadTooLarge(self.options.max_body))
+        if name == b"transfer-encoding":
+            # The parser hands over trailer fields as if they were headers: a client's own
+            # X-Remote-Group behind a chunked body would join those that its proxy stated.
+            # Only GET and HEAD are answered, so that another method is what is wrong first.
+            if self.parser.get_method() not in _READ:
+                self._reject(MethodNotAllowed())
+            self._reject(BadRequest("no chunked body is read here: send a Content-Length"))
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: answer it, or queue it behind those before it."""
+        # Less was read than the smallest limit: the usual case costs one comparison.
+        if self._received > self.options.max_target:
+            error = oversize(self.url, self.headers, self.options)
+            if error is not None:
+                self._reject(error)
+        version = self.parser.get_http_version()
+        if version not in _VERSIONS:
+            self._reject(BadRequest("only HTTP/1.1 and HTTP/1.0 are spoken here"))
+        if len(self.pipeline) >= self._most_pipelined:
+            self._reject(BadRequest("too many pipelined requests"))
+        if (fault := host_fault(self.headers, version)) is not None:
+            self._reject(BadRequest(fault))
+        scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # our own key
+        complete(scope, self.url, self.parser.get_method(), version)
+        scope[SCOPE_KEY] = self.peer
+        before, self.cycle = self.cycle, self._exchange(version)
+        self._reading_head = False
+        self._waiting_for, self._deadline = _Wait.NOTHING, inf
+        if not self.proxy:
+            self.slots.busy(self)
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def _exchange(self, version: str) -> Exchange:
+        return Exchange(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version == "1.1" and self.parser.should_keep_alive() and not self.draining,
+            on_response=self.on_response_complete,
+        )
+
+    def on_body(self, body: bytes) -> None:
+        """No route reads a body: it is dropped. Its length was judged with the head."""
+
+    def on_message_complete(self) -> None:
+        """The body, if any, is whole."""
+        self._in_message = False
+        # What follows in the same read belongs to the next request's head, whose exact
+        # share of it is not known here.
+        self._earlier = self._received
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._expect(_Wait.REQUEST, self.options.keep_alive)
+
+    def on_response_complete(self) -> None:
+        """Called by the cycle when the answer is written."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            return
+        if not self.proxy:
+            self.slots.idle(self)
+        if self._in_message:
+            # Either the next head, or the rest of this body: it may not dawdle.
+            self._expect(_Wait.HEAD, self.options.header_timeout)
+        else:
+            self._expect(_Wait.REQUEST, self.options.keep_alive)
+
+    def shutdown(self) -> None:
+        """The listener is closed: answer what was asked, and let a new client ask once."""
+        if self.cycle is None or (self._reading_head and self.cycle.response_complete):
+            # Nothing was answered here yet, or a request is on its way: to close now would
+            # lose it.
+            self._expect(_Wait.HEAD, LAST_REQUEST)
+        elif self.cycle.response_complete:
+            self.transport.close()
+        else:
+            (self.pipeline[0][0] if self.pipeline else self.cycle).keep_alive = False
+
+    def evict(self) -> None:
+        """End at once, in favour of another."""
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """The client does not take what it asked for."""
+        super().pause_writing()
+        self._write_deadline = self.loop.time() + self.options.write_timeout
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        super().resume_writing()
+        self._write_deadline = inf
+
+    def sweep(self, now: float) -> None:
+        """Cut the connection off where it is past a deadline; ``now`` is the loop's time."""
+        if now >= self._write_deadline:
+            self._cut("slow-reader")
+        elif self.transport.is_closing() and self._waiting_for is not _Wait.GOODBYE:
+            self._expect(_Wait.GOODBYE, _CLOSING_GRACE)
+        elif now < self._deadline:
+            return
+        elif self._waiting_for is _Wait.HEAD:
+            self._cut("slow-request")
+        elif self._waiting_for is _Wait.GOODBYE:
+            self._cut("slow-goodbye")
+        else:
+            self.transport.close()
+
+    def _patience(self) -> float:
+        """Seconds for a request's head."""
+        return LAST_REQUEST if self.stopped else self.options.header_timeout
+
+    def _expect(self, what: _Wait, seconds: float) -> None:
+        self._waiting_for = what
+        self._deadline = self.loop.time() + seconds
+
+    def _cut(self, why: str) -> None:
+        self.stats.refused[why] += 1
+        self.transport.abort()
+
+    def _reject(self, error: ApiError) -> None:
+        """Stop the parser from inside one of its callbacks."""
+        self._refusal = error
+        raise _RejectedError
+
+    def _refuse(self, error: ApiError) -> None:
+        """Answer with a Status, and end the connection."""
+        self.stats.refused[type(error).__name__] += 1
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if self.pipeline or cycle.response_started:
+                # Another answer is being written, or owed: a refusal in its midst would be
+                # read as part of it.
+                self.transport.abort()
+                return
+            cycle.disconnected = True  # its own answer is not wanted any more
+        self.transport.write(refusal(error))
+        self._expect(_Wait.LINGER, self.options.linger)
+
+
+class _Wait(Enum):
+    """What a connection's deadline is about."""
+
+    NOTHING = "nothing"
+    HEAD = "head"
+    REQUEST = "request"
+    LINGER = "linger"
+    GOODBYE = "goodbye"
+
+
+class _RejectedError(Exception):
+    """Raised in a parser callback; httptools passes it on as a parser error."""

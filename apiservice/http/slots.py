@@ -1,0 +1,107 @@
+"""The places of open connections: who gets one, and who has to go for it.
+
+A connection is a front proxy's if its certificate proves that; everyone else is a stranger at
+this level, because a bearer token comes with a request and not with a connection. Strangers
+cannot take the places that are reserved for front proxies. Where strangers fill theirs, in all
+or from one address, the one that has been idle for longest is closed for the new one. A stranger
+whose request is being answered is never closed for another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from typing import Protocol
+
+from apiservice.http.options import ServingOptions, ServingStats
+
+
+class Holder(Protocol):
+    """A connection."""
+
+    address: str
+    """Where it comes from."""
+    proxy: bool
+    """It is a front proxy's."""
+
+    def evict(self) -> None:
+        """End at once; the place is free already."""
+
+
+class Slots:
+    """Gives places to connections."""
+
+    def __init__(self, options: ServingOptions, stats: ServingStats) -> None:
+        self._stats = stats
+        self._each = options.max_connections_per_address
+        # Handshakes in progress are within the limit of all connections, too.
+        self._most = max(1, options.max_connections - options.max_handshakes)
+        self._strangers_most = max(1, self._most - options.reserved_connections)
+        self._holders: set[Holder] = set()
+        self._by_address: Counter[str] = Counter()
+        self._idle: OrderedDict[Holder, None] = OrderedDict()
+        """Strangers without a request that is being answered; idle for longest first."""
+        self._strangers = 0
+
+    @property
+    def strangers(self) -> int:
+        """Connections that are no front proxy's."""
+        return self._strangers
+
+    def take(self, holder: Holder) -> bool:
+        """Give a place; False, and counted, where there is none."""
+        full = len(self._holders) >= self._most
+        if holder.proxy:
+            if full and not self.evict():
+                self._stats.refuse("connections", holder.address)
+                return False
+            self._holders.add(holder)
+            return True
+        if self._by_address[holder.address] >= self._each:
+            if not self._evict_of(holder.address):
+                self._stats.refuse("connections-per-address", holder.address)
+                return False
+        elif (full or self._strangers >= self._strangers_most) and not self.evict():
+            self._stats.refuse("connections", holder.address)
+            return False
+        self._holders.add(holder)
+        self._strangers += 1
+        self._by_address[holder.address] += 1
+        self._idle[holder] = None
+        return True
+
+    def leave(self, holder: Holder) -> None:
+        """The connection is gone, or goes."""
+        if holder not in self._holders:
+            return
+        self._holders.discard(holder)
+        if holder.proxy:
+            return
+        self._idle.pop(holder, None)
+        self._strangers -= 1
+        self._by_address[holder.address] -= 1
+        if not self._by_address[holder.address]:
+            del self._by_address[holder.address]
+
+    def busy(self, holder: Holder) -> None:
+        """A stranger's request is being answered."""
+        self._idle.pop(holder, None)
+
+    def idle(self, holder: Holder) -> None:
+        """All of a stranger's requests are answered."""
+        if holder in self._holders:
+            self._idle[holder] = None
+
+    def evict(self) -> bool:
+        """Close the stranger that has been idle for longest; False where none is idle."""
+        victim = next(iter(self._idle), None)
+        return victim is not None and self._close(victim)
+
+    def _evict_of(self, address: str) -> bool:
+        victim = next((each for each in self._idle if each.address == address), None)
+        return victim is not None and self._close(victim)
+
+    def _close(self, victim: Holder) -> bool:
+        self.leave(victim)
+        self._stats.refuse("idle-connections", victim.address)
+        victim.evict()
+        return True

@@ -1,0 +1,313 @@
+"""A client of the Kubernetes API, from a pod's service account or a kubeconfig.
+
+Whatever is wrong with the configuration becomes a :class:`ClusterError` that names the
+file and the mend. Credentials that rotate are read again: files when they change, the
+cluster's CA among them, and exec plugins when what they gave expires.
+
+Importing this module costs about 35 MB (aiohttp and the ``kubernetes`` package), so who
+runs without a cluster imports it only when there is one to talk to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import yaml
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config import ConfigException
+from kubernetes.aio.config.incluster_config import (
+    SERVICE_HOST_ENV_NAME,
+    SERVICE_TOKEN_FILENAME,
+    InClusterConfigLoader,
+)
+from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+from apiservice.kube.clusterclient import ClusterClient
+from apiservice.kube.failures import transport_failure
+from apiservice.runtime.filestamp import Stamp, stamp
+
+# These classes carry no annotations.
+_service_account_loader: Any = InClusterConfigLoader
+_kubeconfig_loader: Any = KubeConfigLoader
+_kubeconfig_merger: Any = KubeConfigMerger
+
+SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
+"""Where a pod's service account is mounted."""
+_REFRESH = 60.0
+"""Seconds between questions to a credential plugin that names no expiry."""
+
+
+class ClusterError(Exception):
+    """There is no way to the cluster; the message names the file and the mend."""
+
+
+class ClusterAnswerError(Exception):
+    """The API server did not answer, or with something other than 2xx."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        """HTTP status; 0 where there was no answer."""
+
+    @property
+    def cause(self) -> str:
+        """What went wrong, without the request that it went wrong with."""
+        return str(self).partition(": ")[2]
+
+
+def in_cluster(
+    environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
+) -> bool:
+    """This process runs in a pod that may talk to its cluster."""
+    return bool(environ.get(SERVICE_HOST_ENV_NAME)) and (service_account / "token").exists()
+
+
+async def connect(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+    user_agent: str = "apiservice",
+) -> ApiClient:
+    """A client for the cluster; nothing is sent yet.
+
+    A kubeconfig that is named is used. Otherwise the pod's service account, and outside a
+    pod the files of ``KUBECONFIG`` or ``~/.kube/config``.
+
+    Raises:
+        ClusterError: see the module.
+    """
+    configuration: Any = Configuration()
+    used = ""
+    if kubeconfig is None and in_cluster(environ, service_account):
+        _load_service_account(configuration, environ, service_account)
+        source = "the pod's service account"
+    else:
+        source = _paths(kubeconfig, environ)
+        used = await _load_kubeconfig(configuration, source, context)
+        source = f"kubeconfig {source}"
+    try:
+        client = ClusterClient(configuration)
+    except (OSError, ssl.SSLError, ValueError) as error:
+        raise ClusterError(
+            f"{source}: the certificates it names cannot be used: {error}; check "
+            f"certificate-authority, client-certificate and client-key"
+        ) from error
+    client.user_agent = user_agent
+    by = f"{source}, context {used}" if used else source
+    client.origin = f"{configuration.host} ({by})"
+    return client
+
+
+async def call(
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: Any = None,
+    timeout_seconds: float = 10.0,
+    content_type: str = "application/json",
+) -> bytes:
+    """One request to the API server, answered as the bytes that came.
+
+    ``content_type`` is what a body is sent as, such as ``application/apply-patch+yaml``.
+
+    Raises:
+        ClusterAnswerError: see there.
+    """
+    response, answer = await _exchange(client, method, path, body, timeout_seconds, content_type)
+    if not 200 <= response.status <= 299:
+        raise ClusterAnswerError(
+            f"{method} {path}: {response.status} {_message(answer)}", response.status
+        )
+    return answer
+
+
+async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float:
+    """The API server's clock, epoch seconds: the ``Date`` of an answer, whichever it is.
+
+    Raises:
+        ClusterAnswerError: it did not answer, or without that header.
+    """
+    path = "/version"
+    response, _ = await _exchange(client, "GET", path, None, timeout_seconds, "application/json")
+    try:
+        return parsedate_to_datetime(response.headers["Date"]).timestamp()
+    except (KeyError, ValueError) as error:
+        raise ClusterAnswerError(f"GET {path}: the answer has no usable Date") from error
+
+
+async def _exchange(
+    client: ApiClient, method: str, path: str, body: Any, timeout_seconds: float, content_type: str
+) -> tuple[Any, bytes]:
+    """The answer, whichever it is, and what it holds; raises ClusterAnswerError without one."""
+    try:
+        headers: dict[str, str] = {"Accept": "application/json", "Content-Type": content_type}
+        arguments = await client.param_serialize(
+            method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        verb, url, header_params, content, _ = arguments
+        limits = aiohttp.ClientTimeout(total=timeout_seconds)
+        # The client's own limit does not count on a connection with bytes that nobody asked for.
+        async with asyncio.timeout(timeout_seconds):
+            response: Any = await client.call_api(
+                verb, url, header_params, content, _request_timeout=limits
+            )
+            return response, await response.read()
+    except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
+        raise ClusterAnswerError(f"{method} {path}: {transport_failure(error)}") from error
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+
+
+def _message(answer: bytes) -> str:
+    try:
+        return msgspec.json.decode(answer, type=_Status).message
+    except msgspec.MsgspecError:
+        return " ".join(answer[:200].decode("utf-8", "replace").split())
+
+
+def _load_service_account(
+    configuration: Any, environ: Mapping[str, str], service_account: Path
+) -> None:
+    token = service_account / "token"
+    loader = _service_account_loader(
+        str(token), str(service_account / "ca.crt"), try_refresh_token=False, environ=environ
+    )
+    try:
+        loader.load_and_set(configuration)
+    except (ConfigException, OSError) as error:
+        raise ClusterError(
+            f"the pod's service account in {service_account} cannot be used: {error}; mount it "
+            f"(automountServiceAccountToken) or name a kubeconfig"
+        ) from error
+    configuration.refresh_api_key_hook = _TokenFile(token)
+
+
+def _paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
+    """The kubeconfig files, as ``KUBECONFIG`` lists them.
+
+    Raises:
+        ClusterError: none of them exists.
+    """
+    if kubeconfig is not None:
+        if not kubeconfig.is_file():
+            raise ClusterError(f"kubeconfig {kubeconfig} is not there: name one that is")
+        return str(kubeconfig)
+    listed = environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    if not any(Path(path).expanduser().is_file() for path in listed.split(os.pathsep) if path):
+        raise ClusterError(
+            f"no cluster: this is no pod, and there is no kubeconfig {listed}; set KUBECONFIG, "
+            f"name a kubeconfig, or name a pods file to run without a cluster"
+        )
+    return listed
+
+
+async def _load_kubeconfig(configuration: Any, source: str, context: str | None) -> str:
+    """Take up a kubeconfig; the name of its context that is used."""
+    _check_kubeconfigs(source)
+    try:
+        merged = _kubeconfig_merger(source).config
+        loader = _kubeconfig_loader(merged, active_context=context, config_base_path=None)
+        await loader.load_and_set(configuration)
+    except ConfigException as error:
+        named = f"context {context!r} of " if context else ""
+        raise ClusterError(
+            f"{named}kubeconfig {source}: {error}; see `kubectl config get-contexts`"
+        ) from error
+    except OSError as error:
+        raise ClusterError(f"kubeconfig {source}: {error}") from error
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ClusterError(f"kubeconfig {source} cannot be used: {error}") from error
+    _keep_fresh(configuration, loader, source)
+    return context or str(merged.value["current-context"])
+
+
+def _check_kubeconfigs(source: str) -> None:
+    for path in source.split(os.pathsep):
+        if path and (file := Path(path).expanduser()).is_file():
+            _check_kubeconfig(file)
+
+
+def _check_kubeconfig(file: Path) -> None:
+    """Raise ClusterError where a file's content does not have a kubeconfig's shape."""
+    try:
+        content = yaml.safe_load(file.read_bytes())
+    except OSError as error:
+        raise ClusterError(f"kubeconfig {file}: {error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split())
+        raise ClusterError(f"kubeconfig {file} is not YAML: {why}; name another file") from error
+    lists = ("clusters", "contexts", "users")
+    if not isinstance(content, dict) or not any(name in content for name in lists):
+        raise ClusterError(
+            f"{file} is not a kubeconfig: it has no clusters, contexts or users; name a file "
+            f"such as ~/.kube/config"
+        )
+    for name in lists:
+        if not isinstance(content.get(name) or [], list):
+            raise ClusterError(f"kubeconfig {file}: {name} must be a list")
+
+
+def _keep_fresh(configuration: Any, loader: Any, source: str) -> None:
+    user = getattr(loader, "_user", None)
+    if user is None:
+        return
+    if "exec" in user:
+        if not hasattr(loader, "token") and not hasattr(loader, "cert_file"):
+            command = user["exec"].safe_get("command")
+            raise ClusterError(
+                f"kubeconfig {source}: the credential plugin {command!r} gave no credentials: "
+                f"run it by hand to see why"
+            )
+        configuration.refresh_api_key_hook = _ExecPlugin(loader)
+    elif "tokenFile" in user and "token" not in user:
+        base = Path(str(user.path)).parent if user.path else Path()
+        configuration.refresh_api_key_hook = _TokenFile(base / user["tokenFile"])
+
+
+class _TokenFile:
+    """Reads a token file again when it was replaced, as kubelet does with projected ones."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: Stamp | None = None
+
+    def __call__(self, configuration: Any) -> None:
+        """Called before each request. An emptied file leaves the last token in use."""
+        seen = stamp((self._path,))
+        if seen == self._seen:
+            return
+        token = self._path.read_text().strip()
+        if token:
+            configuration.api_key["BearerToken"] = f"Bearer {token}"
+            self._seen = seen
+
+
+class _ExecPlugin:
+    """Runs a credential plugin again when what it gave has expired."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+        self._asked_at = time.monotonic()
+
+    async def __call__(self, configuration: Any) -> None:
+        """Called before each request."""
+        now = time.monotonic()
+        if now - self._asked_at < _REFRESH:
+            return
+        self._asked_at = now
+        await self._loader.load_from_exec_plugin()
+        if hasattr(self._loader, "token"):
+            configuration.api_key["BearerToken"] = self._loader.token

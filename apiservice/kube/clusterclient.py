@@ -1,0 +1,76 @@
+"""The Kubernetes client, with trust and client certificate as their files have them now.
+
+The client reads both once. A cluster's CA is rotated while pods run: kubelet replaces the file
+that is mounted into each (kubernetes.io, "Manual Rotation of CA Certificates"), and who does not
+read it again is cut off when the API server serves a certificate of the new CA.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import structlog
+from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client.rest import RESTClientObject
+
+from apiservice.kube.outages import Outages
+from apiservice.runtime.filestamp import Stamp, stamp
+
+log = structlog.get_logger(__name__)
+
+# These classes carry no annotations.
+_client: Any = ApiClient
+_connections: Any = RESTClientObject
+
+
+class ClusterClient(ApiClient):
+    """Looks at the files before each request. What is under way goes on as it began.
+
+    Raises:
+        OSError, ssl.SSLError, ValueError: at construction, if a file cannot be used.
+    """
+
+    def __init__(self, configuration: Any) -> None:
+        named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+        self._files = tuple(Path(name) for name in named if name)
+        self._seen: Stamp = stamp(self._files)  # before reading: a change while reading counts
+        self._read = self._contents()
+        super().__init__(configuration)
+        self._retired: list[Any] = []
+        """Connections that were made with earlier content; their watches run on."""
+        self.origin = ""
+        """The server, and where its address and credentials are from."""
+        self.outages = Outages()
+
+    async def call_api(self, *arguments: Any, **named: Any) -> Any:
+        """See :class:`ApiClient`."""
+        self._look()
+        return await super().call_api(*arguments, **named)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for each in self._retired:
+            await each.close()
+        await _client.close(self)
+
+    def _contents(self) -> tuple[bytes, ...]:
+        return tuple(file.read_bytes() for file in self._files)
+
+    def _look(self) -> None:
+        seen = stamp(self._files)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            read = self._contents()
+            if read == self._read:  # kubelet replaces all files of a folder when the token is new
+                return
+            fresh = _connections(self.configuration)
+        except (OSError, ValueError) as error:  # SSLError is an OSError
+            log.warning("cluster CA or client certificate kept: unusable", error=str(error))
+            return
+        self._read = read
+        self._retired.append(self.rest_client)
+        self.rest_client = fresh
+        log.info("cluster CA or client certificate read again", files=list(map(str, self._files)))

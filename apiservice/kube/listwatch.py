@@ -1,0 +1,271 @@
+"""The list and watch requests of one collection, on the wire.
+
+WatchError
+├── ExpiredError   410: the resource version is no longer kept
+├── GarbledError   what arrived is no list or event, so something may have been lost
+└── RefusedError   any other answer than 200 (``status``)
+
+The client's own Watch is not used: it turns every object into Python models (over
+100 KB for a pod), gives up on a second 410, and cannot tell a dead connection from a
+quiet one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import aiohttp
+import msgspec
+
+from apiservice.kube.failures import NOT_ITS
+
+
+class WatchError(Exception):
+    """The collection could not be listed or watched; the text names path and mend."""
+
+
+class ExpiredError(WatchError):
+    """The resource version is no longer kept by the server (410): list anew."""
+
+
+class GarbledError(WatchError):
+    """What arrived is no list or event, so something may have been lost: list anew."""
+
+
+class RefusedError(WatchError):
+    """An answer other than 200."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+UNDECODABLE = (msgspec.MsgspecError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class ListWatchOptions:
+    """Limits of one collection's requests; durations in seconds."""
+
+    page_size: int = 500
+    """Objects per page of a list, as client-go asks for."""
+    request_timeout: float = 60.0
+    """For one page of a list, and for connecting."""
+    watch_seconds: float = 60.0
+    """``timeoutSeconds`` of one watch: even a quiet collection is heard of that often. A tenth
+    of it is random so that replicas drift apart. Bookmarks prove no life: kube-apiserver
+    sends none until something of the collection has changed since its own start."""
+    grace: float = 30.0
+    """No byte for so long beyond ``watch_seconds`` means that the connection is dead."""
+    max_page_bytes: int = 256 << 20
+    """500 objects of the largest size that etcd takes are 750 MB; pages of pods are about 5 MB."""
+    max_event_bytes: int = 16 << 20
+    """etcd refuses objects above 1.5 MB; this bounds what a stream without line ends costs."""
+
+    @property
+    def longest_watch(self) -> float:
+        """Seconds after which a watch is given up although bytes still come: the server was
+        asked to end it long before."""
+        return self.request_timeout + self.watch_seconds + self.grace
+
+
+class _Meta(msgspec.Struct):
+    resourceVersion: str = ""  # noqa: N815 - the wire's name
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+_page = msgspec.json.Decoder(_Page)
+_event = msgspec.json.Decoder(_Event)
+_versioned = msgspec.json.Decoder(_Versioned)
+_status = msgspec.json.Decoder(_Status)
+
+
+class Page(NamedTuple):
+    """One page of a list."""
+
+    items: list[msgspec.Raw]
+    version: str
+    """The list's resourceVersion: where a watch begins."""
+    token: str
+    """Where the next page begins; empty on the last."""
+
+
+class Event(NamedTuple):
+    """One event of a watch; ``type`` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    object: msgspec.Raw
+    version: str
+
+
+class ListWatch:
+    """Asks for one collection; raises WatchError, or what the transport raises."""
+
+    def __init__(
+        self,
+        client: Any,
+        path: str,
+        *,
+        field_selector: str,
+        label_selector: str,
+        options: ListWatchOptions,
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._options = options
+        self._selectors = [
+            (key, value)
+            for key, value in (("fieldSelector", field_selector), ("labelSelector", label_selector))
+            if value
+        ]
+
+    async def page(self, token: str) -> Page:
+        """One page of the list, from ``token`` on; empty for the first."""
+        query = [("limit", str(self._options.page_size))]
+        if token:
+            query.append(("continue", token))
+        limits = aiohttp.ClientTimeout(total=self._options.request_timeout)
+        # The client's own limit does not count on a connection with bytes that nobody asked for.
+        async with asyncio.timeout(self._options.request_timeout):
+            response = await self._get(query, limits)
+            try:
+                body = await _body(response, self._path, self._options.max_page_bytes)
+            finally:
+                response.close()
+        try:
+            page = _page.decode(body)
+        except UNDECODABLE as error:
+            raise GarbledError(f"GET {self._path}: {NOT_ITS}: {error}") from error
+        return Page(page.items or [], page.metadata.resourceVersion, page.metadata.continue_)
+
+    async def watch(self, version: str, heard: Callable[[], None]) -> AsyncIterator[Event]:
+        """Events after ``version`` until the server ends the watch in good order.
+
+        ``heard`` is called whenever the server shows that it is alive.
+        """
+        spread = random.uniform(0.9, 1.0)  # noqa: S311 - no secret: keeps replicas apart
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", str(max(1, int(self._options.watch_seconds * spread)))),
+        ]
+        limits = aiohttp.ClientTimeout(
+            total=None,
+            sock_connect=self._options.request_timeout,
+            sock_read=self._options.watch_seconds + self._options.grace,
+        )
+        async with asyncio.timeout(self._options.watch_seconds + self._options.grace):
+            response = await self._get(query, limits)
+        try:
+            heard()
+            async for line in _lines(response, self._options.max_event_bytes, heard):
+                yield self._event(line)
+        finally:
+            response.close()
+
+    def _event(self, line: bytes) -> Event:
+        try:
+            event = _event.decode(line)
+            if event.type == "ERROR":
+                raise _failure(self._path, _status.decode(event.object))
+            version = _versioned.decode(event.object).metadata.resourceVersion
+        except UNDECODABLE as error:
+            raise GarbledError(
+                f"GET {self._path}: no watch event: {line[:80]!r}: {error}"
+            ) from error
+        return Event(event.type, event.object, version)
+
+    async def _get(
+        self, query: list[tuple[str, str]], limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        method, url, headers, body, form = await self._client.param_serialize(
+            "GET",
+            self._path,
+            query_params=[*self._selectors, *query],
+            header_params={"Accept": "application/json"},
+            auth_settings=["BearerToken"],
+        )
+        answer = await self._client.call_api(
+            method, url, headers, body, form, _request_timeout=limits
+        )
+        response: aiohttp.ClientResponse = answer.response
+        if response.status == 200:
+            return response
+        try:
+            text = await response.content.read(1 << 16)
+        finally:
+            response.close()
+        raise _refusal(self._path, response.status, text)
+
+
+async def _body(response: aiohttp.ClientResponse, path: str, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            raise WatchError(f"GET {path}: a page of the list is larger than {limit} bytes")
+    return bytes(body)
+
+
+async def _lines(
+    response: aiohttp.ClientResponse, limit: int, heard: Callable[[], None]
+) -> AsyncIterator[bytes]:
+    """The stream's whole lines. A last line without its end was cut and is dropped."""
+    rest = bytearray()
+    async for chunk in response.content.iter_any():
+        heard()
+        rest += chunk
+        if b"\n" not in chunk:
+            if len(rest) > limit:
+                raise GarbledError(f"a watch event above {limit} bytes")
+            continue
+        *whole, tail = bytes(rest).split(b"\n")
+        rest = bytearray(tail)
+        for line in whole:
+            if line.strip():
+                yield line
+
+
+def _refusal(path: str, code: int, body: bytes) -> WatchError:
+    try:
+        status = _status.decode(body)
+    except UNDECODABLE:
+        status = _Status(message=body[:200].decode("utf-8", "replace"))
+    status.code = code
+    return _failure(path, status)
+
+
+def _failure(path: str, status: _Status) -> WatchError:
+    text = f"GET {path}: {status.code} {status.reason}: {status.message}".rstrip(": ")
+    if status.code == 410:
+        return ExpiredError(text)
+    if status.code == 403:
+        text += "; grant list and watch on it to this ServiceAccount (RBAC)"
+    elif status.code == 401:
+        text += "; the API server does not accept these credentials: check kubeconfig or token"
+    return RefusedError(text, status.code)

@@ -1,0 +1,292 @@
+"""Mirrors one collection of the Kubernetes API into memory by list and watch.
+
+Interface: ``Reflector(client, path, decode, into).run()`` until cancelled, where
+
+- ``client`` is a :class:`kubernetes.aio.client.ApiClient` (credentials, TLS, URL),
+- ``path`` is the collection, such as ``/api/v1/pods``; ``field_selector`` and
+  ``label_selector`` narrow it (``metadata.name=x`` for one object),
+- ``decode(raw) -> T`` reads one object's JSON bytes; an object for which it raises is counted
+  in ``rejected`` and left out,
+- ``into`` is a :class:`Collection`: ``replace(items)`` after each list,
+  ``apply(event, item)`` for each change. A collection that has ``replacing(items)`` is
+  replaced in steps.
+
+State for readiness and metrics: ``synced``, ``connected``, ``last_contact``,
+``last_error``, ``denied``, ``rejected``, ``lists``, ``events``, ``age(now)`` and
+``await synced_event.wait()``.
+
+A cut connection is resumed from the last version seen; anything that may have lost an
+event (410, an ERROR event, garbage, a second failure in a row) lists anew, so that a
+missed deletion is noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+import structlog
+
+from apiservice.kube.failures import transport_failure
+from apiservice.kube.listwatch import (
+    Event,
+    ExpiredError,
+    GarbledError,
+    ListWatch,
+    ListWatchOptions,
+    RefusedError,
+    WatchError,
+)
+from apiservice.kube.outages import Outages
+from apiservice.runtime.steps import Steps, paced
+
+log = structlog.get_logger(__name__)
+
+_SLICE: Final = 0.005
+"""Seconds of the event loop that a list or a flood of events takes before others get a turn."""
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class EventType(StrEnum):
+    """What happened to an object."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class Collection(Protocol[T_contra]):
+    """What a reflector keeps in step. Called from the event loop; must not block."""
+
+    def replace(self, items: Sequence[T_contra]) -> None:
+        """The whole collection as of one list: what is not in it no longer exists."""
+
+    def apply(self, event: EventType, item: T_contra) -> None:
+        """One change; an ADDED item may be known already, a DELETED one unknown."""
+
+
+class Large(Collection[T_contra], Protocol[T_contra]):
+    """A collection of so many objects that to replace them takes long."""
+
+    def replacing(self, items: Sequence[T_contra]) -> Steps[None]:
+        """``replace`` in steps. Readers see the collection between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectorOptions(ListWatchOptions):
+    """Limits of one reflector; durations in seconds."""
+
+    backoff_min: float = 0.5
+    backoff_max: float = 30.0
+    """As client-go's reflector: 0.8 s doubling to 30 s."""
+
+
+class Reflector(Generic[T]):
+    """Keeps ``into`` equal to the server's collection for as long as ``run`` runs."""
+
+    def __init__(
+        self,
+        client: Any,
+        path: str,
+        decode: Callable[[msgspec.Raw], T],
+        into: Collection[T] | Large[T],
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        options: ReflectorOptions | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._options = options or ReflectorOptions()
+        self._requests = ListWatch(
+            client,
+            path,
+            field_selector=field_selector,
+            label_selector=label_selector,
+            options=self._options,
+        )
+        self.path = path
+        """The collection's path."""
+        self._decode = decode
+        self._into = into
+        self._clock = clock
+        self._outages: Outages = getattr(client, "outages", None) or Outages()
+        self._version: str | None = None
+        self._failures = 0
+        """Failures since the last event or orderly end; the second one lists again."""
+        self._pauses = 0
+        """Failures since a watch last stood; each doubles the pause."""
+        self.synced_event = asyncio.Event()
+        """Set once the first list is in."""
+        self.connected = False
+        """A watch is being answered right now."""
+        self.last_contact = 0.0
+        """Epoch seconds of the last byte from the server; 0 before the first."""
+        self.last_error = ""
+        """Why the collection may be out of date; empty while all is well."""
+        self.denied = False
+        """The last answer was 401 or 403: credentials or RBAC need mending."""
+        self.rejected = 0
+        """Objects left out because they could not be decoded."""
+        self.lists = 0
+        self.events = 0
+
+    @property
+    def synced(self) -> bool:
+        """The collection has been listed wholly at least once."""
+        return self.synced_event.is_set()
+
+    def age(self, now: float) -> float:
+        """Seconds since the server last said anything; ``inf`` before the first list."""
+        return max(0.0, now - self.last_contact) if self.synced else float("inf")
+
+    async def run(self) -> None:
+        """List, watch, resume and list anew until cancelled; no failure ends it."""
+        try:
+            while True:
+                try:
+                    if self._version is None:
+                        await self._list()
+                    await self._watch(self._version or "")
+                except Exception as error:  # one bad answer must never end the mirror
+                    self._failed(error)
+                    await asyncio.sleep(self._pause())
+        finally:
+            self.connected = False
+
+    async def _list(self) -> None:
+        items: list[T] = []
+        turns = _Turns()
+        token = ""
+        while True:
+            page = await self._requests.page(token)
+            self.last_contact = self._clock()
+            for raw in page.items:
+                if (item := self._read(raw)) is not None:
+                    items.append(item)
+                await turns.give()
+            token = page.token
+            if not token:
+                break
+        replacing = getattr(self._into, "replacing", None)
+        if replacing is None:
+            self._into.replace(items)
+        else:
+            await paced(replacing(items))
+        self._version = page.version
+        self.lists += 1
+        self.synced_event.set()
+
+    async def _watch(self, version: str) -> None:
+        """Apply events until the server ends the watch in good order."""
+        loop = asyncio.get_running_loop()
+        began, heard = loop.time(), False
+        answered = 0.0
+        turns = _Turns()
+
+        def watched() -> None:
+            nonlocal answered
+            answered = answered or loop.time()
+            self._watched()
+
+        try:
+            async with asyncio.timeout(self._options.longest_watch) as deadline:
+                async for event in self._requests.watch(version, watched):
+                    self._apply(event)
+                    heard = True
+                    self._failures = self._pauses = 0
+                    await turns.give()
+        except TimeoutError:
+            if deadline.expired():
+                raise WatchError(
+                    f"GET {self.path}: the server did not end the watch when it was asked to"
+                ) from None
+            raise
+        finally:
+            self.connected = False
+            if answered and loop.time() - answered >= self._options.backoff_min:
+                # Even a quiet watch shows that the server works: a proxy that cuts connections
+                # now and then must not add up to the longest pause.
+                self._pauses = 0
+        if not heard and loop.time() - began < 1:
+            raise WatchError(f"GET {self.path}: the server ends every watch at once")
+        self._failures = self._pauses = 0
+
+    def _apply(self, event: Event) -> None:
+        if event.type in EventType.__members__:
+            self.events += 1
+            item = self._read(event.object)
+            if item is not None:
+                self._into.apply(EventType(event.type), item)
+        elif event.type != "BOOKMARK":
+            raise GarbledError(f"GET {self.path}: unknown watch event {event.type[:40]!r}")
+        if event.version:
+            self._version = event.version
+
+    def _read(self, raw: msgspec.Raw) -> T | None:
+        try:
+            return self._decode(raw)
+        except Exception as error:  # one bad object must never cost the collection
+            self.rejected += 1
+            if self.rejected == 1:
+                text = f"{type(error).__name__}: {error}"
+                log.warning("object left out", path=self.path, error=text)
+            return None
+
+    def _watched(self) -> None:
+        self.connected = True
+        self.last_contact = self._clock()
+        self.denied = False
+        if self.last_error:
+            log.info("watch restored", path=self.path)
+            self.last_error = ""
+            self._outages.ends(self)
+
+    def _failed(self, error: Exception) -> None:
+        """Remember why, and decide whether to resume or to list anew."""
+        if isinstance(error, ExpiredError | GarbledError | RefusedError) or self._failures > 0:
+            # Beyond one lost connection resuming proves nothing: a restored etcd counts
+            # its versions anew and would stay silent about what is gone.
+            self._version = None
+        self._failures += 1
+        self._pauses += 1
+        self.denied = isinstance(error, RefusedError) and error.status in (401, 403)
+        text = _describe(error, self.path)
+        if text != self.last_error:
+            # The other collections of an API server that is away fail for the same cause.
+            first = self._outages.begins(self, text.partition(": ")[2])
+            say = log.warning if first else log.debug
+            say("watch failed", path=self.path, error=text)
+        self.last_error = text
+
+    def _pause(self) -> float:
+        """Seconds to wait after a failure: doubling, bounded, jittered."""
+        ceiling = self._options.backoff_min * 2.0 ** min(self._pauses - 1, 16)
+        return min(self._options.backoff_max, ceiling) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+
+class _Turns:
+    """Gives other tasks of the event loop a turn after every slice of work."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._since = self._loop.time()
+
+    async def give(self) -> None:
+        if self._loop.time() - self._since < _SLICE:
+            return
+        await asyncio.sleep(0)
+        self._since = self._loop.time()
+
+
+def _describe(error: Exception, path: str) -> str:
+    if isinstance(error, WatchError):
+        return str(error)
+    return f"GET {path}: {transport_failure(error)}"

@@ -1,0 +1,1 @@
+"""Counters and histograms of the server itself."""

@@ -1,0 +1,114 @@
+"""Metrics as they are declared: what ``/metrics`` shows and the documentation says.
+
+A declaration bounds its own cardinality: of a label whose values are known, any other value
+counts as ``other``, whoever made it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from apiservice.selfmetrics.durations import Durations
+
+OTHER: Final = "other"
+"""What a label's value that is not a known one is shown as."""
+
+Row = tuple[Sequence[str], float]
+"""Values of the labels, and the number."""
+
+
+class Kind(StrEnum):
+    """Prometheus' types."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric."""
+
+    name: str
+    """As the text exposition has it: a counter's ends in ``_total``."""
+    kind: Kind
+    text: str
+    labels: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    """All values of the last label, where they are known. Each is shown from the start, so
+    that a counter's first increase is seen."""
+
+    def one(self, value: float) -> Metric:
+        """Without labels."""
+        return self.rows([((), value)])
+
+    def rows(self, rows: Iterable[Row]) -> Metric:
+        """A number for each set of labels; of equal ones, their sum."""
+        family = self._family()
+        merged: dict[tuple[str, ...], float] = {}
+        for labels, value in rows:
+            key = self._bounded(labels)
+            merged[key] = merged.get(key, 0.0) + float(value)
+        for key, value in merged.items():
+            family.add_metric(key, value)
+        return family
+
+    def by(self, counts: Mapping[str, float]) -> Metric:
+        """A number for each value of the one label, the known ones first."""
+        told = {str(key): count for key, count in sorted(counts.items())}
+        return self.rows(((key,), count) for key, count in self._whole(told).items())
+
+    def pairs(self, counts: Mapping[tuple[str, str], float], first: Iterable[str]) -> Metric:
+        """The same for two labels; ``first`` are all values of the first."""
+        rows: list[Row] = []
+        for one in first:
+            told = {str(key): count for (mine, key), count in counts.items() if mine == one}
+            rows.extend(((one, key), count) for key, count in self._whole(told).items())
+        return self.rows(rows)
+
+    def durations(self, rows: Iterable[tuple[Sequence[str], Durations]]) -> Metric:
+        """A histogram for each set of labels."""
+        family = HistogramMetricFamily(self.name, self.text, labels=self.labels)
+        for labels, took in rows:
+            family.add_metric(labels, list(took.cumulative()), took.seconds)
+        return family
+
+    def _whole(self, told: dict[str, float]) -> dict[str, float]:
+        return dict.fromkeys(self.known, 0.0) | told
+
+    def _bounded(self, labels: Sequence[str]) -> tuple[str, ...]:
+        if not self.known or labels[-1] in self.known:
+            return tuple(labels)
+        return (*labels[:-1], OTHER)
+
+    def _family(self) -> CounterMetricFamily | GaugeMetricFamily:
+        if self.kind is Kind.COUNTER:
+            return CounterMetricFamily(
+                self.name.removesuffix("_total"), self.text, labels=self.labels
+            )
+        return GaugeMetricFamily(self.name, self.text, labels=self.labels)
+
+
+def gauge(name: str, text: str, *labels: str, known: Iterable[str] = ()) -> Family:
+    """Declare a number that goes up and down."""
+    return Family(name, Kind.GAUGE, text, labels, tuple(known))
+
+
+def counter(name: str, text: str, *labels: str, known: Iterable[str] = ()) -> Family:
+    """Declare a count since the start; ``name`` ends in ``_total``."""
+    return Family(name, Kind.COUNTER, text, labels, tuple(known))
+
+
+def histogram(name: str, text: str, *labels: str) -> Family:
+    """Declare durations in seconds; ``name`` ends in ``_seconds``."""
+    return Family(name, Kind.HISTOGRAM, text, labels)

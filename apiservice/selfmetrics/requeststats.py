@@ -1,0 +1,59 @@
+"""How many requests were answered, how, and how fast.
+
+Labels are bounded: routes are a fixed set, and neither paths nor metric names ever become a
+label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from apiservice.selfmetrics.durations import Durations, merged
+from apiservice.selfmetrics.families import Family, counter, histogram
+
+REQUESTS: Final = counter(
+    "gma_http_requests_total",
+    "HTTP requests answered, by route, API version and status code.",
+    "route",
+    "version",
+    "code",
+)
+DURATIONS: Final = histogram(
+    "gma_http_request_duration_seconds",
+    "Seconds from a request's headers to the last byte handed to the connection.",
+    "route",
+    "version",
+)
+FAMILIES: Final[tuple[Family, ...]] = (REQUESTS, DURATIONS)
+
+
+class RequestStats(Collector):
+    """Collects :data:`FAMILIES`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._series: dict[tuple[str, str, int], Durations] = {}
+        registry.register(self)
+
+    def series(self, route: str, version: str, code: int) -> Durations:
+        """The counts of a route (such as ``custom``), API version (or empty) and code."""
+        key = (route, version, code)
+        found = self._series.get(key)
+        if found is None:
+            found = self._series[key] = Durations()
+        return found
+
+    def collect(self) -> Iterator[Metric]:
+        """As prometheus_client asks for it."""
+        yield REQUESTS.rows(
+            ((route, version, str(code)), took.count)
+            for (route, version, code), took in self._series.items()
+        )
+        by_route: dict[tuple[str, str], list[Durations]] = {}
+        for (route, version, _), took in self._series.items():
+            by_route.setdefault((route, version), []).append(took)
+        yield DURATIONS.durations((labels, merged(parts)) for labels, parts in by_route.items())

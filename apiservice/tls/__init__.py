@@ -1,0 +1,1 @@
+"""Certificates: files, self-signed ones, an authority, and the TLS context."""

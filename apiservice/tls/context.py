@@ -1,0 +1,177 @@
+"""The server's TLS contexts, replaced whole while connections live.
+
+``ssl`` can add a certificate or a CA to a context in use but never take a CA away. So the
+listener keeps one empty context, and its server-name callback hands every new handshake
+the current one: a certificate or a CA bundle is swapped between two handshakes, and
+connections already made are not touched. A pair that cannot be served leaves the last
+good one in place and is told by ``problem``.
+
+Sessions are not resumed: a resumed session would carry a client certificate past the
+check against today's CAs, without its intermediates, and prove no key. Tickets are off, but
+OpenSSL keeps sessions of TLS 1.2 in a cache of the listener's context, which ``ssl`` cannot turn
+off. So a context that has a session in its cache is not used for another connection, and the
+server ends a connection that resumed one all the same.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+import structlog
+
+from apiservice.auth.clientauth import ClientAuth
+from apiservice.runtime.filestamp import Stamp, stamp
+from apiservice.tls.certificates import (
+    CertificateFiles,
+    CertificatePairError,
+    ServingCertificate,
+    load_into,
+    read_pair,
+)
+from apiservice.tls.selfsigned import SelfSigned
+
+log = structlog.get_logger(__name__)
+
+_RENEWAL_CHECK = 3600.0
+"""Seconds between looks at the age of a self-signed certificate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    stamp: Stamp
+    certificate: ServingCertificate
+
+
+class ServingTLS:
+    """What a listener serves TLS with.
+
+    Raises:
+        CertificatePairError: the pair cannot be served at the start.
+    """
+
+    def __init__(
+        self, source: CertificateFiles | SelfSigned, trust: ClientAuth, now: float
+    ) -> None:
+        self._self_signed = source if isinstance(source, SelfSigned) else None
+        self._files = source.files if isinstance(source, SelfSigned) else source
+        self._trust = trust
+        self._problem = ""
+        self._looked = now
+        if self._self_signed is not None:
+            self._self_signed.ensure(now)
+        self._served, self._current = self._load(now)
+        self._listening = self._new_listening()
+        trust.subscribe(self._trust_changed)
+
+    def listening(self) -> ssl.SSLContext:
+        """For the next connection."""
+        if self._listening.session_stats()["number"]:
+            self._listening = self._new_listening()
+        return self._listening
+
+    @property
+    def files(self) -> CertificateFiles:
+        """Where the served pair lies."""
+        return self._files
+
+    @property
+    def expires(self) -> float:
+        """Epoch seconds at which the served certificate expires."""
+        return self._served.certificate.not_after
+
+    @property
+    def problem(self) -> str:
+        """Why the files as they are now are not served; empty when they are."""
+        return self._problem
+
+    def check(self, now: float) -> None:
+        """Serve the files as they are now, if they changed; called every few seconds."""
+        if self._self_signed is not None and abs(now - self._looked) >= _RENEWAL_CHECK:
+            self._looked = now
+            self._renew(self._self_signed, now)
+        if not self._problem and self._served.stamp == self._stamp():
+            return
+        try:
+            self._served, self._current = self._load(now)
+        except CertificatePairError as error:
+            self._trouble(error)
+            return
+        self._problem = ""
+        log.info("serving certificate loaded", file=str(self._files.certificate))
+
+    def _renew(self, source: SelfSigned, now: float) -> None:
+        try:
+            source.ensure(now)
+        except CertificatePairError as error:
+            self._trouble(error)
+
+    def _trouble(self, error: CertificatePairError) -> None:
+        if str(error) != self._problem:
+            log.warning("serving certificate kept: the new one is not usable", error=str(error))
+        self._problem = str(error)
+
+    def _load(self, now: float) -> tuple[_Served, ssl.SSLContext]:
+        seen = self._stamp()  # before reading: a change while reading is seen the next time
+        certificate = read_pair(self._files, now)
+        return _Served(seen, certificate), self._build()
+
+    def _stamp(self) -> Stamp:
+        return stamp((self._files.certificate, self._files.key))
+
+    def _build(self) -> ssl.SSLContext:
+        context = _new_context()
+        load_into(context, self._files)
+        _accept(context, self._trust.bundle)
+        return context
+
+    def _trust_changed(self) -> None:
+        try:
+            if self._served.stamp != self._stamp():
+                raise CertificatePairError("the pair on disk has not been judged yet")
+            self._current = self._build()
+        except CertificatePairError:
+            # The pair on disk is not to be served just now: add to the context that is.
+            # A CA that went away stays in it, and the authenticator no longer believes it.
+            try:
+                _accept(self._current, self._trust.bundle)
+            except CertificatePairError as error:
+                self._trouble(error)
+        self._listening = self._new_listening()
+
+    def _new_listening(self) -> ssl.SSLContext:
+        """An empty context; whether a client is asked for a certificate is copied from it.
+
+        Without any CA nobody is asked: whatever a client showed would be refused.
+        """
+        context = _new_context()
+        context.sni_callback = self._choose
+        context.verify_mode = ssl.CERT_OPTIONAL if self._trust.bundle else ssl.CERT_NONE
+        return context
+
+    def _choose(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext
+    ) -> None:
+        """Called at every ClientHello, with or without a server name."""
+        connection.context = self._current
+
+
+def _accept(context: ssl.SSLContext, bundle: bytes) -> None:
+    if not bundle:
+        return
+    try:
+        context.load_verify_locations(cadata=bundle.decode("ascii", "ignore"))
+    except (OSError, ValueError) as error:
+        raise CertificatePairError(
+            f"the CAs of clients cannot be used: {error}; give CA certificates that OpenSSL accepts"
+        ) from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
+def _new_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    context.num_tickets = 0
+    return context

@@ -1,0 +1,1 @@
+"""The wire format of the metrics APIs: routes, quantities, lists of values."""

@@ -1,0 +1,92 @@
+"""Answers prepared once per snapshot, kept as the two ASGI messages that send them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+Message = dict[str, Any]
+Key = tuple[str, bytes]
+"""Decoded path and raw query string: what tells one GET from another."""
+ENTRY = 1024
+"""Bytes that a kept answer takes beside its request and body: messages, headers, a slot
+(812 by tracemalloc on CPython 3.11, rounded up)."""
+LARGE = 1 << 20
+"""Bytes of a body that are sent at once at the most."""
+_EMPTY = sys.getsizeof("")
+
+
+class Prepared(NamedTuple):
+    """A whole answer. The messages are shared between requests: nobody edits them."""
+
+    start: Message
+    body: Message
+    expires: float
+    """Epoch seconds."""
+    large: bool = False
+    """The body is not sent at once; see :mod:`apiservice.wire.largeanswers`."""
+
+
+def json_messages(code: int, body: bytes) -> tuple[Message, Message]:
+    """The ASGI messages of a JSON answer."""
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"cache-control", b"no-cache, private"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    return (
+        {"type": "http.response.start", "status": code, "headers": headers},
+        {"type": "http.response.body", "body": body},
+    )
+
+
+class PreparedAnswers:
+    """Answers of one provider by request; all of them end when its version changes.
+
+    Bounded in bytes, requests and bookkeeping included: a client may vary its request
+    without end, and the data may stand still for hours. The oldest make room, and an
+    answer larger than the bound is not kept.
+    """
+
+    def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self._version: int | None = None
+        self._answers: dict[Key, Prepared] = {}
+
+    def get(self, key: Key, version: int, now: float) -> Prepared | None:
+        """The answer, where it was prepared from this version and has not expired."""
+        if version != self._version:
+            return None
+        found = self._answers.get(key)
+        if found is None or found.expires <= now:
+            return None
+        return found
+
+    def put(self, key: Key, version: int, expires: float, body: bytes) -> Prepared:
+        """Prepare an answer from this version, and keep it where it fits and is the newest."""
+        prepared = Prepared(*json_messages(200, body), expires, len(body) > LARGE)
+        if self._version is not None and version < self._version:
+            return prepared  # data changed while it was prepared in slices
+        if version != self._version:
+            self._answers.clear()
+            self._bytes = 0
+            self._version = version
+        size = _size(key, body)
+        if size > self._limit:
+            return prepared
+        self._drop(key)
+        while self._bytes + size > self._limit:
+            self._drop(next(iter(self._answers)))
+        self._answers[key] = prepared
+        self._bytes += size
+        return prepared
+
+    def _drop(self, key: Key) -> None:
+        if (dropped := self._answers.pop(key, None)) is not None:
+            self._bytes -= _size(key, dropped.body["body"])
+
+
+def _size(key: Key, body: bytes) -> int:
+    # A path with one character of four bytes takes four for each of them.
+    return len(body) + sys.getsizeof(key[0]) - _EMPTY + len(key[1]) + ENTRY

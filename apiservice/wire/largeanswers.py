@@ -1,0 +1,95 @@
+"""Answers that take long to prepare, or to send: a few at once, each in slices.
+
+Preparing one takes memory for its parts and its body, and a slow reader keeps the body. Their
+number is therefore bounded. A request that waits for its turn holds neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import structlog
+from starlette.types import Receive, Send
+
+from apiservice.errors import ClientGone
+from apiservice.wire.answers import Prepared
+from apiservice.wire.metricroutes import Asked
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE: Final = 4
+"""Large answers that are prepared or sent at the same time."""
+_PIECE: Final = 1 << 18
+"""Bytes that are written before others have their turn."""
+_SECONDS: Final = 60.0
+"""Time in which a client must read a large answer."""
+
+
+class LargeAnswers:
+    """Belongs to one event loop.
+
+    Args:
+        at_once: large answers that are prepared or sent at the same time.
+        seconds: time in which a client must read one.
+    """
+
+    def __init__(self, at_once: int = AT_ONCE, seconds: float = _SECONDS) -> None:
+        self._places = asyncio.Semaphore(at_once)
+        self._seconds = seconds
+
+    async def answer(
+        self, asked: Asked, clock: Callable[[], float], receive: Receive, send: Send
+    ) -> None:
+        """Answer a request when it is its turn.
+
+        Raises:
+            ApiError: the provider's; ClientGone where the client did not wait.
+        """
+        await _while_there(receive, self._answer(asked, clock, send))
+
+    async def _answer(self, asked: Asked, clock: Callable[[], float], send: Send) -> None:
+        async with self._places:
+            now = clock()
+            prepared = asked.recall(now)
+            if prepared is None:
+                prepared = await asked.prepare(now)
+            try:
+                async with asyncio.timeout(self._seconds):
+                    await _send(prepared, send)
+            except TimeoutError:
+                # Returning ends the connection, because the answer is not complete.
+                log.warning("client reads too slowly", path=asked.key[0])
+
+
+async def _send(prepared: Prepared, send: Send) -> None:
+    await send(prepared.start)
+    body = memoryview(prepared.body["body"])
+    last = len(body) - _PIECE
+    for first in range(0, last, _PIECE):
+        piece = body[first : first + _PIECE]
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await asyncio.sleep(0)
+    rest = body[len(range(0, last, _PIECE)) * _PIECE :]
+    await send({"type": "http.response.body", "body": bytes(rest)})
+
+
+async def _while_there(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    """Do ``work`` until the client goes away."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_left(receive))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientGone
+        working.result()
+    finally:
+        leaving.cancel()
+        working.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

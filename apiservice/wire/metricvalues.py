@@ -1,0 +1,153 @@
+"""Metric values as bytes: the lists of ``k8s.io/metrics`` v1beta1 and v1beta2.
+
+An item is rendered once per API version and kept in the value itself, so that a list is
+a join of fragments. Keys stand in the order of upstream's structs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from apiservice.errors import BadQuery
+from apiservice.labels.selector import Selector
+from apiservice.provider import ExternalValue, MetricValue
+from apiservice.runtime.steps import Steps, parts
+from apiservice.wire.quantity import format_milli
+
+CUSTOM_GROUP = "custom.metrics.k8s.io"
+EXTERNAL_GROUP = "external.metrics.k8s.io"
+CUSTOM_VERSIONS = ("v1beta2", "v1beta1")
+"""The preferred one first."""
+EXTERNAL_VERSIONS = ("v1beta1",)
+
+MAX_BYTES: Final = 16 << 20
+"""Bytes that the items of one answer may take: some 60,000 pods."""
+_STEP: Final = 32
+"""Items that are rendered in one step."""
+_NO_SELECTOR = b'"selector":null'
+_json = msgspec.json.Encoder().encode
+
+
+@lru_cache(maxsize=4096)
+def rfc3339(seconds: int) -> str:
+    """Epoch seconds as ``metav1.Time`` writes them: UTC, whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def metric_value_list(
+    version: str, values: Sequence[MetricValue], selector: Selector
+) -> Steps[bytes]:
+    """A ``MetricValueList`` of custom.metrics.k8s.io; ``selector`` is the metric's.
+
+    Raises:
+        BadQuery: the list would be too large.
+    """
+    render = _RENDERERS[version]
+    fragments: list[bytes] = []
+    form = selector.match_labels()
+    # Inside a JSON string a quote is escaped: the first match is the key.
+    filled = b"" if form is None else b'"selector":' + _json(form)
+    size = 0
+    for some in parts(values, _STEP):
+        made = [value.rendered.get(version) or _remember(value, version, render) for value in some]
+        if filled:
+            made = [fragment.replace(_NO_SELECTOR, filled, 1) for fragment in made]
+        size = _fits(size, made)
+        fragments += made
+        yield
+    return _list("MetricValueList", f"{CUSTOM_GROUP}/{version}", fragments)
+
+
+def external_metric_value_list(values: Sequence[ExternalValue]) -> Steps[bytes]:
+    """An ``ExternalMetricValueList`` of external.metrics.k8s.io/v1beta1.
+
+    Raises:
+        BadQuery: the list would be too large.
+    """
+    fragments: list[bytes] = []
+    size = 0
+    for some in parts(values, _STEP):
+        made = [_external(value) for value in some]
+        size = _fits(size, made)
+        fragments += made
+        yield
+    return _list("ExternalMetricValueList", f"{EXTERNAL_GROUP}/v1beta1", fragments)
+
+
+def _fits(size: int, more: Sequence[bytes]) -> int:
+    """The size with further items.
+
+    Raises:
+        BadQuery: it is too large.
+    """
+    size += sum(map(len, more))
+    if size > MAX_BYTES:
+        raise BadQuery(
+            f"the answer would be larger than {MAX_BYTES >> 20} MiB: select fewer objects with "
+            f"labelSelector, or ask namespace by namespace"
+        )
+    return size
+
+
+def _list(kind: str, api_version: str, fragments: Sequence[bytes]) -> bytes:
+    head = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{}},"items":['
+    return head.encode() + b",".join(fragments) + b"]}"
+
+
+def _remember(value: MetricValue, version: str, render: Callable[[MetricValue], bytes]) -> bytes:
+    fragment = render(value)
+    value.rendered[version] = fragment
+    return fragment
+
+
+def _described(value: MetricValue) -> dict[str, str]:
+    described = value.described
+    reference = {"kind": described.kind}
+    if described.namespace is not None:
+        reference["namespace"] = described.namespace
+    return reference | {"name": described.name, "apiVersion": described.api_version}
+
+
+def _v1beta1(value: MetricValue) -> bytes:
+    item: dict[str, Any] = {
+        "describedObject": _described(value),
+        "metricName": value.metric,
+        "timestamp": rfc3339(value.timestamp),
+    }
+    if value.window is not None:
+        item["window"] = value.window
+    item["value"] = format_milli(value.milli)
+    item["selector"] = None
+    return _json(item)
+
+
+def _v1beta2(value: MetricValue) -> bytes:
+    item: dict[str, Any] = {
+        "describedObject": _described(value),
+        "metric": {"name": value.metric, "selector": None},
+        "timestamp": rfc3339(value.timestamp),
+    }
+    if value.window is not None:
+        item["windowSeconds"] = value.window
+    item["value"] = format_milli(value.milli)
+    return _json(item)
+
+
+def _external(value: ExternalValue) -> bytes:
+    item: dict[str, Any] = {
+        "metricName": value.metric,
+        "metricLabels": dict(sorted(value.labels.items())),
+        "timestamp": rfc3339(value.timestamp),
+    }
+    if value.window is not None:
+        item["window"] = value.window
+    item["value"] = format_milli(value.milli)
+    return _json(item)
+
+
+_RENDERERS: dict[str, Callable[[MetricValue], bytes]] = {"v1beta1": _v1beta1, "v1beta2": _v1beta2}

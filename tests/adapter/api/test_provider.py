@@ -1,0 +1,410 @@
+"""What an API query about pods, nodes, namespaces and workloads is answered with."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from adapter.api.provider import GpuMetricsProvider
+from adapter.attribution.reading import Reading
+from adapter.catalog import Catalog
+from adapter.catalog.metric import Unit
+from adapter.cluster.index import PodIndex
+from adapter.cluster.lookup import Objects
+from adapter.cluster.nodes import Node, Nodes
+from adapter.cluster.pod import Owner, Pod, PodRef
+from adapter.cluster.services import Service, Services
+from adapter.devices.options import TelemetryOptions
+from adapter.exposition.page import parse
+from adapter.exposition.samples import Batch
+from adapter.serve.ownmetrics import rows
+from adapter.settings.metrics import MetricRow
+from adapter.store.store import Store
+from apiservice.errors import BadQuery, MetricNotFound, NotFound, Unavailable
+from apiservice.labels.selector import EVERYTHING
+from apiservice.labels.selector import parse as selector
+from apiservice.provider import GroupResource, MetricValue, ObjectQuery
+from apiservice.runtime.steps import at_once
+
+NOW = 1_700_000_000.0
+POD = Pod(
+    ref=PodRef("ns", "a"),
+    uid="uid-a",
+    node="n1",
+    ip="10.0.0.1",
+    phase="Running",
+    ready=True,
+    deleting=False,
+    labels={"app": "inf"},
+    annotations={},
+    owner=Owner("apps/v1", "ReplicaSet", "inf-5d9"),
+    containers=("c",),
+    gpus={"nvidia.com/gpu": 1},
+    claims=False,
+    ports=(),
+)
+A = replace(POD, labels={"app": "inf", "pod-template-hash": "5d9"})
+B = replace(A, ref=PodRef("ns", "b"), uid="uid-b")
+OTHER = replace(POD, ref=PodRef("ns", "other"), labels={"app": "train"}, owner=None)
+UTIL = (
+    'DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-{pod}",modelName="{model}",container="c",'
+    'namespace="ns",pod="{pod}"}} {value}\n'
+)
+USED = (
+    'DCGM_FI_DEV_FB_USED{{gpu="0",UUID="GPU-{pod}",modelName="{model}",container="c",'
+    'namespace="ns",pod="{pod}"}} {value}\n'
+)
+
+
+@dataclass(slots=True)
+class Lab:
+    """A provider over a real store and real collections."""
+
+    store: Store
+    objects: Objects
+    provider: GpuMetricsProvider
+
+    def page(self, text: str, time: float = NOW) -> None:
+        rows = parse(text.encode(), time=time).rows
+        self.store.ingest(Batch("http://n1:9400/metrics", "n1", rows, time))
+
+    def ask(self, resource: str, name: str | None = None, **parts: object) -> list[MetricValue]:
+        namespaced = resource not in ("nodes", "namespaces")
+        query = ObjectQuery(
+            GroupResource.parse(resource),
+            "ns" if namespaced else None,
+            name,
+            "gpu_utilization",
+            EVERYTHING,
+            EVERYTHING,
+        )
+        return list(at_once(self.provider.values(replace(query, **parts), NOW)).items)  # type: ignore[arg-type]
+
+    def values(self, resource: str, name: str | None = None, **parts: object) -> Mapping[str, int]:
+        return {item.described.name: item.milli for item in self.ask(resource, name, **parts)}
+
+
+@pytest.fixture
+def lab() -> Lab:
+    objects = Objects(PodIndex(), Services(), Nodes())
+    objects.pod_index.replace([A, B, OTHER])
+    objects.services.replace([Service("ns", "front", selector("app=inf"))])
+    objects.nodes.replace([Node("n1", {"pool": "t4"})])
+    catalog = Catalog()
+    store = Store(catalog, TelemetryOptions(), objects.pod_index)
+    made = Lab(store, objects, GpuMetricsProvider(catalog, store, objects))
+    made.page(
+        UTIL.format(pod="a", value=90, model="T4")
+        + UTIL.format(pod="b", value=30, model="L4")
+        + UTIL.format(pod="other", value=5, model="T4")
+        + USED.format(pod="a", value=100, model="T4")
+    )
+    return made
+
+
+def test_a_star_is_every_pod_that_the_selector_matches(lab: Lab) -> None:
+    assert lab.values("pods", object_selector=selector("app=inf")) == {"a": 90_000, "b": 30_000}
+    assert lab.values("pods") == {"a": 90_000, "b": 30_000, "other": 5_000}
+
+
+def test_a_name_is_one_pod(lab: Lab) -> None:
+    (item,) = lab.ask("pods", "a")
+    assert (item.described.kind, item.described.namespace) == ("Pod", "ns")
+    assert (item.timestamp, item.window) == (int(NOW), 30)
+
+
+def test_a_metric_selector_chooses_devices(lab: Lab) -> None:
+    assert lab.values("pods", metric_selector=selector("model=L4")) == {"b": 30_000}
+
+
+def test_an_unready_pod_is_left_out(lab: Lab) -> None:
+    lab.objects.pod_index.replace([A, replace(B, ready=False)])
+    assert lab.values("pods") == {"a": 90_000}
+    assert lab.provider.absent == {"pod_not_ready": 1}
+
+
+def test_nothing_fresh_is_an_empty_list_for_a_star_and_not_found_for_a_name(lab: Lab) -> None:
+    lab.objects.pod_index.replace([replace(A, ref=PodRef("ns", "new"))])
+    assert lab.ask("pods") == []
+    with pytest.raises(MetricNotFound, match="gpu_utilization for pods new"):
+        lab.ask("pods", "new")
+
+
+def test_an_unknown_metric_is_not_found(lab: Lab) -> None:
+    with pytest.raises(MetricNotFound, match="the metric nope for pods"):
+        lab.ask("pods", metric="nope")
+
+
+def test_before_the_first_list_of_pods_nothing_is_answered(lab: Lab) -> None:
+    fresh = Objects(PodIndex(), Services(), Nodes())
+    provider = GpuMetricsProvider(Catalog(), lab.store, fresh)
+    query = ObjectQuery(GroupResource("pods", ""), "ns", None, "gpu_count", EVERYTHING, EVERYTHING)
+    with pytest.raises(Unavailable, match="not been listed yet"):
+        at_once(provider.values(query, NOW))
+
+
+WORKLOADS = {
+    "services": ("front", "Service", "v1", 60_000),
+    "deployments.apps": ("inf", "Deployment", "apps/v1", 60_000),
+    "replicasets.apps": ("inf-5d9", "ReplicaSet", "apps/v1", 60_000),
+}
+
+
+@pytest.mark.parametrize("resource", WORKLOADS)
+def test_a_workload_is_the_mean_over_its_pods(resource: str, lab: Lab) -> None:
+    name, kind, api_version, milli = WORKLOADS[resource]
+    (item,) = lab.ask(resource, name)
+    assert (item.described.kind, item.described.api_version) == (kind, api_version)
+    assert item.milli == milli
+
+
+def test_a_custom_workload_is_found_by_its_owner_reference(lab: Lab) -> None:
+    owner = Owner("ray.io/v1", "RayCluster", "ray")
+    lab.objects.pod_index.replace([replace(A, owner=owner)])
+    (item,) = lab.ask("rayclusters.ray.io", "ray")
+    assert (item.described.kind, item.described.api_version) == ("RayCluster", "ray.io/v1")
+
+
+def test_a_namespace_speaks_for_all_its_pods(lab: Lab) -> None:
+    (item,) = lab.ask("namespaces", "ns")
+    assert item.described.namespace is None
+    assert item.milli == 41_667
+    assert lab.values("namespaces") == {"ns": 41_667}
+
+
+def test_a_sum_that_lacks_a_ready_pod_is_absent_because_too_low_scales_in(lab: Lab) -> None:
+    with pytest.raises(MetricNotFound):
+        lab.ask("services", "front", metric="gpu_memory_used_bytes")
+    lab.objects.pod_index.replace([A, replace(B, ready=False)])
+    assert lab.values("services", "front", metric="gpu_memory_used_bytes") == {
+        "front": 100 * 1048576 * 1000
+    }
+
+
+def test_a_mean_stands_for_pods_without_a_reading_while_they_are_at_most_half(lab: Lab) -> None:
+    silent = [replace(A, ref=PodRef("ns", f"silent{n}")) for n in range(3)]
+    lab.objects.pod_index.replace([A, B, *silent[:2]])
+    assert lab.values("services", "front") == {"front": 60_000}
+    lab.objects.pod_index.replace([A, B, *silent])
+    with pytest.raises(MetricNotFound):
+        lab.ask("services", "front")
+
+
+@pytest.mark.parametrize("resource", ["services", "deployments.apps", "namespaces"])
+def test_a_pod_that_drains_has_no_part_in_an_objects_value(lab: Lab, resource: str) -> None:
+    """It is no replica any more, and idles: it would lower the mean and scale in further."""
+    lab.objects.pod_index.replace([A, replace(B, deleting=True)])
+    name = {"services": "front", "deployments.apps": "inf", "namespaces": "ns"}[resource]
+    assert lab.values(resource, name) == {name: 90_000}
+
+
+def test_a_value_that_no_quantity_can_say_is_left_out_alone(lab: Lab) -> None:
+    """Such an item would not parse, and would poison its whole list."""
+    row = MetricRow(name="beyond", series="tokens", unit=Unit.NUMBER, high=1e17)
+    catalog = Catalog().extended(*rows([row], Catalog()))
+    store = Store(catalog, TelemetryOptions(), lab.objects.pod_index)
+    page = UTIL.replace("DCGM_FI_DEV_GPU_UTIL", "tokens")
+    text = page.format(pod="a", model="T4", value="5e16") + page.format(
+        pod="b", model="T4", value=7
+    )
+    store.ingest(Batch("x", "n1", parse(text.encode(), time=NOW).rows, NOW))
+    other = Lab(store, lab.objects, GpuMetricsProvider(catalog, store, lab.objects))
+    assert other.values("pods", metric="beyond") == {"b": 7000}
+    assert other.provider.absent["too_large"] == 1
+    with pytest.raises(MetricNotFound):
+        other.ask("pods", "a", metric="beyond")
+
+
+def test_a_pod_without_a_gpu_is_not_waited_for(lab: Lab) -> None:
+    web = [replace(A, ref=PodRef("ns", f"web{n}"), gpus={}) for n in range(9)]
+    lab.objects.pod_index.replace([A, B, *web])
+    assert lab.values("services", "front") == {"front": 60_000}
+
+
+def test_a_node_speaks_for_its_devices_and_is_selected_by_its_labels(lab: Lab) -> None:
+    assert lab.values("nodes", "n1") == {"n1": 41_667}
+    assert lab.values("nodes") == {"n1": 41_667}
+    assert lab.values("nodes", object_selector=selector("pool=t4")) == {"n1": 41_667}
+    assert lab.values("nodes", object_selector=selector("pool=a100")) == {}
+
+
+def test_an_object_metric_on_a_node_names_a_namespace_too(lab: Lab) -> None:
+    assert lab.values("nodes", "n1", namespace="ns") == {"n1": 41_667}
+
+
+def test_nodes_are_not_listed_below_a_namespace(lab: Lab) -> None:
+    with pytest.raises(BadQuery, match="nodes are in no namespace"):
+        lab.ask("nodes", namespace="ns")
+
+
+TENANT = replace(POD, ref=PodRef("tenant", "t"), uid="uid-t", owner=None)
+
+
+@pytest.mark.parametrize("pods", [[A, TENANT], [TENANT], []])
+def test_a_node_below_a_namespace_tells_nothing_of_other_namespaces(
+    lab: Lab, pods: list[Pod]
+) -> None:
+    """The right to read one namespace must not tell the value of a pod alone on a node."""
+    lab.objects.pod_index.replace(pods)
+    page = UTIL.replace('namespace="ns"', 'namespace="tenant"')
+    lab.page(page.format(pod="t", value=77, model="T4"), NOW + 1)
+
+    with pytest.raises(NotFound, match="ask for nodes/n1/gpu_utilization without a namespace"):
+        lab.ask("nodes", "n1", namespace="ns")
+    assert lab.values("nodes", "n1") != {}
+
+
+def test_rows_of_another_namespaces_pod_close_a_node_too(lab: Lab) -> None:
+    """Such a pod uses a GPU without asking for one in its spec."""
+    lab.objects.pod_index.replace([A, replace(TENANT, gpus={})])
+    page = UTIL.replace('namespace="ns"', 'namespace="tenant"').format(pod="t", value=7, model="T4")
+    lab.page(page + UTIL.format(pod="a", value=90, model="T4"), NOW + 1)
+
+    with pytest.raises(NotFound):
+        lab.ask("nodes", "n1", namespace="ns")
+
+
+def test_every_service_of_a_namespace_is_listed_and_selected_by_its_labels(lab: Lab) -> None:
+    lab.objects.services.replace(
+        [
+            Service("ns", "front", selector("app=inf"), {"tier": "web"}),
+            Service("ns", "back", selector("app=train")),
+            Service("ns", "nobody", selector("app=none")),
+            Service("ns", "manual", None),
+            Service("other", "front", selector("app=inf")),
+        ]
+    )
+
+    assert lab.values("services") == {"front": 60_000, "back": 5_000}
+    assert lab.values("services", object_selector=selector("tier=web")) == {"front": 60_000}
+    assert lab.values("services", namespace="empty") == {}
+
+
+@pytest.mark.parametrize("resource", ["deployments.apps", "replicasets.apps"])
+def test_every_workload_of_a_namespace_is_listed(lab: Lab, resource: str) -> None:
+    assert lab.values(resource) == {WORKLOADS[resource][0]: 60_000}
+    assert lab.values(resource, namespace="empty") == {}
+
+
+def test_every_resource_that_discovery_lists_accepts_a_star(lab: Lab) -> None:
+    for row in {row.resource for row in lab.provider.resources()}:
+        lab.ask(str(row))
+
+
+def test_labels_of_workloads_are_not_known(lab: Lab) -> None:
+    with pytest.raises(BadQuery, match="leave labelSelector out"):
+        lab.ask("deployments.apps", object_selector=selector("a=b"))
+
+
+@pytest.mark.parametrize("name", [None, "front"])
+@pytest.mark.parametrize("resource", ["podz", "service", "deployments", "deployments.extensions"])
+def test_a_resource_that_does_not_exist_is_not_found(
+    lab: Lab, resource: str, name: str | None
+) -> None:
+    with pytest.raises(MetricNotFound, match=f"the metric gpu_utilization for {resource}"):
+        lab.ask(resource, name)
+
+
+def test_a_list_over_too_many_pods_is_refused_with_the_bound(lab: Lab) -> None:
+    pods = [replace(A, ref=PodRef("ns", f"p{n}")) for n in range(2001)]
+    lab.objects.pod_index.replace(pods)
+    with pytest.raises(BadQuery, match="more than 500 objects or 2000 pods: name one"):
+        lab.ask("services")
+
+
+def test_a_list_of_too_many_objects_is_refused_with_the_bound(lab: Lab) -> None:
+    services = [Service("ns", f"s{n}", selector("app=none")) for n in range(501)]
+    lab.objects.services.replace(services)
+    with pytest.raises(BadQuery, match="more than 500 objects"):
+        lab.ask("services")
+
+
+def test_labels_of_namespaces_are_not_known(lab: Lab) -> None:
+    with pytest.raises(BadQuery, match="leave labelSelector out"):
+        lab.ask("namespaces", object_selector=selector("a=b"))
+
+
+def test_services_that_could_not_be_read_say_why(lab: Lab) -> None:
+    blind = Objects(lab.objects.pod_index, Services(), Nodes())
+    provider = GpuMetricsProvider(Catalog(), lab.store, blind)
+    query = ObjectQuery(
+        GroupResource("services", ""), "ns", "front", "gpu_count", EVERYTHING, EVERYTHING
+    )
+    with pytest.raises(Unavailable, match="Services could not be read: not watched"):
+        list(at_once(provider.values(query, NOW)).items)
+
+
+def test_a_value_ends_with_its_age_limit(lab: Lab) -> None:
+    query = ObjectQuery(
+        GroupResource("pods", ""), "ns", "a", "gpu_utilization", EVERYTHING, EVERYTHING
+    )
+    answer = at_once(lab.provider.values(query, NOW))
+    assert answer.expires == NOW + 65
+    with pytest.raises(MetricNotFound):
+        at_once(lab.provider.values(query, answer.expires))
+
+
+def test_the_same_object_is_handed_out_until_something_changes(lab: Lab) -> None:
+    (first,) = lab.ask("pods", "a")
+    assert lab.ask("pods", "a") == [first]
+    lab.page(UTIL.format(pod="a", value=50, model="T4"), NOW + 1)
+    (second,) = lab.ask("pods", "a")
+    assert second.milli == 70_000
+
+
+def test_the_version_grows_with_values_and_with_the_cluster(lab: Lab) -> None:
+    versions = [lab.provider.version]
+    lab.page(UTIL.format(pod="a", value=50, model="T4"), NOW + 1)
+    versions.append(lab.provider.version)
+    lab.objects.pod_index.replace([A])
+    versions.append(lab.provider.version)
+    lab.objects.nodes.replace([])
+    versions.append(lab.provider.version)
+    assert versions == sorted(set(versions))
+
+
+def test_all_metrics_under_a_resource_agree_on_being_namespaced(lab: Lab) -> None:
+    found: dict[GroupResource, set[bool]] = {}
+    for row in lab.provider.resources():
+        found.setdefault(row.resource, set()).add(row.namespaced)
+    assert all(len(kinds) == 1 for kinds in found.values())
+    assert found[GroupResource("nodes", "")] == found[GroupResource("namespaces", "")] == {False}
+    listed = {(str(row.resource), row.metric) for row in lab.provider.resources()}
+    assert {
+        ("pods", "DCGM_FI_DEV_GPU_UTIL"),
+        ("pods", "dcgm_fi_dev_gpu_util"),
+        ("pods", "gpu_utilization"),
+        ("deployments.apps", "gpu_utilization"),
+    } <= listed
+
+
+def _alive(kind: type) -> int:
+    gc.collect()
+    return sum(1 for thing in gc.get_objects() if type(thing) is kind)
+
+
+def test_nothing_is_kept_of_pods_that_are_gone(lab: Lab) -> None:
+    """A cluster that creates and deletes pods for months does not fill memory."""
+    before = _alive(MetricValue)
+    for generation in range(40):
+        pods = [replace(OTHER, ref=PodRef("ns", f"g{generation}-{n}")) for n in range(10)]
+        lab.objects.pod_index.replace(pods)
+        page = "".join(UTIL.format(pod=pod.ref.name, value=7, model="T4") for pod in pods)
+        lab.page(page, NOW + generation / 100)
+        assert len(lab.ask("pods")) == 10
+
+    assert _alive(MetricValue) - before <= 20
+
+
+def test_metric_selectors_that_vary_without_end_leave_a_bounded_memory(lab: Lab) -> None:
+    before = _alive(Reading)
+    for seed in range(6000):
+        assert lab.values("pods", "a", metric_selector=selector(f"model!=m{seed}")) == {"a": 90_000}
+
+    assert _alive(Reading) - before <= 4200
+    lab.page(UTIL.format(pod="a", value=90, model="T4"))
+    lab.values("pods")
+    assert _alive(Reading) - before <= 10

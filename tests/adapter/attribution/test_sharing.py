@@ -1,0 +1,369 @@
+"""Every way in which pods share devices: who shares, by what it is known, what each is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.attribution.policy import Policy, PolicyRule, SharingOptions
+from adapter.cluster.nodes import Node
+from adapter.cluster.pod import Pod
+from adapter.devices.options import TelemetryOptions
+from apiservice.labels.selector import EVERYTHING, parse
+from apiservice.runtime.steps import at_once
+from tests.adapter.telemetryworld import World, make_pod, reading, row, shared_page
+
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+USED = "DCGM_FI_DEV_FB_USED"
+TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
+MIG = 'GPU_I_PROFILE="{}",GPU_I_ID="{}"'.format
+GPU = {"nvidia.com/gpu": 1}
+SLICED = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}
+
+
+def on_node(name: str, gpus: Mapping[str, int] = GPU, **more: object) -> Pod:
+    return make_pod(name, gpus=gpus, node="n", uid=f"uid-{name}", **more)  # type: ignore[arg-type]
+
+
+def world(
+    *pods: Pod, labels: Mapping[str, str] | None = None, sharing: SharingOptions | None = None
+) -> World:
+    made = World(*pods, options=TelemetryOptions(sharing=sharing or SharingOptions()))
+    if labels is not None:
+        made.nodes.replace([Node("n", labels)])
+    return made
+
+
+class Sliced(NamedTuple):
+    """One row names one of two pods of a node with one device."""
+
+    labels: Mapping[str, str]
+    gpus: Mapping[str, int]
+    evidence: str
+
+
+SLICES = {
+    "replicas on the node's label": Sliced(SLICED, GPU, "node_replicas"),
+    "time-slicing on the node's label": Sliced(
+        {"nvidia.com/gpu.sharing-strategy": "time-slicing"}, GPU, "node_strategy"
+    ),
+    "MPS on the node's label": Sliced(
+        {"nvidia.com/gpu.sharing-strategy": "mps"}, GPU, "node_strategy"
+    ),
+    "GKE's time-sharing": Sliced(
+        {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"}, GPU, "node_strategy"
+    ),
+    "GKE's clients per GPU": Sliced(
+        {"cloud.google.com/gke-max-shared-clients-per-gpu": "3"}, GPU, "node_replicas"
+    ),
+    "a shared product": Sliced({"nvidia.com/gpu.product": "Tesla-T4-SHARED"}, GPU, "node_product"),
+    "a renamed resource in the pods' specs": Sliced({}, {"nvidia.com/gpu.shared": 1}, "pod_spec"),
+}
+
+
+@pytest.mark.parametrize("case", SLICES.values(), ids=SLICES)
+def test_a_time_sliced_device_is_known_by(case: Sliced) -> None:
+    lab = world(on_node("p", case.gpus), on_node("q", case.gpus), labels=case.labels)
+    lab.scrape(row(UTIL, 71, "q"), 100.0, node="n")
+    for name in "pq":
+        found = reading(lab.read(name, UTIL, 100.0, "sharing=shared,attribution=copied"))
+        (device,) = found.devices
+        assert (found.value, device.evidence, device.sharers) == (71.0, case.evidence, 2)
+
+
+def test_nothing_is_shared_where_the_labels_say_so() -> None:
+    labels = {"nvidia.com/gpu.replicas": "1", "nvidia.com/gpu.sharing-strategy": "none"}
+    lab = world(on_node("p"), on_node("q"), labels=labels)
+    lab.scrape(row(UTIL, 71, "q"), 100.0, node="n")
+    assert lab.value("q", UTIL, 100.0, "sharing=exclusive,attribution=exact") == 71.0
+    assert lab.value("p", UTIL, 100.0) == "no_rows"
+
+
+def flapping(*pods: Pod, sharing: SharingOptions | None = None) -> World:
+    lab = world(*pods, sharing=sharing)
+    for i, name in enumerate("pqpq"):
+        lab.scrape(row(UTIL, 10 * (i + 1), name), 100.0 + 5 * i, node="n")
+    return lab
+
+
+def test_rows_that_flap_between_living_pods_are_of_a_shared_device() -> None:
+    lab = flapping(on_node("p"), on_node("q"))
+    for name in "pq":
+        found = reading(lab.read(name, UTIL, 115.0))
+        assert (found.value, found.time) == (25.0, 115.0)
+        assert found.devices[0].evidence == "flapping_rows"
+    assert lab.store.sharing_nodes["flapping_rows"] == 1
+
+
+def test_a_pod_that_no_row_named_shares_the_only_device_of_its_node() -> None:
+    lab = flapping(on_node("p"), on_node("q"), on_node("r"))
+    assert lab.value("r", UTIL, 115.0) == 25.0
+
+
+def test_once_named_a_pod_shares_the_device_as_long_as_it_lives() -> None:
+    lab = world(on_node("p"), on_node("q"), labels={"nvidia.com/gpu.replicas": "2"})
+    both = row(UTIL, 30, "p") + row(UTIL, 90, uuid="GPU-1")
+    lab.scrape(both, 100.0, node="n")
+    for i in range(60):
+        lab.scrape(row(UTIL, 50, "q") + row(UTIL, 90, uuid="GPU-1"), 105.0 + 5 * i, node="n")
+    assert lab.value("p", UTIL, 400.0) == 50.0
+
+
+def test_of_several_shared_devices_an_unnamed_pods_is_not_guessed() -> None:
+    lab = world(on_node("p"), on_node("q"), labels={"nvidia.com/gpu.replicas": "2"})
+    lab.scrape(row(UTIL, 30, "p") + row(UTIL, 90, uuid="GPU-1"), 100.0, node="n")
+    assert lab.value("p", UTIL, 100.0) == 30.0
+    assert lab.value("q", UTIL, 100.0) == "shared_device_unknown"
+
+
+def test_a_device_that_is_hidden_from_the_exporter_forbids_the_guess_too() -> None:
+    labels = {"nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.count": "2"}
+    lab = world(on_node("p"), on_node("q"), labels=labels)
+    lab.scrape(row(UTIL, 30, "p"), 100.0, node="n")
+    assert lab.value("q", UTIL, 100.0) == "shared_device_unknown"
+
+
+def test_a_device_that_a_finished_pod_left_is_the_next_ones_alone() -> None:
+    lab = world(on_node("p"), on_node("q"))
+    lab.scrape(row(UTIL, 30, "p"), 100.0, node="n")
+    lab.put(on_node("p", phase="Succeeded"))
+    lab.scrape(row(UTIL, 70, "q"), 105.0, node="n")
+    assert lab.value("q", UTIL, 105.0, "sharing=exclusive") == 70.0
+
+
+def test_a_device_that_a_terminating_pod_left_is_the_next_ones_alone() -> None:
+    lab = world(on_node("p", deleting=True), on_node("q"))
+    lab.scrape(row(UTIL, 30, "p"), 100.0, node="n")
+    lab.scrape(row(UTIL, 70, "q"), 105.0, node="n")
+    assert lab.value("q", UTIL, 105.0, "sharing=exclusive") == 70.0
+
+
+def test_two_exporters_that_name_different_pods_disagree_and_do_not_share() -> None:
+    lab = world(on_node("p"), on_node("q"))
+    lab.scrape(row(UTIL, 30, "p"), 100.0, node="n", origin="a")
+    lab.scrape(row(UTIL, 70, "q"), 103.0, node="n", origin="b")
+    assert lab.value("p", UTIL, 103.0) == "conflict"
+    assert lab.value("q", UTIL, 103.0, "sharing=exclusive") == 70.0
+
+
+def test_the_captured_pages_of_a_flapping_device_serve_both_pods() -> None:
+    names = ("gpu-pod-c69f6664f-vkkcb", "gpu-pod-c69f6664f-2v922")
+    lab = World(*(make_pod(n, namespace="default", node="gpu-node-1", uid=n) for n in names))
+    for i, page in enumerate(("03_timeslice_flap", "03b_timeslice_flap_next_scrape")):
+        lab.scrape(shared_page(f"cases/{page}.prom"), 100.0 + 5 * i, node="gpu-node-1")
+    answers = [reading(lab.read(n, UTIL, 105.0, namespace="default")) for n in names]
+    assert [found.value for found in answers] == [71.0, 71.0]
+
+
+def test_answers_end_when_a_sharer_comes_goes_or_changes_state() -> None:
+    lab = world(on_node("p"), on_node("q"), labels=SLICED, sharing=SharingOptions(Policy.EQUAL))
+    lab.scrape(row(UTIL, 60, "p"), 100.0, node="n")
+    assert lab.value("p", UTIL, 100.0) == 30.0
+    lab.put(on_node("r"))
+    assert lab.value("p", UTIL, 100.0) == 20.0
+    lab.put(on_node("r", phase="Succeeded"))
+    assert lab.value("p", UTIL, 100.0) == 30.0
+    lab.remove("q")
+    assert lab.value("p", UTIL, 100.0) == 60.0
+    assert lab.read("p", UTIL, 100.0) is lab.read("p", UTIL, 100.0)
+
+
+def vgpu(series: str, value: object, pod: str, replica: int) -> str:
+    return row(series, value, pod, more=f'vgpu="{replica}"')
+
+
+COPIES = vgpu(UTIL, 80, "p", 0) + vgpu(UTIL, 80, "q", 1)
+HEAT = vgpu(TEMPERATURE, 60, "p", 0) + vgpu(TEMPERATURE, 60, "q", 1)
+PROCESSES = (
+    row(UTIL, 90) + vgpu(UTIL, 62, "p", 0) + vgpu(UTIL, 31, "q", 1)
+    + vgpu(USED, 3000, "p", 0) + vgpu(USED, 1000, "q", 1)
+    + vgpu(ENGINE, 0.8, "p", 0) + vgpu(ENGINE, 0.8, "q", 1)
+)  # fmt: skip
+ASKED = {"p": {**GPU, "nvidia.com/gpumem": 3000}, "q": {**GPU, "nvidia.com/gpumem": 1000}}
+
+
+class Part(NamedTuple):
+    page: str
+    policy: Policy
+    metric: str
+    says: Sequence[float | str]
+    """Of p and q."""
+    attribution: str
+    gpus: Mapping[str, Mapping[str, int]] = {"p": GPU, "q": GPU}
+
+
+PARTS = {
+    "copies under copy": Part(COPIES, Policy.COPY, UTIL, (80, 80), "copied"),
+    "copies under equal": Part(COPIES, Policy.EQUAL, UTIL, (40, 40), "split"),
+    "copies under memory, by what was asked for": Part(
+        COPIES, Policy.MEMORY, UTIL, (60, 20), "split", ASKED
+    ),
+    "copies under memory, nothing known": Part(
+        COPIES, Policy.MEMORY, UTIL, ("no_memory_weight",) * 2, "split"
+    ),
+    "copies under memory, known of one only": Part(
+        COPIES, Policy.MEMORY, UTIL, ("no_memory_weight",) * 2, "split", {"p": ASKED["p"], "q": GPU}
+    ),
+    "copies under exact": Part(COPIES, Policy.EXACT, UTIL, ("not_exact",) * 2, "copied"),
+    "a temperature is never divided": Part(HEAT, Policy.EQUAL, TEMPERATURE, (60, 60), "copied"),
+    "a count is never divided": Part(COPIES, Policy.EQUAL, "gpu_count", (1, 1), "copied"),
+    "processes under copy": Part(PROCESSES, Policy.COPY, UTIL, (62, 31), "exact"),
+    "processes under equal": Part(PROCESSES, Policy.EQUAL, UTIL, (62, 31), "exact"),
+    "processes under exact": Part(PROCESSES, Policy.EXACT, USED, (3000, 1000), "exact"),
+    "what is not accounted, under exact": Part(
+        PROCESSES, Policy.EXACT, ENGINE, ("not_exact",) * 2, "copied"
+    ),
+    "what is not accounted, by the memory that is": Part(
+        PROCESSES, Policy.MEMORY, ENGINE, (0.6, 0.2), "split"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PARTS.values(), ids=PARTS)
+def test_what_each_of_two_sharers_is_given(case: Part) -> None:
+    pods = [on_node(name, case.gpus[name]) for name in "pq"]
+    lab = world(*pods, sharing=SharingOptions(case.policy))
+    lab.scrape(case.page, 100.0, node="n")
+    where = f"attribution={case.attribution}"
+    assert [lab.value(name, case.metric, 100.0, where) for name in "pq"] == list(case.says)
+
+
+def test_zeros_of_processes_under_a_busy_device_are_missing_under_every_policy() -> None:
+    page = row(UTIL, 97) + vgpu(UTIL, 0, "p", 0) + vgpu(UTIL, 0, "q", 1)
+    for policy in Policy:
+        lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(policy))
+        lab.scrape(page, 100.0, node="n")
+        assert lab.value("p", UTIL, 100.0) == "no_value"
+
+
+@given(
+    st.floats(0, 100),
+    st.lists(st.integers(1, 80_000), min_size=1, max_size=9),
+    st.sampled_from([Policy.EQUAL, Policy.MEMORY]),
+)
+def test_splits_sum_to_the_devices_value(value: float, memory: list[int], policy: Policy) -> None:
+    names = [f"p{i}" for i in range(len(memory))]
+    asked = [{**GPU, "nvidia.com/gpumem": amount} for amount in memory]
+    pods = [on_node(name, gpus) for name, gpus in zip(names, asked, strict=True)]
+    lab = world(*pods, labels=SLICED, sharing=SharingOptions(policy))
+    lab.scrape(row(UTIL, f"{value:f}", names[0]), 100.0, node="n")
+    parts = [reading(lab.read(name, UTIL, 100.0)).value for name in names]
+    assert sum(parts) == pytest.approx(float(f"{value:f}"))
+
+
+def test_several_pods_of_one_resource_claim_share_and_containers_of_one_pod_do_not() -> None:
+    claim = 'dra_claim_name="c",dra_device_name="gpu-0"'
+    both = row(UTIL, 50, "p", more=claim) + row(UTIL, 50, "q", more=claim)
+    lab = world(on_node("p", {}, claims=True), on_node("q", {}, claims=True))
+    lab.scrape(both, 100.0, node="n")
+    assert [lab.value(n, UTIL, 100.0, "attribution=copied") for n in "pq"] == [50, 50]
+    one = row(UTIL, 50, "p", container="a", more=claim) + row(
+        UTIL, 50, "p", container="b", more=claim
+    )
+    lab = world(on_node("p", {}, claims=True))
+    lab.scrape(one, 100.0, node="n")
+    assert lab.value("p", UTIL, 100.0, "sharing=exclusive,attribution=exact") == 50
+
+
+def test_a_row_per_job_of_one_pod_is_one_device_of_it_alone() -> None:
+    lab = world(on_node("p"))
+    page = "".join(row(USED, 7, "p", more=f'hpc_job="{job}"') for job in (1, 2))
+    lab.scrape(page, 100.0, node="n")
+    assert lab.value("p", USED, 100.0, "sharing=exclusive") == 7.0
+
+
+def test_a_shared_instance_is_shared_by_the_pods_that_ask_for_its_profile() -> None:
+    gpus = {"nvidia.com/mig-1g.5gb.shared": 1}
+    pods = [on_node("p", gpus), on_node("q", gpus), on_node("r", {"nvidia.com/mig-2g.10gb": 1})]
+    lab = world(*pods, sharing=SharingOptions(Policy.EQUAL))
+    page = row(ENGINE, 0.6, "p", more=MIG("1g.5gb", 7))
+    page += row(ENGINE, 0.4, "r", more=MIG("2g.10gb", 3))
+    lab.scrape(page, 100.0, node="n")
+    answers = [lab.value(name, "gpu_utilization", 100.0) for name in "pqr"]
+    assert answers == [30.0, 30.0, 40.0]
+    assert lab.value("r", "gpu_utilization", 100.0, "sharing=exclusive") == 40.0
+
+
+def test_instances_under_the_single_strategy_are_asked_for_as_whole_gpus() -> None:
+    labels = {"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.replicas": "2"}
+    lab = world(on_node("p"), on_node("q"), labels=labels)
+    lab.scrape(row(ENGINE, 0.6, "p", more=MIG("7g.40gb", 0)), 100.0, node="n")
+    assert [lab.value(n, "gpu_utilization", 100.0) for n in "pq"] == [60.0, 60.0]
+
+
+NORMAL = {
+    "a 2g profile reaches half": ("2g.10gb", 0.25, 50.0),
+    "a 3g profile reaches a third": ("3g.20gb", 0.3333, 99.99),
+    "rounding above a third": ("3g.20gb", 0.336, 100.0),
+    "more than one compute instance can": ("2g.10gb", 0.8, 80.0),
+    "a 1g profile reaches all": ("1g.5gb", 0.4, 40.0),
+    "a profile of unknown limit": ("4g.20gb", 0.4, 40.0),
+}
+
+
+@pytest.mark.parametrize(("profile", "engine", "percent"), NORMAL.values(), ids=NORMAL)
+def test_normalised_by_profile(profile: str, engine: float, percent: float) -> None:
+    lab = world(on_node("p"), sharing=SharingOptions(normalized=True))
+    lab.scrape(row(ENGINE, engine, "p", more=MIG(profile, 1)), 100.0, node="n")
+    assert lab.value("p", "gpu_utilization", 100.0) == percent
+    assert lab.value("p", ENGINE, 100.0) == engine
+    plain = world(on_node("p"))
+    plain.scrape(row(ENGINE, engine, "p", more=MIG(profile, 1)), 100.0, node="n")
+    assert plain.value("p", "gpu_utilization", 100.0) == pytest.approx(engine * 100)
+
+
+RULES = {
+    "by namespace": (PolicyRule(Policy.EQUAL, namespaces=("m*",)), 40.0),
+    "of another namespace": (PolicyRule(Policy.EQUAL, namespaces=("dev",)), 80.0),
+    "by node": (PolicyRule(Policy.EQUAL, nodes=parse("pool=dev")), 40.0),
+    "of other nodes": (PolicyRule(Policy.EQUAL, nodes=parse("pool=prod")), 80.0),
+}
+
+
+@pytest.mark.parametrize(("rule", "value"), RULES.values(), ids=RULES)
+def test_the_first_rule_that_applies(rule: PolicyRule, value: float) -> None:
+    options = SharingOptions(rules=(rule, PolicyRule(Policy.COPY)))
+    lab = world(on_node("p"), on_node("q"), labels={"pool": "dev"}, sharing=options)
+    lab.scrape(COPIES, 100.0, node="n")
+    assert lab.value("p", UTIL, 100.0) == value
+
+
+def test_the_explanation_tells_policy_evidence_and_sharers() -> None:
+    lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(Policy.EQUAL))
+    lab.scrape(COPIES, 100.0, node="n")
+    pod = lab.pods[on_node("p").ref]
+    outcome = lab.store.snapshot.explain_pod(pod, UTIL, EVERYTHING, 100.0)
+    (device,) = reading(outcome.value).devices
+    told = (device.attribution, device.policy, device.evidence, device.sharers)
+    assert told == ("split", "equal", "rows", 2)
+    assert at_once(lab.store.attributions()) == {"exact": 0, "copied": 0, "split": 2, "left_out": 0}
+
+
+def test_the_nodes_label_names_the_model_where_the_page_does_not() -> None:
+    lab = world(on_node("p"), labels={"nvidia.com/gpu.product": "Tesla-T4-SHARED"})
+    page = f'{UTIL}{{gpu="0",UUID="GPU-0",pod="p",namespace="ml",container="c"}} 5\n'
+    lab.scrape(page, 100.0, node="n")
+    assert lab.value("p", UTIL, 100.0, "model=Tesla-T4") == 5.0
+    lab.scrape(row(UTIL, 5, "p"), 105.0, node="n")
+    assert lab.value("p", UTIL, 105.0, "model=NVIDIA-H100") == 5.0
+
+
+def test_a_server_on_a_time_sliced_device_shares_it_although_only_its_own_page_names_it() -> None:
+    lab = world(on_node("p"), on_node("q"), labels=SLICED)
+    lab.scrape(
+        'vllm:num_requests_waiting{model_name="m"} 3\n',
+        100.0,
+        origin="q",
+        pod=("ml", "q"),
+        serves=True,
+    )
+    lab.scrape(row(UTIL, 40, "p"), 100.0, node="n")
+    assert lab.value("q", "inference_requests_waiting", 100.0) == 3.0
+    assert lab.value("q", UTIL, 100.0) == 40.0
+    lab.scrape(row(UTIL, 60, "p"), 105.0, node="n")
+    assert lab.value("q", UTIL, 105.0) == 50.0

@@ -1,0 +1,85 @@
+"""From the settings' ``sharing:`` to what pods are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from adapter.attribution.policy import Policy, PolicyRule, SharingOptions
+from adapter.serve.build import telemetry_options
+from adapter.settings import Settings
+from apiservice.labels.selector import EVERYTHING, parse
+from tests.adapter.telemetryworld import World, make_pod, row
+
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+
+
+def options(text: str) -> SharingOptions:
+    made = Settings.model_validate({"sharing": yaml.safe_load(text)})
+    return telemetry_options(made).sharing
+
+
+MEANT: Mapping[str, tuple[str, SharingOptions]] = {
+    "nothing": ("{}", SharingOptions(Policy.COPY, (), normalized=False)),
+    "a policy": ("{policy: equal}", SharingOptions(Policy.EQUAL)),
+    "normalisation": ("{mig_normalization: profile}", SharingOptions(normalized=True)),
+    "rules in their order": (
+        """
+        rules:
+        - {policy: exact, namespaces: [prod, 'team-*']}
+        - {policy: memory, nodes: 'pool in (a, b)'}
+        """,
+        SharingOptions(
+            rules=(
+                PolicyRule(Policy.EXACT, ("prod", "team-*"), EVERYTHING),
+                PolicyRule(Policy.MEMORY, (), parse("pool in (a, b)")),
+            )
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_what_is_written_is_what_is_in_force(name: str) -> None:
+    text, meant = MEANT[name]
+    assert options(text) == meant
+
+
+REFUSED = {
+    "a policy that is none": ("{policy: half}", "'copy', 'equal', 'memory' or 'exact'"),
+    "a rule without a policy": ("{rules: [{namespaces: [a]}]}", r"rules\.0\.policy"),
+    "not a selector": ("{rules: [{policy: copy, nodes: 'a in'}]}", "is not a label selector"),
+    "an unknown key": ("{rules: [{policy: copy, namespace: [a]}]}", r"rules\.0\.namespace\b"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_meant_is_refused_by_its_key(name: str) -> None:
+    text, said = REFUSED[name]
+    with pytest.raises(ValidationError, match=said):
+        options(text)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "labels", "value"),
+    [
+        ("{policy: equal}", {}, 40.0),
+        ("{policy: equal, rules: [{policy: copy, namespaces: ['m*']}]}", {}, 80.0),
+        ("{rules: [{policy: equal, nodes: pool=dev}]}", {"pool": "dev"}, 40.0),
+        ("{rules: [{policy: equal, nodes: pool=dev}]}", {"pool": "prod"}, 80.0),
+        ("{policy: exact}", {}, "not_exact"),
+    ],
+)
+def test_a_shared_device_is_given_as_the_settings_say(
+    sharing: str, labels: dict[str, Any], value: float | str
+) -> None:
+    made = telemetry_options(Settings.model_validate({"sharing": yaml.safe_load(sharing)}))
+    pods = [make_pod(name, node="n", uid=name) for name in "pq"]
+    lab = World(*pods, options=made, nodes={"n": labels})
+    page = row(UTIL, 80, "p", more='vgpu="0"') + row(UTIL, 80, "q", more='vgpu="1"')
+    lab.scrape(page, 100.0, node="n")
+    assert lab.value("p", UTIL, 100.0) == value

@@ -1,0 +1,188 @@
+"""Whom a row says a device works for, and whether that is believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter.cluster.pod import PodRef
+from adapter.devices.assignment import Claim, Refusal, claim, named, refusal, served, target, unfit
+from tests.adapter.telemetryworld import make_pod
+
+EXPORTER = {"pod": "dcgm-exporter-x", "namespace": "monitoring", "container": "exporter"}
+WORK = {"pod": "llm-0", "namespace": "ml", "container": "server"}
+EXPORTED = {f"exported_{key}": value for key, value in WORK.items()}
+LEGACY = {"pod_name": "llm-0", "pod_namespace": "ml", "container_name": "server"}
+SCRAPED = {"instance": "10.0.0.7:9400", "job": "dcgm-exporter", "service": "dcgm-exporter"}
+LLM = Claim(PodRef("ml", "llm-0"), "server", "", suspect=False)
+
+CASES: dict[str, tuple[dict[str, str], Claim | None]] = {
+    "the exporter's page": (WORK, LLM),
+    "honorLabels false": (EXPORTER | EXPORTED | SCRAPED, LLM),
+    "honorLabels true": (WORK | SCRAPED, LLM),
+    "old namespace": (LEGACY, LLM),
+    "old namespace after a scrape": (EXPORTER | LEGACY | SCRAPED, LLM),
+    "only the pod was renamed": (
+        {"pod": "e", "exported_pod": "llm-0", "namespace": "ml", "container": "server"},
+        LLM,
+    ),
+    "unassigned, empty labels": ({"pod": "", "namespace": "", "container": ""}, None),
+    "unassigned, no labels": ({}, None),
+    "unassigned, old namespace, empty": (
+        EXPORTER | {"pod_name": "", "pod_namespace": "", "container_name": ""},
+        None,
+    ),
+    "unassigned, after a scrape": (
+        EXPORTER | SCRAPED,
+        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+    ),
+    "a pod without its namespace": ({"pod": "llm-0"}, None),
+    "with a uid": (WORK | {"pod_uid": "u"}, LLM._replace(uid="u")),
+    "with an empty uid": (WORK | {"pod_uid": ""}, LLM),
+    "Intel": ({"kube_pod": "llm-0", "kube_namespace": "ml", "kube_container": "server"}, LLM),
+    "Intel after a scrape": (
+        EXPORTER
+        | SCRAPED
+        | {"kube_pod": "llm-0", "kube_namespace": "ml", "kube_container": "server"},
+        LLM,
+    ),
+    "Intel, unassigned": (EXPORTER | {"kube_pod": "", "kube_namespace": ""}, None),
+    "GKE's own metrics": (
+        {"pod_name": "llm-0", "namespace_name": "ml", "container_name": "server", "location": "l"},
+        LLM,
+    ),
+    "HAMi, older names": (
+        {"podname": "llm-0", "podnamespace": "ml", "ctrname": "server", "zone": "vGPU"},
+        LLM,
+    ),
+    "HAMi after a scrape": (EXPORTER | EXPORTED | SCRAPED | {"device_uuid": "GPU-1"}, LLM),
+    "AMD, empty labels": ({"pod": "", "namespace": "", "container": "", "job_id": ""}, None),
+    "AMD, in use": (WORK | {"job_id": "", "hostname": "n1"}, LLM),
+    "honorLabels true, the exporter's own": (
+        EXPORTER | SCRAPED | {"endpoint": "metrics"},
+        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+    ),
+    "honorLabels false, empty exported labels": (
+        EXPORTER | SCRAPED | {"exported_pod": "", "exported_namespace": ""},
+        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+    ),
+}
+
+
+@pytest.mark.parametrize(("labels", "expected"), CASES.values(), ids=CASES)
+def test_the_workload_is_found_under_every_spelling(
+    labels: dict[str, str], expected: Claim | None
+) -> None:
+    assert claim(labels, None) == expected
+
+
+def test_the_exporters_own_pod_is_suspect_where_it_is_known() -> None:
+    found = claim(EXPORTER, ("monitoring", "dcgm-exporter-x"))
+    assert found is not None
+    assert found.suspect
+
+
+TARGET = {"pod": "vllm-0", "namespace": "ml", "container": "server", "job": "ml/vllm"}
+GOOGLE = {"instance": "vllm-0:metrics", "namespace": "ml", "job": "vllm", "cluster": "c"}
+SERVED: dict[str, tuple[dict[str, str], PodRef | None]] = {
+    "target labels": (TARGET | {"instance": "10.0.0.5:8000"}, PodRef("ml", "vllm-0")),
+    "the target's job is named after the pod": (
+        TARGET | {"instance": "10.0.0.5:8000", "job": "vllm", "service": "vllm"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "a query of the user's": (
+        {"exported_pod": "vllm-0", "exported_namespace": "ml"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "a collector with honor_labels": (
+        {"pod": "vllm-0", "namespace": "ml", "instance": "10.0.0.9:8889"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "a page that names another pod": (TARGET | EXPORTED, PodRef("ml", "vllm-0")),
+    "a page that names another pod, Google": (GOOGLE | EXPORTED, PodRef("ml", "vllm-0")),
+    "a page that names another pod in an older way": (TARGET | LEGACY, PodRef("ml", "vllm-0")),
+    "a page that names another namespace": (
+        TARGET | {"exported_namespace": "prod"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "Google's instance": (GOOGLE, PodRef("ml", "vllm-0")),
+    "Google's instance, port by number": (
+        GOOGLE | {"instance": "vllm-0:8000"},
+        PodRef("ml", "vllm-0"),
+    ),
+    "an address is no pod": ({"instance": "10.0.0.5:8000", "namespace": "ml"}, None),
+    "nor an IPv6 address": ({"instance": "[fd00::7]:8000", "namespace": "ml"}, None),
+    "nothing": ({"engine": "0"}, None),
+}
+
+
+@pytest.mark.parametrize(("labels", "expected"), SERVED.values(), ids=SERVED)
+def test_the_scrape_target_of_a_server_is_the_workload(
+    labels: dict[str, str], expected: PodRef | None
+) -> None:
+    found = served(labels, None)
+    assert (found and found.pod) == expected
+    assert found is None or (found.serves and not found.suspect)
+
+
+def test_a_page_is_about_the_pod_it_was_fetched_from_whatever_its_labels_say() -> None:
+    found = served(WORK | EXPORTED | GOOGLE, ("ns", "mine"))
+    assert found == Claim(PodRef("ns", "mine"), "", "", suspect=False, serves=True)
+
+
+def test_the_exporters_pod_shows_beside_a_workload() -> None:
+    assert target(EXPORTER | EXPORTED) == PodRef("monitoring", "dcgm-exporter-x")
+    assert target(EXPORTER) is None
+
+
+@pytest.mark.parametrize(
+    ("claimed", "pod", "node", "reason"),
+    [
+        (LLM, make_pod("llm-0", node="n"), "n", None),
+        (LLM, make_pod("llm-0", node="n"), None, None),
+        (LLM, make_pod("llm-0"), "n", None),
+        (LLM, None, "n", Refusal.UNKNOWN_POD),
+        (LLM._replace(suspect=True), None, "n", Refusal.SELF_ATTRIBUTION),
+        (LLM, make_pod("llm-0", gpus={}), "n", Refusal.NO_GPU),
+        (LLM._replace(suspect=True), make_pod("llm-0", gpus={}), "n", Refusal.SELF_ATTRIBUTION),
+        (LLM._replace(suspect=True), make_pod("llm-0"), "n", None),
+        (LLM, make_pod("llm-0", gpus={}, claims=True), "n", None),
+        (LLM, make_pod("llm-0", node="m"), "n", Refusal.WRONG_NODE),
+        (LLM, make_pod("llm-0", phase="Succeeded"), "n", Refusal.FINISHED),
+        (LLM, make_pod("llm-0", phase="Failed"), "n", Refusal.FINISHED),
+        (LLM._replace(uid="other"), make_pod("llm-0"), "n", Refusal.POD_UID),
+        (LLM._replace(uid="uid"), make_pod("llm-0"), "n", None),
+        (LLM._replace(serves=True), make_pod("llm-0", gpus={}), "n", None),
+        (LLM._replace(serves=True), make_pod("llm-0", gpus={}, node="m"), "n", None),
+        (LLM._replace(serves=True), None, "n", Refusal.UNKNOWN_POD),
+        (LLM._replace(serves=True), make_pod("llm-0", phase="Failed"), "n", Refusal.FINISHED),
+        (LLM._replace(serves=True, uid="x"), make_pod("llm-0"), "n", Refusal.POD_UID),
+    ],
+)
+def test_a_claim_is_believed_only_of_a_pod_that_can_hold_the_device(
+    claimed: Claim, pod: object, node: str | None, reason: Refusal | None
+) -> None:
+    assert refusal(claimed, pod, node) is reason  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("phase", "ready", "unready", "reason"),
+    [
+        ("Running", True, False, None),
+        ("Running", False, False, Refusal.NOT_READY),
+        ("Running", False, True, None),
+        ("Pending", False, True, Refusal.NOT_RUNNING),
+        ("Succeeded", False, True, Refusal.FINISHED),
+    ],
+)
+def test_only_running_ready_pods_have_values(
+    phase: str, *, ready: bool, unready: bool, reason: Refusal | None
+) -> None:
+    assert unfit(make_pod("p", phase=phase, ready=ready), unready=unready) is reason
+
+
+def test_names_are_read_as_deep_as_a_pods_label_can_be_named_and_no_deeper() -> None:
+    def deep(times: int) -> dict[str, str]:
+        return {"exported_" * times + "pod": "p", "namespace": "ml"}
+
+    assert named(deep(7), direct=False) == {PodRef("ml", "p")}
+    assert named(deep(8), direct=False) == frozenset()

@@ -1,0 +1,23 @@
+"""What is learned of idle power, and how much of it is kept."""
+
+from __future__ import annotations
+
+from adapter.devices.idlepower import IdlePower, IdleRange
+
+WATTS = IdleRange(60.0, 70.0)
+
+
+def test_models_beyond_the_bound_are_not_learned() -> None:
+    idle = IdlePower()
+    for model in range(17):
+        idle.learn(f"model {model}", "GPU-0", WATTS)
+    assert idle.of("model 15", "GPU-0") == WATTS
+    assert idle.of("model 16", "GPU-0") is None
+
+
+def test_devices_beyond_the_bound_of_a_model_are_judged_by_the_others() -> None:
+    idle = IdlePower()
+    for device in range(64):
+        idle.learn("H100", f"GPU-{device}", WATTS)
+    idle.learn("H100", "GPU-64", IdleRange(10.0, 20.0))
+    assert idle.of("H100", "GPU-64") == WATTS

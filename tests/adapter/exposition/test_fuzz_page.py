@@ -1,0 +1,83 @@
+"""Exporters' pages, bent: no crash, and nothing outside the promise comes out of the store."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.exposition.page import LabelMemo, Page, parse
+from adapter.exposition.samples import Batch
+from tests.adapter.fuzzing import bent, bounded
+from tests.adapter.promise import broken, pods_named
+from tests.adapter.telemetryworld import CATALOG, World, row, shared_folder
+
+SCRAPED = 1_700_000_000.0
+OWN = "".join(
+    row(series, value, pod, uuid=uuid, more=more)
+    for series, value in (
+        ("DCGM_FI_DEV_GPU_UTIL", 87),
+        ("DCGM_FI_DEV_GPU_UTIL_RATIO", 0.87),
+        ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.5),
+        ("DCGM_FI_DEV_FB_USED", 38000),
+        ("DCGM_FI_DEV_FB_FREE", 42000),
+        ("DCGM_FI_DEV_POWER_USAGE", 400.5),
+    )
+    for pod, uuid, more in (
+        ("p", "GPU-0", ""),
+        ("q", "GPU-1", 'GPU_I_PROFILE="1g.10gb",GPU_I_ID="7"'),
+        ("r", "GPU-2", 'vgpu="1"'),
+        ("", "GPU-2", ""),
+    )
+).encode()
+
+
+@lru_cache(maxsize=1)
+def seeds() -> list[bytes]:
+    """Captured pages as far as they are here, the longest cut, and one of our own."""
+    return [OWN, *(path.read_bytes()[:20_000] for path in sorted(shared_folder().rglob("*.prom")))]
+
+
+def kept(page: bytes, *others: bytes) -> list[str]:
+    """What breaks the promise after these pages came one after the other."""
+    pages = [page, *others]
+    parsed = [parse(each, time=SCRAPED, wanted=CATALOG.series) for each in pages]
+    world = World(*pods_named(r for read in parsed for r in read.rows))
+    memo = LabelMemo()
+    for number, each in enumerate(pages):
+        now = SCRAPED + 5.0 * number
+        read = parse(each, time=now, memo=memo, wanted=CATALOG.series)
+        world.store.ingest(Batch("http://exporter", "n", read.rows, now, read.rejects))
+    return broken(world, CATALOG, now)
+
+
+@bounded(25)
+@given(st.data())
+def test_fuzz_no_bent_page_breaks_the_promise(data: st.DataObject) -> None:
+    first = data.draw(bent(seeds()))
+    second = data.draw(bent([first]))
+    assert kept(first, second) == []
+
+
+@bounded(200)
+@given(st.data())
+def test_fuzz_a_bent_page_is_read_the_same_with_and_without_memory(data: st.DataObject) -> None:
+    first = data.draw(bent(seeds()))
+    second = data.draw(bent([first]))
+    memo = LabelMemo()
+    parse(first, time=SCRAPED, memo=memo)
+    warm, cold = parse(second, time=SCRAPED, memo=memo), parse(second, time=SCRAPED)
+    assert told(warm) == told(cold)
+
+
+@bounded(200)
+@given(st.binary(max_size=400))
+def test_fuzz_no_bytes_break_the_parser(page: bytes) -> None:
+    assert all(
+        row.name in CATALOG.series for row in parse(page, time=1.0, wanted=CATALOG.series).rows
+    )
+
+
+def told(page: Page) -> tuple[str, dict[str, int]]:
+    return repr(page.rows), page.rejects

@@ -1,0 +1,104 @@
+"""What a page may cost: each bound, driven over its edge."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter.exposition import line as sampleline
+from adapter.exposition.limits import SERVER, PageLimits
+from adapter.exposition.page import LabelMemo, Page, parse
+
+SMALL = PageLimits(lines=10, rows=3, work=12, held=3000)
+
+
+def read(page: bytes, limits: PageLimits = SMALL, memo: LabelMemo | None = None) -> Page:
+    return parse(page, time=1.0, limits=limits, memo=memo)
+
+
+@pytest.mark.parametrize("line", [b"\n", b"# HELP a b\n", b'a{b="c"} 1\n', b"x\n"])
+def test_a_page_of_more_lines_than_it_may_have_is_abandoned_as_a_whole(line: bytes) -> None:
+    page = read(line * 11)
+    assert page == Page([], {"too_costly": 1})
+    assert page.abandoned
+    assert not read(line * 2).abandoned
+
+
+@pytest.mark.parametrize(
+    "line", [b'a{b="c"} x\n', b'a{b="c",b="d"} 1\n', b"a{b\n", b'a{b="\\\\"} 1 1\n']
+)
+def test_a_page_that_needs_too_many_closer_looks_is_abandoned_as_a_whole(line: bytes) -> None:
+    assert not read(line * 2).abandoned
+    assert read(b'good{a="b"} 1\n' + line * 7) == Page([], {"too_costly": 1})
+
+
+def test_an_abandoned_page_leaves_what_was_learnt_before() -> None:
+    memo = LabelMemo()
+    read(b'a{b="c"} 1\n', memo=memo)
+    read(b'a{b="new"} 1\n' + b"\n" * 11, memo=memo)
+    assert list(memo.sets) == [b'b="c"']
+
+
+def test_rows_whose_labels_have_no_room_are_left_out_and_counted() -> None:
+    page = read(b'a{b="1"} 1\na{b="2"} 2\na{b="3"} 3\na{b="1"} 4\n')
+    assert [row.value for row in page.rows] == [1, 2, 4]
+    assert page.rejects == {"over_budget": 1}
+    assert 0 < page.held <= SMALL.held
+
+
+def test_room_taken_by_labels_that_are_gone_is_free_again() -> None:
+    memo = LabelMemo()
+    for number in range(10):
+        page = read(b'a{b="%d"} 1\na{c="%d"} 2\n' % (number, number), memo=memo)
+        assert len(page.rows) == 2
+        assert page.rejects == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'a{b="c"} x\n',
+        b'a{b="c"} \n',
+        b'a{b="c"} 1 x\n',
+        b'a{b="c"} 1_0\n',
+        b'a{b="c",b="d"} x\n',
+        b'a{b="c",b="d"} 1 nan\n',
+    ],
+)
+def test_nothing_is_remembered_of_a_line_without_a_good_number(line: bytes) -> None:
+    memo = LabelMemo()
+    page = read(line, memo=memo)
+    assert page.rows == []
+    assert len(memo) == 0
+    assert page.held == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        (b'a="' + b"x" * (sampleline.MAX_TEXT + 1) + b'"', "label_too_long"),
+        (b"a" * (sampleline.MAX_NAME + 1) + b'="x"', "label_too_long"),
+        (b",".join(b'a%d="x"' % i for i in range(sampleline.MAX_LABELS + 1)), "too_many_labels"),
+    ],
+)
+def test_lengths_of_labels_are_bounded(labels: bytes, reason: str) -> None:
+    memo = LabelMemo()
+    page = parse(b'good{a="b"} 1\nbad{' + labels + b"} 1\n", time=1.0, memo=memo)
+    assert [row.name for row in page.rows] == ["good"]
+    assert page.rejects == {reason: 1}
+    assert len(memo) == 1
+
+
+def test_labels_at_their_bounds_are_read() -> None:
+    names = [b"a%d" % i + b"_" * (sampleline.MAX_NAME - 10) for i in range(20)]
+    labels = b",".join(name + b'="' + b"x" * 100 + b'"' for name in names)
+    page = parse(b"good{" + labels + b"} 1\n", time=1.0)
+    assert page.rejects == {}
+    assert len(page.rows[0].labels) == 20
+
+
+def test_a_pods_own_page_may_cost_less_than_an_exporters() -> None:
+    page = b"".join(b'a{b="%d"} 1\n' % number for number in range(1200))
+    assert len(parse(page, time=1.0).rows) == 1200
+    mine = parse(page, time=1.0, limits=SERVER)
+    assert 0 < len(mine.rows) < 1000
+    assert mine.held <= SERVER.held

@@ -1,0 +1,59 @@
+"""Who is asked for external metrics is looked up, said once, and exposed."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from adapter.serve.apiserviceowner import APIServiceOwner, AskError
+
+OURS = b'{"spec":{"group":"external.metrics.k8s.io","service":{"namespace":"g","name":"a"}}}'
+KEDA = b'{"spec":{"service":{"namespace":"keda","name":"keda-metrics-apiserver","port":443}}}'
+LOCAL = b'{"spec":{"service":null}}'
+DENIED = AskError("403 apiservices is forbidden")
+ABSENT = AskError("404", absent=True)
+
+
+class Cluster:
+    """Answers with what it was given last."""
+
+    def __init__(self, answer: bytes | AskError) -> None:
+        self.answer = answer
+
+    async def ask(self) -> bytes:
+        if isinstance(self.answer, AskError):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "foreign", "service"),
+    [
+        pytest.param(OURS, False, "g/a", id="ours"),
+        pytest.param(KEDA, True, "keda/keda-metrics-apiserver", id="KEDA's"),
+        pytest.param(LOCAL, True, "itself", id="the API server's own"),
+        pytest.param(ABSENT, None, None, id="there is none"),
+        pytest.param(DENIED, None, None, id="not allowed to look"),
+        pytest.param(b"{}", None, None, id="no APIService"),
+    ],
+)
+async def test_the_owner_is_named(
+    answer: bytes | AskError, foreign: bool | None, service: str | None
+) -> None:
+    owner = APIServiceOwner(Cluster(answer).ask, "g/a")
+    with capture_logs() as logs:
+        await owner.look()
+    assert owner.foreign is foreign
+    (entry,) = logs
+    assert entry.get("service") == service
+    assert (entry["log_level"] == "warning") == (foreign is True or answer is ABSENT)
+
+
+async def test_only_a_change_is_said() -> None:
+    cluster = Cluster(OURS)
+    owner = APIServiceOwner(cluster.ask, "g/a")
+    with capture_logs() as logs:
+        for answer in (OURS, OURS, KEDA, KEDA, DENIED, DENIED, OURS):
+            cluster.answer = answer
+            await owner.look()
+    assert [entry["log_level"] for entry in logs] == ["info", "warning", "info", "info"]

@@ -1,0 +1,151 @@
+"""Exchanging the source and its store while they are in use."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from adapter.catalog import Catalog
+from adapter.cluster.index import PodIndex
+from adapter.cluster.lookup import Objects
+from adapter.cluster.nodes import Nodes
+from adapter.cluster.services import Services
+from adapter.process.config import ConfigError
+from adapter.serve.pipeline import Telemetry
+from adapter.settings import Settings
+from tests.adapter.serving import Exporter
+
+
+@pytest.fixture
+def exporter() -> Iterator[Exporter]:
+    running = Exporter()
+    yield running
+    running.close()
+
+
+def scraping(*exporters: Exporter, window: float = 30) -> Settings:
+    targets = [{"url": exporter.url} for exporter in exporters]
+    return Settings.model_validate(
+        {"source": {"scrape": {"targets": targets}}, "values": {"window": window}}
+    )
+
+
+def dead() -> Settings:
+    prometheus = {"url": "http://127.0.0.1:1", "interval": 0.2}
+    return Settings.model_validate({"source": {"kind": "prometheus", "prometheus": prometheus}})
+
+
+async def until(probe: Callable[[], bool], seconds: float = 90) -> None:
+    async with asyncio.timeout(seconds):
+        while not probe():  # noqa: ASYNC110 - what is waited for says nothing of itself
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(settings: Settings, *, synced: bool = True) -> AsyncIterator[Telemetry]:
+    pods = PodIndex()
+    if synced:
+        pods.replace([])
+    telemetry = Telemetry(Catalog(), Objects(pods, Services(), Nodes()))
+    telemetry.use(settings)
+    task = asyncio.create_task(telemetry.run())
+    try:
+        yield telemetry
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_settings_taken_back_before_they_brought_data_never_come_into_use(
+    exporter: Exporter,
+) -> None:
+    async with running(scraping(exporter)) as telemetry:
+        await until(lambda: telemetry.current.store.version > 0)
+        first, wrong = telemetry.current, dead()
+        telemetry.use(wrong)
+        await asyncio.sleep(0.2)  # its source is running by now, and finds nobody
+        assert telemetry.current is first
+        telemetry.use(scraping(exporter))
+        await until(lambda: telemetry.current is not first)
+        assert telemetry.current.settings == scraping(exporter)
+
+
+async def test_of_settings_taken_before_anything_ran_the_newest_are_in_use(
+    exporter: Exporter,
+) -> None:
+    async with running(scraping()) as telemetry:
+        telemetry.use(scraping(exporter))
+        await until(lambda: telemetry.current.store.version > 0)
+        assert telemetry.snapshot.ages(time.time()).keys() == {exporter.url}
+
+
+async def test_a_new_source_comes_into_use_once_every_exporter_was_asked(
+    exporter: Exporter,
+) -> None:
+    async with running(scraping(exporter)) as telemetry:
+        await until(lambda: telemetry.current.store.version > 0)
+        others = [Exporter() for _ in range(5)]
+        try:
+            more = scraping(exporter, *others, window=10)
+            telemetry.use(more)
+            await until(lambda: telemetry.current.settings == more)
+            assert len(telemetry.snapshot.ages(time.time())) == 6
+        finally:
+            for other in others:
+                other.close()
+
+
+async def test_no_pods_yet_is_no_proof_that_there_are_no_exporters(exporter: Exporter) -> None:
+    async with running(scraping(), synced=False) as telemetry:
+        now = time.time()
+        await asyncio.sleep(0)
+        assert telemetry.problem(now, now) == "the pods have not been listed yet"
+    exporter.status = 500
+    async with running(scraping(exporter)) as telemetry:
+        await until(lambda: telemetry.current.source.settled)
+        assert "HTTP status 500" in str(telemetry.problem(now, now))
+        assert telemetry.problem(now + 1000, now) is None
+
+
+async def test_once_it_is_ready_the_first_values_are_served(exporter: Exporter) -> None:
+    async with running(scraping(exporter)) as telemetry, asyncio.timeout(60):
+        started = time.time()
+        while telemetry.problem(time.time(), started) is not None:
+            assert telemetry.snapshot.version == 0  # keeps an empty snapshot fresh
+            await asyncio.sleep(0)
+        assert telemetry.current.store.version > 0
+        assert telemetry.snapshot.version == telemetry.current.store.version
+
+
+def with_row(settings: Settings, **row: object) -> Settings:
+    return Settings.model_validate({**settings.model_dump(), "metrics": [row]})
+
+
+async def test_a_row_of_the_users_is_served_from_when_its_source_was_asked(
+    exporter: Exporter,
+) -> None:
+    async with running(scraping(exporter)) as telemetry:
+        await until(lambda: telemetry.current.store.version > 0)
+        before = telemetry.metrics
+        telemetry.use(with_row(scraping(exporter), name="mine", series="my_series"))
+        assert "mine" not in telemetry.metrics
+        await until(lambda: "mine" in telemetry.metrics)
+        assert telemetry.metrics is not before
+        assert "mine" in telemetry.principal
+        telemetry.use(scraping(exporter))
+        await until(lambda: "mine" not in telemetry.metrics)
+
+
+async def test_a_row_that_this_source_cannot_have_changes_nothing(
+    exporter: Exporter,
+) -> None:
+    async with running(scraping(exporter)) as telemetry:
+        wrong = with_row(scraping(exporter), name="lag", query="my_lag")
+        with pytest.raises(ConfigError, match=r"metrics\.0\.query: needs source.kind prometheus"):
+            telemetry.use(wrong)
+        assert telemetry.current.settings == scraping(exporter)

@@ -1,0 +1,119 @@
+"""Answers of the query API, bent: refused or read, and nothing outside the promise comes out."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from math import isfinite
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.exposition.samples import Batch, Row
+from adapter.sources.errors import SourceError
+from adapter.sources.prometheus.answer import Answer, SeriesMemo, decode
+from adapter.sources.prometheus.querygroup import QueryGroup
+from tests.adapter.fuzzing import bent, bounded
+from tests.adapter.promise import broken, pods_named
+from tests.adapter.telemetryworld import CATALOG, World, shared_folder
+
+NOW = 1_771_529_470.0
+GROUP = QueryGroup("all", tuple(sorted(CATALOG.series)))
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+TIMES = (
+    st.sampled_from((NOW, NOW - 30, NOW - 1e6, NOW + 600, 0, -1, 1e300, "x", None)) | st.floats()
+)
+VALUES = st.sampled_from(
+    ("87", "0.5", "NaN", "+Inf", "-1", "808334905", "9223372036854775794", "1_0", "", 3, None)
+)
+LABELS = st.fixed_dictionaries(
+    {"__name__": st.sampled_from(("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "x"))},
+    optional={
+        "UUID": st.sampled_from(("GPU-0", "GPU-1", "")),
+        "GPU_I_ID": st.sampled_from(("7", "")),
+        "exported_pod": st.sampled_from(("p", "q", "")),
+        "exported_namespace": st.just("ml"),
+        "pod": st.sampled_from(("p", "dcgm-exporter-x")),
+        "namespace": st.sampled_from(("ml", "gpu-operator")),
+        "instance": st.sampled_from(("10.0.0.1:9400", "10.0.0.2:9400", "")),
+    },
+)
+SERIES = st.fixed_dictionaries(
+    {"metric": LABELS | JSON},
+    optional={
+        "values": st.lists(st.tuples(TIMES, VALUES), max_size=4) | JSON,
+        "value": st.tuples(TIMES, VALUES) | JSON,
+    },
+)
+ANSWERS = st.builds(
+    lambda kind, series, more: (
+        {"status": "success", "data": {"resultType": kind, "result": series}} | more
+    ),
+    st.sampled_from(("matrix", "vector", "scalar")),
+    st.lists(SERIES, max_size=5) | JSON,
+    st.dictionaries(st.sampled_from(("warnings", "infos", "status", "data", "isPartial")), JSON),
+)
+
+
+@lru_cache(maxsize=1)
+def seeds() -> list[bytes]:
+    return [path.read_bytes() for path in sorted(shared_folder().glob("20_promapi_*.json"))]
+
+
+def read(body: bytes, memo: SeriesMemo) -> Answer:
+    """The answer; empty where it is refused, and in no other way than by SourceError."""
+    try:
+        return decode(body, memo, GROUP)
+    except SourceError:
+        return Answer()
+
+
+def kept(*bodies: bytes) -> list[str]:
+    """What breaks the promise after these answers."""
+    memo = SeriesMemo()
+    answers = []
+    for body in bodies:
+        answers.append(read(body, memo))
+        memo.turn()
+    rows = [row for answer in answers for part in answer.rows.values() for row in part]
+    assert all(plain(row) for row in rows)
+    world = World(*pods_named(rows))
+    for number, answer in enumerate(answers):
+        for origin, part in answer.rows.items():
+            world.store.ingest(Batch(origin, None, part, NOW + number, answer.rejects))
+    return broken(world, CATALOG, NOW + len(answers))
+
+
+def plain(row: Row) -> bool:
+    labels = row.labels.items()
+    return (
+        bool(row.name)
+        and isfinite(row.time)
+        and all(isinstance(t, str) for pair in labels for t in pair)
+    )
+
+
+@bounded(12)
+@given(st.data())
+def test_fuzz_no_bent_answer_breaks_the_promise(data: st.DataObject) -> None:
+    first = data.draw(bent(seeds()))
+    assert kept(first, data.draw(bent([first]))) == []
+
+
+@bounded(60)
+@given(st.lists(ANSWERS, min_size=1, max_size=3))
+def test_fuzz_no_drawn_answer_breaks_the_promise(answers: list[object]) -> None:
+    assert kept(*(json.dumps(answer).encode() for answer in answers)) == []
+
+
+@bounded(200)
+@given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_fuzz_no_bytes_break_the_decoder(body: bytes) -> None:
+    read(body, SeriesMemo())

@@ -1,0 +1,210 @@
+"""The Prometheus source against a real Prometheus that scrapes a real page.
+
+Two jobs scrape the same exporter, as ServiceMonitors do with ``honorLabels`` false and
+true. What is decoded is compared with what prometheus_api_client reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from prometheus_api_client import PrometheusConnect
+
+from adapter.exposition.samples import Row
+from adapter.sources.prometheus.source import PrometheusOptions, PrometheusSource
+from tests.adapter.sources.conftest import Recorder, running, settled
+
+PAGE = b"""\
+# TYPE DCGM_FI_DEV_GPU_UTIL gauge
+DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",pod="inf-0",namespace="ml",container="srv"} 87
+DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-b",pod="",namespace="",container=""} 0
+# TYPE DCGM_FI_DEV_FB_USED gauge
+DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-a",pod="inf-0",namespace="ml",container="srv"} 1024
+DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b",pod="",namespace="",container=""} NaN
+DCGM_FI_DEV_GPU_UTIL{gpu="2",UUID="GPU-c"} 1
+"""
+GROUPS = {"usage": ("DCGM_FI_DEV_GPU_UTIL",), "memory": ("DCGM_FI_DEV_FB_USED",)}
+CONFIG = """\
+global: {{scrape_interval: 250ms, scrape_timeout: 250ms}}
+scrape_configs:
+- job_name: honor-false
+  honor_labels: false
+  static_configs: [{{targets: ["localhost:{port}"], labels: {{pod: dcgm-x, namespace: gpu}}}}]
+- job_name: honor-true
+  honor_labels: true
+  static_configs: [{{targets: ["127.0.0.1:{port}"], labels: {{pod: dcgm-x, namespace: gpu}}}}]
+"""
+
+
+class _Exporter(BaseHTTPRequestHandler):
+    """Serves the page."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.send_header("Content-Length", str(len(PAGE)))
+        self.end_headers()
+        self.wfile.write(PAGE)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@dataclass
+class Engine:
+    """A running Prometheus and its exporter's port."""
+
+    url: str
+    exporter: int
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("prometheus is not on PATH: install Debian's package to run these tests")
+    folder = tmp_path_factory.mktemp("prometheus")
+    exporter = ThreadingHTTPServer(("127.0.0.1", 0), _Exporter)
+    thread = threading.Thread(target=exporter.serve_forever)
+    thread.start()
+    (folder / "prometheus.yml").write_text(CONFIG.format(port=exporter.server_port))
+    port = _free_port()
+    with (folder / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            [
+                program,
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+                "--web.route-prefix=/prom",
+                "--log.level=error",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}/prom"
+        _wait_ready(url, process, folder / "stderr")
+        yield Engine(url, exporter.server_port)
+    finally:
+        process.terminate()
+        process.wait(30)
+        exporter.shutdown()
+        thread.join()
+        exporter.server_close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(f"{url}/-/ready", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    pytest.fail(f"Prometheus did not become ready: {log.read_text()}")
+
+
+Sample = tuple[str, tuple[tuple[str, str], ...], float, str]
+
+
+def sample(row: Row) -> Sample:
+    return row.name, tuple(sorted(row.labels.items())), row.time, str(row.value)
+
+
+def read_by_the_library(url: str) -> set[Sample]:
+    found: set[Sample] = set()
+    with PrometheusConnect(url=url) as client:
+        for series in client.custom_query('{__name__=~"DCGM_.*"}[5m]'):
+            labels = dict(series["metric"])
+            name = labels.pop("__name__")
+            for when, value in series["values"]:
+                key = (name, tuple(sorted(labels.items())), float(when), str(float(value)))
+                found.add(key)
+    return found
+
+
+async def test_what_is_decoded_is_what_prometheus_holds(engine: Engine, sink: Recorder) -> None:
+    options = PrometheusOptions(engine.url, interval=0.1, lookback=60.0)
+    source = PrometheusSource(options, sink, GROUPS)
+
+    def samples() -> list[Sample]:
+        return [sample(row) for batch in sink.batches for row in batch.rows]
+
+    async with running(source.run):
+        await settled(lambda: len(set(samples())) >= 10 * 4)
+        assert source.problem(time.time()) is None
+        assert all(not state.last_error for state in source.groups)
+    ours = set(samples())
+    theirs = await asyncio.to_thread(read_by_the_library, engine.url)
+    assert ours <= theirs
+    assert {(name, labels) for name, labels, _, _ in ours} == {
+        (name, labels) for name, labels, _, _ in theirs
+    }
+    times = {when for _, _, when, _ in ours}
+    assert len(times) > 2, "every sample must carry the time it was scraped"
+
+
+async def test_both_ways_of_labelling_arrive_as_prometheus_wrote_them(
+    engine: Engine, sink: Recorder
+) -> None:
+    options = PrometheusOptions(engine.url, interval=0.1, lookback=60.0)
+    origins = {f"localhost:{engine.exporter}", f"127.0.0.1:{engine.exporter}"}
+    async with running(PrometheusSource(options, sink, GROUPS).run):
+        await sink.until(lambda: {batch.origin for batch in sink.batches} == origins)
+    rows = [row for batch in sink.batches for row in batch.rows if row.name.endswith("UTIL")]
+    found = {(row.labels["job"], row.labels["UUID"]): row.labels for row in rows}
+    names = {key: (labels.get("exported_pod"), labels.get("pod")) for key, labels in found.items()}
+    # An idle GPU's empty labels vanish; its absent ones become the exporter's own.
+    assert names == {
+        ("honor-false", "GPU-a"): ("inf-0", "dcgm-x"),
+        ("honor-false", "GPU-b"): (None, "dcgm-x"),
+        ("honor-false", "GPU-c"): (None, "dcgm-x"),
+        ("honor-true", "GPU-a"): (None, "inf-0"),
+        ("honor-true", "GPU-b"): (None, None),
+        ("honor-true", "GPU-c"): (None, "dcgm-x"),
+    }
+
+
+async def test_a_wrong_query_is_told_in_prometheus_own_words(
+    engine: Engine, sink: Recorder
+) -> None:
+    options = PrometheusOptions(engine.url, interval=0.1, query={"usage": "sum("})
+    source = PrometheusSource(options, sink, GROUPS)
+    async with running(source.run):
+        await settled(lambda: source.groups[0].failures > 0)
+        await sink.until(lambda: len(sink.batches) > 0)
+        assert "parse error" in source.groups[0].last_error
+    assert {row.name for batch in sink.batches for row in batch.rows} == {"DCGM_FI_DEV_FB_USED"}
+
+
+async def test_an_override_with_an_instant_vector_is_read_too(
+    engine: Engine, sink: Recorder
+) -> None:
+    query = {"usage": "max by (instance, UUID) (DCGM_FI_DEV_GPU_UTIL)"}
+    options = PrometheusOptions(engine.url, interval=0.1, query=query)
+    source = PrometheusSource(options, sink, {"usage": ("DCGM_FI_DEV_GPU_UTIL",)})
+    async with running(source.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    row = sink.batches[0].rows[0]
+    assert (row.name, sorted(row.labels)) == ("DCGM_FI_DEV_GPU_UTIL", ["UUID", "instance"])

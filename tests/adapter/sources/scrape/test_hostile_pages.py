@@ -1,0 +1,289 @@
+"""Servers that do not keep to HTTP, or send more than they were asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from adapter.cluster.pod import PodRef
+from adapter.sources.errors import SourceError
+from adapter.sources.scrape.client import PageClient
+from adapter.sources.scrape.source import ScrapeOptions, ScrapeSource
+from adapter.sources.scrape.target import Target
+from tests.adapter.sources.conftest import (
+    Recorder,
+    Reply,
+    Request,
+    Web,
+    answer,
+    hang,
+    running,
+    settled,
+)
+
+PAGE = b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",pod="p",namespace="n"} 87\n'
+OPTIONS = ScrapeOptions(interval=0.02, timeout=1.0, max_backoff=0.04)
+LIMIT = 1 << 20
+
+
+def raw(text: bytes, *, close: bool = False) -> Reply:
+    async def reply(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(text)
+        await writer.drain()
+        if close:
+            writer.close()
+
+    return reply
+
+
+def whole(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+def for_ever(start: bytes, piece: bytes) -> Reply:
+    async def reply(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(start)
+        while not writer.is_closing():
+            writer.write(piece)
+            await writer.drain()
+
+    return reply
+
+
+async def fetch(web: Web, path: str = "/metrics", limit: int = LIMIT) -> bytes:
+    client = PageClient(idle=10)
+    async with client.connected(), asyncio.timeout(30):
+        return await client.fetch(Target(web.url(path)), limit)
+
+
+@contextmanager
+def memory_below(most: int) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_few_informational_answers_are_passed_over(web: Web) -> None:
+    web.replies["/metrics"] = raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 8 + whole(PAGE))
+    assert await fetch(web) == PAGE
+
+
+@pytest.mark.parametrize(
+    ("start", "piece", "reason"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, "protocol"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n" * 1000, "protocol"),
+        (b"HTTP/1.1 200 OK\r\n", b"X-Header: value\r\n" * 1000, "protocol"),
+        (b"HTTP/1.1 200 OK\r\nX: ", b"y" * 10_000, "protocol"),
+        (b"", b"noise" * 1000, "protocol"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 10_000, "too_large"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"1\r\nx\r\n" * 999,
+            "too_large",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+            b"Trailer: x\r\n" * 1000,
+            "too_large",
+        ),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+async def test_an_endless_answer_is_given_up_with_little_memory(
+    web: Web, start: bytes, piece: bytes, reason: str
+) -> None:
+    web.replies["/metrics"] = for_ever(start, piece)
+    with memory_below(16 << 20), pytest.raises(SourceError) as caught:
+        await fetch(web)
+    assert caught.value.reason == reason
+
+
+async def test_a_page_that_ends_with_its_connection_is_read(web: Web) -> None:
+    web.replies["/metrics"] = raw(b"HTTP/1.1 200 OK\r\n\r\n" + PAGE, close=True)
+    assert await fetch(web) == PAGE
+
+
+async def test_a_page_in_chunks_is_read(web: Web) -> None:
+    chunks = b"".join(b"%x\r\n%s\r\n" % (1, PAGE[i : i + 1]) for i in range(len(PAGE)))
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    web.replies["/metrics"] = raw(head + chunks + b"0\r\n\r\n")
+    assert await fetch(web) == PAGE
+
+
+@pytest.mark.parametrize(
+    "surplus",
+    [whole(b"x" * 9), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"\r\n\r\nmore", b"\x00"],
+)
+@pytest.mark.parametrize("later", [False, True])
+async def test_bytes_that_nobody_asked_for_end_the_connection_and_nothing_else(
+    web: Web, surplus: bytes, later: bool
+) -> None:
+    sent = asyncio.Event()
+
+    async def reply(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(whole(PAGE) + (b"" if later else surplus))
+        await writer.drain()
+        if later:
+            await asyncio.sleep(0.05)
+            writer.write(surplus)
+        sent.set()
+
+    web.replies["/metrics"] = reply
+    client = PageClient(idle=10)
+    async with client.connected(), asyncio.timeout(30):
+        for _ in range(3):
+            assert await client.fetch(Target(web.url()), LIMIT) == PAGE
+            await sent.wait()
+            sent.clear()
+            await asyncio.sleep(0.05)
+    assert web.connections == 3
+
+
+async def test_a_kept_connection_that_the_server_closed_is_replaced(web: Web) -> None:
+    web.replies["/metrics"] = raw(whole(PAGE), close=True)
+    client = PageClient(idle=10)
+    async with client.connected(), asyncio.timeout(30):
+        for _ in range(3):
+            assert await client.fetch(Target(web.url()), LIMIT) == PAGE
+            await asyncio.sleep(0.02)
+    assert web.connections == 3
+
+
+async def test_each_page_of_a_pod_comes_over_a_connection_of_its_own(web: Web) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    client = PageClient(idle=10)
+    async with client.connected(), asyncio.timeout(30):
+        for _ in range(3):
+            target = Target(web.url(), pod=PodRef("n", "p"), serves=True)
+            assert await client.fetch(target, LIMIT) == PAGE
+    assert web.connections == 3
+    assert {request.headers["connection"] for request in web.requests} == {"close"}
+
+
+async def test_a_gzip_of_line_feeds_is_abandoned_and_counted(web: Web, sink: Recorder) -> None:
+    bomb = gzip.compress(b"\n" * (15 << 20))
+    assert len(bomb) < 20_000
+    web.replies["/bomb"] = answer(bomb, headers="Content-Encoding: gzip\r\n")
+    made = ScrapeSource(replace(OPTIONS, targets=(Target(web.url("/bomb")),)), sink)
+    async with running(made.run):
+        await settled(lambda: made.failures["too_costly"] > 0)
+    assert sink.batches == []
+    (state,) = made.states.values()
+    assert "more lines" in state.last_error
+
+
+async def test_a_pods_page_may_be_smaller_than_an_exporters(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(PAGE + b"# x\n" * 1000)
+    mine = Target(web.url(), pod=PodRef("n", "p"), serves=True)
+    made = ScrapeSource(replace(OPTIONS, targets=(mine,), server_max_bytes=1024), sink)
+    async with running(made.run):
+        await settled(lambda: made.failures["too_large"] > 0)
+
+
+async def test_silent_pods_of_one_namespace_leave_places_for_others_and_for_exporters(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    web.replies["/mine"] = answer(PAGE)
+    targets = [Target(web.url()), Target(web.url("/mine"), pod=PodRef("other", "p"), serves=True)]
+    for number in range(40):
+        web.replies[f"/{number}"] = hang
+        pod = PodRef("hostile", str(number))
+        targets.append(Target(web.url(f"/{number}"), pod=pod, serves=True))
+    options = replace(
+        OPTIONS, timeout=60.0, interval=0.05, concurrency=16, targets=tuple(reversed(targets))
+    )
+    made = ScrapeSource(options, sink)
+    async with running(made.run):
+        for _ in range(3):
+            sink.batches.clear()
+            await sink.until(lambda: len({batch.origin for batch in sink.batches}) == 2)
+        hostile = [request for request in web.requests if request.line.split()[1][1:].isdigit()]
+        assert len(hostile) == 2
+        now = max(state.due for state in made.states.values())
+        assert made.overdue(now) == 0
+        assert made.overdue(now + 1000) >= 40
+
+
+async def test_pods_that_answer_do_not_stand_for_exporters_that_do_not(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies["/mine"] = answer(PAGE)
+    targets = (Target(web.url()), Target(web.url("/mine"), pod=PodRef("n", "p"), serves=True))
+    made = ScrapeSource(replace(OPTIONS, targets=targets), sink)
+    async with running(made.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        problem = made.problem(made.last_success)
+    assert problem is not None
+    assert "1 of 1 exporters fail" in problem
+
+
+async def test_the_label_sets_of_all_pods_share_one_budget(web: Web, sink: Recorder) -> None:
+    body = b"".join(b'vllm:num_requests_waiting{model_name="m%d"} 1\n' % i for i in range(500))
+    targets = []
+    for number in range(8):
+        web.replies[f"/{number}"] = answer(body)
+        pod = PodRef("n", str(number))
+        targets.append(Target(web.url(f"/{number}"), pod=pod, serves=True))
+    options = replace(OPTIONS, interval=0.2, targets=tuple(targets), server_label_bytes=1_500_000)
+    made = ScrapeSource(options, sink)
+    async with running(made.run):
+        await sink.until(lambda: any(batch.rejects.get("over_budget") for batch in sink.batches))
+        assert 0 < made.label_bytes["pod"] <= 1_500_000
+        assert made.label_bytes["exporter"] == 0
+    assert made.label_bytes["pod"] == 0
+
+
+async def test_a_silent_pod_does_not_keep_a_source_from_being_settled(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    targets = [Target(web.url())]
+    for number in range(40):
+        web.replies[f"/{number}"] = hang
+        pod = PodRef("hostile", str(number))
+        targets.append(Target(web.url(f"/{number}"), pod=pod, serves=True))
+    now = 1000.0
+    made = ScrapeSource(
+        replace(OPTIONS, timeout=30.0, targets=tuple(targets)), sink, clock=lambda: now
+    )
+    async with running(made.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        assert not made.settled
+        now += 61
+        assert made.settled
+
+
+async def test_large_pages_that_wait_to_be_read_take_no_memory_from_each_other(
+    web: Web, sink: Recorder
+) -> None:
+    lines = (
+        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}",UUID="GPU-{"x" * 300}{n}"}} 1\n' for n in range(1000)
+    )
+    body = "".join(lines).encode()
+    arrived = asyncio.Barrier(6)
+
+    async def together(_: Request, writer: asyncio.StreamWriter) -> None:
+        await arrived.wait()
+        writer.write(whole(body))
+        await writer.drain()
+
+    paths = [f"/{number}" for number in range(6)]
+    web.replies.update(dict.fromkeys(paths, together))
+    targets = tuple(Target(web.url(path)) for path in paths)
+    options = replace(OPTIONS, interval=60, timeout=20, targets=targets, label_bytes=33 << 20)
+    source = ScrapeSource(options, sink)
+    async with running(source.run):
+        await settled(lambda: source.settled)
+        assert [state.rejects for state in source.states.values()] == [{}] * 6
+        assert source.failures == {}

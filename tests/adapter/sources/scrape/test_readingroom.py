@@ -1,0 +1,123 @@
+"""Bytes of pages under way are bounded, and everybody gets on."""
+
+from __future__ import annotations
+
+import asyncio
+
+from adapter.exposition.limits import EXPORTER, PageLimits
+from adapter.sources.scrape.labelmemory import LabelMemory
+from adapter.sources.scrape.readingroom import ReadingRoom
+
+
+def room(places: int = 100, page_bytes: int = 100, label_bytes: int = 100) -> ReadingRoom:
+    limits = PageLimits(held=60)
+    return ReadingRoom(
+        places,
+        None,
+        page_bytes=page_bytes,
+        label_bytes=label_bytes,
+        limits=limits,
+        max_bytes=50,
+    )
+
+
+async def test_beyond_the_bytes_pages_are_read_one_after_another() -> None:
+    made = room()
+    held, peak, done = 0, 0, 0
+
+    async def read() -> None:
+        nonlocal held, peak, done
+        async with made.place("") as hold:
+            mine = 0
+            for _ in range(5):
+                await hold.take(10)
+                mine += 10
+                held += 10
+                peak = max(peak, held)
+                await asyncio.sleep(0)
+            held -= mine
+        done += 1
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(read() for _ in range(50)))
+    assert done == 50
+    assert peak <= 150  # the bound, and the one page that may go beyond it
+
+
+async def test_a_reader_that_gives_up_gives_everything_back() -> None:
+    made = room()
+    full = asyncio.Event()
+
+    async def read() -> None:
+        async with made.place("") as hold:
+            await hold.take(100)
+            await hold.take(100)
+            full.set()
+            await asyncio.Event().wait()
+
+    async def wait() -> None:
+        async with made.place("") as hold:
+            await hold.take(50)
+
+    async with asyncio.timeout(30):
+        first = asyncio.create_task(read())
+        await full.wait()
+        second = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        third = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        second.cancel()
+        first.cancel()
+        await third
+        await asyncio.gather(first, second, return_exceptions=True)
+        async with made.place("") as hold:
+            await hold.take(100)
+
+
+def test_labels_are_lent_up_to_what_is_left_of_all() -> None:
+    made = room()
+    first = made.lend_labels("a", 0)
+    assert first.held == 60
+    assert first.rows == EXPORTER.rows
+    made.return_labels("a", 60, 50)
+    assert made.lend_labels("a", 0).held == 50
+    made.return_labels("a", 50)
+    assert made.lend_labels("a", 50).held == 60  # what a target holds already is its own
+    assert made.label_bytes == 60
+    made.return_labels("a", 60)
+    assert made.label_bytes == 0
+
+
+def test_pages_of_one_namespace_leave_memory_for_those_of_another() -> None:
+    made = LabelMemory(3200, 100)
+    held = {("a", number): 0 for number in range(100)}
+
+    def scrape(namespace: str, number: int, needed: int) -> int:
+        key = namespace, number
+        lent = made.lend(namespace, held.get(key, 0))
+        held[key] = min(lent, needed)
+        made.give_back(namespace, lent, held[key])
+        return held[key]
+
+    def fill() -> None:
+        for number in range(100):
+            scrape("a", number, 100)
+
+    fill()
+    fill()
+    assert made.used == 3100
+    for turn in range(1, 5):
+        for number in range(10 * turn):
+            scrape("b", number, 10)
+        fill()
+    assert [scrape("b", number, 10) for number in range(40)] == [10] * 40
+    assert made.used <= 3200
+    assert made.used == sum(held.values())
+
+
+def test_a_namespace_alone_keeps_what_its_pages_hold() -> None:
+    made = LabelMemory(3200, 100)
+    lent = [made.lend("a", 0) for _ in range(40)]
+    assert lent[:31] == [100] * 31
+    assert lent[31:] == [0] * 9
+    assert made.lend("a", 100) == 100

@@ -1,0 +1,329 @@
+"""The scrape source against real servers, well-behaved and not."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ssl
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trustme
+
+from adapter.cluster.index import PodIndex
+from adapter.cluster.pod import ContainerPort, Pod, PodRef
+from adapter.exposition.samples import Batch
+from adapter.sources.errors import CredentialError
+from adapter.sources.scrape.source import ScrapeOptions, ScrapeSource
+from adapter.sources.scrape.target import Target, TargetState
+from apiservice.kube.reflector import EventType
+from tests.adapter.sources.conftest import (
+    Recorder,
+    Reply,
+    Web,
+    answer,
+    drip,
+    hang,
+    running,
+    settled,
+)
+
+PAGE = b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",pod="p",namespace="n"} 87\n'
+OPTIONS = ScrapeOptions(interval=0.02, timeout=5.0, max_backoff=0.04)
+
+
+def source(web: Web, sink: Recorder, *paths: str, options: ScrapeOptions = OPTIONS) -> ScrapeSource:
+    targets = tuple(Target(web.url(path), node="gpu-1") for path in paths or ("/metrics",))
+    return ScrapeSource(replace(options, targets=targets), sink)
+
+
+def state(made: ScrapeSource, url: str) -> TargetState:
+    return next(found for target, found in made.states.items() if target.url == url)
+
+
+async def test_a_page_becomes_a_batch(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    before = time.time()
+    made = source(web, sink)
+    async with running(made.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        found = state(made, web.url())
+        assert (found.rows, found.size, found.last_error) == (1, len(PAGE), "")
+    batch = sink.batches[0]
+    assert (batch.origin, batch.node, batch.pod) == (web.url(), "gpu-1", None)
+    row = batch.rows[0]
+    assert (row.name, row.value) == ("DCGM_FI_DEV_GPU_UTIL", 87.0)
+    assert row.labels["UUID"] == "GPU-1"
+    assert before <= row.time <= batch.received <= time.time()
+    assert made.problem(time.time()) is None
+
+
+async def test_scrapes_repeat_on_one_connection(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    async with running(source(web, sink).run):
+        await sink.until(lambda: len(sink.batches) >= 4)
+    assert web.connections == 1
+    labels = {id(batch.rows[0].labels) for batch in sink.batches}
+    assert len(labels) == 1, "the same label text must give the same object every time"
+
+
+async def test_a_compressed_page_is_read(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(gzip.compress(PAGE), headers="Content-Encoding: gzip\r\n")
+    async with running(source(web, sink).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert sink.batches[0].rows[0].value == 87.0
+    assert web.requests[0].headers["accept-encoding"] == "gzip"
+
+
+async def test_a_page_that_calls_itself_html_is_read_if_it_parses(web: Web, sink: Recorder) -> None:
+    """xpumanager#93."""
+    web.replies["/metrics"] = answer(PAGE, headers="Content-Type: text/html\r\n")
+    async with running(source(web, sink).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert len(sink.batches[0].rows) == 1
+
+
+async def test_series_that_nobody_wants_are_left_out(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(b'go_goroutines{a="b"} 7\n' + PAGE)
+    made = ScrapeSource(
+        replace(OPTIONS, targets=(Target(web.url()),)), sink, wanted={"DCGM_FI_DEV_GPU_UTIL"}
+    )
+    async with running(made.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert [row.name for row in sink.batches[0].rows] == ["DCGM_FI_DEV_GPU_UTIL"]
+
+
+_GZIP = "Content-Encoding: gzip\r\n"
+_BOMB = gzip.compress(b"\n" * 50_000_000, 9)
+SMALL = replace(OPTIONS, max_bytes=1_000_000)
+BAD = [
+    pytest.param(answer(b"oops", "500 Internal Server Error"), "status", id="500"),
+    pytest.param(answer(b"", "302 Found", headers="Location: /x\r\n"), "redirect", id="redirect"),
+    pytest.param(answer(b""), "empty", id="empty"),
+    pytest.param(answer(b"# HELP only comments\n"), "empty", id="comments alone"),
+    pytest.param(answer(b"<html>\n<body>hello</body>\n"), "empty", id="html"),
+    pytest.param(answer(b"\x00\xff\xfe garbage \x80\n" * 100), "empty", id="bytes"),
+    pytest.param(answer(PAGE, length=len(PAGE) + 10), "truncated", id="connection cut"),
+    pytest.param(answer(PAGE * 1_000_000), "too_large", id="68 MB"),
+    pytest.param(answer(_BOMB, headers=_GZIP), "too_large", id="gzip bomb"),
+    pytest.param(answer(PAGE, headers=_GZIP), "encoding", id="not the gzip it says"),
+    pytest.param(answer(gzip.compress(PAGE)[:-12], headers=_GZIP), "truncated", id="cut gzip"),
+    pytest.param(answer(gzip.compress(PAGE) * 2, headers=_GZIP), "encoding", id="gzip and more"),
+    pytest.param(answer(PAGE, headers="Content-Encoding: br\r\n"), "encoding", id="brotli"),
+    pytest.param(answer(PAGE, "999 What"), "status", id="unknown status"),
+]
+
+
+@pytest.mark.parametrize(("reply", "reason"), BAD)
+async def test_a_bad_exporter_costs_its_own_rows_only(
+    web: Web, sink: Recorder, reply: Reply, reason: str
+) -> None:
+    web.replies["/bad"] = reply
+    web.replies["/good"] = answer(PAGE)
+    made = source(web, sink, "/bad", "/good", options=SMALL)
+    async with running(made.run):
+        await settled(lambda: made.failures[reason] > 0)
+        seen = len(sink.batches)
+        await sink.until(lambda: len(sink.batches) > seen)
+        bad, good = state(made, web.url("/bad")), state(made, web.url("/good"))
+        assert (bad.reason, bad.last_success, good.last_error) == (reason, 0.0, "")
+        assert bad.last_error
+    assert {batch.origin for batch in sink.batches} == {web.url("/good")}
+
+
+@pytest.mark.parametrize("reply", [hang, drip])
+async def test_a_slow_exporter_is_given_up(web: Web, sink: Recorder, reply: Reply) -> None:
+    web.replies["/slow"] = reply
+    web.replies["/good"] = answer(PAGE)
+    made = source(web, sink, "/slow", "/good", options=replace(OPTIONS, timeout=0.05))
+    async with running(made.run):
+        await settled(lambda: made.failures["timeout"] > 0)
+        seen = len(sink.batches)
+        await sink.until(lambda: len(sink.batches) > seen)
+
+
+async def test_one_bad_line_costs_one_line(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(PAGE + b'broken{a="b"} what\n' + PAGE)
+    async with running(source(web, sink).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert len(sink.batches[0].rows) == 2
+    assert sum(sink.batches[0].rejects.values()) == 1
+
+
+class Refusing(Recorder):
+    """A sink that breaks at the first batch."""
+
+    def ingest(self, batch: Batch) -> None:
+        super().ingest(batch)
+        if len(self.batches) == 1:
+            raise RuntimeError("a bug")
+
+
+async def test_a_sink_that_fails_once_does_not_end_the_scraping(web: Web) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    sink = Refusing()
+    made = source(web, sink)
+    async with running(made.run):
+        await sink.until(lambda: len(sink.batches) > 1)
+    assert made.failures["internal"] == 1
+
+
+async def test_a_source_is_settled_once_every_exporter_was_asked(web: Web, sink: Recorder) -> None:
+    web.replies["/good"], web.replies["/bad"] = answer(PAGE), answer(b"", "500 No")
+    made = source(web, sink, "/good", "/bad")
+    assert not made.settled
+    async with running(made.run):
+        await settled(lambda: made.settled)
+        assert made.failures["status"] > 0
+        assert sink.batches
+
+
+async def test_nothing_listening_is_a_failure_to_connect(sink: Recorder) -> None:
+    made = ScrapeSource(replace(OPTIONS, targets=(Target("http://127.0.0.1:1/metrics"),)), sink)
+    async with running(made.run):
+        await settled(lambda: made.failures["connect"] >= 2)
+        found = made.problem(time.time())
+    assert found is not None
+    assert "127.0.0.1:1" in found
+
+
+async def test_an_exporter_that_mends_is_read_again(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(b"", "503 Service Unavailable")
+    made = source(web, sink)
+    async with running(made.run):
+        await settled(lambda: made.failures["status"] >= 3)
+        web.replies["/metrics"] = answer(PAGE)
+        await sink.until(lambda: len(sink.batches) > 0)
+        await settled(lambda: state(made, web.url()).failures == 0)
+
+
+async def test_no_more_scrapes_run_at_once_than_allowed(web: Web, sink: Recorder) -> None:
+    under_way = peak = 0
+
+    async def counted(request: object, writer: asyncio.StreamWriter) -> None:
+        nonlocal under_way, peak
+        under_way += 1
+        peak = max(peak, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE) + PAGE)
+
+    paths = [f"/{number}" for number in range(20)]
+    web.replies.update(dict.fromkeys(paths, counted))
+    options = replace(OPTIONS, concurrency=3)
+    async with running(source(web, sink, *paths, options=options).run):
+        await sink.until(lambda: len({batch.origin for batch in sink.batches}) == 20)
+    assert peak <= 3
+
+
+def exporter(web: Web, uid: str = "u", ip: str = "127.0.0.1") -> Pod:
+    return Pod(
+        PodRef("gpu", "dcgm"), uid, "gpu-7", ip, "Running", ready=True, deleting=False,
+        labels={"app.kubernetes.io/name": "dcgm-exporter"}, annotations={}, owner=None,
+        containers=("exporter",), gpus={}, claims=False,
+        ports=(ContainerPort("metrics", web.port),),
+    )  # fmt: skip
+
+
+async def test_exporters_come_and_go_with_their_pods(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    pods = PodIndex()
+    made = ScrapeSource(OPTIONS, sink, pods)
+    async with running(made.run):
+        assert made.problem(time.time()) is None, "a cluster without exporters is well"
+        pods.apply(EventType.ADDED, exporter(web))
+        await sink.until(lambda: len(sink.batches) > 0)
+        batch = sink.batches[0]
+        assert (batch.node, batch.pod) == ("gpu-7", ("gpu", "dcgm"))
+        pods.apply(EventType.DELETED, exporter(web))
+        assert sink.forgotten == [web.url()]
+        assert not made.states
+
+
+async def test_pods_known_before_the_start_are_scraped(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    pods = PodIndex()
+    pods.replace([exporter(web)])
+    async with running(ScrapeSource(OPTIONS, sink, pods).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+
+
+async def test_a_stopped_source_scrapes_nothing_more_and_hears_no_pods(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    pods = PodIndex()
+    pods.replace([exporter(web)])
+    async with running(ScrapeSource(OPTIONS, sink, pods).run):
+        await sink.until(lambda: len(sink.batches) > 0)
+    seen = len(sink.batches)
+    pods.apply(EventType.MODIFIED, exporter(web, uid="2"))
+    ours = {task for task in asyncio.all_tasks() if "ScrapeSource" in repr(task.get_coro())}
+    assert (len(sink.batches), ours) == (seen, set())
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+async def test_https_exporters_are_checked_against_the_ca_and_shown_the_token(
+    web: Web, sink: Recorder, authority: trustme.CA, tmp_path: Path
+) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    server = await asyncio.start_server(web.serve, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/metrics"
+    token, ca = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("one\n")
+    authority.cert_pem.write_to_path(str(ca))
+    options = replace(OPTIONS, targets=(Target(url),), bearer_token_file=token)
+
+    strange = ScrapeSource(options, sink)
+    async with running(strange.run):
+        await settled(lambda: strange.failures["tls"] > 0)
+        (state,) = strange.states.values()
+    assert "certificate verify failed" in state.last_error
+    assert "check the CA file, the name in the URL" in state.last_error
+    assert "SSLContext" not in state.last_error, "an address in memory helps nobody"
+    assert web.requests == []
+
+    trusting = ScrapeSource(replace(options, ca_file=ca), sink)
+    async with running(trusting.run):
+        await sink.until(lambda: len(sink.batches) > 0)
+        token.write_text("two, longer\n")
+        await settled(lambda: web.requests[-1].headers["authorization"] == "Bearer two, longer")
+        token.unlink()
+        await settled(lambda: trusting.failures["credential"] > 0)
+    assert web.requests[0].headers["authorization"] == "Bearer one"
+    server.close()
+
+
+async def test_an_unusable_ca_file_is_named(sink: Recorder, tmp_path: Path) -> None:
+    ca = tmp_path / "ca.crt"
+    with pytest.raises(CredentialError, match=r"ca\.crt"):
+        ScrapeSource(replace(OPTIONS, ca_file=ca), sink)
+    ca.write_text("no certificate")
+    with pytest.raises(CredentialError, match=r"ca\.crt"):
+        ScrapeSource(replace(OPTIONS, ca_file=ca), sink)
+
+
+async def test_a_pods_own_page_is_marked_so_and_never_gets_the_exporters_token(
+    web: Web, sink: Recorder, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret")
+    web.replies["/exporter"] = web.replies["/own"] = answer(PAGE)
+    own = Target(web.url("/own"), "gpu-1", PodRef("ml", "llm"), serves=True)
+    options = replace(OPTIONS, targets=(Target(web.url("/exporter")), own), bearer_token_file=token)
+    async with running(ScrapeSource(options, sink).run):
+        await sink.until(lambda: len({batch.origin for batch in sink.batches}) == 2)
+    sent = {request.line.split(" ")[1]: request.headers for request in web.requests}
+    assert sent["/exporter"]["authorization"] == "Bearer secret"
+    assert "authorization" not in sent["/own"]
+    marked = {batch.origin: (batch.serves, batch.pod) for batch in sink.batches}
+    assert marked[own.url] == (True, ("ml", "llm"))
+    assert marked[web.url("/exporter")] == (False, None)
