@@ -13,8 +13,7 @@ import click
 
 from adapter import __version__
 from adapter.maintain.commands import maintain
-from adapter.process.config import ConfigError, load
-from adapter.process.flags import named
+from adapter.process.config import ConfigError, load, named
 
 _CONFIG = click.option(
     "--config",

@@ -47,8 +47,14 @@ from apiservice.wire.metricvalues import (
     EXTERNAL_GROUP,
     EXTERNAL_VERSIONS,
 )
-from apiservice.wire.negotiation import accept_header, accepts_json
-from apiservice.wire.routes import Location, attributes, locate, query_parameters
+from apiservice.wire.routes import (
+    Location,
+    accept_header,
+    accepts_json,
+    attributes,
+    locate,
+    query_parameters,
+)
 
 log = structlog.get_logger(__name__)
 

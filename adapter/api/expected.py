@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from adapter.catalog.metric import Metric, Scope
+from adapter.cluster.optin import opted_in
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import workloads
-from adapter.sources.scrape.serverpages import opted_in
 from apiservice.runtime.steps import Steps, parts
 
 _STEP: Final = 64

@@ -16,7 +16,8 @@ from adapter.attribution.split import Given, Place, given
 from adapter.catalog.metric import Metric, Sample
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import refusal
-from adapter.devices.state import Exporter, Track
+from adapter.devices.series import Track
+from adapter.devices.state import Exporter
 
 LEFT_OUT: Final = "left_out"
 """The device is shared and the policy gives the pod nothing of it, or nothing tells which of

@@ -15,7 +15,7 @@ from adapter.attribution.holdings import Holders, Holding
 from adapter.attribution.reading import Absence
 from adapter.attribution.split import Place
 from adapter.cluster.pod import Pod
-from adapter.devices.state import Track
+from adapter.devices.series import Track
 
 WAITS: Final = "row_without_node"
 """Nothing says on which node the row's exporter is, and another one that is known to be on the

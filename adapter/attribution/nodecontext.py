@@ -15,7 +15,8 @@ from adapter.cluster.nodelabels import NodeFacts, facts
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import refusal
-from adapter.devices.state import Exporter, Track
+from adapter.devices.series import Track
+from adapter.devices.state import Exporter
 
 _USED: Final = "gpu_memory_used_bytes"
 _NO_FACTS: Final = NodeFacts()
@@ -168,7 +169,12 @@ class Places:
 
     def node(self, node: str) -> Place:
         """What is known about a node, whoever shares its devices."""
-        return Place(facts=self._sites.facts(node), accounting=self._sites.accounting)
+        sites = self._sites
+        return Place(
+            facts=sites.facts(node),
+            accounting=sites.accounting,
+            normalized=sites.options.normalized,
+        )
 
     def pod(self, pod: Pod, tracks: Collection[Track]) -> tuple[Place, Stamp | None]:
         """What is known about a pod's place, and what ends that; None: nothing but its exporter.
@@ -182,7 +188,14 @@ class Places:
         policy = sites.options.policy
         if sites.options.rules:
             policy = sites.options.of(pod.ref.namespace, sites.labels(pod.node))
-        place = Place(found, _NOBODY, policy, sites.accounting, self._held)
+        place = Place(
+            found,
+            _NOBODY,
+            policy,
+            sites.accounting,
+            self._held,
+            normalized=sites.options.normalized,
+        )
         adrift = pod.node and None in map(_NODE, tracks)  # rare, and cheaper than to ask each
         if adrift and any(track.node is None and not track.serves for track in tracks):
             place = place._replace(reported=self._reported(pod.node))

@@ -15,17 +15,15 @@ from adapter.attribution.candidate import Candidate, candidate, of_device
 from adapter.attribution.credibility import BOARD, TOO_MANY, asked, several_clusters, unbelieved
 from adapter.attribution.policy import Policy
 from adapter.attribution.reading import Absence, Reading
-from adapter.attribution.requestedshare import SHARE_UNKNOWN
 from adapter.attribution.sharing import Share, asks_shared
-from adapter.attribution.split import NO_WEIGHT, NOT_EXACT, NOWHERE, Place, lent
+from adapter.attribution.split import NO_WEIGHT, NOT_EXACT, NOWHERE, SHARE_UNKNOWN, Place, lent
 from adapter.catalog.metric import Metric, Scope
 from adapter.catalog.migprofile import normalized
 from adapter.cluster.pod import Pod
 from adapter.devices.assignment import refusal, unfit
 from adapter.devices.crosschecks import doubt
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.state import Track
-from adapter.devices.verdict import Doubt
+from adapter.devices.series import Doubt, Track
 from apiservice.labels.selector import Selector
 
 UNKNOWN_METRIC: Final = "unknown_metric"
@@ -216,7 +214,7 @@ def _combined(
 def _candidate(track: Track, question: Question, pod: Pod | None, place: Place) -> Candidate:
     metric = question.metric
     sample = metric.read(track)
-    if sample is not None and track.mig and question.options.sharing.normalized:
+    if sample is not None and track.mig and place.normalized:
         sample = normalized(sample, metric, track.device.mig_profile)
     return candidate(metric, track, sample, pod, place)
 

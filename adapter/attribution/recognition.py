@@ -14,7 +14,8 @@ from adapter.attribution.sharing import GPU, Evidence, asks_shared, flaps, offer
 from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import refusal
-from adapter.devices.state import Exporter, Track
+from adapter.devices.series import Track
+from adapter.devices.state import Exporter
 
 log = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import refusal
 from adapter.devices.history import Frame, history
-from adapter.devices.state import Track
+from adapter.devices.series import Track
 
 GPU: Final = "nvidia.com/gpu"
 _MIG: Final = "nvidia.com/mig-"

@@ -8,9 +8,9 @@ from functools import cached_property
 from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
 from adapter.catalog.field import Field, Mig, Spelling
 from adapter.catalog.formulas import Rated, Scaled
+from adapter.catalog.layout import Layout
 from adapter.catalog.metric import Kind, Metric
 from adapter.catalog.neutral import METRICS
-from adapter.devices.history import Layout
 
 BUILT_IN: tuple[Field, ...] = (
     *nvidia.FIELDS,

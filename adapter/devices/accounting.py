@@ -17,7 +17,7 @@ from adapter.catalog import FREE, RESERVED, USED, UTIL
 from adapter.devices.builder import Draft
 from adapter.devices.history import Frame
 from adapter.devices.rejects import Rejects
-from adapter.devices.state import Track, TrackKey
+from adapter.devices.series import Track, TrackKey
 
 BLIND: Final = "per_process_blind"
 ACCOUNTED: Final = frozenset((UTIL, USED))

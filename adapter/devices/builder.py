@@ -8,7 +8,8 @@ from math import inf, nan
 from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
 from adapter.devices.history import Frame
-from adapter.devices.state import Identity, TrackKey
+from adapter.devices.series import TrackKey
+from adapter.devices.state import Identity
 
 Holders = Mapping[str, set[PodRef]]
 """Device -> the pods that claim it in this batch."""

@@ -11,8 +11,8 @@ from adapter.devices.idlepower import IdlePower
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.plausibility import ENGINES, Circumstances, at_work, idle_watts, judge
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.state import Exporter, Track, TrackKey
-from adapter.devices.verdict import CLEAR, Doubt, Verdict
+from adapter.devices.series import CLEAR, Doubt, Track, TrackKey, Verdict
+from adapter.devices.state import Exporter
 
 
 def cross_checked(

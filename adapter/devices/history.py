@@ -10,39 +10,16 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from math import isnan, nan
+from collections.abc import Iterator, Mapping, Sequence
+from math import floor, isnan, nan
 
 from adapter.catalog.field import Spelling
+from adapter.catalog.layout import Layout, layout
 from adapter.catalog.metric import Kind, Sample
 from adapter.devices.options import MAX_SAMPLES
-from adapter.devices.points import percentile, rate
 
 Frame = dict[Spelling, float]
 """The values of one time, in the fields' units."""
-
-
-class Layout:
-    """Which column holds what; shared by every device whose exporter writes the same."""
-
-    __slots__ = ("columns", "exact", "missing", "of_field", "width")
-
-    def __init__(self, columns: tuple[Spelling, ...]) -> None:
-        self.columns = columns
-        self.width = len(columns)
-        self.missing = (nan,) * len(columns)
-        self.exact = any(column.field.exact for column in columns)
-        """Some are the container's own, not the device's."""
-        self.of_field: dict[str, tuple[int, ...]] = {}
-        for i, column in enumerate(columns):
-            self.of_field[column.field.name] = (*self.of_field.get(column.field.name, ()), i)
-
-
-@lru_cache(maxsize=512)
-def layout(columns: tuple[Spelling, ...]) -> Layout:
-    """The layout of these columns, one object for all who have them."""
-    return Layout(columns)
 
 
 class History:
@@ -187,3 +164,44 @@ def _packed(frames: Mapping[float, Frame]) -> History:
     for frame in frames.values():
         values.extend(frame.get(column, nan) for column in columns.columns)
     return History(columns, array("d", frames), values)
+
+
+Samples = Sequence[tuple[float, float]]
+"""(Epoch seconds, value), in order of time."""
+
+
+def rate(samples: Samples, since: float) -> float | None:
+    """A counter's increase per second; None where it cannot be told from two samples.
+
+    Nothing is extrapolated beyond the samples. Where only one is newer than ``since`` the
+    one before it counts too, so that a store scraped more seldom than the window is long
+    has a rate. A counter that falls began anew from 0 (Prometheus, ``rate``).
+
+    Args:
+        samples: of the counter.
+        since: epoch seconds at which the window begins.
+    """
+    first = next((i for i, (time, _) in enumerate(samples) if time > since), len(samples))
+    used = samples[max(0, min(first, len(samples) - 2)) :]
+    if len(used) < 2:
+        return None
+    increase, before = 0.0, used[0][1]
+    for _, value in used[1:]:
+        increase += value - before if value >= before else value
+        before = value
+    return increase / (used[-1][0] - used[0][0])
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that ``share`` percent of the values do not exceed, interpolated between
+    neighbours as Prometheus' ``quantile_over_time`` does.
+
+    Args:
+        values: at least one, in any order.
+        share: 0-100.
+    """
+    ranked = sorted(values)
+    rank = share / 100.0 * (len(ranked) - 1)
+    low = floor(rank)
+    high = min(low + 1, len(ranked) - 1)
+    return ranked[low] + (ranked[high] - ranked[low]) * (rank - low)

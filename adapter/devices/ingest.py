@@ -21,7 +21,8 @@ from adapter.devices.location import Cluster, Location
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.reader import Drafts
 from adapter.devices.rejects import Rejects
-from adapter.devices.state import Exporter, Track, TrackKey
+from adapter.devices.series import Track, TrackKey
+from adapter.devices.state import Exporter
 from adapter.exposition.samples import Batch
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from adapter.attribution.policy import SharingOptions
 from adapter.devices.validity import RatioScale
 
 NODE_TRACKS: Final = 1024
@@ -45,8 +44,6 @@ class TelemetryOptions:
 
     cross_checks: bool = True
     """Leave out what a device's other fields contradict."""
-    sharing: SharingOptions = field(default_factory=SharingOptions)
-    """What a pod is given of a shared device."""
 
     @property
     def oldest(self) -> float:

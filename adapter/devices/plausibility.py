@@ -18,10 +18,11 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from adapter.catalog import ENGINE, POWER, UTIL
+from adapter.catalog.layout import Layout
 from adapter.devices.extents import Extents
-from adapter.devices.history import History, Layout
+from adapter.devices.history import History
 from adapter.devices.idlepower import IdleRange
-from adapter.devices.verdict import CLEAR, Doubt, Verdict
+from adapter.devices.series import CLEAR, Doubt, Verdict
 
 SM: Final = "DCGM_FI_PROF_SM_ACTIVE"
 OCCUPANCY: Final = "DCGM_FI_PROF_SM_OCCUPANCY"

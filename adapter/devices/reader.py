@@ -15,7 +15,8 @@ from adapter.devices.options import TelemetryOptions
 from adapter.devices.parts import Parts
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.scrapetarget import Find, released, targets, unassigned
-from adapter.devices.state import Belief, Exporter, Identity, TrackKey
+from adapter.devices.series import TrackKey
+from adapter.devices.state import Belief, Exporter, Identity
 from adapter.devices.tenantlabels import believed
 from adapter.devices.validity import (
     LEAST_SENTINEL,

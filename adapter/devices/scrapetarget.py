@@ -15,7 +15,8 @@ from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Claim, Refusal, refusal
 from adapter.devices.builder import Draft
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.state import Identity, TrackKey
+from adapter.devices.series import TrackKey
+from adapter.devices.state import Identity
 
 Find = Callable[[PodRef], Pod | None]
 """The pod of that name on hand."""

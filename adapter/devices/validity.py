@@ -11,6 +11,8 @@ from enum import StrEnum
 from math import isfinite
 from typing import Final
 
+from adapter.exposition.samples import Decimals
+
 SENTINELS: Final = frozenset(
     (
         *map(float, range(2147483632, 2147483636)),
@@ -37,20 +39,6 @@ class RatioScale(StrEnum):
     AUTO = "auto"
     RATIO = "ratio"
     PERCENT = "percent"
-
-
-class Decimals(float):
-    """A number that its page writes with decimals.
-
-    dcgm-exporter prints integers with ``%d`` and doubles with ``%f``. So ``1.000000`` is a
-    double, although its value does not show it.
-    """
-
-    __slots__ = ()
-
-
-ONE_WITH_DECIMALS: Final = Decimals(1.0)
-"""The one number whose writing says more than its value; see :func:`scale_shown`."""
 
 
 def complaint(value: float, low: float, high: float) -> Invalid | None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Final, NamedTuple
 
-from adapter.devices.validity import ONE_WITH_DECIMALS
+from adapter.exposition.samples import ONE_WITH_DECIMALS
 
 BAD_NAME: Final = "bad_name"
 BAD_LABELS: Final = "bad_labels"

@@ -17,7 +17,6 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from adapter.devices.validity import ONE_WITH_DECIMALS
 from adapter.exposition.limits import (
     EXPORTER,
     LABEL_BYTES,
@@ -36,7 +35,7 @@ from adapter.exposition.line import (
     sample_time,
 )
 from adapter.exposition.lines import TOO_LONG, lines_of, open_metrics
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import ONE_WITH_DECIMALS, Row
 
 TOO_MANY: Final = "too_many_rows"
 TOO_COSTLY: Final = "too_costly"

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+
+class Decimals(float):
+    """A number that its page writes with decimals.
+
+    dcgm-exporter prints integers with ``%d`` and doubles with ``%f``. So ``1.000000`` is a
+    double, although its value does not show it.
+    """
+
+    __slots__ = ()
+
+
+ONE_WITH_DECIMALS: Final = Decimals(1.0)
+"""The one number whose spelling says more than its value: see
+:func:`adapter.devices.validity.scale_shown`."""
 
 
 class Row(NamedTuple):

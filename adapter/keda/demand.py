@@ -11,10 +11,12 @@ values' aggregate and nothing else (docs/decisions/0004).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from adapter.api.aggregate import Aggregate
+from apiservice.wire.quantity import to_milli
 
 _TOLERANCE: Final = 0.1
 """kube-controller-manager's default."""
@@ -63,3 +65,25 @@ def demand(how: Aggregate, standing: Standing, target: float) -> float:
     # With Value the controller multiplies by the ready pods alone.
     values += [0.0] * (everybody if how is Aggregate.SUM else standing.silent)
     return how.of(values)
+
+
+MAX_MILLI: Final = 2**63 - 1
+"""What the HPA's arithmetic holds."""
+
+
+class Number(NamedTuple):
+    """Both forms of a number, as the messages have them."""
+
+    whole: int
+    """For KEDA that does not know the float: rounded, yet 0 only where that is the value."""
+    exact: float
+    """Used by KEDA where it is above 0."""
+
+
+def number(value: float) -> Number:
+    """The forms of a finite ``value``; a negative one is 0, as KEDA itself would have it."""
+    milli = min(to_milli(max(0.0, value)), MAX_MILLI)
+    exact = milli / 1000
+    if int(exact * 1000) < milli:
+        exact = math.nextafter(exact, math.inf)
+    return Number(max(1, round(exact)) if milli else 0, exact)

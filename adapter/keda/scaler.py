@@ -16,9 +16,8 @@ from adapter.catalog.names import Names
 from adapter.cluster.lookup import Objects
 from adapter.cluster.pod import Pod
 from adapter.devices.assignment import Refusal
-from adapter.keda.demand import Standing, demand
+from adapter.keda.demand import Standing, demand, number
 from adapter.keda.errors import BadTrigger, NoReadings
-from adapter.keda.number import number
 from adapter.keda.scaledobjects import ScaledObjects
 from adapter.keda.trigger import Ref, Trigger, TriggerError
 from adapter.keda.triggerpods import TriggerPods

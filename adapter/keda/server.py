@@ -26,8 +26,8 @@ from adapter.keda.credentials import Credentials
 from adapter.keda.grpclog import GrpcLog
 from adapter.keda.pulse import PARTS, Pulse
 from adapter.keda.scaler import Scaler
+from adapter.keda.selfmetrics import KedaStats
 from adapter.keda.service import NAME, Service
-from adapter.keda.stats import KedaStats
 from adapter.settings.keda import KedaSettings
 from apiservice.http.options import ServingOptions
 from apiservice.http.server import ListenError

@@ -19,13 +19,13 @@ import structlog
 from google.protobuf.message import DecodeError, Message
 
 from adapter.keda import externalscaler_pb2 as messages
+from adapter.keda.demand import Number, number
 from adapter.keda.desk import Desk
 from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError, TooManyStreams
 from adapter.keda.failures import Failures
-from adapter.keda.number import Number, number
 from adapter.keda.pulse import Pulse
 from adapter.keda.scaler import Scaler, Spec
-from adapter.keda.stats import KedaStats
+from adapter.keda.selfmetrics import KedaStats
 from adapter.keda.trigger import Ref
 from adapter.keda.triggers import Told
 from apiservice.runtime.steps import Steps

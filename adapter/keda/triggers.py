@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from cachetools import LRUCache
 
-from adapter.keda.number import Number
+from adapter.keda.demand import Number
 from adapter.keda.trigger import Ref, Trigger, compile_trigger
 
 LIMIT: Final = 16 * 1024 * 1024

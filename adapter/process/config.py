@@ -6,7 +6,7 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
@@ -181,3 +181,28 @@ def _holds(content: Any, path: tuple[int | str, ...]) -> bool:
         except (KeyError, IndexError, TypeError):
             return not isinstance(content, Mapping)
     return True
+
+
+_PATHS: Final = {
+    "host": "server.host",
+    "port": "server.port",
+    "kubeconfig": "cluster.kubeconfig",
+    "context": "cluster.context",
+    "pods_file": "cluster.pods_file",
+    "source": "source.kind",
+    "prometheus_url": "source.prometheus.url",
+    "apply": "nodepool.apply",
+    "log_level": "log.level",
+    "log_format": "log.format",
+}
+_OTHERS: Final = frozenset({"config", "check", "once"})
+"""Flags that are no settings."""
+
+
+def named(given: Mapping[str, object]) -> dict[str, object]:
+    """Path of a setting -> what its flag was given; None for a flag that was not.
+
+    Args:
+        given: a command's parameters, as click names them.
+    """
+    return {_PATHS[flag]: value for flag, value in given.items() if flag not in _OTHERS}

@@ -3,12 +3,109 @@
 from __future__ import annotations
 
 import logging
+import os
+import queue
 import sys
+import threading
+import time
+from typing import Final
 
 import structlog
 
-from adapter.process.loglines import LogLines
 from adapter.settings.log import LogSettings
+
+_WAITING: Final = 1000
+"""Lines."""
+_GOODBYE: Final = 1.0
+"""Seconds that the last lines may take at the end."""
+
+
+class LogLines(logging.Handler):
+    """Writes to a file descriptor, which may block, fail or be full.
+
+    Args:
+        descriptor: such as 2.
+        waiting: lines that may wait to be written.
+    """
+
+    def __init__(self, descriptor: int, waiting: int = _WAITING) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._most = waiting
+        # A garbage collector may have a finalizer log while a line is being put: any other queue
+        # would wait for itself then.
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        # Each is counted by one thread alone: emitting is under the handler's lock.
+        self._taken = 0
+        self._done = 0
+        self._left_out = 0
+        self._unwritten = 0
+        self._told = 0
+        # A daemon, and no lock that the end of the interpreter would wait for: see sys.stderr.
+        threading.Thread(target=self._run, name="log", daemon=True).start()
+
+    @property
+    def waiting(self) -> int:
+        """Lines that are still to be written; the one that is being written is not among them."""
+        return self._lines.qsize()
+
+    @property
+    def lost(self) -> int:
+        """Lines that were left out and that nobody has been told of yet."""
+        return self._left_out + self._unwritten - self._told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a line; never waits."""
+        try:
+            line = self._line(record)
+        except Exception:  # as every handler: a line that cannot be made ends nothing
+            self.handleError(record)
+            return
+        if self._lines.qsize() >= self._most:
+            self._left_out += 1
+            return
+        self._taken += 1
+        self._lines.put(line)
+
+    def flush(self) -> None:
+        """Wait until all is written, a second at the most."""
+        deadline = time.monotonic() + _GOODBYE
+        while self._done < self._taken and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    def _run(self) -> None:
+        while True:
+            line = self._lines.get()
+            try:
+                self._write(line)
+                if self.lost and self._lines.empty():
+                    self._own_up()
+            except OSError:
+                self._unwritten += 1
+            finally:
+                self._done += 1
+
+    def _own_up(self) -> None:
+        lost = self.lost
+        said = logging.LogRecord(
+            __name__,
+            logging.WARNING,
+            "",
+            0,
+            "log lines left out, nobody took them: %d",
+            (lost,),
+            None,
+        )
+        self._write(self._line(said))
+        self._told += lost
+
+    def _line(self, record: logging.LogRecord) -> bytes:
+        return self.format(record).encode("utf-8", "backslashreplace") + b"\n"
+
+    def _write(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
 
 
 def configure(settings: LogSettings) -> None:

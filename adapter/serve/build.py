@@ -236,7 +236,6 @@ def telemetry_options(settings: Settings) -> TelemetryOptions:
         ratio_scale=values.ratio_scale,
         server_bytes=source.scrape.inference.sample_bytes,
         max_tracks=tracks,
-        sharing=sharing_options(settings),
     )
 
 

@@ -17,7 +17,7 @@ from adapter.catalog import Catalog
 from adapter.catalog.metric import Metric
 from adapter.cluster.lookup import Objects
 from adapter.process.config import ConfigError
-from adapter.serve.build import Source, build_source, telemetry_options
+from adapter.serve.build import Source, build_source, sharing_options, telemetry_options
 from adapter.serve.ownmetrics import problems, rows
 from adapter.settings import Settings
 from adapter.sources.errors import CredentialError
@@ -127,7 +127,7 @@ class Telemetry:
         if wrong:
             raise ConfigError(wrong)
         catalog = self._built_in.extended(*rows(settings.metrics, self._built_in))
-        store = Store(catalog, telemetry_options(settings), pods, nodes)
+        store = Store(catalog, telemetry_options(settings), pods, nodes, sharing_options(settings))
         try:
             source = build_source(settings, catalog, store, self._objects)
         except CredentialError as error:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.api.provider import TOO_LARGE
-from adapter.attribution import credibility, pods, requestedshare
-from adapter.attribution.split import NO_WEIGHT, NOT_EXACT
+from adapter.attribution import credibility, pods, split
 from adapter.devices import accounting, identity, reader, tenantlabels
 from adapter.devices.assignment import Refusal
+from adapter.devices.series import Doubt
 from adapter.devices.validity import Invalid
-from adapter.devices.verdict import Doubt
 from adapter.exposition import limits, line, lines, page
 
 REJECTS: Final = tuple(
@@ -79,10 +78,10 @@ ABSENCES: Final = tuple(
             credibility.TOO_MANY,
             credibility.CLUSTERS,
             credibility.BOARD,
-            requestedshare.NO_REQUEST,
-            requestedshare.SHARE_UNKNOWN,
-            NOT_EXACT,
-            NO_WEIGHT,
+            split.NO_REQUEST,
+            split.SHARE_UNKNOWN,
+            split.NOT_EXACT,
+            split.NO_WEIGHT,
             TOO_LARGE,
             *Refusal,
             *Doubt,

@@ -22,8 +22,7 @@ from adapter.attribution.reading import Attribution
 from adapter.attribution.sharing import Evidence
 from adapter.cluster.lookup import Objects
 from adapter.keda import selfmetrics as kedametrics
-from adapter.keda.selfmetrics import keda_families
-from adapter.keda.stats import KedaStats
+from adapter.keda.selfmetrics import KedaStats, keda_families
 from adapter.process.reload import ConfigWatch
 from adapter.serve import accessmetrics, sourcemetrics
 from adapter.serve.accessmetrics import access_families

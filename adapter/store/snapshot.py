@@ -26,7 +26,8 @@ from adapter.catalog.metric import Scope
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Refusal, unfit
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.state import Exporter, Track
+from adapter.devices.series import Track
+from adapter.devices.state import Exporter
 from apiservice.labels.selector import Selector
 from apiservice.runtime.steps import Steps, at_once
 

@@ -16,6 +16,7 @@ import structlog
 
 from adapter.attribution.nodecontext import NodeTable, Places, Pods, Sites, nodes_of
 from adapter.attribution.pods import CONFLICT
+from adapter.attribution.policy import SharingOptions
 from adapter.attribution.recognition import Recognition
 from adapter.attribution.servers import Servers
 from adapter.catalog import Catalog
@@ -24,7 +25,8 @@ from adapter.devices.assignment import refusal
 from adapter.devices.ingest import absorb
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.state import Exporter, Track, disagree
+from adapter.devices.series import Track, disagree
+from adapter.devices.state import Exporter
 from adapter.exposition.limits import OVER_BUDGET
 from adapter.exposition.samples import Batch
 from adapter.store.index import OriginIndex
@@ -58,12 +60,13 @@ class Store:
         options: TelemetryOptions,
         pods: Pods,
         nodes: NodeTable | None = None,
+        sharing: SharingOptions | None = None,
     ) -> None:
         self.rejects = Rejects()
         self._catalog = catalog
         self._options = options
         self._pods = pods
-        self._sites = Sites(catalog, pods, nodes, options.sharing)
+        self._sites = Sites(catalog, pods, nodes, sharing or SharingOptions())
         self._recognition = Recognition(self._sites)
         self._exporters: OrderedDict[str, Exporter] = OrderedDict()
         """In order of the last batch, the longest silent first."""

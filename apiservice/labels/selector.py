@@ -22,11 +22,12 @@ from apiservice.labels.requirement import (
     EXISTS,
     Predicate,
     Requirement,
+    check_key,
+    check_value,
     conjunction,
     integer,
     predicate,
 )
-from apiservice.labels.syntax import check_key, check_value
 from apiservice.runtime.bytecache import ByteCache, weight
 
 _BINARY = ("in", "notin", "=", "==", "!=", ">", "<")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adapter.attribution.policy import SharingOptions
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
 from adapter.cluster.nodes import Node, Nodes
@@ -66,6 +67,7 @@ class World:
         options: TelemetryOptions | None = None,
         nodes: Mapping[str, Mapping[str, str]] | None = None,
         catalog: Catalog = CATALOG,
+        sharing: SharingOptions | None = None,
     ) -> None:
         self.catalog = catalog
         self.pods = {pod.ref: pod for pod in pods}
@@ -73,7 +75,7 @@ class World:
         self.changed = 0
         self.nodes = Nodes()
         self.nodes.replace([Node(name, labels) for name, labels in (nodes or {}).items()])
-        self.store = Store(catalog, self.options, self, self.nodes)
+        self.store = Store(catalog, self.options, self, self.nodes, sharing)
 
     def get(self, namespace: str, name: str) -> Pod | None:
         return self.pods.get(PodRef(namespace, name))

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from adapter.attribution.policy import Policy, SharingOptions
 from adapter.attribution.reading import Reading
 from adapter.cluster.pod import Pod
-from adapter.devices.options import TelemetryOptions
 from tests.adapter.telemetryworld import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -41,8 +40,8 @@ class Case(NamedTuple):
         return f"{', '.join(values)} {how}" if how else ", ".join(dict.fromkeys(values))
 
     def _told(self, policy: Policy, name: str) -> tuple[str, str]:
-        options = TelemetryOptions(sharing=SharingOptions(policy))
-        world = World(*map(self._pod, self.pods), options=options, nodes={NODE: self.labels})
+        sharing = SharingOptions(policy)
+        world = World(*map(self._pod, self.pods), sharing=sharing, nodes={NODE: self.labels})
         world.scrape(self.page, NOW, node=NODE)
         found = world.read(name, "gpu_utilization", NOW)
         if not isinstance(found, Reading):

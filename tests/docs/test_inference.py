@@ -13,10 +13,11 @@ import yaml
 from adapter.catalog import Catalog
 from adapter.catalog.table import BUILT_IN
 from adapter.cluster.manifest import PodDecoder, PodManifest
+from adapter.cluster.optin import PREFIX
 from adapter.hpa import Observation, PodState, from_manifest
 from adapter.hpa.replicas import Tolerances, propose
 from adapter.settings.cluster import ClusterSettings
-from adapter.sources.scrape.serverpages import PREFIX, ServerPages
+from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import Target
 
 PAGE = (Path(__file__).parents[2] / "docs" / "inference.md").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from adapter.sources.azure import insights
 from adapter.sources.azure.insights import LabelMemo, Pods, Usage
 from adapter.sources.azure.refusal import retry_after, told
 from adapter.sources.errors import SourceError
-from adapter.sources.login.extras import required
+from adapter.sources.login.port import required
 from adapter.sources.login.tokens import Tokens
 from apiservice.selfmetrics.durations import SLOW, Durations
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapter.sources.errors import CredentialError
-from adapter.sources.login.extras import required
-from adapter.sources.login.port import Outgoing
+from adapter.sources.login.port import Outgoing, required
 from adapter.sources.login.tokens import redacted
 
 _SESSION: Final = "gpu-metrics-adapter"

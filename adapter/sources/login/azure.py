@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapter.sources.errors import CredentialError
-from adapter.sources.login.extras import required
+from adapter.sources.login.port import required
 from adapter.sources.login.tokens import Token, Tokens, redacted
 
 PROMETHEUS_AUDIENCE: Final = "https://prometheus.monitor.azure.com"

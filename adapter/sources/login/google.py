@@ -10,7 +10,7 @@ import datetime
 import functools
 from typing import Any, Final
 
-from adapter.sources.login.extras import required
+from adapter.sources.login.port import required
 from adapter.sources.login.tokens import Token, Tokens
 
 READ: Final = "https://www.googleapis.com/auth/monitoring.read"

@@ -11,13 +11,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
+from adapter.sources.errors import CredentialError
 from adapter.sources.login.credentials import SecretFile
 from adapter.sources.login.tokens import Tokens
+
+
+def required(module: str, extra: str) -> Any:
+    """An optional library.
+
+    Raises:
+        CredentialError: it is not installed; the text names the extra that brings it.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise CredentialError(
+            f"needs the Python package {module.partition('.')[0]} ({error}): "
+            f"pip install 'gpu-metrics-adapter[{extra}]'"
+        ) from error
 
 
 class Outgoing(NamedTuple):

@@ -12,19 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from adapter.cluster.optin import PREFIX, says_yes, words_under
 from adapter.cluster.pod import Pod
 from adapter.sources.scrape.target import Target, page_url
 from apiservice.labels.selector import Selector
 
-PREFIX: Final = "gpu-metrics-adapter.io/"
-"""Of our own labels and annotations: ``scrape``, ``port``, ``path``, ``scheme``."""
 WELL_KNOWN: Final = "prometheus.io/"
 """Of those that many Prometheus configurations follow."""
 RULE: Final = "inference"
 
 _PATH = re.compile(r"/[!-~]{0,1023}")
 _PORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
-_TRUE: Final = "true"
 
 
 class Unscrapable(NamedTuple):
@@ -71,12 +69,12 @@ class ServerPages:
     def _asked(self, pod: Pod) -> Iterator[Mapping[str, str]]:
         prefixes = (PREFIX, WELL_KNOWN) if self.well_known else (PREFIX,)
         for prefix in prefixes:
-            words = _words(pod, prefix)
-            if words.get("scrape", "").lower() == _TRUE:
+            words = words_under(pod, prefix)
+            if says_yes(words):
                 yield words
 
     def _selected(self, pod: Pod) -> bool:
-        if _words(pod, PREFIX).get("scrape"):
+        if words_under(pod, PREFIX).get("scrape"):
             return False  # it says no
         if self.selector is not None:
             return self.selector.matches(pod.labels)
@@ -107,21 +105,6 @@ class ServerPages:
         return Unscrapable(
             "no_port", f"{count} container ports: say which one in the annotation {PREFIX}port"
         )
-
-
-def opted_in(pod: Pod) -> bool:
-    """The pod asks, in this project's own words, for its page to be read."""
-    return _words(pod, PREFIX).get("scrape", "").lower() == _TRUE
-
-
-def _words(pod: Pod, prefix: str) -> dict[str, str]:
-    """What the pod's labels, and above them its annotations, say under a prefix."""
-    return {
-        key.removeprefix(prefix): value
-        for words in (pod.labels, pod.annotations)
-        for key, value in words.items()
-        if key.startswith(prefix)
-    }
 
 
 def _said_port(pod: Pod, said: str) -> int | Unscrapable:

@@ -23,12 +23,11 @@ from adapter.exposition.limits import EXPORTER, SERVER, PageLimits
 from adapter.exposition.page import LabelMemo, Page, parse
 from adapter.exposition.samples import Batch, Sink
 from adapter.sources.errors import SourceError, describe
-from adapter.sources.scrape import schedule
 from adapter.sources.scrape.client import PageClient
 from adapter.sources.scrape.discovery import RULES, Rule, Targets
 from adapter.sources.scrape.readingroom import Hold, ReadingRoom
 from adapter.sources.scrape.serverpages import ServerPages
-from adapter.sources.scrape.target import Target, TargetState
+from adapter.sources.scrape.target import Target, TargetState, due, phase_of
 from apiservice.labels.selector import EVERYTHING
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -234,7 +233,7 @@ class ScrapeSource:
 
     async def _follow(self, target: Target, state: TargetState) -> None:
         options = self._options
-        phase = schedule.phase(target.url, options.interval)
+        phase = phase_of(target.url, options.interval)
         memo = LabelMemo()
         room = self._servers if target.serves else self._exporters
         namespace = target.namespace
@@ -243,9 +242,7 @@ class ScrapeSource:
                 async with room.place(namespace) as hold:
                     await self._scrape(state, memo, room, hold)
                 now = self._clock()
-                state.due = schedule.due(
-                    now, phase, options.interval, state.failures, options.max_backoff
-                )
+                state.due = due(now, phase, options.interval, state.failures, options.max_backoff)
                 await asyncio.sleep(state.due - now)
         finally:
             room.return_labels(namespace, state.held)

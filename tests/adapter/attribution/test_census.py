@@ -10,7 +10,6 @@ import pytest
 from adapter.attribution.policy import Policy, PolicyRule, SharingOptions
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
-from adapter.devices.options import TelemetryOptions
 from apiservice.runtime.steps import at_once
 from tests.adapter.telemetryworld import World, make_pod, row
 
@@ -62,7 +61,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_devices_are_counted_by_how_pods_are_given_them(case: Case) -> None:
-    lab = World(*case.pods, options=TelemetryOptions(sharing=case.sharing))
+    lab = World(*case.pods, sharing=case.sharing)
     lab.nodes.replace([Node("n", case.labels)])
     lab.scrape(case.page, 100.0, node="n")
     none = dict.fromkeys(("exact", "copied", "split", "left_out"), 0)

@@ -9,7 +9,6 @@ import pytest
 from adapter.attribution.policy import Policy, SharingOptions
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
-from adapter.devices.options import TelemetryOptions
 from tests.adapter.telemetryworld import World, make_pod, reading, row, said
 
 UTIL = "hami_container_device_utilization_ratio"
@@ -37,8 +36,7 @@ def on_node(name: str) -> Pod:
 
 
 def world(*names: str, labels: dict[str, str] | None = None, policy: Policy = Policy.COPY) -> World:
-    options = TelemetryOptions(sharing=SharingOptions(policy))
-    made = World(*(on_node(name) for name in names), options=options)
+    made = World(*(on_node(name) for name in names), sharing=SharingOptions(policy))
     if labels is not None:
         made.nodes.replace([Node("n", labels)])
     return made

@@ -291,8 +291,8 @@ def test_what_triton_sees_of_a_shared_gpu_is_everybodys() -> None:
 def test_what_triton_sees_of_a_shared_gpu_is_not_divided_among_unknown_pods(
     policy: Policy, reason: str
 ) -> None:
-    options = TelemetryOptions(sharing=SharingOptions(policy=policy))
-    world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}), options=options)
+    sharing = SharingOptions(policy=policy)
+    world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}), sharing=sharing)
     serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
     assert world.value("llm", "gpu_utilization", T) == reason
 

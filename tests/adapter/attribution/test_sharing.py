@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from adapter.attribution.policy import Policy, PolicyRule, SharingOptions
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
-from adapter.devices.options import TelemetryOptions
 from apiservice.labels.selector import EVERYTHING, parse
 from apiservice.runtime.steps import at_once
 from tests.adapter.telemetryworld import World, make_pod, reading, row, shared_page
@@ -33,7 +32,7 @@ def on_node(name: str, gpus: Mapping[str, int] = GPU, **more: object) -> Pod:
 def world(
     *pods: Pod, labels: Mapping[str, str] | None = None, sharing: SharingOptions | None = None
 ) -> World:
-    made = World(*pods, options=TelemetryOptions(sharing=sharing or SharingOptions()))
+    made = World(*pods, sharing=sharing)
     if labels is not None:
         made.nodes.replace([Node("n", labels)])
     return made

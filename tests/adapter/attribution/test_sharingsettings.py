@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from adapter.attribution.policy import Policy, PolicyRule, SharingOptions
-from adapter.serve.build import telemetry_options
+from adapter.serve.build import sharing_options
 from adapter.settings import Settings
 from apiservice.labels.selector import EVERYTHING, parse
 from tests.adapter.telemetryworld import World, make_pod, row
@@ -20,7 +20,7 @@ UTIL = "DCGM_FI_DEV_GPU_UTIL"
 
 def options(text: str) -> SharingOptions:
     made = Settings.model_validate({"sharing": yaml.safe_load(text)})
-    return telemetry_options(made).sharing
+    return sharing_options(made)
 
 
 MEANT: Mapping[str, tuple[str, SharingOptions]] = {
@@ -77,9 +77,9 @@ def test_what_cannot_be_meant_is_refused_by_its_key(name: str) -> None:
 def test_a_shared_device_is_given_as_the_settings_say(
     sharing: str, labels: dict[str, Any], value: float | str
 ) -> None:
-    made = telemetry_options(Settings.model_validate({"sharing": yaml.safe_load(sharing)}))
+    made = sharing_options(Settings.model_validate({"sharing": yaml.safe_load(sharing)}))
     pods = [make_pod(name, node="n", uid=name) for name in "pq"]
-    lab = World(*pods, options=made, nodes={"n": labels})
+    lab = World(*pods, sharing=made, nodes={"n": labels})
     page = row(UTIL, 80, "p", more='vgpu="0"') + row(UTIL, 80, "q", more='vgpu="1"')
     lab.scrape(page, 100.0, node="n")
     assert lab.value("p", UTIL, 100.0) == value

@@ -8,7 +8,6 @@ import pytest
 
 from adapter.attribution.policy import Policy, SharingOptions
 from adapter.cluster.pod import Pod
-from adapter.devices.options import TelemetryOptions
 from tests.adapter.telemetryworld import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -61,9 +60,9 @@ def test_headroom_and_share_of_memory(name: str) -> None:
 
 
 def requested(pod: Pod, page: str, labels: Mapping[str, str], policy: Policy) -> float | str:
-    options = TelemetryOptions(sharing=SharingOptions(policy=policy))
+    sharing = SharingOptions(policy=policy)
     other = make_pod("other", node="n", uid="o")
-    world = World(pod, other, options=options, nodes={"n": labels})
+    world = World(pod, other, sharing=sharing, nodes={"n": labels})
     world.scrape(page, 100.0, node="n")
     return world.value("p", "gpu_utilization_of_request", 101.0)
 

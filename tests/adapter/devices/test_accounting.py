@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from adapter.attribution.policy import Policy, SharingOptions
 from adapter.cluster.pod import Pod
-from adapter.devices.options import TelemetryOptions
 from tests.adapter.prometheusscrape import TARGET, Prometheus, behind
 from tests.adapter.telemetryworld import World, make_pod, said
 
@@ -82,8 +81,8 @@ def world(
     policy: str = "copy",
     labels: Mapping[str, str] = SLICED,
 ) -> World:
-    options = TelemetryOptions(sharing=SharingOptions(Policy(policy)))
-    made = World(EXPORTER, *pods, nodes={NODE: labels}, options=options)
+    sharing = SharingOptions(Policy(policy))
+    made = World(EXPORTER, *pods, nodes={NODE: labels}, sharing=sharing)
     if way != "direct":
         return behind(made, pages, honor=way.endswith("true"))
     for text, time in pages:

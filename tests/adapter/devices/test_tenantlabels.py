@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from adapter.attribution.policy import Policy, SharingOptions
-from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
 from adapter.exposition.samples import Batch, Row
 from tests.adapter.telemetryworld import CATALOG, World, make_pod, row, said
@@ -93,7 +92,7 @@ def test_a_namespace_alone_does_not_turn_a_row_into_a_namesakes() -> None:
 
 
 SHARED = {"nvidia.com/gpu.shared": 1}
-EQUAL = TelemetryOptions(sharing=SharingOptions(policy=Policy.EQUAL))
+EQUAL = SharingOptions(policy=Policy.EQUAL)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_a_label_that_names_another_device_does_not_move_a_sharers_part(
 ) -> None:
     pod = make_pod("tenant", gpus=SHARED, node="n1", uid="t")
     world = World(
-        make_pod("victim", gpus=SHARED, node="n1"), replace(pod, labels=own), options=EQUAL
+        make_pod("victim", gpus=SHARED, node="n1"), replace(pod, labels=own), sharing=EQUAL
     )
     more = "".join(f',{key.replace("-", "_")}="{value}"' for key, value in own.items())
     world.scrape(

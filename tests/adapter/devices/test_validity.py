@@ -7,7 +7,6 @@ import math
 import pytest
 
 from adapter.devices.validity import (
-    ONE_WITH_DECIMALS,
     SENTINELS,
     Invalid,
     RatioScale,
@@ -15,6 +14,7 @@ from adapter.devices.validity import (
     percent_of,
     scale_shown,
 )
+from adapter.exposition.samples import ONE_WITH_DECIMALS
 
 AUTO, RATIO, PERCENT = RatioScale.AUTO, RatioScale.RATIO, RatioScale.PERCENT
 

@@ -13,8 +13,7 @@ from adapter.api.aggregate import Aggregate
 from adapter.hpa.observation import Observation, PodState
 from adapter.hpa.replicas import Tolerances, propose
 from adapter.hpa.spec import Metric, MetricKind, Target, TargetKind
-from adapter.keda.demand import Standing, demand
-from adapter.keda.number import number
+from adapter.keda.demand import Standing, demand, number
 
 TARGET = 70
 TOLERANCES = Tolerances(0.1, 0.1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.api.aggregate import Aggregate
-from adapter.keda.number import number
+from adapter.keda.demand import number
 from adapter.keda.trigger import TriggerError, compile_trigger
 
 KNOWN = ("gpu_utilization", "DCGM_FI_DEV_GPU_UTIL", "inference_requests_waiting")

@@ -7,7 +7,6 @@ from typing import Final
 
 from adapter.attribution.policy import Policy, SharingOptions
 from adapter.cluster.pod import Pod
-from adapter.devices.options import TelemetryOptions
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.telemetryworld import World, make_pod, shared_page
 
@@ -32,8 +31,8 @@ SPLIT: Final = "sharing=shared,attribution=split"
 EXACT: Final = "sharing=shared,attribution=exact"
 
 
-def _by(policy: str) -> TelemetryOptions:
-    return TelemetryOptions(sharing=SharingOptions(Policy(policy)))
+def _by(policy: str) -> SharingOptions:
+    return SharingOptions(Policy(policy))
 
 
 def _slices(*pages: str, labels: Mapping[str, str], policy: str = "copy", asks: str) -> World:
@@ -43,7 +42,7 @@ def _slices(*pages: str, labels: Mapping[str, str], policy: str = "copy", asks: 
             for name in (LISTED, OTHER)
         ),
         nodes={NODE: labels},
-        options=_by(policy),
+        sharing=_by(policy),
     )
     for i, page in enumerate(pages):
         world.scrape(shared_page(page), 100.0 + 5 * i, node=NODE)
@@ -57,7 +56,7 @@ def _sharer(name: str, replicas: int, node: str) -> Pod:
 
 def _replicas(policy: str = "copy") -> World:
     pods = (_sharer("llm-a", 1, NODE), _sharer("llm-b", 2, NODE))
-    world = World(*pods, nodes={NODE: SLICED}, options=_by(policy))
+    world = World(*pods, nodes={NODE: SLICED}, sharing=_by(policy))
     world.scrape(shared_page(COPIES), 100.0, node=NODE)
     return world
 
@@ -65,7 +64,7 @@ def _replicas(policy: str = "copy") -> World:
 def _processes(policy: str = "copy") -> World:
     pods = [_sharer(f"llm-{x}", 1, NODE) for x in "ab"]
     pods += [_sharer(f"llm-{x}", 1, "gpu-node-2") for x in "cd"]
-    world = World(*pods, nodes={NODE: SLICED, "gpu-node-2": SLICED}, options=_by(policy))
+    world = World(*pods, nodes={NODE: SLICED, "gpu-node-2": SLICED}, sharing=_by(policy))
     world.scrape(shared_page(PROCESSES), 100.0)
     return world
 

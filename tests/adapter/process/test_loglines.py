@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adapter.process.loglines import LogLines
+from adapter.process.logs import LogLines
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_finalizer_may_log_wherever_the_collector_interrupts_a_line() -> None:
     """The collector is played by a trace: it logs at each call that is made for one line."""
     program = (
         "import logging, sys\n"
-        "from adapter.process.loglines import LogLines\n"
+        "from adapter.process.logs import LogLines\n"
         "def say(text):\n"
         "    handler.handle(logging.LogRecord('x', logging.INFO, '', 0, text, (), None))\n"
         "handler = LogLines(2)\n"

@@ -25,7 +25,7 @@ from adapter.devices.options import TelemetryOptions
 from adapter.sources.azure.insights import kusto
 from adapter.sources.azure.source import AzureLogsOptions, AzureLogsSource
 from adapter.sources.errors import CredentialError
-from adapter.sources.login.extras import required
+from adapter.sources.login.port import required
 from adapter.sources.login.tokens import Token, Tokens
 from adapter.store.store import Store
 from apiservice.kube.reflector import EventType

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from adapter.cluster.optin import opted_in
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.sources.scrape.discovery import RULES, Targets
-from adapter.sources.scrape.serverpages import ServerPages, Unscrapable, opted_in
+from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 from adapter.sources.scrape.target import Target
 from apiservice.labels.selector import parse
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.sources.scrape.schedule import due, phase
+from adapter.sources.scrape.target import due, phase_of
 
 _URLS = [f"http://10.{i // 256}.{i % 256}.1:9400/metrics" for i in range(1250)]
 
@@ -16,14 +16,14 @@ _URLS = [f"http://10.{i // 256}.{i % 256}.1:9400/metrics" for i in range(1250)]
 def test_targets_are_spread_evenly_over_the_interval() -> None:
     tenths = [0] * 10
     for url in _URLS:
-        tenths[int(phase(url, 5.0) / 5.0 * 10)] += 1
+        tenths[int(phase_of(url, 5.0) / 5.0 * 10)] += 1
     assert min(tenths) > 90
     assert max(tenths) < 160
 
 
 def test_a_target_keeps_its_phase() -> None:
-    assert phase(_URLS[7], 5.0) == phase(_URLS[7], 5.0)
-    assert phase(_URLS[7], 10.0) == pytest.approx(2 * phase(_URLS[7], 5.0))
+    assert phase_of(_URLS[7], 5.0) == phase_of(_URLS[7], 5.0)
+    assert phase_of(_URLS[7], 10.0) == pytest.approx(2 * phase_of(_URLS[7], 5.0))
 
 
 _TIME = st.floats(1e9, 2e9)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.devices.points import percentile, rate
+from adapter.devices.history import percentile, rate
 
 RATES = {
     "steady": ([(0, 10), (10, 30), (20, 50)], -1, 2.0),
