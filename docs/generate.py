@@ -17,7 +17,7 @@ from adapter.process.environment import PREFIX
 from adapter.settings import Settings
 from adapter.settings.types import ADVANCED
 from adapter.settings.values import ValueSettings
-from docs import chart, chartschema, dashboard, selfmetrics
+from docs import chart, chartschema, codemap, dashboard, selfmetrics
 from docs.paragraphs import wrapped
 
 FOLDER = Path(__file__).parent
@@ -271,6 +271,7 @@ def _spelling_rows(catalog: Catalog) -> Iterator[str]:
 
 
 PAGES = {
+    "code-map.md": codemap.page,
     "settings.md": settings_page,
     "metrics.md": metrics_page,
     "self-metrics.md": selfmetrics.page,

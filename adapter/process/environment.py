@@ -1,4 +1,4 @@
-"""The ``GMA_…`` environment variables: which of them name a setting.
+"""Environment variables that start with ``GMA_``: which of them name a setting.
 
 Kubernetes adds variables for every Service of a namespace to its pods ("service links"). A Service
 named ``gma-server`` gives ``GMA_SERVER_PORT=tcp://10.0.0.7:443``, and a user who forgets an
@@ -37,7 +37,7 @@ _LINKS: Final = tuple(
 
 
 def unknown_variables(environ: Mapping[str, str], model: type[BaseModel]) -> Iterator[str]:
-    """Describe every ``GMA_…`` variable that does not name a setting of ``model``.
+    """Describe every ``GMA_*`` variable that does not name a setting of ``model``.
 
     Args:
         environ: the environment.
