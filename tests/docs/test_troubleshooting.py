@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md explains every reason that is counted and every alert there is."""
+"""docs/troubleshooting.md explains every reason that is counted and every alert."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ALERTS = ROOT / "charts" / "gpu-metrics-adapter" / "files" / "alerts.yaml"
 
 TABLES = {
     "Why a pod has no value": reasons.ABSENCES,
-    "Why a row or value was left out": reasons.REJECTS,
+    "Why a sample or value was left out": reasons.REJECTS,
     "Why a scrape or query failed": (*reasons.FAILURES, *reasons.UNSCRAPABLE),
-    "Who was turned away": (*reasons.REFUSALS, *reasons.CREDENTIALS),
+    "Refused connections and failed authentication": (*reasons.REFUSALS, *reasons.CREDENTIALS),
 }
 
 
@@ -39,11 +39,11 @@ def explained(heading: str) -> list[str]:
 
 
 @pytest.mark.parametrize("heading", TABLES)
-def test_every_reason_is_explained_once_and_no_other(heading: str) -> None:
+def test_every_reason_and_no_other_is_explained_once(heading: str) -> None:
     assert sorted(explained(heading)) == sorted(TABLES[heading])
 
 
-def test_every_alert_has_its_section_and_no_other() -> None:
+def test_every_alert_and_no_other_has_a_section() -> None:
     alerts = {rule["alert"] for rule in yaml.safe_load(ALERTS.read_text(encoding="utf-8"))}
     shown = PAGE.partition("\n## Alerts\n")[2]
     assert set(re.findall(r"^### (\w+)$", shown, re.MULTILINE)) == alerts
