@@ -8,6 +8,9 @@ READY := $(VENV)/.ready
 # Written without any index's address.
 LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
+# Without it, each process that a test starts compiles the sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test e2e attack bench lint audit format lock docs proto clean
 
@@ -24,8 +27,8 @@ $(READY): requirements-dev.lock pyproject.toml
 demo: $(READY) ## the main job on this machine, without a cluster (ARGS="--seconds 30")
 	$(BIN)/gpu-metrics-adapter demo $(ARGS)
 
-test: $(READY) ## unit, property, contract and real-Prometheus tests (ARGS="-k name")
-	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack $(ARGS)
+test: $(READY) ## unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
+	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -n logical --maxprocesses 8 --dist worksteal $(ARGS)
 
 e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS="-k name")
 	$(BIN)/python -m tests.e2e.programs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import ssl
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from typing import Any
 import httpx
 import trustme
 import yaml
+
+from tests.adapter.commandline import clean_environ
 
 PAGE = (
     'DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-1",modelName="T4",container="c",'
@@ -54,7 +55,9 @@ class Exporter:
                 """Quiet."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
         self._thread.start()
 
     @property
@@ -209,9 +212,3 @@ def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         check=False,
         env={**clean_environ(), **environ},
     )
-
-
-def clean_environ() -> dict[str, str]:
-    """This process' environment without settings and clusters."""
-    mine = ("GMA_", "KUBE")
-    return {key: value for key, value in os.environ.items() if not key.startswith(mine)}

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapter.serving import Exporter, Lab, run
+from tests.adapter.commandline import invoke
+from tests.adapter.serving import Exporter, Lab
 
 PASSWORD = "s3cr3t-password"
 BEARER = "s3cr3t-bearer"
@@ -56,7 +57,9 @@ class Engine:
                 """Quiet."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
         self._thread.start()
 
     @property
@@ -173,9 +176,8 @@ def test_a_wrong_setting_beside_a_secret_does_not_show_it(tmp_path: Path) -> Non
             "intervall": 1,
         },
     }
-    ended = run("serve", "--config", str(lab.write()), GMA_SOURCE__PROMETHEUS__USERNAME="gpu")
+    ended = invoke("serve", "--config", str(lab.write()), GMA_SOURCE__PROMETHEUS__USERNAME="gpu")
     exporter.close()
-    assert ended.returncode == 2
-    assert "intervall" in ended.stderr
-    said = ended.stdout + ended.stderr
-    assert [secret for secret in SECRETS if secret in said] == []
+    assert ended.code == 2
+    assert "intervall" in ended.output
+    assert [secret for secret in SECRETS if secret in ended.output] == []

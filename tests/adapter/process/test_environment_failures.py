@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import pytest
 
-from adapter.__main__ import main
 from adapter.nodepool import process
+from tests.adapter.commandline import Ended, invoke
 from tests.adapter.failingapi import ANSWERS, KUBECONFIGS, UNREACHED, WELL, Failing, failing
 
 COMMON: Final = ("--namespace", "ns", "--service", "s", "--wait", "0", "--apiservice", "v1.x")
@@ -48,61 +42,32 @@ FIX: Final = {
 }
 
 
-class Ended(NamedTuple):
-    """How a command ended, and all that it wrote."""
-
-    code: object
-    output: str
-
-    @property
-    def problems(self) -> list[dict[str, Any]]:
-        """The warnings and errors of its log."""
-        rows = [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
-        return [row for row in rows if row["level"] in ("warning", "error")]
-
-
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in list(os.environ):
-        if name.startswith(("GMA_", "KUBE")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GMA_SERVER__CERT_DIR", str(tmp_path / "certificates"))
-    monkeypatch.setenv("GMA_NODEPOOL__PORT", "0")
-    monkeypatch.setenv("GMA_NODEPOOL__HOST", "127.0.0.1")
     monkeypatch.setattr(process, "_CALL", 1.0)
     return tmp_path
 
 
-def invoke(arguments: tuple[str, ...], until: Callable[[str], bool] | None = None) -> Ended:
-    """Run a command in this process; with ``until``, SIGTERM ends it once that holds."""
-    written, ended = io.StringIO(), threading.Event()
-
-    def stop(holds: Callable[[str], bool]) -> None:
-        deadline = time.monotonic() + 60
-        while not ended.wait(0.02) and time.monotonic() < deadline:
-            if holds(written.getvalue()):
-                os.kill(os.getpid(), signal.SIGTERM)
-                return
-
-    thread = threading.Thread(target=stop, args=(until,)) if until else None
-    code: object = 0
-    with contextlib.redirect_stdout(written), contextlib.redirect_stderr(written):
-        if thread:
-            thread.start()
-        try:
-            main(arguments)
-        except SystemExit as error:
-            code = error.code
-        finally:
-            ended.set()
-            if thread:
-                thread.join()
-    return Ended(code, written.getvalue())
-
-
-def target(found: Failing) -> tuple[str, ...]:
-    return ("--kubeconfig", str(found.kubeconfig), "--context", found.context)
+def run(
+    arguments: tuple[str, ...], found: Failing, until: Callable[[str], bool] | None = None
+) -> Ended:
+    """Run a command against an API server; the demo takes its kubeconfig from the environment."""
+    folder = found.kubeconfig.parent
+    environ = {
+        "HOME": str(folder),
+        "GMA_SERVER__CERT_DIR": str(folder / "certificates"),
+        "GMA_SERVER__DRAIN": "0",
+        "GMA_SERVER__PROBE_PORT": "0",
+        "GMA_KEDA__HOST": "127.0.0.1",
+        "GMA_KEDA__PORT": "0",
+        "GMA_NODEPOOL__PORT": "0",
+        "GMA_NODEPOOL__HOST": "127.0.0.1",
+    }
+    if arguments[0] == "demo":
+        environ["KUBECONFIG"] = str(found.kubeconfig)
+    else:
+        arguments += ("--kubeconfig", str(found.kubeconfig), "--context", found.context)
+    return invoke(*arguments, until=until, **environ)
 
 
 @pytest.fixture(params=[*ANSWERS, *UNREACHED])
@@ -119,7 +84,7 @@ def test_a_command_that_ends_says_in_one_line_what_failed_where_and_how_to_fix_i
     failure, found = broken
     if (command, failure) in ALREADY_GONE:
         pytest.skip("an APIService that is not there is what the command is to make true")
-    ended = invoke((*ONE_SHOT[command], *target(found)))
+    ended = run(ONE_SHOT[command], found)
     assert ended.code == 1
     (line,) = ended.output.splitlines()
     assert line.startswith("gpu-metrics-adapter: ")
@@ -138,17 +103,12 @@ OF_THE_CHART: Final = {("maintain certificates", "404")}
 @pytest.mark.parametrize("failure", KUBECONFIGS)
 @pytest.mark.parametrize("command", [*ONE_SHOT, *RUNNING])
 def test_a_kubeconfig_that_cannot_be_used_is_one_line_that_names_it(
-    command: str, failure: str, environment: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, failure: str, environment: Path
 ) -> None:
+    if command.startswith("demo") and failure == "no-context":
+        pytest.skip("it names no context")
     with failing(failure, environment) as found:
-        arguments = ONE_SHOT.get(command) or RUNNING[command][0]
-        if command.startswith("demo"):
-            if failure == "no-context":
-                pytest.skip("it names no context")
-            monkeypatch.setenv("KUBECONFIG", str(found.kubeconfig))
-        else:
-            arguments = (*arguments, *target(found))
-        ended = invoke(arguments)
+        ended = run(ONE_SHOT.get(command) or RUNNING[command][0], found)
     assert ended.code == 1
     lines = [line for line in ended.output.splitlines() if not line.startswith("{")]
     (line,) = lines
@@ -159,21 +119,17 @@ def test_a_kubeconfig_that_cannot_be_used_is_one_line_that_names_it(
 
 @pytest.mark.parametrize("command", RUNNING)
 def test_a_command_that_keeps_running_warns_once_of_an_api_server_that_fails(
-    command: str, broken: tuple[str, Failing], monkeypatch: pytest.MonkeyPatch
+    command: str, broken: tuple[str, Failing]
 ) -> None:
     failure, found = broken
     if failure == "silent" and not command.startswith("nodepool"):
         pytest.skip("it waits for a minute")
     arguments, parts = RUNNING[command]
-    if command.startswith("demo"):
-        monkeypatch.setenv("KUBECONFIG", str(found.kubeconfig))
-    else:
-        arguments = (*arguments, *target(found))
 
     def said(output: str) -> bool:
         return sum(output.count(f'"event": "{event}"') for event in FAILED) >= parts
 
-    ended = invoke(arguments, until=said)
+    ended = run(arguments, found, until=said)
     assert "Traceback" not in ended.output
     assert ended.code == 0
     (warning,) = ended.problems
@@ -183,8 +139,7 @@ def test_a_command_that_keeps_running_warns_once_of_an_api_server_that_fails(
 @pytest.mark.parametrize(("command", "last"), [("serve", "request-header"), ("nodepool", "way")])
 def test_a_normal_start_and_end_logs_no_warning(command: str, last: str, environment: Path) -> None:
     with failing(WELL, environment) as found:
-        arguments = (*RUNNING[command][0], *target(found))
-        ended = invoke(arguments, until=lambda output: f'"event": "{last}' in output)
+        ended = run(RUNNING[command][0], found, lambda output: f'"event": "{last}' in output)
     assert ended.code == 0
     assert f'"event": "{last}' in ended.output
     assert ended.problems == []

@@ -20,6 +20,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+_ATTEMPTS = 5
+_PREFIXES = {"prometheus": "/prom", "victoria-metrics": "/prometheus"}
+
+
+class _PortTakenError(Exception):
+    """Another process took the port between the choice and the start."""
+
 
 @dataclass
 class Pages:
@@ -76,38 +83,59 @@ def engine(name: str, folder: Path, config: str) -> Iterator[str]:
     program = shutil.which(name)
     if program is None:
         pytest.skip(f"{name} is not on PATH: install Debian's package to run these tests")
-    port = _free_port()
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "scrape.yml"
     file.write_text(config)
-    commands = {
-        "prometheus": [
+    process, url = _started(program, name, file, folder)
+    try:
+        yield url
+    finally:
+        process.terminate()
+        process.wait(120)
+
+
+def _started(
+    program: str, name: str, file: Path, folder: Path
+) -> tuple[subprocess.Popen[bytes], str]:
+    """The running engine and its URL; a port that another process took meanwhile is replaced."""
+    log = folder / "stderr"
+    for _ in range(_ATTEMPTS):
+        port = _free_port()
+        with log.open("wb") as stderr:
+            process = subprocess.Popen(
+                [program, *_arguments(name, file, folder, port)],
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+            )
+        url = f"http://127.0.0.1:{port}{_PREFIXES[name]}"
+        try:
+            _wait_ready(url, process, log)
+        except _PortTakenError:
+            continue
+        except BaseException:
+            process.kill()
+            process.wait(120)
+            raise
+        return process, url
+    raise AssertionError(f"{name} found no free port in {_ATTEMPTS} attempts")
+
+
+def _arguments(name: str, file: Path, folder: Path, port: int) -> list[str]:
+    if name == "prometheus":
+        return [
             f"--config.file={file}",
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address=127.0.0.1:{port}",
             "--web.route-prefix=/prom",
             "--log.level=error",
-        ],
-        "victoria-metrics": [
-            f"-promscrape.config={file}",
-            f"-storageDataPath={folder / 'data'}",
-            f"-httpListenAddr=127.0.0.1:{port}",
-            "-search.latencyOffset=0s",
-            "-loggerLevel=ERROR",
-        ],
-    }
-    prefix = {"prometheus": "/prom", "victoria-metrics": "/prometheus"}[name]
-    with (folder / "stderr").open("wb") as stderr:
-        process = subprocess.Popen(
-            [program, *commands[name]], stdout=subprocess.DEVNULL, stderr=stderr
-        )
-    url = f"http://127.0.0.1:{port}{prefix}"
-    try:
-        _wait_ready(url, process, folder / "stderr")
-        yield url
-    finally:
-        process.terminate()
-        process.wait(120)
+        ]
+    return [
+        f"-promscrape.config={file}",
+        f"-storageDataPath={folder / 'data'}",
+        f"-httpListenAddr=127.0.0.1:{port}",
+        "-search.latencyOffset=0s",
+        "-loggerLevel=ERROR",
+    ]
 
 
 def series(url: str, query: str) -> int:
@@ -130,6 +158,9 @@ def _free_port() -> int:
 def _wait_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + 180
     while series(url, "up") < 0:
-        assert process.poll() is None, log.read_text()
+        if process.poll() is not None:
+            if "address already in use" in log.read_text():
+                raise _PortTakenError
+            raise AssertionError(log.read_text())
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.05)

@@ -7,17 +7,9 @@ true. What is decoded is compared with what prometheus_api_client reads.
 from __future__ import annotations
 
 import asyncio
-import shutil
-import socket
-import subprocess
-import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from prometheus_api_client import PrometheusConnect
@@ -25,8 +17,10 @@ from prometheus_api_client import PrometheusConnect
 from adapter.exposition.samples import Row
 from adapter.sources.prometheus.source import PrometheusOptions, PrometheusSource
 from tests.adapter.sources.conftest import Recorder, running, settled
+from tests.adapter.sources.prometheus import engines
+from tests.adapter.sources.prometheus.engines import Pages, serving
 
-PAGE = b"""\
+PAGE = """\
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",pod="inf-0",namespace="ml",container="srv"} 87
 DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-b",pod="",namespace="",container=""} 0
@@ -48,20 +42,6 @@ scrape_configs:
 """
 
 
-class _Exporter(BaseHTTPRequestHandler):
-    """Serves the page."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.send_header("Content-Length", str(len(PAGE)))
-        self.end_headers()
-        self.wfile.write(PAGE)
-
-    def log_message(self, *_: object) -> None:
-        return
-
-
 @dataclass
 class Engine:
     """A running Prometheus and its exporter's port."""
@@ -72,57 +52,11 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("prometheus is not on PATH: install Debian's package to run these tests")
     folder = tmp_path_factory.mktemp("prometheus")
-    exporter = ThreadingHTTPServer(("127.0.0.1", 0), _Exporter)
-    thread = threading.Thread(target=exporter.serve_forever)
-    thread.start()
-    (folder / "prometheus.yml").write_text(CONFIG.format(port=exporter.server_port))
-    port = _free_port()
-    with (folder / "stderr").open("wb") as stderr:
-        process = subprocess.Popen(
-            [
-                program,
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-                "--web.route-prefix=/prom",
-                "--log.level=error",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
-        )
-    try:
-        url = f"http://127.0.0.1:{port}/prom"
-        _wait_ready(url, process, folder / "stderr")
-        yield Engine(url, exporter.server_port)
-    finally:
-        process.terminate()
-        process.wait(30)
-        exporter.shutdown()
-        thread.join()
-        exporter.server_close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _wait_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        assert process.poll() is None, log.read_text()
-        try:
-            with urllib.request.urlopen(f"{url}/-/ready", timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.05)
-    pytest.fail(f"Prometheus did not become ready: {log.read_text()}")
+    with serving(Pages({"/metrics": PAGE})) as pages:
+        config = CONFIG.format(port=pages.port)
+        with engines.engine("prometheus", folder, config) as url:
+            yield Engine(url, pages.port)
 
 
 Sample = tuple[str, tuple[tuple[str, str], ...], float, str]

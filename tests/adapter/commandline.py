@@ -1,0 +1,75 @@
+"""The command line in this process: what it ends with, and all that it writes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from unittest import mock
+
+from adapter.__main__ import main
+
+_PATIENCE = 60.0
+"""Seconds after which a command that should have been stopped is left to its own test's limit."""
+
+
+class Ended(NamedTuple):
+    """How a command ended, and all that it wrote."""
+
+    code: object
+    output: str
+
+    @property
+    def problems(self) -> list[dict[str, Any]]:
+        """The warnings and errors of its log."""
+        rows = [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+        return [row for row in rows if row["level"] in ("warning", "error")]
+
+
+def invoke(*arguments: str, until: Callable[[str], bool] | None = None, **environ: str) -> Ended:
+    """Run a command in this process, as its own process would: an exception fails the test.
+
+    Args:
+        arguments: the command line without the program.
+        until: the command gets SIGTERM once this holds of what it wrote.
+        environ: added to this process' environment without settings and clusters.
+    """
+    written, ended = io.StringIO(), threading.Event()
+
+    def stop(holds: Callable[[str], bool]) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while not ended.wait(0.02) and time.monotonic() < deadline:
+            if holds(written.getvalue()):
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    thread = threading.Thread(target=stop, args=(until,)) if until else None
+    code: object = 0
+    with (
+        mock.patch.dict(os.environ, {**clean_environ(), **environ}, clear=True),
+        contextlib.redirect_stdout(written),
+        contextlib.redirect_stderr(written),
+    ):
+        if thread:
+            thread.start()
+        try:
+            main(arguments)
+        except SystemExit as error:
+            code = error.code
+        finally:
+            ended.set()
+            if thread:
+                thread.join()
+    return Ended(code, written.getvalue())
+
+
+def clean_environ() -> dict[str, str]:
+    """This process' environment without settings and clusters."""
+    mine = ("GMA_", "KUBE")
+    return {key: value for key, value in os.environ.items() if not key.startswith(mine)}
