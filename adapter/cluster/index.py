@@ -9,6 +9,7 @@ the memory.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -185,6 +186,8 @@ class PodIndex:
         """Grows with every change of a pod."""
         self.synced = False
         """All pods have been read at least once."""
+        self.listed = asyncio.Event()
+        """The same, to wait for."""
 
     def __len__(self) -> int:
         return sum(len(space.pods) for space in self._namespaces.values())
@@ -287,6 +290,7 @@ class PodIndex:
                 self._put(pod)
             yield
         self.synced = True
+        self.listed.set()
 
     def apply(self, event: EventType, item: Pod) -> None:
         """One pod was added, modified or deleted."""

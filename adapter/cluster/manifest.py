@@ -76,11 +76,16 @@ class _Named(msgspec.Struct):
     name: str = ""
 
 
+class _Volume(msgspec.Struct):
+    hostPath: _Named | None = None  # noqa: N815 - as the API spells it
+
+
 class _Spec(msgspec.Struct):
     nodeName: str = ""  # noqa: N815 - as the API spells it
     containers: list[_Container] = []
     initContainers: list[_Container] | None = None  # noqa: N815 - as the API spells it
     resourceClaims: list[_Named] | None = None  # noqa: N815 - as the API spells it
+    volumes: list[_Volume] | None = None
 
 
 class _Condition(msgspec.Struct):
@@ -153,6 +158,7 @@ class PodDecoder:
             ports=self._shared.once(tuple(self._ports(running))),
             born=_seconds(meta.creationTimestamp),
             ready_since=_seconds(ready.lastTransitionTime) if ready else 0.0,
+            host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
         )
 
     def _kept(self, annotations: Mapping[str, str]) -> dict[str, str]:

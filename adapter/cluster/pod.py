@@ -61,6 +61,8 @@ class Pod:
     ready_since: float = 0.0
     """Epoch seconds of the last transition of the Ready condition to True, by the clock of the
     pod's node; 0 where that is not said or the pod is not ready."""
+    host_paths: bool = False
+    """The pod mounts a directory of its node (a ``hostPath`` volume)."""
 
     @property
     def holds_gpu(self) -> bool:

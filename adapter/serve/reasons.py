@@ -106,8 +106,11 @@ FAILURES: Final = (
 )
 """Why an exporter or a store gave nothing."""
 
-UNSCRAPABLE: Final = ("bad_scheme", "bad_path", "bad_port", "no_port")
-"""Why a pod that asks to be scraped cannot be."""
+UNSCRAPABLE: Final = (
+    *("bad_scheme", "bad_path", "bad_port", "no_port"),
+    *("another_exporter_on_node", "no_host_path"),
+)
+"""Why a pod that asks to be scraped, or has an exporter's labels, is not scraped."""
 
 REFUSALS: Final = (
     *("connections", "connections-per-address", "idle-connections", "handshakes"),

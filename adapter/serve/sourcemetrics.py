@@ -43,7 +43,7 @@ BY_RULE: Final = gauge(
 )
 UNSCRAPABLE_PODS: Final = counter(
     "gma_unscrapable_pods_total",
-    "Pods that should be scraped and cannot be, for example because of a wrong annotation.",
+    "Pods that ask to be scraped or have an exporter's labels, and are not scraped.",
     "reason",
     known=UNSCRAPABLE,
 )

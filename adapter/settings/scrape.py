@@ -70,8 +70,9 @@ class ExporterRule(Section):
     scheme: Literal["http", "https"] = "http"
     """Protocol of the page."""
     namespace: Namespace | None = None
-    """Namespace of the pods. If not set, every namespace. The adapter believes such a pod about
-    every GPU of its node, so choose a namespace in which tenants cannot create pods."""
+    """Namespace of the pods, all of which are scraped. If not set, every namespace, and one pod of
+    the rule is scraped on each node. The adapter believes such a pod about every GPU of its node,
+    so choose a namespace in which tenants cannot create pods."""
 
 
 class StaticTarget(Section):
@@ -131,7 +132,10 @@ class ScrapeSettings(Section):
     """Seconds that one scrape may take."""
     discover: bool = True
     """Find exporters among the watched pods by the labels of the usual charts, in every namespace.
-    If tenants can create such pods, turn it off and list your exporters in ``exporters``."""
+    If an exporter in the cluster mounts a directory of its node, pods that mount none are not
+    scraped. Of the exporters of one vendor on a node, one is scraped. If tenants can mount
+    directories of nodes, or your exporters mount none, turn it off and list your exporters in
+    ``exporters``."""
     exporters: tuple[ExporterRule, ...] = ()
     """Discovery rules of your own. They apply before the rules of ``discover``, and also if
     ``discover`` is off."""
@@ -152,6 +156,6 @@ class ScrapeSettings(Section):
     """CA of exporters that use HTTPS. If not set, the system's CAs are trusted."""
     bearer_token_file: Path | None = None
     """File with a bearer token. The adapter sends the token to ``targets`` and to every pod that it
-    discovers as an exporter, never to server pages. It reads the file before each scrape. If you
-    set it and tenants can create pods, turn ``discover`` off: labels alone make a pod an
-    exporter."""
+    scrapes as an exporter, never to server pages. It reads the file before each scrape. If you
+    set it and tenants can create pods, turn ``discover`` off: while the cluster has no exporter
+    that mounts a directory of its node, labels alone make a pod an exporter."""

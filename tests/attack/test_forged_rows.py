@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 
-from tests.adapter.serving import Exporter
-from tests.attack.siege import Siege, tenant_pod
+from tests.adapter.serving import PAGE, POD, Exporter
+from tests.attack.siege import VALUE, Siege, tenant_pod
 
 QUEUE = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/p0/inference_requests_waiting"
 MINE = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/tenant/pods/gpu/DCGM_FI_DEV_GPU_UTIL"
+UTILIZATION = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/p0/gpu_utilization"
 CLAIMS = 1000
 """Claims of the victim's device on one page: every claim against every claim took 18 s."""
 
@@ -89,6 +92,91 @@ def test_rows_about_somebody_elses_pod_and_device_change_nothing(
     assert items(queue) == []
     if way == "opted in":
         assert items(mine) == []
+
+
+THEIRS = 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",modelName="T4",container="c",namespace='
+FORGERIES = {
+    "another value": THEIRS + '"ns",pod="p0"} 1\n',
+    "another holder": THEIRS + '"tenant",pod="gpu"} 1\n',
+    "another device": 'gpu_gfx_activity{gpu_id="9",pod="p0",namespace="ns",container="c"} 1\n',
+}
+DISCOVER = {"scrape": {"interval": 0.2, "inference": {"enabled": True}}}
+
+
+def real_exporter(port: int, *, mounts: bool) -> dict[str, Any]:
+    """Return the pod of the DaemonSet that scrapes the victim's node, as charts install it."""
+    pod = exporter_pod("real", port, "n1")
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "dcgm-exporter"}
+    pod["metadata"] |= {
+        "namespace": "gpu-operator",
+        "creationTimestamp": "2026-01-02T00:00:00Z",
+        "ownerReferences": [owner | {"uid": "d", "controller": True}],
+    }
+    if mounts:
+        path = {"path": "/var/lib/kubelet/pod-resources"}
+        pod["spec"]["volumes"] = [{"name": "pod-gpu-resources", "hostPath": path}]
+    return pod
+
+
+def forgers_on_the_victims_node(ports: list[int]) -> list[dict[str, Any]]:
+    """Return pods with the labels of several rules, all older than the exporter."""
+    labels: list[dict[str, str]] = [
+        {"app": "nvidia-dcgm-exporter"},
+        {"app.kubernetes.io/name": "dcgm-exporter"},
+        {"app.kubernetes.io/name": "metrics-exporter", "daemonset-name": "amd"},
+    ]
+    pods = []
+    for n, port in enumerate(ports):
+        pod = exporter_pod(f"forger-{n}", port, "n1")
+        pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        pod["metadata"]["labels"] = labels[n]
+        pods.append(pod)
+    return pods
+
+
+@pytest.mark.parametrize(
+    ("forgery", "mounts"), [*((each, True) for each in FORGERIES), ("another value", False)]
+)
+def test_an_exporters_labels_on_the_victims_own_node_change_nothing(
+    siege: Callable[..., Siege], forgery: str, mounts: bool
+) -> None:
+    page = FORGERIES[forgery]
+    with forgers(PAGE.format(value=VALUE), page, page, page) as (port, *ports):
+        attackers = forgers_on_the_victims_node(ports)
+        attacked = siege(
+            real_exporter(port, mounts=mounts), *attackers, gpu_pod("n1"), source=DISCOVER
+        )
+        attacked.observe(seconds=3)
+        with attacked.serving.client() as client:
+            combined = items(client.get(UTILIZATION))
+            counted = client.get("/metrics").raise_for_status().text
+        attacked.verdict()
+    assert [item["value"] for item in combined] == [VALUE]
+    reason = "no_host_path" if mounts else "another_exporter_on_node"
+    assert f'gma_unscrapable_pods_total{{reason="{reason}"}} 3.0' in counted
+
+
+def test_nobody_takes_the_place_of_an_exporter_that_restarts(siege: Callable[..., Siege]) -> None:
+    page = FORGERIES["another value"]
+    with forgers(PAGE.format(value=VALUE), page, page, page) as (port, *ports):
+        real, attackers = real_exporter(port, mounts=True), forgers_on_the_victims_node(ports)
+        attacked = siege(real, *attackers, source=DISCOVER)
+        file = attacked.lab.folder / "pods.yaml"
+        with attacked.serving.client() as client:
+            for pods, count in (([POD, *attackers], 0), ([POD, real, *attackers], 1)):
+                replacement = file.with_suffix(".new")
+                replacement.write_text(yaml.safe_dump_all(pods))
+                replacement.replace(file)
+                wait_for(client, f"gma_scrape_targets {count}.0")
+                attacked.observe(seconds=2)
+        attacked.verdict()
+
+
+def wait_for(client: httpx.Client, line: str) -> None:
+    deadline = time.monotonic() + 60
+    while f"\n{line}\n" not in client.get("/metrics").raise_for_status().text:
+        assert time.monotonic() < deadline, f"never: {line}"
+        time.sleep(0.1)
 
 
 def items(answer: httpx.Response) -> list[dict[str, Any]]:

@@ -1,11 +1,13 @@
 """Which pods are exporters, and where on them the page is: a table of the usual charts.
 
-A pod that carries these labels is believed about its own node. Where tenants may create
-pods freely, rules pinned to the exporters' namespace take the place of these.
+The pages of the pods that are scraped are believed about their own node. Labels alone do not
+decide which pods these are: see :mod:`adapter.sources.scrape.rivals`. Where tenants may create pods
+freely, rules pinned to the exporters' namespace take the place of these.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from adapter.cluster.pod import Pod
+from adapter.sources.scrape.rivals import Claim, Rivals
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 from adapter.sources.scrape.target import STATIC, Target, page_url
 from apiservice.labels.selector import EVERYTHING, Selector, parse
@@ -38,6 +41,9 @@ class Rule:
     """Only pods of this namespace; None means any."""
     container: str | None = None
     """Only pods with a container of this name; for charts whose labels name the release."""
+    family: str = ""
+    """Whose devices the pages speak about, of a built-in rule: of the pods of one family on a
+    node, one is scraped. A rule of the settings is a family of its own."""
 
     def matches(self, pod: Pod) -> bool:
         """Whether the pod is such an exporter, reachable or not."""
@@ -50,36 +56,69 @@ class Rule:
 
 RULES: tuple[Rule, ...] = (
     # NVIDIA/dcgm-exporter deployment/templates
-    Rule("dcgm-exporter", parse("app.kubernetes.io/name=dcgm-exporter"), "metrics", 9400),
+    Rule(
+        "dcgm-exporter",
+        parse("app.kubernetes.io/name=dcgm-exporter"),
+        "metrics",
+        9400,
+        family="nvidia",
+    ),
     # NVIDIA/gpu-operator assets/state-dcgm-exporter
-    Rule("gpu-operator", parse("app=nvidia-dcgm-exporter"), "metrics", 9400),
-    # Google Kubernetes Engine's managed DCGM
-    Rule("gke-dcgm", parse("app.kubernetes.io/name=gke-managed-dcgm-exporter"), "metrics", 9400),
+    Rule("gpu-operator", parse("app=nvidia-dcgm-exporter"), "metrics", 9400, family="nvidia"),
+    # Google Kubernetes Engine's managed DCGM. NVIDIA's chart may run beside it, for other fields.
+    Rule(
+        "gke-dcgm",
+        parse("app.kubernetes.io/name=gke-managed-dcgm-exporter"),
+        "metrics",
+        9400,
+        family="gke",
+    ),
     # ROCm/gpu-operator internal/metricsexporter
     Rule(
         "amd-gpu-operator",
         parse("app.kubernetes.io/name=metrics-exporter,daemonset-name"),
         "exporter-port",
         5000,
+        family="amd",
     ),
     # ROCm/device-metrics-exporter helm-charts: the label names the release, the port has no name
-    Rule("amd-exporter", port="", fallback=5000, container="amdgpu-metrics-exporter-container"),
+    Rule(
+        "amd-exporter",
+        port="",
+        fallback=5000,
+        container="amdgpu-metrics-exporter-container",
+        family="amd",
+    ),
     # intel/xpumanager deployment/kubernetes/daemonset
-    Rule("intel-xpumanager", parse("app=intel-xpumanager"), "metrics", 29999),
+    Rule("intel-xpumanager", parse("app=intel-xpumanager"), "metrics", 29999, family="intel"),
     # intel/xpumanager charts/xpumd, charts/xpu-exporter
-    Rule("intel-xpumd", parse("app.kubernetes.io/name in (xpumd,xpu-exporter)"), "http", 8080),
+    Rule(
+        "intel-xpumd",
+        parse("app.kubernetes.io/name in (xpumd,xpu-exporter)"),
+        "http",
+        8080,
+        family="intel",
+    ),
     # Project-HAMi/HAMi charts/hami: the vgpu-monitor container
-    Rule("hami", parse("app.kubernetes.io/component=hami-device-plugin"), "metrics", 9394),
+    Rule(
+        "hami",
+        parse("app.kubernetes.io/component=hami-device-plugin"),
+        "metrics",
+        9394,
+        family="hami",
+    ),
 )
 """Tried in order; the first that matches a pod has it. Users' rules come before these."""
 
 
 def discover(pod: Pod, rules: Iterable[Rule]) -> Target | Unscrapable | None:
     """The pod as a target; None if it is no exporter or cannot be asked now."""
-    if pod.phase != "Running" or pod.deleting or not pod.ip:
-        return None
     rule = next((rule for rule in rules if rule.matches(pod)), None)
-    if rule is None:
+    return None if rule is None else _page(pod, rule)
+
+
+def _page(pod: Pod, rule: Rule) -> Target | Unscrapable | None:
+    if pod.phase != "Running" or pod.deleting or not pod.ip:
         return None
     port = _port(pod, rule)
     if port is None:
@@ -99,6 +138,23 @@ def _port(pod: Pod, rule: Rule) -> int | None:
     return next(named, rule.fallback)
 
 
+def _claim(pod: Pod, rule: Rule, target: Target | None) -> Claim | None:
+    if pod.finished:
+        return None
+    return Claim(
+        pod=pod.ref,
+        uid=pod.uid,
+        node=pod.node,
+        rule=rule.name,
+        family=rule.family,
+        pinned=rule.namespace is not None,
+        mounts=pod.host_paths,
+        daemon=pod.owner is not None and pod.owner.kind == "DaemonSet",
+        born=pod.born,
+        target=target,
+    )
+
+
 class Targets:
     """The targets of the moment, from fixed ones and from pods as they come and go.
 
@@ -113,6 +169,7 @@ class Targets:
         added: Callable[[Target], None],
         removed: Callable[[Target], None],
         servers: ServerPages | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rules = rules
         self._servers = servers
@@ -120,10 +177,15 @@ class Targets:
         self._at: dict[str, list[Target]] = {}
         """Address -> those that claim it, the one that is asked last."""
         self.unscrapable: Counter[str] = Counter()
-        """Pods that should be scraped and cannot be, by reason, since the start."""
+        """Pods that should be scraped and are not, by reason, since the start."""
+        self._rivals = Rivals(self.add, self.remove, self.unscrapable, clock)
 
     def __len__(self) -> int:
         return len(self._at)
+
+    def decide(self) -> None:
+        """All pods of the moment are known: from now on exporters' pods become targets."""
+        self._rivals.decide()
 
     def add(self, target: Target) -> None:
         """A target exists."""
@@ -149,8 +211,12 @@ class Targets:
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Follow one change of the pod index."""
-        before = self._find(old) if old else None
-        after = self._find(new) if new else None
+        before = self._find(old)[1]
+        claim, after = self._find(new)
+        pod = new or old
+        if pod is not None:
+            self._rivals.change(pod.ref, claim)
+        self._rivals.pass_time()
         if isinstance(before, Target) and before != after:
             self.remove(before)
         if isinstance(after, Target):
@@ -164,11 +230,17 @@ class Targets:
                 problem=after.message,
             )
 
-    def _find(self, pod: Pod) -> Target | Unscrapable | None:
-        """An exporter's page, if the pod is one; else the page of its own."""
-        if any(rule.matches(pod) for rule in self._rules):
-            return discover(pod, self._rules)
-        return self._servers.of(pod) if self._servers else None
+    def _find(self, pod: Pod | None) -> tuple[Claim | None, Target | Unscrapable | None]:
+        """An exporter's claim to be scraped, if the pod is one; else the page of its own."""
+        if pod is None:
+            return None, None
+        rule = next((rule for rule in self._rules if rule.matches(pod)), None)
+        if rule is None:
+            return None, self._servers.of(pod) if self._servers else None
+        page = _page(pod, rule)
+        if isinstance(page, Unscrapable):
+            return _claim(pod, rule, None), page
+        return _claim(pod, rule, page), None
 
 
 def _rank(target: Target) -> int:

@@ -200,7 +200,7 @@ class ScrapeSource:
             pods = self._pods
             unlisten = None if pods is None else pods.listen(self._targets.pod_changed)
             try:
-                self._begin()
+                await self._begin()
                 await asyncio.Event().wait()
             finally:
                 if unlisten:
@@ -210,7 +210,7 @@ class ScrapeSource:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self) -> None:
+    async def _begin(self) -> None:
         for target, state in self._states.items():  # where it runs again after a failure
             self._tasks[target] = asyncio.create_task(self._follow(target, state))
         for target in self._options.targets:
@@ -218,6 +218,8 @@ class ScrapeSource:
         if self._pods is not None:
             for pod in self._pods.select(None, EVERYTHING):
                 self._targets.pod_changed(None, pod)
+            await self._pods.listed.wait()  # labels alone do not show which pods are exporters
+        self._targets.decide()
         self._begun, self._began = True, self._clock()
 
     def _start(self, target: Target) -> None:

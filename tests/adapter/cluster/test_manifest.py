@@ -78,6 +78,15 @@ def test_a_whole_pod_is_reduced_to_what_is_read() -> None:
     assert pod.ready_since == 1767323045
 
 
+def test_a_pod_that_mounts_a_directory_of_its_node_is_known() -> None:
+    volumes: list[dict[str, Any]] = [{"name": "a", "emptyDir": {}}, {"name": "b", "configMap": {}}]
+    manifest = spec()
+    manifest["spec"]["volumes"] = volumes
+    assert not PodDecoder().decode(raw(manifest)).host_paths
+    volumes.append({"name": "c", "hostPath": {"path": "/var/lib/kubelet/pod-resources"}})
+    assert PodDecoder().decode(raw(manifest)).host_paths
+
+
 def test_only_a_ready_pod_has_been_ready_since_a_time() -> None:
     rows = [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:05Z"}]
     manifest = spec() | {"status": {"conditions": rows}}

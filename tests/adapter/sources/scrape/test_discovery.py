@@ -119,8 +119,8 @@ def test_a_port_name_that_the_pod_lacks_is_told_with_the_mend() -> None:
     assert "rule mine: no container port is named 'web': give its number" in found.message
 
 
-def test_a_built_in_rule_always_knows_a_port() -> None:
-    assert [rule.name for rule in RULES if rule.fallback is None] == []
+def test_a_built_in_rule_always_knows_a_port_and_its_family() -> None:
+    assert [rule.name for rule in RULES if rule.fallback is None or not rule.family] == []
 
 
 class Log:
@@ -129,6 +129,7 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[str] = []
         self.targets = Targets(RULES, self._added, self._removed)
+        self.targets.decide()
 
     def _added(self, target: Target) -> None:
         self.entries.append(f"+{target.uid}")

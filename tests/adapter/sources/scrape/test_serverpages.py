@@ -191,6 +191,7 @@ def test_a_mended_annotation_makes_a_target() -> None:
 def test_an_exporter_stays_an_exporter_whatever_it_asks_for() -> None:
     seen: list[Target] = []
     targets = Targets(RULES, seen.append, lambda _: None, ServerPages())
+    targets.decide()
     exporter = replace(annotated(asks()), labels={"app": "nvidia-dcgm-exporter"})
     targets.pod_changed(None, exporter)
     assert [(target.rule, target.serves) for target in seen] == [("gpu-operator", False)]
@@ -210,9 +211,10 @@ def test_every_vendors_exporter_is_found_beside_the_servers() -> None:
     }
     seen: list[Target] = []
     targets = Targets(RULES, seen.append, lambda _: None, ServerPages())
+    targets.decide()
     for number, labels in enumerate(fleet.values()):
-        pod = replace(POD, ref=PodRef("x", f"p{number}"), ip=f"10.0.0.{number}", labels=labels)
-        targets.pod_changed(None, pod)
+        pod = replace(POD, ref=PodRef("x", f"p{number}"), node=f"n{number}", labels=labels)
+        targets.pod_changed(None, replace(pod, ip=f"10.0.0.{number}"))
     assert [target.rule for target in seen] == list(fleet)
 
 

@@ -230,6 +230,7 @@ def exporter(web: Web, uid: str = "u", ip: str = "127.0.0.1") -> Pod:
 async def test_exporters_come_and_go_with_their_pods(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE)
     pods = PodIndex()
+    pods.replace([])
     made = ScrapeSource(OPTIONS, sink, pods)
     async with running(made.run):
         assert made.problem(time.time()) is None, "a cluster without exporters is well"
@@ -240,6 +241,23 @@ async def test_exporters_come_and_go_with_their_pods(web: Web, sink: Recorder) -
         pods.apply(EventType.DELETED, exporter(web))
         assert sink.forgotten == [web.url()]
         assert not made.states
+
+
+async def test_no_exporter_is_chosen_before_all_pods_are_known(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    theirs = replace(exporter(web, uid="theirs"), ref=PodRef("a-tenant", "dcgm"))
+    theirs = replace(theirs, ports=(ContainerPort("metrics", 1),))
+    pods = PodIndex()
+    made = ScrapeSource(OPTIONS, sink, pods)
+    async with running(made.run):
+        pods.apply(EventType.ADDED, theirs)
+        await asyncio.sleep(0)
+        assert not made.states
+        assert not made.settled
+        pods.replace([theirs, replace(exporter(web), host_paths=True)])
+        await sink.until(lambda: len(sink.batches) > 0)
+        assert [target.pod for target in made.states] == [("gpu", "dcgm")]
+        assert made.unscrapable == {"no_host_path": 1}
 
 
 async def test_pods_known_before_the_start_are_scraped(web: Web, sink: Recorder) -> None:

@@ -1,0 +1,221 @@
+"""Which of the pods that carry an exporter's labels are scraped.
+
+Whoever may create pods may write labels. Three things decide, in this order:
+
+1. A rule of the settings that has a namespace is believed: all its pods are scraped.
+2. A pod that mounts a directory of its node comes before one that mounts none. Exporters need
+   such a mount to know which pod has which device, and the Pod Security Standards refuse it to
+   tenants: whoever may mount directories of nodes has these nodes. While one such exporter
+   exists anywhere in the cluster, pods without a mount are left out everywhere, and for a
+   while after it, so that an exporter's restart lets nobody in.
+3. Of the pods that are left, one of each family is scraped on a node: a DaemonSet's pod before
+   others, then the oldest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import structlog
+
+from adapter.cluster.pod import PodRef
+from adapter.sources.scrape.target import Target
+
+log = structlog.get_logger(__name__)
+
+LINGER: Final = 600.0
+"""Seconds that pods without a mount are left out after the last exporter with one is gone."""
+ANOTHER: Final = "another_exporter_on_node"
+NO_HOST_PATH: Final = "no_host_path"
+HINT: Final = "if it is an exporter, name it with its namespace in source.scrape.exporters"
+_PROBLEMS: Final = {
+    ANOTHER: "another exporter of its kind is scraped on this node",
+    NO_HOST_PATH: "it mounts no directory of its node, as the cluster's exporters do",
+}
+
+
+class Claim(NamedTuple):
+    """A pod that carries an exporter's labels, from its creation until it is finished."""
+
+    pod: PodRef
+    uid: str
+    node: str
+    rule: str
+    family: str
+    """What the pages of a built-in rule speak about; empty for a rule of the settings."""
+    pinned: bool
+    """The rule names the pod's namespace."""
+    mounts: bool
+    """The pod mounts a directory of its node."""
+    daemon: bool
+    """A DaemonSet controls the pod."""
+    born: float
+    """Epoch seconds of its creation; 0 if unknown."""
+    target: Target | None
+    """Its page; None while it cannot be asked: it does not run, ends, or has no port."""
+
+    @property
+    def proven(self) -> bool:
+        """More than labels shows that this is an exporter."""
+        return self.pinned or self.mounts
+
+    @property
+    def scope(self) -> str:
+        """Whose proof counts against this claim: of all exporters for a built-in rule, whose
+        labels are public; of the same rule for a rule of the settings."""
+        return "" if self.family else self.rule
+
+    @property
+    def kind(self) -> str:
+        """One of each is scraped on a node. Without proof, a family is a mere assertion."""
+        if self.scope:
+            return f"rule {self.scope}"
+        return self.family if self.proven else ""
+
+
+@dataclass(slots=True)
+class _Node:
+    claims: dict[PodRef, Claim] = field(default_factory=dict)
+    """Those with a page."""
+    scraped: dict[PodRef, Target] = field(default_factory=dict)
+    left_out: dict[PodRef, tuple[str, str]] = field(default_factory=dict)
+    """Pod -> its uid, and why it is not scraped."""
+
+
+class Rivals:
+    """Follows the claims of all nodes, and says which targets are scraped.
+
+    A change costs as much as its own node has claims. Only where proof comes to exist or ends
+    are all nodes looked at. Nothing is decided before ``decide``, so that the order in which
+    the pods are listed does not matter.
+    """
+
+    def __init__(
+        self,
+        added: Callable[[Target], None],
+        removed: Callable[[Target], None],
+        left_out: Counter[str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._added, self._removed, self._left_out = added, removed, left_out
+        self._clock = clock
+        self._claims: dict[PodRef, Claim] = {}
+        self._nodes: dict[str, _Node] = {}
+        self._proofs: Counter[str] = Counter()
+        """Scope -> proven claims."""
+        self._ends: dict[str, float] = {}
+        """Scope whose last proven claim is gone -> when that stops to count."""
+        self._deciding = False
+
+    def decide(self) -> None:
+        """All claims of the moment are known: choose, and follow every change from now on."""
+        if not self._deciding:
+            self._deciding = True
+            self._choose(tuple(self._nodes))
+
+    def change(self, pod: PodRef, after: Claim | None) -> None:
+        """A pod's claim came, changed, or with None went."""
+        before = self._claims.pop(pod, None)
+        if after is not None:
+            self._claims[pod] = after
+        if before == after:
+            return
+        proven = self._scopes()
+        nodes = {claim.node: None for claim in (before, after) if claim is not None}
+        if before is not None:
+            self._count(before, -1)
+            self._node(before).claims.pop(pod, None)
+        if after is not None:
+            self._count(after, 1)
+            if after.target is not None:
+                self._node(after).claims[pod] = after
+        self._choose(tuple(nodes) if self._scopes() == proven else tuple(self._nodes))
+
+    def pass_time(self) -> None:
+        """Let proof end that has no claim for long; free where there is none."""
+        if self._ends:
+            now = self._clock()
+            ended = [scope for scope, end in self._ends.items() if end <= now]
+            for scope in ended:
+                del self._ends[scope]
+            if ended:
+                self._choose(tuple(self._nodes))
+
+    def _scopes(self) -> frozenset[str]:
+        return frozenset({*self._proofs, *self._ends})
+
+    def _count(self, claim: Claim, step: int) -> None:
+        if not claim.proven:
+            return
+        for scope in {"", claim.scope}:
+            self._proofs[scope] += step
+            if self._proofs[scope]:
+                self._ends.pop(scope, None)
+            else:
+                del self._proofs[scope]
+                self._ends[scope] = self._clock() + LINGER
+
+    def _node(self, claim: Claim) -> _Node:
+        return self._nodes.setdefault(claim.node, _Node())
+
+    def _choose(self, names: Iterable[str]) -> None:
+        if not self._deciding:
+            return
+        for name in names:
+            node = self._nodes.get(name)
+            if node is None:
+                continue
+            scraped = self._best(node)
+            before, node.scraped = node.scraped, scraped
+            for pod, target in before.items():
+                if scraped.get(pod) != target:
+                    self._removed(target)
+            for pod, target in scraped.items():
+                if before.get(pod) != target:
+                    self._added(target)
+            if not node.claims:
+                del self._nodes[name]
+
+    def _best(self, node: _Node) -> dict[PodRef, Target]:
+        taken: dict[str, Claim] = {}
+        scraped: dict[PodRef, Target] = {}
+        left_out: dict[PodRef, tuple[str, str]] = {}
+        for claim in sorted(node.claims.values(), key=_rank):
+            if claim.target is None:
+                continue
+            if not claim.proven and (claim.scope in self._proofs or claim.scope in self._ends):
+                left_out[claim.pod] = claim.uid, NO_HOST_PATH
+            elif not claim.pinned and taken.setdefault(claim.kind, claim) is not claim:
+                left_out[claim.pod] = claim.uid, ANOTHER
+            else:
+                scraped[claim.pod] = claim.target
+        for pod, (uid, reason) in left_out.items():
+            if node.left_out.get(pod) != (uid, reason):
+                self._left_out[reason] += 1
+                other = taken.get(node.claims[pod].kind) if reason == ANOTHER else None
+                _warn(node.claims[pod], reason, other.pod if other else next(iter(scraped), None))
+        node.left_out = left_out
+        return scraped
+
+
+def _rank(claim: Claim) -> tuple[bool, bool, float, PodRef, str]:
+    """The smallest one comes first."""
+    return not claim.proven, not claim.daemon, claim.born or float("inf"), claim.pod, claim.uid
+
+
+def _warn(claim: Claim, reason: str, scraped: PodRef | None) -> None:
+    log.warning(
+        "exporter left out",
+        reason=reason,
+        namespace=claim.pod.namespace,
+        pod=claim.pod.name,
+        node=claim.node,
+        rule=claim.rule,
+        problem=_PROBLEMS[reason],
+        scraped="/".join(scraped) if scraped else "",
+        hint=HINT,
+    )
