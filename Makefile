@@ -43,11 +43,12 @@ bench: $(READY) ## every benchmark; tables go to load/README.md (ARGS="parse pip
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m load $(ARGS)
 
-lint: $(READY) ## ruff, mypy, import-linter
+lint: $(READY) ## ruff, mypy, import-linter, and the words of the prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m docs.prose
 
 audit: $(READY) ## known advisories about what is shipped
 	$(BIN)/python -m tests.security.audit
@@ -62,7 +63,7 @@ docs: $(READY) ## write the pages that come from the code, and the chart's schem
 proto: $(READY) ## compile KEDA's protocol
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. adapter/keda/externalscaler.proto
 
-lock: ## resolve the dependencies anew into the locks (needs uv)
+lock: ## resolve the dependencies again into the locks (needs uv)
 	uv pip compile $(LOCK) --all-extras -o requirements.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements-dev.lock --group pyproject.toml:image --python-version 3.11 -o requirements-image.lock

@@ -1,5 +1,5 @@
 """Upkeep of an installation from outside its pods: certificates, and what an uninstall leaves.
 
 ``gpu-metrics-adapter maintain certificates`` is run by the chart's CronJob, ``maintain
-unregister`` by its hook. docs/decisions/0006-certificates-are-kept-by-a-job.md says why.
+unregister`` by its hook. docs/decisions/0006-a-job-renews-the-certificates.md says why.
 """

@@ -1,0 +1,151 @@
+"""A lint for the words of this project's prose: ``python -m docs.prose``, a part of ``make lint``.
+
+It reads Markdown and YAML as they are. Of Python it reads comments, docstrings and other strings.
+Text in backticks and lines that contain ``prose: ignore`` are not checked.
+
+Why not a library: codespell's dictionaries hold single words and cannot exclude Python's names,
+proselint's rules are fixed, and Vale is a Go program that would have to be downloaded.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[1]
+PATHS: Final = (
+    "README.md",
+    "SECURITY.md",
+    "docs/README.md",
+    "docs/glossary.md",
+)
+"""What is checked, as globs below the repository's root. Add what you have rewritten."""
+_OWN: Final = frozenset({"docs/prose.py", "tests/docs/test_prose.py"})
+"""Files that hold the words themselves."""
+WORDS: Final = {
+    r"mend(?:s|ed|ing)?": "fix",
+    r"told|tells": "name the actor: 'the log names …', 'configured to …', 'gets', 'shows'",
+    r"who(?:m)?ever": "'anyone who …', or name the actor",
+    r"wherever": "where",
+    r"whatever": "'any …', or 'regardless of'",
+    r"anew": "again",
+    r"wholly": "completely",
+    r"(?P<allowed>there\s+)?(?:is|are|was|were)\s+no(?!\s+(?:longer|more|less|later|earlier)\b)": (
+        "'is not a …', 'has no …'"
+    ),
+    r"shall": "'must', 'should', or the present tense",
+    r"(?:is|are|was|were|be|been)\s+away": "unavailable, absent",
+    r"at\s+the\s+(?:most|least)": "'at most', 'at least'",
+    r"comes?\s+of": "results from",
+    r"knows?\s+of": "knows",
+    r"its\s+like": "similar ones",
+    r"datum": "value, sample",
+    r"misfits?": "unscrapable pod",
+    r"dead\s+man(?:'s)?": "lifeline",
+    r"\w+n't|(?:it|that|there|what|here)'s|(?:they|we|you)'(?:re|ve|ll)": "no contractions",
+}
+"""Pattern -> what to write instead. A match with the group ``allowed`` is not reported."""
+_PATTERNS: Final = [
+    (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), hint) for pattern, hint in WORDS.items()
+]
+_IGNORE: Final = re.compile(r"^.*prose: ignore.*$|(?P<ticks>`+)[^`\n]+(?P=ticks)", re.MULTILINE)
+_QUOTES: Final = re.compile(r"^[a-zA-Z]{0,2}(?:'''|\"\"\"|'|\")|(?:'''|\"\"\"|'|\")$|^#")
+_FIELD: Final = re.compile(r"\{[^{}\n]*\}")
+_NOT_PROSE: Final = re.compile(r"[^\s'\"]")
+_TEXT: Final = frozenset(
+    getattr(tokenize, name, -1) for name in ("COMMENT", "STRING", "FSTRING_MIDDLE")
+)
+
+
+class Finding(NamedTuple):
+    """A word that the project does not use."""
+
+    path: str
+    line: int
+    word: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.word}: {self.hint}"
+
+
+def findings(path: str, text: str) -> list[Finding]:
+    """Return what is wrong with a file's prose, line by line."""
+    prose = python_prose(text) if path.endswith(".py") else text
+    prose = _IGNORE.sub(_blank, prose)
+    found = [
+        Finding(path, prose.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), hint)
+        for pattern, hint in _PATTERNS
+        for match in pattern.finditer(prose)
+        if not match.groupdict().get("allowed")
+    ]
+    return sorted(found)
+
+
+def python_prose(text: str) -> str:
+    """Return a source with the same lines, in which all but comments and strings is blotted out.
+
+    The quotes between strings become blanks: a phrase may go on in the next string or line.
+    """
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    kept: list[str] = []
+    end = 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _TEXT:
+            continue
+        begin = starts[token.start[0] - 1] + token.start[1]
+        kept.append(_between(text[end:begin]))
+        end = starts[token.end[0] - 1] + token.end[1]
+        inner = _QUOTES.sub(_blank, text[begin:end])
+        kept.append(_FIELD.sub(_blot, inner))
+    kept.append(_between(text[end:]))
+    return "".join(kept)
+
+
+def _between(code: str) -> str:
+    return _NOT_PROSE.sub("¦", code).replace("'", " ").replace('"', " ")
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def _blot(match: re.Match[str]) -> str:
+    return "¦" * len(match[0])
+
+
+def checked() -> Iterator[Path]:
+    """Yield the files of ``PATHS``.
+
+    Raises:
+        FileNotFoundError: a glob matches nothing.
+    """
+    for glob in PATHS:
+        found = sorted(path for path in ROOT.glob(glob) if path.is_file())
+        if not found:
+            raise FileNotFoundError(f"docs/prose.py: {glob} in PATHS matches no file")
+        yield from (path for path in found if path.relative_to(ROOT).as_posix() not in _OWN)
+
+
+def main() -> int:
+    """Print each finding; return how the process ends."""
+    found = [
+        finding
+        for path in checked()
+        for finding in findings(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+    ]
+    for finding in found:
+        sys.stdout.write(f"{finding}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

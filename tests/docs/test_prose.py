@@ -1,0 +1,74 @@
+"""The lint for prose finds the project's unwanted words, and only in prose."""
+
+from __future__ import annotations
+
+import pytest
+
+from docs import prose
+
+BAD = {
+    "mend": ("The log has the mend.", "mend"),
+    "told": ("An HPA is told the mean.", "told"),
+    "tells": ("The label tells the pod.", "tells"),
+    "whoever": ("Whoever asks gets 401.", "Whoever"),
+    "is no": ("A draining pod is no replica.", "is no"),
+    "is no, over two lines": ("A draining pod is\nno replica.", "is no"),
+    "are no": ("Zeros are no values.", "are no"),
+    "shall": ("It shall hold.", "shall"),
+    "away": ("While the store is away, values age.", "is away"),
+    "at the most": ("At the most 5 s.", "At the most"),
+    "a contraction": ("It doesn't scale.", "doesn't"),
+}
+GOOD = (
+    "There is no value.",
+    "If there\nare no pods, the HPA holds.",
+    "The pod is no longer ready.",
+    "Amend the rule, and recommend it.",
+    "The key is `mend`, and ``is no`` is code.",
+    "The log is told nothing: prose: ignore",
+    "The HPA's selector",
+    "Take the file away from the folder.",
+)
+
+
+@pytest.mark.parametrize(("text", "word"), BAD.values(), ids=BAD.keys())
+def test_an_unwanted_word_is_found_with_its_line_and_a_hint(text: str, word: str) -> None:
+    (found,) = prose.findings("page.md", f"A first line.\n{text}\n")
+    assert (found.path, found.line, found.word) == ("page.md", 2, word)
+    assert found.hint
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_good_prose_passes(text: str) -> None:
+    assert prose.findings("page.md", text) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("def mend(told):\n    return told.shall\n", []),
+        ('"""Mend it."""\n', [1]),
+        ("x = 1  # whoever reads\n", [1]),
+        ('x = ("it is "\n     "no value")\n', [1]),
+        ("# it is\n# no value\n", [1]),
+        ('x = ["is", "no"]\n', []),
+        ('x = f"{told} and {mend()} pods"\n', []),
+        ('x = f"a\\n{b} told"\n', [1]),
+        ('"""One.\n\n``told``\nshall.\n"""\n', [4]),
+    ],
+)
+def test_of_python_only_comments_and_strings_count(source: str, lines: list[int]) -> None:
+    assert [found.line for found in prose.findings("module.py", source)] == lines
+
+
+def test_a_finding_names_the_place_the_word_and_what_to_write() -> None:
+    (found,) = prose.findings("page.md", "Values anew.\n")
+    assert str(found) == "page.md:1: anew: again"
+
+
+def test_every_glob_matches_a_file() -> None:
+    assert len(list(prose.checked())) >= len(prose.PATHS)
+
+
+def test_the_listed_files_are_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    assert prose.main() == 0, capsys.readouterr().out
