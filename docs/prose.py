@@ -22,6 +22,7 @@ PATHS: Final = (
     "README.md",
     "SECURITY.md",
     "docs/README.md",
+    "docs/decisions/*.md",
     "docs/glossary.md",
 )
 """What is checked, as globs below the repository's root. Add what you have rewritten."""
