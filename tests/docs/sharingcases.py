@@ -88,7 +88,7 @@ CASES: Mapping[str, Case] = {
         ("a", "b", "c"),
         row(UTIL, 90, "a") + row(UTIL, 30, "b", uuid="GPU-1"),
     ),
-    "time-slicing, exporter with a row per pod": Case(
+    "time-slicing, exporter with a sample per pod": Case(
         SLICED,
         ("a", "b", "c"),
         "".join(_of_vgpu(pod, number, 90) for number, pod in enumerate("abc")),
@@ -101,7 +101,7 @@ CASES: Mapping[str, Case] = {
     "the same, where the exporter cannot see processes": Case(
         SLICED, ("a", "b"), row(UTIL, 93) + _of_vgpu("a", 0, 0) + _of_vgpu("b", 1, 0)
     ),
-    "one DRA claim of two pods": Case(
+    "one DRA claim, used by two pods": Case(
         {},
         ("a", "b"),
         row(UTIL, 90, "a", more='dra_claim_name="c"')
@@ -121,7 +121,7 @@ CASES: Mapping[str, Case] = {
         row(UTIL, 90, "b"),
         (HAMI,),
     ),
-    "Volcano's vGPU, dcgm-exporter with a row per pod": Case(
+    "Volcano's vGPU, dcgm-exporter with a sample per pod": Case(
         {},
         ("a", "b"),
         _of_vgpu("a", 0, 90) + _of_vgpu("b", 1, 90),

@@ -25,7 +25,7 @@ def rows(heading: str) -> dict[str, list[str]]:
     return {first: others for first, *others in cells[2:]}
 
 
-SHOWN = rows("What a pod is given")
+SHOWN = rows("What value a pod gets")
 
 
 def test_every_example_is_shown() -> None:
@@ -43,7 +43,7 @@ def test_every_policy_is_advised_on() -> None:
 
 
 def test_every_evidence_and_way_is_named() -> None:
-    section = PAGE.partition("\n## What a node does\n")[2].partition("\n## ")[0]
+    section = PAGE.partition("\n## How a node shares its GPUs\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(\w+)`", section))
     assert {*Evidence, *Attribution, LEFT_OUT} <= named
 
