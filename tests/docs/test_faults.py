@@ -29,8 +29,8 @@ def cases() -> frozenset[str]:
 
 def test_every_row_is_shown_by_tests_that_exist(cases: frozenset[str]) -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| ")]
-    told = [line for line in rows if not line.startswith("| Fault")]
-    assert [line for line in told if "test_" not in line] == []
+    faults = [line for line in rows if not line.startswith("| Fault")]
+    assert [line for line in faults if "test_" not in line] == []
     assert set(SHOWN) - cases == set()
 
 
