@@ -12,7 +12,7 @@ _NUMBER: Final = re.compile(r"[-+]?[0-9.eE+]+")
 
 
 def complaint(expression: str) -> str | None:
-    """What is wrong with an expression, and the mend; None if nothing can be seen."""
+    """What is wrong with an expression, and the fix; None if nothing can be seen."""
     if not expression.strip():
         return "is empty: write PromQL"
     bare = _TEXT.sub('""', expression)

@@ -10,7 +10,7 @@ class Feed(Protocol):
 
     @property
     def last_error(self) -> str:
-        """Why the objects may be out of date, with the mend; empty while all is well."""
+        """Why the objects may be out of date, with the fix; empty while all is well."""
 
     def age(self, now: float) -> float:
         """Seconds since the origin was last heard from; ``inf`` before the first time."""

@@ -35,7 +35,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PodsFileError(Exception):
-    """The file cannot be used; the text names it and the mend."""
+    """The file cannot be used; the text names it and the fix."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,9 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> Objects:
             _add(found, manifest, decoder)
         except (msgspec.ValidationError, ValueError, OverflowError) as error:
             what = _label(manifest, number)
-            raise PodsFileError(f"{name}: {what}: {_one_line(error)}; mend that object") from error
+            raise PodsFileError(
+                f"{name}: {what}: {_one_line(error)}; correct that object"
+            ) from error
     return found
 
 
@@ -142,7 +144,7 @@ class PodsFile:
         self._changes = Changes([path])
         self._checked = 0.0
         self.last_error = ""
-        """Why the file is not in force, with the mend; empty while it is."""
+        """Why the file is not in force, with the fix; empty while it is."""
         pods.fed_by(self)
         for table in (services, nodes):
             if table is not None:

@@ -28,7 +28,7 @@ _INTERVAL = 2.0
 
 
 class StandInError(Exception):
-    """It cannot start; the message names the thing and the mend."""
+    """It cannot start; the message names the thing and the fix."""
 
 
 class _Selector(msgspec.Struct):

@@ -1,7 +1,7 @@
 """An autoscaling/v2 manifest as a dict becomes an :class:`HpaSpec`, defaulted and checked.
 
 The checks are the API server's (``pkg/apis/autoscaling/validation/validation.go``) as far
-as they matter to a decision; messages name the key and the mend.
+as they matter to a decision; messages name the key and the fix.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ::
 
     ScalerError
-    ├── BadTrigger     the metadata is wrong, and will be until somebody mends it
+    ├── BadTrigger     the metadata is wrong until somebody corrects it
     ├── NoReadings     a pod exists and there is no telling what it does; no replica can
     ├── NotReady       this replica has not heard of the pods; another may have
     └── TooManyStreams as many streams are open as may be
@@ -19,7 +19,7 @@ class ScalerError(Exception):
 
 
 class BadTrigger(ScalerError):
-    """The metadata is wrong; the message names the key and the mend."""
+    """The metadata is wrong; the message names the key and the fix."""
 
 
 class NoReadings(ScalerError):

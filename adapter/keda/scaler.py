@@ -163,7 +163,7 @@ class Scaler:
         if found.foreign:
             raise NoReadings(
                 f"{trigger.metric}: none of {found.foreign} pods holds a GPU by its spec; "
-                f"mend podSelector or the pods' resource limits"
+                f"correct podSelector or the pods' resource limits"
             )
         self._pods.believe_there_are_none(now)
         return Survey(None, until=now)  # silence of the API server ends it unannounced

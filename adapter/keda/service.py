@@ -1,7 +1,7 @@
 """The gRPC service: messages in, :class:`~adapter.keda.scaler.Scaler`'s answers out.
 
 Codes are what reaches the user, as KEDA's event KEDAScalerFailed: INVALID_ARGUMENT for what
-the manifest's author has to mend, FAILED_PRECONDITION for readings that are missing (so
+the author of the manifest has to fix, FAILED_PRECONDITION for readings that are missing (so
 that KEDA's ``fallback`` applies, and no proxy on the way asks again), UNAVAILABLE where
 another replica may know better.
 """

@@ -48,7 +48,7 @@ class Ref(NamedTuple):
 
 
 class TriggerError(ValueError):
-    """A key of the metadata is wrong; the message names it and the mend."""
+    """A key of the metadata is wrong; the message names it and the fix."""
 
 
 class Trigger:
@@ -174,7 +174,7 @@ def _told(key: str) -> str:
 
 
 def _short(text: str) -> str:
-    """Cut, so that the mend after it is seen."""
+    """Cut, so that the fix after it is seen."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -13,7 +13,7 @@ from adapter import __version__
 
 
 class MaintainError(Exception):
-    """The job could not be done; the message names the object and the mend."""
+    """The job could not be done; the message names the object and the fix."""
 
 
 class RefusalError(MaintainError):

@@ -30,7 +30,7 @@ async def read_back(url: str, now: float) -> Mapping[WorkloadRef, History]:
     except ImportError:
         log.error(
             "nodepool.history.prometheus_url needs prometheus-api-client",
-            mend="pip install 'gpu-metrics-adapter[prometheus]'",
+            hint="pip install 'gpu-metrics-adapter[prometheus]'",
         )
         return {}
     except Exception as error:  # whatever a store answers, planning goes on without

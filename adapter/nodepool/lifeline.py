@@ -29,7 +29,7 @@ one was written under an earlier setting, or by somebody else, and is shortened.
 
 
 class LifelineError(Exception):
-    """Headroom in a namespace would have no end; the message names the Job and the mend."""
+    """Headroom in a namespace would have no end; the message names the Job and the fix."""
 
 
 @dataclass(frozen=True, slots=True)

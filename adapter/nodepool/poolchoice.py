@@ -25,7 +25,7 @@ TRAPS: Mapping[Trap, str] = {
         "more GPUs can be allocated than there are devices: caps and budgets count shares as GPUs"
     ),
 }
-"""What each trap does, and the mend."""
+"""What each trap does, and the fix."""
 
 HARMFUL = frozenset({Trap.MIG_MIXED, Trap.RENAMED_SHARED})
 """Ordering into such a pool brings no node, and may keep the autoscaler from ordering any."""

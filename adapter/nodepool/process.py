@@ -47,7 +47,7 @@ _FILE_CHECK = 2.0
 
 
 class NodepoolError(Exception):
-    """`nodepool` cannot start, or ``--once`` could not plan; the message has the mend."""
+    """`nodepool` cannot start, or ``--once`` could not plan; the message has the fix."""
 
 
 def run(

@@ -48,7 +48,7 @@ class Failure(StrEnum):
 
 
 class WriteError(Exception):
-    """A write that did not happen; the message names the object and the mend."""
+    """A write that did not happen; the message names the object and the fix."""
 
     def __init__(self, failure: Failure, message: str, others: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -152,7 +152,7 @@ def _failure(obj: Object, status: int, text: str) -> WriteError:
     if status == 403:
         return WriteError(
             Failure.FORBIDDEN,
-            f"{name}: {text}; grant it to this ServiceAccount (the chart does), or mend the quota "
+            f"{name}: {text}; grant it to this ServiceAccount (the chart does), or raise the quota "
             f"or policy that it names",
         )
     if status in (0, 408, 429) or status >= 500:

@@ -96,12 +96,12 @@ class APIServiceOwner:
                 "the API server asks somebody else for external metrics",
                 service=what,
                 ours=self._ours,
-                mend="remove that APIService, or set external.enabled to false",
+                hint="remove that APIService, or set external.enabled to false",
             )
         elif what == "nobody":
             log.warning(
                 "the API server asks nobody for external metrics",
-                mend="create APIService v1beta1.external.metrics.k8s.io",
+                hint="create APIService v1beta1.external.metrics.k8s.io",
             )
         else:
             log.info("not known whom the API server asks for external metrics", why=what)

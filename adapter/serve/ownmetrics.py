@@ -42,7 +42,7 @@ def queries(wanted: Iterable[MetricRow]) -> Mapping[str, str]:
 
 
 def problems(wanted: Sequence[MetricRow], catalog: Catalog, *, prometheus: bool) -> Iterator[str]:
-    """What is wrong with rows beside each other and beside the catalogue: key and mend each.
+    """What is wrong with rows beside each other and beside the catalogue: key and fix each.
 
     Args:
         wanted: the rows.

@@ -61,7 +61,7 @@ _FILE_CHECK = 2.0
 
 
 class StartError(Exception):
-    """`serve` cannot start; the message names the thing and the mend."""
+    """`serve` cannot start; the message names the thing and the fix."""
 
 
 def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:

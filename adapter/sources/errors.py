@@ -23,7 +23,7 @@ class SourceError(Exception):
 
 
 class CredentialError(SourceError):
-    """A credential cannot be used; the text names the file and the mend."""
+    """A credential cannot be used; the text names the file and the fix."""
 
     def __init__(self, message: str) -> None:
         super().__init__("credential", message)

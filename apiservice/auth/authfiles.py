@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class TrustFileError(Exception):
-    """A CA file cannot be used; the message names the setting, the file and the mend."""
+    """A CA file cannot be used; the message names the setting, the file and the fix."""
 
 
 @dataclass(frozen=True, slots=True)

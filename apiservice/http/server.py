@@ -30,7 +30,7 @@ _SWEEP = 1.0
 
 
 class ListenError(Exception):
-    """The address cannot be bound; the message names it and the mend."""
+    """The address cannot be bound; the message names it and the fix."""
 
 
 class Server:

@@ -1,7 +1,7 @@
 """A client of the Kubernetes API, from a pod's service account or a kubeconfig.
 
 Whatever is wrong with the configuration becomes a :class:`ClusterError` that names the
-file and the mend. Credentials that rotate are read again: files when they change, the
+file and the fix. Credentials that rotate are read again: files when they change, the
 cluster's CA among them, and exec plugins when what they gave expires.
 
 Importing this module costs about 35 MB (aiohttp and the ``kubernetes`` package), so who
@@ -47,7 +47,7 @@ _REFRESH = 60.0
 
 
 class ClusterError(Exception):
-    """There is no way to the cluster; the message names the file and the mend."""
+    """There is no way to the cluster; the message names the file and the fix."""
 
 
 class ClusterAnswerError(Exception):

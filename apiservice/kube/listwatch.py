@@ -25,7 +25,7 @@ from apiservice.kube.failures import NOT_ITS
 
 
 class WatchError(Exception):
-    """The collection could not be listed or watched; the text names path and mend."""
+    """The collection could not be listed or watched; the text names path and fix."""
 
 
 class ExpiredError(WatchError):

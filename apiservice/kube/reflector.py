@@ -132,7 +132,7 @@ class Reflector(Generic[T]):
         self.last_error = ""
         """Why the collection may be out of date; empty while all is well."""
         self.denied = False
-        """The last answer was 401 or 403: credentials or RBAC need mending."""
+        """The last answer was 401 or 403: credentials or RBAC must be corrected."""
         self.rejected = 0
         """Objects left out because they could not be decoded."""
         self.lists = 0

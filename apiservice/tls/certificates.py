@@ -1,6 +1,6 @@
 """The server's own certificate and key: read, and judged before they are used.
 
-Errors name the file and the mend: a wrong pair is the usual reason why a server behind
+Errors name the file and the fix: a wrong pair is the usual reason why a server behind
 the aggregation layer does not come up.
 """
 
@@ -29,7 +29,7 @@ _RSA_BITS = 1024
 
 
 class CertificatePairError(Exception):
-    """A certificate and its key cannot be served; the message names file and mend."""
+    """A certificate and its key cannot be served; the message names file and fix."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 ``python -m tests.e2e.privatenetwork -- COMMAND``: as root, or as anybody where user namespaces
 are allowed. Pods then have addresses that are not loopback, which API servers insist on, and
 nothing of it is seen by the machine or outlives the command. Where no such namespace can be
-made, that is said with the mend, and the command runs without one.
+made, that is said with the fix, and the command runs without one.
 """
 
 from __future__ import annotations

@@ -177,10 +177,10 @@ def _build(program: Built) -> Path:
 
 
 def _install(program: Packaged) -> Path:
-    mend = f"apt-get install {program.package}"
+    hint = f"apt-get install {program.package}"
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise ProgramMissingError(
-            f"{program.name} is not in PATH: run `{mend}` (or its like) as root"
+            f"{program.name} is not in PATH: run `{hint}` (or its equivalent) as root"
         )
     print(f"installing {program.package}", file=sys.stderr, flush=True)
     install = ["install", "--yes", "--no-install-recommends", program.package]
@@ -190,7 +190,7 @@ def _install(program: Packaged) -> Path:
         done = _apt(*install)
     found = shutil.which(program.name)
     if found is None:
-        raise ProgramMissingError(f"`{mend}` brought no {program.name}:\n{done.stderr[-2000:]}")
+        raise ProgramMissingError(f"`{hint}` brought no {program.name}:\n{done.stderr[-2000:]}")
     return Path(found)
 
 

@@ -1,4 +1,4 @@
-"""Wrong values are refused with the key and the mend."""
+"""Wrong values are refused with the key and the fix."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ def test_manifests_alone_make_a_working_installation(site: Site) -> None:
 
 
 def test_what_is_somebody_elses_is_neither_written_nor_deleted(site: Site) -> None:
-    """Taken over since: the CronJob says so, an uninstall stops, and the mend it names works."""
+    """After a takeover, the CronJob reports it, an uninstall stops, and the named fix works."""
     external = "v1beta1.external.metrics.k8s.io"
     installed(site, {"externalMetrics": {"enabled": True}})
     service = {"service": {"namespace": "keda", "name": "keda"}, "caBundle": None}

@@ -65,7 +65,7 @@ def test_without_the_api_server_values_are_still_served(stage: Stage) -> None:
 
 
 def test_the_adapter_is_killed_and_comes_back(stage: Stage) -> None:
-    """Meanwhile the HPA holds; afterwards nothing has to be mended by hand."""
+    """Meanwhile the HPA holds; afterwards nothing has to be repaired by hand."""
     stage.workload("killed", replicas=3, demand=210)
     stage.wait_size("killed", 3)
     stage.wait_active("killed", "True")

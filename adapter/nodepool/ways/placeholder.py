@@ -62,7 +62,7 @@ def decode_class(raw: msgspec.Raw | bytes) -> PriorityClass:
 
 
 def refusal(name: str, found: PriorityClass | None, shape: Shape) -> str:
-    """Why placeholders of this class would do harm or nothing, with the mend; empty if not."""
+    """Why placeholders of this class would do harm or nothing, with the fix; empty if not."""
     if found is None:
         return (
             f"PriorityClass {name} is not there: create it with value {CUTOFF} and "

@@ -47,7 +47,7 @@ def _refused(error: Any) -> SourceError:
             "denied", f"{text}; give the identity the role Log Analytics Reader there"
         )
     if 300 <= status < 400:
-        return SourceError("redirect", f"{text}: redirects are not followed; mend the endpoint")
+        return SourceError("redirect", f"{text}: redirects are not followed; correct the endpoint")
     if status == 404:
         return SourceError("status", f"{text}; check workspace_id")
     return SourceError("unavailable" if status == 429 or status >= 500 else "query", text)

@@ -192,7 +192,7 @@ class AzureLogsSource:
         if loss and not self.partial:
             log.warning("partial answer", workspace=self._options.workspace, error=loss)
         if not usage.total and (self.usage is None or self.usage.total):
-            log.warning("no GPU rows", workspace=self._options.workspace, mend=_ENDED)
+            log.warning("no GPU rows", workspace=self._options.workspace, hint=_ENDED)
         self.usage, self.partial = usage, bool(loss)
         self._reason = self.last_error = ""
         self.last_success = self._clock()

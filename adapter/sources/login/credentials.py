@@ -94,7 +94,7 @@ class TlsClient:
         self._context = files.context()
 
     def current(self) -> ssl.SSLContext:
-        """The context to connect with. A bad new file raises CredentialError until mended."""
+        """The context to connect with. A bad new file raises CredentialError until fixed."""
         found = self._files.stamp()
         if found != self._stamp:
             self._context = self._files.context()

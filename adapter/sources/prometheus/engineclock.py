@@ -62,7 +62,7 @@ class EngineClock:
             return
         self._told = apart
         if apart:
-            mend = "have both machines keep their clocks by NTP"
-            log.warning("clocks differ", url=self._url, ahead_seconds=round(seen), mend=mend)
+            hint = "have both machines keep their clocks by NTP"
+            log.warning("clocks differ", url=self._url, ahead_seconds=round(seen), hint=hint)
         else:
             log.info("clocks agree again", url=self._url)

@@ -72,10 +72,10 @@ class GroupState:
             log.warning("query warnings", group=group, warnings=answer.warnings[:5])
         unnamed = answer.rejects["unnamed_series"]
         if unnamed and not self.unnamed:
-            log.warning("query drops the metric's name", group=group, mend=_UNNAMED)
+            log.warning("query drops the metric's name", group=group, hint=_UNNAMED)
         rows = sum(map(len, answer.rows.values()))
         if self.group.query is not None and not (rows or unnamed) and (first or self.rows):
-            log.warning("query gives no series", group=group, mend=_NOTHING)
+            log.warning("query gives no series", group=group, hint=_NOTHING)
         self.partial, self.unnamed = answer.partial, unnamed
         self.failures, self.last_error, self.reason = 0, "", ""
         self.warnings, self.rows, self.last_success = answer.warnings, rows, now

@@ -39,7 +39,7 @@ def refusal(status: int, body: bytes) -> SourceError:
     said = engine or _others(body)
     text = f"HTTP status {status}" + (f": {said}" if said else "")
     if 300 <= status < 400:
-        return SourceError("redirect", f"{text}: redirects are not followed; mend the URL")
+        return SourceError("redirect", f"{text}: redirects are not followed; correct the URL")
     if status == 429 or status >= 500:
         return SourceError("unavailable", text)
     if status in (401, 403):

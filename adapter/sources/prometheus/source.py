@@ -142,7 +142,7 @@ class PrometheusSource:
         """GPU nodes may be scaled to zero, so it is no problem; most often it is a mistake."""
         empty = not any(state.rows or state.last_error for state in self.groups)
         if empty and not self._empty:
-            log.warning("no series at all", url=self._api.url, mend=_EMPTY)
+            log.warning("no series at all", url=self._api.url, hint=_EMPTY)
         self._empty = empty
 
     async def _deliver(self, rows: Mapping[str, list[Row]], rejects: Mapping[str, int]) -> None:
@@ -214,7 +214,7 @@ class PrometheusSource:
 
 def _partial(answer: Answer) -> str:
     said = "; ".join(answer.warnings[:2])[:300] or "the engine says so"
-    return f"a partial answer ({said}): what is combined of it would be wrong; mend the store"
+    return f"a partial answer ({said}): what is combined of it would be wrong; repair the store"
 
 
 def _groups(

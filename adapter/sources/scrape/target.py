@@ -87,7 +87,7 @@ def due(now: float, phase: float, interval: float, failures: int, max_backoff: f
         interval: seconds between scrapes.
         failures: failed scrapes in a row; the first is tried again in the next turn, later
             ones after twice the wait each.
-        max_backoff: longest wait in seconds, so that a mended exporter is soon noticed.
+        max_backoff: longest wait in seconds, so that a repaired exporter is soon noticed.
     """
     wait = 0.0
     if failures > 1:

@@ -251,7 +251,7 @@ nothing can be seen. */ -}}
 {{- define "gpu-metrics-adapter.refuseTakingOver" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
-{{- $mend := index . 2 -}}
+{{- $hint := index . 2 -}}
 {{- $ours := printf "%s/%s" $root.Release.Namespace (include "gpu-metrics-adapter.fullname" $root) -}}
 {{- with lookup "apiregistration.k8s.io/v1" "APIService" "" $name -}}
 {{- $owner := "the API server itself" -}}
@@ -261,7 +261,7 @@ nothing can be seen. */ -}}
 {{- $owner = printf "Service %s" $theirs -}}
 {{- end -}}
 {{- if ne $theirs $ours -}}
-{{- fail (printf "APIService %s belongs to %s and is not taken over: a cluster has one server of it. Remove that one first, or %s" $name $owner $mend) -}}
+{{- fail (printf "APIService %s belongs to %s and is not taken over: a cluster has one server of it. Remove that one first, or %s" $name $owner $hint) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

@@ -201,7 +201,7 @@ def test_a_pod_that_was_not_measured_yet_is_named_so() -> None:
 def test_pods_without_a_gpu_are_left_out_and_only_they_are_an_error() -> None:
     cluster = Cluster()
     cluster.put("front", NO_ROWS, gpus={})
-    with pytest.raises(NoReadings, match="none of 1 pods holds a GPU by its spec; mend podSel"):
+    with pytest.raises(NoReadings, match="none of 1 pods holds a GPU by its spec; correct podSel"):
         cluster.value()
     cluster.put("a", 30.0)
     assert cluster.value() == 30.0

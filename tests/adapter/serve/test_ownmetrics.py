@@ -161,7 +161,7 @@ REFUSED = {
     ),
     "series with labels": (
         {"name": "a", "series": 'b{c="d"}'},
-        "metrics.0.series: must be a series' name alone; give labels in labels",
+        "metrics.0.series: must be the name of a series only; write labels into labels",
     ),
     "labels of a query": (
         {"name": "a", "query": "b", "labels": {"c": "d"}},
@@ -210,7 +210,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_wrong_row_is_refused_with_key_and_mend(name: str, tmp_path: Path) -> None:
+def test_an_error_about_an_entry_names_the_key_and_the_fix(name: str, tmp_path: Path) -> None:
     wanted, expected = REFUSED[name]
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump({"metrics": [wanted]}), encoding="utf-8")

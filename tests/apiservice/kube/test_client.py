@@ -1,4 +1,4 @@
-"""The way to a cluster: every broken kubeconfig names its file and its mend."""
+"""The way to a cluster: every broken kubeconfig names its file and its fix."""
 
 from __future__ import annotations
 
@@ -135,13 +135,13 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("content", "mend"), BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.parametrize(("content", "hint"), BROKEN.values(), ids=BROKEN.keys())
 async def test_a_broken_kubeconfig_is_an_error_that_names_it(
-    tmp_path: Path, content: Any, mend: str
+    tmp_path: Path, content: Any, hint: str
 ) -> None:
     path = write(tmp_path, content)
 
-    with pytest.raises(ClusterError, match=mend) as caught:
+    with pytest.raises(ClusterError, match=hint) as caught:
         await connect(path, environ=NOWHERE)
 
     message = str(caught.value)

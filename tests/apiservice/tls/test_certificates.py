@@ -90,16 +90,16 @@ BAD: dict[str, tuple[bytes | None, bytes | None, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("cert", "key", "file", "mend"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize(("cert", "key", "file", "hint"), BAD.values(), ids=BAD.keys())
 def test_a_bad_pair_is_an_error_that_names_the_file_and_the_mend(
-    tmp_path: Path, cert: bytes | None, key: bytes | None, file: str, mend: str
+    tmp_path: Path, cert: bytes | None, key: bytes | None, file: str, hint: str
 ) -> None:
     files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
     for path, content in ((files.certificate, cert), (files.key, key)):
         if content is not None:
             path.write_bytes(content)
 
-    with pytest.raises(CertificatePairError, match=mend) as caught:
+    with pytest.raises(CertificatePairError, match=hint) as caught:
         read_pair(files, NOW)
 
     assert str(tmp_path / file) in str(caught.value)

@@ -295,7 +295,7 @@ async def test_a_redirect_takes_no_token_elsewhere(
     source = AzureLogsSource(workspace, sink, index, tokens())
     async with running(source.run):
         await settled(lambda: bool(source.failures))
-        assert "mend the endpoint" in (source.problem(time.time()) or "")
+        assert "correct the endpoint" in (source.problem(time.time()) or "")
     assert set(source.failures) == {"redirect"}
     assert {request.line for request in web.requests} == {f"POST {PATH} HTTP/1.1"}
 

@@ -182,9 +182,9 @@ def test_an_unscrapable_pod_is_logged_and_counted_once() -> None:
 def test_a_mended_annotation_makes_a_target() -> None:
     seen: list[Target] = []
     targets = Targets(RULES, seen.append, lambda _: None, ServerPages())
-    wrong, mended = annotated(asks(port="abc")), annotated(asks(port="8000"))
+    wrong, corrected = annotated(asks(port="abc")), annotated(asks(port="8000"))
     targets.pod_changed(None, wrong)
-    targets.pod_changed(wrong, mended)
+    targets.pod_changed(wrong, corrected)
     assert [target.url for target in seen] == ["http://10.0.0.5:8000/metrics"]
 
 
