@@ -55,7 +55,9 @@ class Credentials:
             self._current = self._read(now)
         except CertificatePairError as error:
             if str(error) != self.problem:
-                log.warning("KEDA certificate kept: the new one is not usable", error=str(error))
+                log.warning(
+                    "KEDA certificate rejected; the last good one stays in use", error=str(error)
+                )
             self.problem = str(error)
             return
         self.problem = ""
@@ -101,7 +103,7 @@ def _bundle(path: Path | None) -> bytes | None:
         ) from error
     except Exception as error:  # the library raises errors of many kinds about a file
         raise CertificatePairError(
-            f"KEDA client CA {path} holds no certificate in PEM: {error}; give a file that "
+            f"KEDA client CA {path} contains no PEM certificate: {error}; give a file that "
             f"begins with -----BEGIN CERTIFICATE-----"
         ) from error
     return content

@@ -1,1 +1,1 @@
-"""Who asks, and may they: the proxy's certificate, tokens and access reviews."""
+"""Authentication and authorization: front-proxy headers, certificates, tokens, access reviews."""

@@ -1,7 +1,7 @@
-"""How many questions per second somebody without proven identity may cause.
+"""A rate limit on the reviews that unauthenticated clients may cause.
 
-Each review is a request to the kube-apiserver under this server's own account. Without a
-bound, anybody who reaches the port could spend that account's share of the API server.
+Each review is a request to the kube-apiserver under this server's own account. Without a limit,
+anyone who reaches the port could use up that account's share of the API server.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Final
 from cachetools import LRUCache
 
 _SENDERS: Final = 4096
-"""Senders remembered; one that is dropped starts with a full allowance."""
+"""Senders remembered. A sender that was evicted starts with a full allowance."""
 
 
 class Allowance:
     """A token bucket for each sender.
 
     Args:
-        rate: questions per second.
-        burst: questions at once after a pause.
+        rate: Reviews per second.
+        burst: Reviews at once after a pause.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class Allowance:
         self.burst = burst
         self._clock = clock
         self._left: LRUCache[str, tuple[float, float]] = LRUCache(_SENDERS)
-        """Sender -> what is left, and when that was."""
+        """Sender -> reviews left, and the time of that count."""
         self.refused = 0
-        """Questions that were not asked."""
+        """Reviews that were refused."""
 
     def take(self, sender: str) -> bool:
-        """Whether the sender may cause one more question now."""
+        """Return whether the sender may cause one more review now."""
         now = self._clock()
         left, since = self._left.get(sender, (float(self.burst), now))
         left = min(float(self.burst), left + max(0.0, now - since) * self.rate)

@@ -1,9 +1,9 @@
-"""What the cluster publishes about its front proxy, in one watched ConfigMap.
+"""The front proxy's CA, names and headers, from the ConfigMap that kube-apiserver publishes.
 
-``kube-system/extension-apiserver-authentication`` is written by kube-apiserver; its keys
-are those that ``k8s.io/apiserver/pkg/server/options/authentication_dynamic_request_header.go``
-reads. CAs and names in it rotate, so it is watched. A key that does not parse keeps its
-last good value: a half-written CA must not lock everybody out.
+kube-apiserver writes ``kube-system/extension-apiserver-authentication``. The keys are those that
+``k8s.io/apiserver/pkg/server/options/authentication_dynamic_request_header.go`` reads. CAs and
+names in it rotate, so it is watched. A key that does not parse keeps its last good value: a
+half-written CA must not lock every client out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LISTS = {
     "requestheader-group-headers": "groups",
     "requestheader-extra-headers-prefix": "extra_prefixes",
 }
-_MEND = (
+_HINT = (
     "start kube-apiserver with --requestheader-client-ca-file and "
     "--requestheader-username-headers, or name the CA in a file"
 )
@@ -53,8 +53,8 @@ decode = msgspec.json.Decoder(AuthConfigMap).decode
 class ConfigMapTrust:
     """Feeds a :class:`ClientAuth` from the watched ConfigMap; a ``Collection`` of one.
 
-    What is also given as a file is left to the file: ``proxy`` and ``clients`` say which
-    of the two this ConfigMap decides.
+    What is also given as a file comes from the file: ``proxy`` and ``clients`` name the parts
+    that this ConfigMap decides.
     """
 
     def __init__(self, into: ClientAuth, *, proxy: bool = True, clients: bool = True) -> None:
@@ -66,20 +66,22 @@ class ConfigMapTrust:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the ConfigMap as last read; empty when nothing is."""
+        """What is wrong with the ConfigMap as last read. Empty if nothing is wrong."""
         return "; ".join(self._problems)
 
     def replace(self, items: Sequence[AuthConfigMap]) -> None:
-        """A list: one ConfigMap, or none where kube-apiserver does not publish it."""
+        """Take a list: one ConfigMap, or none if kube-apiserver does not publish it."""
         if not items:
-            self._report([f"ConfigMap {NAMESPACE}/{NAME} does not exist: {_MEND}"])
+            self._report([f"ConfigMap {NAMESPACE}/{NAME} does not exist: {_HINT}"])
             return
         self._take(items[0].data)
 
     def apply(self, event: EventType, item: AuthConfigMap) -> None:
-        """A change. A deleted ConfigMap is written anew by kube-apiserver: trust stands."""
+        """Take a change. kube-apiserver writes a deleted ConfigMap again, so trust is kept."""
         if event is EventType.DELETED:
-            self._report([f"ConfigMap {NAMESPACE}/{NAME} was deleted: its last content stands"])
+            self._report(
+                [f"ConfigMap {NAMESPACE}/{NAME} was deleted; its last content stays in use"]
+            )
             return
         self._take(item.data)
 
@@ -102,12 +104,12 @@ class ConfigMapTrust:
 
     def _take_proxy(self, ca: str) -> list[str]:
         if not ca:
-            return [f"{_PROXY_CA} is missing: {_MEND}"]
+            return [f"{_PROXY_CA} is missing: {_HINT}"]
         lists = {field: self._lists.get(key, ()) for key, field in _LISTS.items()}
         allowed = lists.pop("allowed_names")
         if "requestheader-allowed-names" not in self._lists:
             return [
-                "requestheader-allowed-names has never been readable: no front proxy is trusted"
+                "requestheader-allowed-names has never been readable; no front proxy is trusted"
             ]
         settings = ProxySettings(ca.encode(), allowed, HeaderNames(**lists))
         try:
@@ -119,7 +121,7 @@ class ConfigMapTrust:
         return []
 
     def _keep_ca(self, settings: ProxySettings) -> list[str]:
-        """The new names with the last good CA, where there is one."""
+        """Combine the new names with the last good CA, if there is one."""
         if self._into.proxy is not None:
             self._into.set_proxy(replace(settings, ca=self._into.proxy[0].ca))
         return []
@@ -131,17 +133,17 @@ class ConfigMapTrust:
         self._problems = found
         if found:
             log.warning(
-                "authentication ConfigMap not used as it is",
+                "authentication ConfigMap has problems",
                 configmap=f"{NAMESPACE}/{NAME}",
                 problems=list(found),
             )
 
 
 def string_list(text: str) -> tuple[str, ...]:
-    """A JSON array of strings; an absent key is an empty list, as in Go.
+    """Decode a JSON array of strings; an absent key is an empty list, as in Go.
 
     Raises:
-        ValueError: it is something else; the message says what.
+        ValueError: The text is something else; the message says what.
     """
     if not text:
         return ()

@@ -1,16 +1,15 @@
-"""Who sent a request: front proxy, client certificate, bearer token, or nobody.
+"""Authentication of a request: front proxy, client certificate, bearer token, or anonymous.
 
 The order, and what counts as a failure, are those of Go's delegating authenticator
-(``k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go``): each method
-is tried in turn and the first to name a user wins; when none does, credentials that some
-method refused make a 401, and a request without credentials is anonymous.
+(``k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go``). Each method is tried
+in turn, and the first that identifies a user wins. If none does, credentials that a method refused
+give 401, and a request without credentials is anonymous.
 
-Certificates are judged here and not by the handshake alone, against the CAs of this
-moment and each CA for its own purpose only. The judgement is kept with the connection
-until a certificate in the chain expires or the CAs change, and the users that a proxy
-states are kept by the header lines that state them: the usual request costs two lookups.
-Other header lines are no part of that key. kube-apiserver sends a new Audit-ID with every
-request, and forwards whatever else its client sent.
+Certificates are verified here and not by the handshake alone, against the current CAs, and each CA
+counts for its own purpose only. The verdict is kept with the connection until a certificate in the
+chain expires or the CAs change. Users that a proxy states are cached by the header lines that state
+them, so the usual request costs two lookups. Other header lines are not part of that key:
+kube-apiserver sends a new Audit-ID with every request, and forwards its client's other headers.
 """
 
 from __future__ import annotations
@@ -43,23 +42,23 @@ ANONYMOUS_USER = User(ANONYMOUS, groups=(UNAUTHENTICATED_GROUP,))
 
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _REFUSAL_TTL = 10.0
-"""Seconds after which a refused certificate is judged again: it may not be valid *yet*."""
+"""Seconds after which a refused certificate is checked again: it may not be valid *yet*."""
 _REMEMBERED_BYTES = 4 << 20
-"""Users remembered with the header lines that state them, about 1 kB each."""
+"""Bytes of users cached by the header lines that state them, about 1 kB each."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What a connection's certificate is worth, until ``until`` in one generation."""
+    """What a connection's certificate proves, until ``until`` in one generation of trust."""
 
     generation: int
     until: float
     headers: HeaderNames | None
-    """The headers that it may state an identity in; None when it is no front proxy."""
+    """The headers that it may state an identity in; None if it is not a front proxy's."""
     client: User | None
-    """The user that it is itself."""
+    """The user that the certificate itself names."""
     refusal: str
-    """Why some method refused it; empty where none did."""
+    """Why a method refused it; empty if none did."""
 
 
 class Authentication:
@@ -76,20 +75,20 @@ class Authentication:
         self._clock = clock
         self._proxied: ByteCache[tuple[Header, ...], User | None] = ByteCache(_REMEMBERED_BYTES)
         self.hits = 0
-        """Requests whose stated user was remembered."""
+        """Requests whose stated user was cached."""
         self.misses = 0
-        """Requests whose headers were read to learn the user."""
+        """Requests whose headers were parsed to find the user."""
         self._last_refusal = ""
         self.refused: Counter[str] = Counter()
         """Requests answered 401, by method: ``certificate``, ``token``, ``token-review``."""
         trust.subscribe(self._proxied.clear)
 
     async def authenticate(self, scope: Scope) -> User:
-        """The user behind a request; see the module.
+        """Return the user behind a request; the module describes the order of methods.
 
         Raises:
-            Unauthorized: a certificate or token was sent, and no method accepts it.
-            TooManyRequests: the client's address has sent too many unknown tokens.
+            Unauthorized: A certificate or token was sent, and no method accepts it.
+            TooManyRequests: The client's address has sent too many unknown tokens.
         """
         headers: Sequence[Header] = scope["headers"]
         refusal = ""
@@ -108,12 +107,12 @@ class Authentication:
             return await self._token_user(token, _address(scope))
         if refusal:
             self.refused["certificate"] += 1
-            self._tell(refusal)
+            self._report(refusal)
             raise Unauthorized
         return ANONYMOUS_USER
 
     def is_proxy(self, peer: Peer) -> bool:
-        """Whether a client's certificate is a front proxy's."""
+        """Return whether a client's certificate is a front proxy's."""
         return self._judge(peer).headers is not None
 
     def _proxied_user(self, names: HeaderNames, headers: Sequence[Header]) -> User | None:
@@ -133,12 +132,12 @@ class Authentication:
 
     @property
     def remembered(self) -> int:
-        """Users in memory."""
+        """Users in the cache."""
         return len(self._proxied)
 
     @property
     def remembered_bytes(self) -> int:
-        """What they take."""
+        """Bytes of the cached users."""
         return self._proxied.bytes
 
     def _judge(self, peer: Peer) -> _Judgement:
@@ -164,8 +163,8 @@ class Authentication:
             raise Unauthorized
         return with_authenticated_group(user)
 
-    def _tell(self, refusal: str) -> None:
-        """Say why once per cause: the client is told nothing but 401."""
+    def _report(self, refusal: str) -> None:
+        """Log the reason once per cause: the client only gets 401."""
         if refusal == self._last_refusal:
             return
         self._last_refusal = refusal
@@ -173,7 +172,7 @@ class Authentication:
 
 
 def judge(peer: Peer, trust: ClientAuth, now: float) -> _Judgement:
-    """What a certificate is worth at ``now``, epoch seconds."""
+    """Return what a certificate proves at ``now``, epoch seconds."""
     proxy, clients = trust.proxy, trust.clients
     deadlines: list[float] = []
     refusals: list[str] = []
@@ -208,8 +207,8 @@ def judge(peer: Peer, trust: ClientAuth, now: float) -> _Judgement:
 
 
 def with_authenticated_group(user: User) -> User:
-    """``system:authenticated`` appended, by the rules of ``AuthenticatedGroupAdder``: not
-    to the anonymous user, whom a front proxy may state, and not twice."""
+    """Append ``system:authenticated`` by the rules of ``AuthenticatedGroupAdder``: not to the
+    anonymous user, which a front proxy may state, and not twice."""
     if user.name == ANONYMOUS:
         return user
     if AUTHENTICATED_GROUP in user.groups or UNAUTHENTICATED_GROUP in user.groups:
@@ -218,13 +217,13 @@ def with_authenticated_group(user: User) -> User:
 
 
 def _address(scope: Scope) -> str:
-    """The client's address, without its port."""
+    """Return the client's address without its port."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
 
 def bearer_token(headers: Sequence[Header]) -> str:
-    """The token of the first Authorization header where it is a bearer's, else empty."""
+    """Return the token of the first Authorization header if its scheme is Bearer, else empty."""
     line = next((value for name, value in headers if name == b"authorization"), None)
     if line is None:
         return ""
@@ -247,7 +246,7 @@ def _name_allowed(verified: Verified, settings: ProxySettings) -> bool:
 
 
 def _certificate_user(verified: Verified) -> User | None:
-    """``CommonNameUserConversion``: a certificate without a CN names nobody."""
+    """``CommonNameUserConversion``: a certificate without a CN does not identify a user."""
     if not verified.common_name:
         return None
     credential = f"X509SHA256={verified.fingerprint}"

@@ -1,7 +1,8 @@
-"""Trust in front proxies and clients from files: without a cluster, or instead of its own.
+"""Trust in front proxies and clients from CA files, without or instead of a cluster's ConfigMap.
 
-The settings are kube-apiserver's ``--requestheader-*`` and ``--client-ca-file`` by name and
-meaning. Files are read anew when they change; a bad new file keeps the last good content.
+The settings have the names and meaning of kube-apiserver's ``--requestheader-*`` and
+``--client-ca-file``. Files are read again when they change. A bad new file keeps the last good
+content.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ class TrustFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaderOptions:
-    """Files and names that decide whom to believe. What is None is the cluster's to say."""
+    """CA files and allowed names. The cluster's ConfigMap decides what is None."""
 
     proxy_ca_file: Path | None = None
     """PEM: ``--requestheader-client-ca-file``."""
     allowed_names: tuple[str, ...] = ()
-    """Used with ``proxy_ca_file``; empty allows every name."""
+    """Used with ``proxy_ca_file``. Empty allows every name."""
     headers: HeaderNames = field(default_factory=HeaderNames)
     """Used with ``proxy_ca_file``."""
     client_ca_file: Path | None = None
@@ -41,7 +42,7 @@ class FileTrust:
     """Feeds a :class:`ClientAuth` from files.
 
     Raises:
-        TrustFileError: a file that is named cannot be used at the start.
+        TrustFileError: A configured file cannot be used at the start.
     """
 
     def __init__(self, into: ClientAuth, options: RequestHeaderOptions) -> None:
@@ -54,11 +55,11 @@ class FileTrust:
 
     @property
     def problem(self) -> str:
-        """Why the files as they are now are not in use; empty when they are."""
+        """Why the current files are not in use. Empty if they are in use."""
         return self._problem
 
     def check(self) -> None:
-        """Read the files again if they changed; called every few seconds."""
+        """Read the files again if they changed. Called every few seconds."""
         seen = stamp(self._paths)
         if seen == self._stamp and not self._problem:
             return
@@ -67,11 +68,11 @@ class FileTrust:
             self._read()
         except TrustFileError as error:
             if str(error) != self._problem:
-                log.warning("CA file not used: the last good one stands", error=str(error))
+                log.warning("CA file rejected; the last good one stays in use", error=str(error))
             self._problem = str(error)
             return
         if self._problem:
-            log.info("CA files are used again")
+            log.info("CA files in use again")
         self._problem = ""
 
     def _read(self) -> None:

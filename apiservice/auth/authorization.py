@@ -1,9 +1,9 @@
-"""Who may do what: a few static rules, then the cluster's own by SubjectAccessReview.
+"""Authorization of a request: a few static rules, then the cluster's SubjectAccessReview.
 
 The rules and times are those of ``DelegatingAuthorizationOptions`` in
-``k8s.io/apiserver/pkg/server/options/authorization.go``: the privileged group, the health
-paths, then a review whose allow and deny are remembered for ten seconds. Without an
-answer the request fails with 500: an error is never an allow, and never a remembered deny.
+``k8s.io/apiserver/pkg/server/options/authorization.go``: the privileged group, the health paths,
+then a review whose allow and deny are cached for ten seconds. If the review fails, the request
+fails with 500: an error is never an allow, and never a cached deny.
 """
 
 from __future__ import annotations
@@ -27,46 +27,46 @@ log = structlog.get_logger(__name__)
 _ALLOWED = Decision(allowed=True)
 _DENIED = Decision(allowed=False)
 _LARGEST_REMEMBERED = 10_000
-"""Bytes of attributes; ``plugin/pkg/authorizer/webhook`` draws the same line."""
+"""Bytes of attributes that are cached; ``plugin/pkg/authorizer/webhook`` has the same bound."""
 _RATE, _BURST = 5.0, 50
-"""Reviews per second for the anonymous user, and at once. Whatever anonymous clients may
-ask for usually (health, the version) is a static rule or remembered after one review."""
+"""Reviews per second for the anonymous user, and at once. What anonymous clients usually ask for
+(health, the version) is allowed by a static rule or cached after one review."""
 
 _Question = tuple[User, Attributes]
 
 
 class AccessReviewer(Protocol):
-    """Knows the cluster's rules."""
+    """Asks the cluster's access rules."""
 
     async def review_access(self, user: User, attributes: Attributes) -> Decision:
-        """The cluster's decision. Bounded in time.
+        """Return the cluster's decision. Bounded in time.
 
         Raises:
-            ReviewError: there is no answer; nothing may be concluded from it.
+            ReviewError: The cluster did not answer; the caller must not conclude anything.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationOptions:
-    """The static rules, and how long the cluster's answers are remembered."""
+    """The static rules, and how long the cluster's decisions are cached."""
 
     allow_groups: tuple[str, ...] = (PRIVILEGED_GROUP,)
     allow_users: tuple[str, ...] = ()
-    """Users who may do everything: for use without a cluster."""
+    """Users who may do everything, for use without a cluster."""
     allow_paths: tuple[str, ...] = ("/healthz", "/livez", "/readyz")
-    """Non-resource paths open to everybody; exact, without what lies below them."""
+    """Non-resource paths open to everyone: exact paths, without what lies below them."""
     allow_ttl: float = 10.0
     """Seconds."""
     deny_ttl: float = 10.0
     """Seconds."""
     limit: int = 8 << 20
-    """Bytes of the answers remembered, for allow and for deny."""
+    """Bytes of the cached decisions, for allow and for deny."""
 
 
 class Authorization:
     """The :class:`~apiservice.identity.Authorizer` of the server.
 
-    Without a reviewer, as without a cluster, whatever no static rule allows is denied.
+    Without a reviewer (as without a cluster), what no static rule allows is denied.
     """
 
     def __init__(
@@ -90,27 +90,27 @@ class Authorization:
         self._flights: SingleFlight[_Question, Decision] = SingleFlight()
         self._failing = False
         self.hits = 0
-        """Questions answered from memory."""
+        """Questions answered from the cache."""
         self.misses = 0
-        """Questions that the cluster was asked, or that waited for its answer to another."""
+        """Questions that the cluster was asked, or that waited for its answer to an equal one."""
 
     @property
     def remembered(self) -> int:
-        """Answers in memory."""
+        """Decisions in the cache."""
         return len(self._allows) + len(self._denies)
 
     @property
     def remembered_bytes(self) -> int:
-        """What they take."""
+        """Bytes of the cached decisions."""
         return self._allows.bytes + self._denies.bytes
 
     @property
     def refused(self) -> int:
-        """Questions of anonymous clients that the cluster was not asked."""
+        """Questions of anonymous clients that were refused without a review."""
         return self._anonymous.refused
 
     def cached(self, user: User, attributes: Attributes) -> Decision | None:
-        """The decision of a static rule or of memory, else None."""
+        """Return the decision of a static rule or of the cache, else None."""
         if (
             attributes.path in self._paths
             or user.name in self._users
@@ -128,11 +128,11 @@ class Authorization:
         return None
 
     async def authorize(self, user: User, attributes: Attributes) -> Decision:
-        """The decision; concurrent equal questions share one review.
+        """Return the decision. Concurrent equal questions share one review.
 
         Raises:
-            Internal: the cluster could not be asked.
-            TooManyRequests: anonymous clients have asked too much.
+            Internal: The cluster could not be asked.
+            TooManyRequests: Anonymous clients have asked too often.
         """
         known = self.cached(user, attributes)
         if known is not None:
@@ -154,11 +154,11 @@ class Authorization:
             decision = await reviewer.review_access(user, attributes)
         except ReviewError as error:
             if not self._failing:
-                log.warning("access cannot be reviewed: requests get 500", error=str(error))
+                log.warning("SubjectAccessReview is failing; requests get 500", error=str(error))
             self._failing = True
             raise Internal(error) from error
         if self._failing:
-            log.info("access is reviewed again")
+            log.info("SubjectAccessReview recovered")
         self._failing = False
         size = weight(attributes)
         if size <= _LARGEST_REMEMBERED:

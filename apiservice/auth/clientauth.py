@@ -1,7 +1,7 @@
-"""Whose certificates are believed at this moment: the front proxy's CA, the clients' CA.
+"""The currently trusted CAs: the front proxy's CA and the CA of client certificates.
 
-Both change while the server runs. Everything that depends on them (the TLS context, the
-authenticator's notes about connections) compares the generation or subscribes.
+Both change while the server runs. What depends on them (the TLS context, the authenticator's
+cached verdicts) compares the generation or subscribes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from apiservice.auth.trust import ClientTrust
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """What makes a connection a front proxy's, and which headers it may then state."""
+    """Which certificates are a front proxy's, and which headers it may state."""
 
     ca: bytes
     """PEM."""
     allowed_names: tuple[str, ...] = ()
-    """Common names; empty allows every certificate that the CA vouches for."""
+    """Common names; empty allows every certificate that the CA issued."""
     headers: HeaderNames = field(default_factory=HeaderNames)
 
 
@@ -31,7 +31,7 @@ class _Compiled:
 
 
 class ClientAuth:
-    """The current trust. Setting an equal value changes nothing, not even the generation."""
+    """The current trust. Setting an equal value changes nothing, and keeps the generation."""
 
     def __init__(self) -> None:
         self._generation = 0
@@ -41,7 +41,7 @@ class ClientAuth:
 
     @property
     def generation(self) -> int:
-        """Changes with every change of trust."""
+        """A number that changes with every change of trust."""
         return self._generation
 
     @property
@@ -56,20 +56,20 @@ class ClientAuth:
 
     @property
     def bundle(self) -> bytes:
-        """Every CA that a handshake may accept, as PEM; empty when there is none.
+        """Every CA that a handshake may accept, as PEM; empty if none is trusted.
 
-        Written anew from what was understood: OpenSSL reads PEM more strictly, and a
-        bundle that it refuses would be trusted here and fail every handshake there.
+        Serialized from the parsed certificates. OpenSSL parses PEM more strictly: a bundle that
+        it rejects would be trusted here and fail every handshake there.
         """
         proxy = self._proxy[1].pem if self._proxy else b""
         clients = self._clients.trust.pem if self._clients else b""
         return b"\n".join(pem for pem in dict.fromkeys((proxy, clients)) if pem)
 
     def set_proxy(self, settings: ProxySettings) -> bool:
-        """Believe this front proxy from now on; True where that is a change.
+        """Trust this front proxy from now on. Return True if that is a change.
 
         Raises:
-            TrustError: the CA cannot be used; the earlier settings stand.
+            TrustError: The CA cannot be used; the earlier settings stay in use.
         """
         if self._proxy is not None and self._proxy[0] == settings:
             return False
@@ -78,10 +78,10 @@ class ClientAuth:
         return True
 
     def set_clients(self, pem: bytes) -> bool:
-        """Believe client certificates of this CA from now on; True where that is a change.
+        """Trust client certificates of this CA from now on. Return True if that is a change.
 
         Raises:
-            TrustError: the CA cannot be used; the earlier one stands.
+            TrustError: The CA cannot be used; the earlier one stays in use.
         """
         if self._clients is not None and self._clients.pem == pem:
             return False

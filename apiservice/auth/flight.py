@@ -1,4 +1,4 @@
-"""One question at a time: those who ask the same thing meanwhile share its answer."""
+"""Deduplication of concurrent calls: callers with the same key share one call's result."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Runs at most one question per key.
+    """Runs at most one call per key at a time.
 
-    A question runs in a task of its own: the one who asked first may hang up without
-    taking the answer from the others.
+    A call runs in a task of its own: the caller that started it may disconnect, and the others
+    still get the result.
     """
 
     def __init__(self) -> None:
         self._flights: dict[K, asyncio.Task[V]] = {}
 
     async def ask(self, key: K, question: Callable[[], Awaitable[V]]) -> V:
-        """The answer to ``question``, or what it raised, for everybody who waits on it."""
+        """Return the result of ``question`` or raise its error, to every caller that waits."""
         flight = self._flights.get(key)
         if flight is None:
             flight = asyncio.create_task(_run(question))
@@ -32,7 +32,7 @@ class SingleFlight(Generic[K, V]):
     def _land(self, key: K, flight: asyncio.Task[V]) -> None:
         del self._flights[key]
         if not flight.cancelled():
-            flight.exception()  # marks it as seen: everybody who waited may have hung up
+            flight.exception()  # marks it as retrieved: every waiting caller may be gone
 
 
 async def _run(question: Callable[[], Awaitable[V]]) -> V:

@@ -1,8 +1,8 @@
-"""The identity that a front proxy states in headers, and the settings for reading it.
+"""The identity that a front proxy states in request headers, and which headers are read.
 
-Semantics of ``k8s.io/apiserver/pkg/authentication/request/headerrequest``: names are
-matched whatever their case, the first user header with a value wins, every group line is
-one group (never split at commas), extra keys are lower-cased and percent-decoded.
+The rules are those of ``k8s.io/apiserver/pkg/authentication/request/headerrequest``. Header names
+match in any case. The first user header with a value wins. Every group line is one group and is
+never split at commas. Extra keys are lower-cased and percent-decoded.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Header = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class HeaderNames:
-    """Which headers state what; any of them may be empty, and then states nothing.
+    """Which headers state which part of an identity. An empty tuple reads no header.
 
-    The defaults are those of ``k8s.io/apiserver/pkg/server/options/authentication.go``:
-    no UID header unless the cluster names one, because a kube-apiserver that does not
-    know it would let a client's own through.
+    The defaults are those of ``k8s.io/apiserver/pkg/server/options/authentication.go``. There is
+    no UID header unless the cluster names one: a kube-apiserver that does not know the header
+    would pass on the one that its client sent.
     """
 
     users: tuple[str, ...] = ("x-remote-user",)
@@ -33,12 +33,12 @@ class HeaderNames:
     extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
 
     def relevant(self, headers: Iterable[Header]) -> tuple[Header, ...]:
-        """The headers that state an identity, as they came: a key for a cache of users."""
+        """Return the headers that state an identity, in order: the key of a cache of users."""
         names, prefixes = self._exact, self._prefixes
         return tuple([h for h in headers if h[0] in names or h[0].startswith(prefixes)])
 
     def user(self, headers: Sequence[Header]) -> User | None:
-        """The user that relevant headers state, or None where no name is stated."""
+        """Return the user that relevant headers state, or None if they state no name."""
         name = _first(headers, self._users)
         if not name:
             return None
@@ -86,7 +86,7 @@ def _folded(names: Iterable[str]) -> tuple[bytes, ...]:
 
 
 def _first(headers: Sequence[Header], names: Sequence[bytes]) -> str:
-    """The first name's first line counts, and only where it has a value: ``Header.Get``."""
+    """Like ``Header.Get``: only the first line of the first name counts, and only with a value."""
     for wanted in names:
         value = next((value for key, value in headers if key == wanted), b"")
         if value:
@@ -95,8 +95,8 @@ def _first(headers: Sequence[Header], names: Sequence[bytes]) -> str:
 
 
 def _text(value: bytes) -> str:
-    """Go keeps header bytes as they are; what is not UTF-8 becomes U+FFFD on its way to
-    JSON there, and here."""
+    """Go keeps header bytes as they are. What is not UTF-8 becomes U+FFFD in JSON, there and
+    here."""
     return value.decode("utf-8", "replace")
 
 

@@ -1,7 +1,7 @@
-"""TokenReview and SubjectAccessReview, asked of the cluster.
+"""TokenReview and SubjectAccessReview requests to the kube-apiserver.
 
-Both are questions, so asking twice does no harm: a broken connection or a 5xx is asked
-again while the time lasts, as ``DefaultAuthWebhookRetryBackoff`` does upstream.
+Both requests only ask, so a repetition does no harm. A broken connection or a 5xx is retried until
+the time limit, as ``DefaultAuthWebhookRetryBackoff`` does upstream.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from apiservice.selfmetrics.durations import SLOW, Durations
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TIMEOUT = 10.0
-"""Seconds for a question with its repetitions: upstream's client time-out."""
+"""Seconds for a review with its retries: the time limit of the upstream client."""
 _PAUSES = (0.2, 0.5, 1.0)
-"""Seconds before each repetition."""
+"""Seconds before each retry."""
 
 
 class _UserInfo(msgspec.Struct):
@@ -56,19 +56,19 @@ class _AccessReview(msgspec.Struct):
 
 
 class KubernetesReviews:
-    """Asks one cluster; a ``TokenReviewer`` and an ``AccessReviewer``.
+    """Sends reviews to one cluster; a ``TokenReviewer`` and an ``AccessReviewer``.
 
-    With ``audiences`` a token must be meant for one of them, and the API server must say
-    so: one that does not know audiences vouches only for itself (TokenReview's reference).
+    With ``audiences``, a token must be meant for one of them, and the API server must confirm it:
+    an API server that does not know audiences only confirms its own (TokenReview's reference).
     """
 
     def __init__(self, client: ApiClient, audiences: Sequence[str] = ()) -> None:
         self._client = client
         self._audiences = tuple(audiences)
         self.asked: Counter[tuple[str, str]] = Counter()
-        """Questions by kind (``token``, ``access``) and outcome (``yes``, ``no``, ``error``)."""
+        """Reviews by kind (``token``, ``access``) and outcome (``yes``, ``no``, ``error``)."""
         self.durations = {kind: Durations(SLOW) for kind in ("access", "token")}
-        """By kind, repetitions included."""
+        """Seconds by kind, retries included."""
 
     async def review_token(self, token: str) -> User | None:
         """See :class:`apiservice.auth.tokens.TokenReviewer`."""
@@ -110,29 +110,29 @@ class KubernetesReviews:
         started = perf_counter()
         try:
             async with asyncio.timeout(_TIMEOUT):
-                return msgspec.json.decode(await self._insist(path, body), type=answer)
+                return msgspec.json.decode(await self._post_with_retries(path, body), type=answer)
         except TimeoutError as error:
             self.asked[kind, "error"] += 1
             raise ReviewError(f"POST {path}: no answer within {_TIMEOUT:.0f} s") from error
         except (ClusterAnswerError, msgspec.MsgspecError) as error:
             self.asked[kind, "error"] += 1
-            raise ReviewError(_with_mend(path, error)) from error
+            raise ReviewError(_with_hint(path, error)) from error
         finally:
             self.durations[kind].observe(perf_counter() - started)
 
-    async def _insist(self, path: str, body: Any) -> bytes:
+    async def _post_with_retries(self, path: str, body: Any) -> bytes:
         for pause in _PAUSES:
             try:
                 return await call(self._client, "POST", path, body, _TIMEOUT)
             except ClusterAnswerError as error:
-                if not _passing(error):
+                if not _transient(error):
                     raise
             await asyncio.sleep(pause)
         return await call(self._client, "POST", path, body, _TIMEOUT)
 
 
 def access_spec(user: User, attributes: Attributes) -> Mapping[str, Any]:
-    """The spec of a SubjectAccessReview; empty fields are left out, as Go's ``omitempty``."""
+    """Return the spec of a SubjectAccessReview without empty fields, as Go's ``omitempty``."""
     spec: dict[str, Any] = {"user": user.name, "uid": user.uid, "groups": list(user.groups)}
     spec["extra"] = {key: list(values) for key, values in user.extra.items()}
     if attributes.path:
@@ -151,13 +151,13 @@ def access_spec(user: User, attributes: Attributes) -> Mapping[str, Any]:
     return {key: value for key, value in spec.items() if value}
 
 
-def _passing(error: ClusterAnswerError) -> bool:
+def _transient(error: ClusterAnswerError) -> bool:
     return error.status in {0, 429} or error.status >= 500
 
 
-def _with_mend(path: str, error: Exception) -> str:
+def _with_hint(path: str, error: Exception) -> str:
     if isinstance(error, ClusterAnswerError) and error.status in (401, 403):
         return f"{error}; bind this server's service account to ClusterRole system:auth-delegator"
     if isinstance(error, msgspec.MsgspecError):
-        return f"POST {path}: not the answer of an API server: {error}"
+        return f"POST {path}: not a response of an API server: {error}"
     return str(error)

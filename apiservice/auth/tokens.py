@@ -1,7 +1,7 @@
-"""Bearer tokens, judged by a TokenReview and remembered for ten seconds either way.
+"""Bearer tokens: checked by a TokenReview, and the result cached for ten seconds.
 
-Time and bounds are those of ``k8s.io/apiserver/pkg/authentication/token/cache`` as the
-delegating options set it up; an error is not remembered there, nor here.
+Times and bounds are those of ``k8s.io/apiserver/pkg/authentication/token/cache`` as the delegating
+options set it up. An error is not cached, there or here.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ _RATE, _BURST = 10.0, 50
 
 
 class ReviewError(Exception):
-    """Nobody could be asked; the message says who did not answer, and why."""
+    """A review failed; the message names the server that did not answer, and the cause."""
 
 
 class TokenReviewer(Protocol):
-    """Knows which tokens are good."""
+    """Checks tokens."""
 
     async def review_token(self, token: str) -> User | None:
-        """The token's user, or None where it is not valid. Bounded in time.
+        """Return the token's user, or None if the token is not valid. Bounded in time.
 
         Raises:
-            ReviewError: there is no answer; nothing may be concluded from it.
+            ReviewError: The cluster did not answer; the caller must not conclude anything.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class TokenOptions:
-    """How long and how many answers are remembered."""
+    """How long results are cached, and how many bytes of them."""
 
     ttl: float = 10.0
     """Seconds, for valid and invalid tokens alike."""
     limit: int = 4 << 20
-    """Bytes of the answers."""
+    """Bytes of the cached results."""
 
 
 class Tokens:
-    """A reviewer's answers, remembered; concurrent questions about a token share one review.
+    """A reviewer's results, cached. Concurrent requests with one token share one review.
 
-    Tokens are kept as keyed hashes only: a dump of this process shows none.
+    Tokens are kept only as keyed hashes: a memory dump of this process does not contain them.
     """
 
     def __init__(
@@ -74,35 +74,35 @@ class Tokens:
         self._pepper = secrets.token_bytes(32)
         self._failing = False
         self.hits = 0
-        """Tokens whose answer was remembered."""
+        """Tokens whose result was cached."""
         self.misses = 0
-        """Tokens that the cluster was asked about, or that waited for its answer."""
+        """Tokens that were sent to the cluster, or that waited for a review of the same token."""
 
     @property
     def remembered(self) -> int:
-        """Answers in memory."""
+        """Results in the cache."""
         return len(self._answers)
 
     @property
     def remembered_bytes(self) -> int:
-        """What they take."""
+        """Bytes of the cached results."""
         return self._answers.bytes
 
     @property
     def refused(self) -> int:
-        """Tokens that the cluster was not asked about, because their sender sent too many."""
+        """Tokens refused without a review, because their sender sent too many."""
         return self._allowance.refused
 
     async def user(self, token: str, sender: str = "") -> User | None:
-        """The token's user, or None where it is not valid.
+        """Return the token's user, or None if the token is not valid.
 
         Args:
-            token: as it was sent.
-            sender: the client's address; each has its own allowance of unknown tokens.
+            token: The token as it was sent.
+            sender: The client's address. Each has its own allowance of unknown tokens.
 
         Raises:
-            ReviewError: nobody could be asked.
-            TooManyRequests: the sender's allowance is spent.
+            ReviewError: The cluster did not answer.
+            TooManyRequests: The sender's allowance is used up.
         """
         raw = token.encode("utf-8", "surrogateescape")
         if len(raw) > _MAX_TOKEN:
@@ -125,11 +125,13 @@ class Tokens:
             user = await self._reviewer.review_token(token)
         except ReviewError as error:
             if not self._failing:
-                log.warning("tokens cannot be reviewed: bearers get 401", error=str(error))
+                log.warning(
+                    "TokenReview is failing; requests with bearer tokens get 401", error=str(error)
+                )
             self._failing = True
             raise
         if self._failing:
-            log.info("tokens are reviewed again")
+            log.info("TokenReview recovered")
         self._failing = False
         self._answers.put(key, user, len(key) + (user.bytes if user is not None else 0))
         return user

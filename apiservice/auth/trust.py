@@ -1,13 +1,12 @@
-"""Which client certificates a bundle of CAs vouches for.
+"""Verification of client certificates against a bundle of CAs.
 
 The rules are those of Go's ``x509.Certificate.Verify`` with ``KeyUsages: clientAuth``
-(``k8s.io/apiserver/pkg/authentication/request/x509``): client certificates need no
-subject alternative name, and front-proxy certificates have none, so the web's profile
-that most verifiers apply would refuse them. Two rules are stricter than Go's. A leaf
-without any extended key usage is refused, because what it proves lets it speak for
-anybody. A certificate whose only usage is anyExtendedKeyUsage is refused, because OpenSSL
-already ends its handshake, and Python cannot ask it for another rule. Ed25519 CAs are not
-supported by the verifier underneath.
+(``k8s.io/apiserver/pkg/authentication/request/x509``). Client certificates need no subject
+alternative name, and front-proxy certificates have none: the web profile that most verifiers apply
+would refuse them. Two rules are stricter than Go's. A leaf without an extended key usage is
+refused, because it could then speak for any user. A certificate whose only usage is
+anyExtendedKeyUsage is refused, because OpenSSL already ends its handshake, and Python cannot
+configure another rule. The underlying verifier does not support Ed25519 CAs.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _MAX_PRESENTED = 8
-"""Certificates a client may present; real chains have at most three."""
+"""Certificates that a client may present; real chains have at most three."""
 
 
 class TrustError(Exception):
@@ -31,45 +30,45 @@ class TrustError(Exception):
 
 
 class CertificateError(Exception):
-    """A client certificate is not vouched for; the message says by which rule."""
+    """A client certificate is not trusted; the message names the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A client certificate that a bundle vouches for."""
+    """A client certificate that a bundle's CA issued."""
 
     common_name: str
-    """The subject's CN, the last one where there are several, as Go reads it."""
+    """The subject's CN; the last one if there are several, as in Go."""
     organizations: tuple[str, ...]
-    """The subject's O attributes: a client certificate's groups."""
+    """The subject's O attributes, which are a client certificate's groups."""
     fingerprint: str
     """SHA-256 of the DER, in lower-case hex."""
     valid_until: float
-    """Epoch seconds: the first expiry in the chain up to and with the CA."""
+    """Epoch seconds: the first expiry in the chain, the CA included."""
 
 
 class ClientTrust:
     """A compiled CA bundle.
 
     Raises:
-        TrustError: the PEM holds no certificate or does not parse.
+        TrustError: The PEM contains no certificate or does not parse.
     """
 
     def __init__(self, pem: bytes) -> None:
-        # The library raises errors of many kinds about what a file or a client sends.
+        # The library raises many kinds of errors about what a file or a client sends.
         try:
             roots = x509.load_pem_x509_certificates(pem)
             self._store = verification.Store(roots)
         except Exception as error:
             raise TrustError(f"not a PEM bundle of certificates: {error}") from error
         self.pem = b"".join(root.public_bytes(serialization.Encoding.PEM) for root in roots)
-        """The certificates that were understood, and nothing else of what was given."""
+        """The certificates that were parsed, and nothing else from the input."""
 
     def verify(self, chain: Sequence[bytes], now: float) -> Verified:
-        """Judge a chain of DER certificates, the leaf first, at ``now`` (epoch seconds).
+        """Verify a chain of DER certificates, the leaf first, at ``now`` (epoch seconds).
 
         Raises:
-            CertificateError: it does not chain to the bundle, is outside its dates, or
+            CertificateError: The chain does not end at the bundle, is outside its dates, or
                 may not be used by a client.
         """
         if len(chain) > _MAX_PRESENTED:

@@ -1,1 +1,1 @@
-"""Certificates: files, self-signed ones, an authority, and the TLS context."""
+"""Certificates: files, self-signed certificates, a certificate authority, and the TLS context."""

@@ -1,7 +1,7 @@
-"""A certificate authority of our own: made, read again, and what it issues.
+"""The certificate authority that issues self-signed serving certificates.
 
-Keys are P-256, unencrypted PKCS#8. Certificates begin an hour early, because the clocks of a
-cluster's nodes differ a little.
+Keys are P-256 in unencrypted PKCS#8. Certificates are valid from one hour before they are issued,
+because the clocks of a cluster's nodes differ a little.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apiservice.tls.certificates import PUBLIC, canonical_name
 
 _BACKDATE = timedelta(hours=1)
 _COMMON_NAME = 64
-"""Most characters of a common name (RFC 5280, ub-common-name)."""
+"""The maximum length of a common name (RFC 5280, ub-common-name)."""
 
 
 class AuthorityError(Exception):
@@ -44,26 +44,26 @@ class Authority:
 
     @property
     def ends(self) -> float:
-        """Epoch seconds at which the CA, and so all that it issued, expires."""
+        """Epoch seconds at which the CA expires, and with it every certificate that it issued."""
         return self.certificate.not_valid_after_utc.timestamp()
 
     @property
     def certificate_pem(self) -> bytes:
-        """What clients trust."""
+        """The CA's certificate, PEM: what clients trust."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key_pem(self) -> bytes:
-        """What nobody else may read."""
+        """The CA's private key, PEM."""
         return _key_pem(self.key)
 
     def issue(self, names: Sequence[str], now: float, days: float) -> Issued:
-        """A serving certificate with a new key.
+        """Issue a serving certificate with a new key.
 
         Args:
-            names: DNS names and addresses; the first is the common name too.
-            now: epoch seconds.
-            days: how long it is valid; it never outlives the CA.
+            names: DNS names and addresses; the first is also the common name.
+            now: Epoch seconds.
+            days: How long it is valid; it never outlives the CA.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         ends = min(now + days * 86400, self.ends)
@@ -87,7 +87,7 @@ class Authority:
 
 
 def new_authority(now: float, days: float) -> Authority:
-    """A new CA that is valid for so many days from ``now``, epoch seconds."""
+    """Return a new CA that is valid for ``days`` from ``now``, epoch seconds."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"self-signed-ca@{int(now)}")
     usage = x509.KeyUsage(
@@ -114,12 +114,12 @@ def new_authority(now: float, days: float) -> Authority:
 
 
 def read_authority(certificate: bytes, key: bytes) -> Authority:
-    """A CA as it was kept: the first certificate of a PEM text, and its key.
+    """Return the CA that two PEM texts contain: the first certificate, and its key.
 
     Raises:
-        AuthorityError: one of them cannot be read, or they do not belong together.
+        AuthorityError: One of them cannot be read, or they do not belong together.
     """
-    # The library raises errors of many kinds about what a file holds.
+    # The library raises many kinds of errors about what a file contains.
     try:
         found = x509.load_pem_x509_certificates(certificate)[0]
         public = found.public_key().public_bytes(*PUBLIC)
@@ -130,7 +130,7 @@ def read_authority(certificate: bytes, key: bytes) -> Authority:
     except Exception as error:
         raise AuthorityError(f"the CA's key cannot be read: {error}") from error
     if not isinstance(private, ec.EllipticCurvePrivateKey):
-        raise AuthorityError("the CA's key is not one of ours: it is on no elliptic curve")
+        raise AuthorityError("the CA's key is not an elliptic-curve key")
     if public != private.public_key().public_bytes(*PUBLIC):
         raise AuthorityError("the CA's certificate and key do not belong together")
     return Authority(found, private)

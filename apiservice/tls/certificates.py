@@ -1,7 +1,7 @@
-"""The server's own certificate and key: read, and judged before they are used.
+"""The server's certificate and key: read from files, and checked before they are used.
 
-Errors name the file and the fix: a wrong pair is the usual reason why a server behind
-the aggregation layer does not come up.
+Errors name the file and the fix: a wrong pair is the usual reason why a server behind the
+aggregation layer does not start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-"""How public keys are written to be compared."""
+"""The format in which public keys are compared."""
 
 
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
@@ -29,12 +29,12 @@ _RSA_BITS = 1024
 
 
 class CertificatePairError(Exception):
-    """A certificate and its key cannot be served; the message names file and fix."""
+    """A certificate and its key cannot be served; the message names the file and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Where a serving certificate lies."""
+    """The files of a serving certificate."""
 
     certificate: Path
     """PEM: the leaf first, then any intermediates."""
@@ -44,7 +44,7 @@ class CertificateFiles:
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate:
-    """A pair that was read and fits together."""
+    """A certificate and key that were read and belong together."""
 
     names: frozenset[str]
     """DNS names and addresses of the subject alternative name."""
@@ -54,19 +54,19 @@ class ServingCertificate:
     """Epoch seconds."""
 
     def covers(self, names: Sequence[str]) -> bool:
-        """Every one of these names is in the certificate."""
+        """Return whether the certificate contains every one of these names."""
         return self.names.issuperset(canonical_name(name) for name in names)
 
     def aged(self, now: float) -> bool:
-        """Less than a third of its life is left."""
+        """Return whether less than a third of the certificate's life is left."""
         return self.not_after - now < (self.not_after - self.not_before) / 3
 
 
 def read_pair(files: CertificateFiles, now: float) -> ServingCertificate:
-    """Read and judge a pair at ``now``, epoch seconds.
+    """Read and check a pair at ``now``, epoch seconds.
 
     Raises:
-        CertificatePairError: a file is missing or unreadable, the two do not belong
+        CertificatePairError: A file is missing or unreadable, the two do not belong
             together, or the certificate is outside its dates.
     """
     certificate, key = _content(files.certificate), _content(files.key)
@@ -76,7 +76,7 @@ def read_pair(files: CertificateFiles, now: float) -> ServingCertificate:
 def judge_pair(
     certificate: bytes, key: bytes, now: float, certificate_name: str, key_name: str
 ) -> ServingCertificate:
-    """Judge a pair in PEM at ``now``, epoch seconds; the names are what errors call the two.
+    """Check a pair in PEM at ``now``, epoch seconds; errors call the two by the given names.
 
     Raises:
         CertificatePairError: see :func:`read_pair`.
@@ -101,10 +101,10 @@ def judge_pair(
 
 
 def load_into(context: ssl.SSLContext, files: CertificateFiles) -> None:
-    """Have a TLS context serve this pair.
+    """Load a pair into a TLS context.
 
     Raises:
-        CertificatePairError: OpenSSL does not accept it.
+        CertificatePairError: OpenSSL does not accept the pair.
     """
     try:
         context.load_cert_chain(files.certificate, files.key, password=_no_password)
@@ -115,7 +115,7 @@ def load_into(context: ssl.SSLContext, files: CertificateFiles) -> None:
 
 
 def canonical_name(name: str) -> str:
-    """A DNS name in lower case, or an address in its one spelling."""
+    """Return a DNS name in lower case, or an address in its canonical form."""
     try:
         return str(ip_address(name))
     except ValueError:
@@ -123,21 +123,21 @@ def canonical_name(name: str) -> str:
 
 
 def _leaf(content: bytes, name: str) -> tuple[x509.Certificate, bytes, frozenset[str]]:
-    """The first certificate, its public key in DER, and its names."""
+    """Return the first certificate, its public key in DER, and its names."""
     try:
         leaf = x509.load_pem_x509_certificates(content)[0]
     except Exception as error:
         raise CertificatePairError(
-            f"{name} holds no certificate in PEM: {error}; give a file that begins with "
+            f"{name} contains no PEM certificate: {error}; give a file that begins with "
             f"-----BEGIN CERTIFICATE-----"
         ) from error
-    # The library raises errors of many kinds about what the file holds, and the file is
-    # replaced while the server runs: every one of them means that the pair is not used.
+    # The library raises many kinds of errors about what the file contains, and the file is
+    # replaced while the server runs: every error means that the pair is not used.
     try:
         return leaf, _usable(leaf.public_key()), _names(leaf)
     except Exception as error:
         raise CertificatePairError(
-            f"{name} holds a certificate that cannot be served: {error}; have it issued again "
+            f"{name} contains a certificate that cannot be served: {error}; have it issued again "
             f"with {_KEYS} and valid names"
         ) from error
 
@@ -147,16 +147,17 @@ def _public_key(content: bytes, name: str) -> bytes:
         key = serialization.load_pem_private_key(content, password=None)
     except TypeError as error:
         raise CertificatePairError(
-            f"{name} is encrypted: decrypt it with `openssl pkey`, a server cannot ask"
+            f"{name} is encrypted: decrypt it with `openssl pkey`; a server cannot ask for its "
+            f"password"
         ) from error
     except ValueError as error:
         raise CertificatePairError(
-            f"{name} holds no private key in PEM: {error}; give a file that begins with "
+            f"{name} contains no PEM private key: {error}; give a file that begins with "
             f"-----BEGIN PRIVATE KEY-----"
         ) from error
     except Exception as error:
         raise CertificatePairError(
-            f"{name} holds a key that cannot be served with: {error}; use {_KEYS}"
+            f"{name} contains a key that cannot be used: {error}; use {_KEYS}"
         ) from error
     return key.public_key().public_bytes(*PUBLIC)
 
@@ -165,10 +166,10 @@ _KEYS: Final = "an RSA key of 2048 bits or more, a P-256, P-384 or P-521 key, or
 
 
 def _usable(public: Any) -> bytes:
-    """A public key in DER.
+    """Return a public key in DER.
 
     Raises:
-        ValueError: the API server's TLS does not accept keys of this kind.
+        ValueError: The API server's TLS does not accept keys of this kind.
     """
     match public:
         case ec.EllipticCurvePublicKey():
@@ -189,8 +190,8 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise CertificatePairError(
-            f"{path}: {error.strerror}; name a file that this process may read, or give no "
-            f"certificate to have one made"
+            f"{path}: {error.strerror}; name a file that this process can read, or omit the "
+            f"certificate to have one issued"
         ) from error
 
 
@@ -209,5 +210,5 @@ def _day(seconds: float) -> str:
 
 
 def _no_password() -> str:
-    """OpenSSL would otherwise ask on the terminal."""
+    """Raise an error, because OpenSSL would otherwise ask on the terminal."""
     raise ValueError("the key is encrypted")

@@ -1,16 +1,15 @@
-"""The server's TLS contexts, replaced whole while connections live.
+"""The server's TLS contexts, replaced as a whole while connections are open.
 
-``ssl`` can add a certificate or a CA to a context in use but never take a CA away. So the
-listener keeps one empty context, and its server-name callback hands every new handshake
-the current one: a certificate or a CA bundle is swapped between two handshakes, and
-connections already made are not touched. A pair that cannot be served leaves the last
-good one in place and is told by ``problem``.
+``ssl`` can add a certificate or a CA to a context in use but cannot remove a CA. So the listener
+keeps one empty context, and its server-name callback gives every new handshake the current
+context. A certificate or a CA bundle changes between two handshakes, and open connections are not
+touched. A pair that cannot be served leaves the last good one in place, and ``problem`` reports it.
 
-Sessions are not resumed: a resumed session would carry a client certificate past the
-check against today's CAs, without its intermediates, and prove no key. Tickets are off, but
-OpenSSL keeps sessions of TLS 1.2 in a cache of the listener's context, which ``ssl`` cannot turn
-off. So a context that has a session in its cache is not used for another connection, and the
-server ends a connection that resumed one all the same.
+Sessions are not resumed: a resumed session would carry a client certificate past the check against
+the current CAs, without its intermediates, and would prove no key. Tickets are off, but OpenSSL
+keeps sessions of TLS 1.2 in a cache of the listener's context, which ``ssl`` cannot turn off. So a
+context that has a session in its cache is not used for another connection, and the server also
+ends a connection that resumed a session.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from apiservice.tls.selfsigned import SelfSigned
 log = structlog.get_logger(__name__)
 
 _RENEWAL_CHECK = 3600.0
-"""Seconds between looks at the age of a self-signed certificate."""
+"""Seconds between checks of the age of a self-signed certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,10 @@ class _Served:
 
 
 class ServingTLS:
-    """What a listener serves TLS with.
+    """The certificate and the CAs that a listener serves TLS with.
 
     Raises:
-        CertificatePairError: the pair cannot be served at the start.
+        CertificatePairError: The pair cannot be served at the start.
     """
 
     def __init__(
@@ -65,14 +64,14 @@ class ServingTLS:
         trust.subscribe(self._trust_changed)
 
     def listening(self) -> ssl.SSLContext:
-        """For the next connection."""
+        """The context for the next connection."""
         if self._listening.session_stats()["number"]:
             self._listening = self._new_listening()
         return self._listening
 
     @property
     def files(self) -> CertificateFiles:
-        """Where the served pair lies."""
+        """The files of the served pair."""
         return self._files
 
     @property
@@ -82,11 +81,11 @@ class ServingTLS:
 
     @property
     def problem(self) -> str:
-        """Why the files as they are now are not served; empty when they are."""
+        """Why the current files are not served. Empty if they are served."""
         return self._problem
 
     def check(self, now: float) -> None:
-        """Serve the files as they are now, if they changed; called every few seconds."""
+        """Serve the current files if they changed. Called every few seconds."""
         if self._self_signed is not None and abs(now - self._looked) >= _RENEWAL_CHECK:
             self._looked = now
             self._renew(self._self_signed, now)
@@ -108,11 +107,13 @@ class ServingTLS:
 
     def _trouble(self, error: CertificatePairError) -> None:
         if str(error) != self._problem:
-            log.warning("serving certificate kept: the new one is not usable", error=str(error))
+            log.warning(
+                "serving certificate rejected; the last good one stays in use", error=str(error)
+            )
         self._problem = str(error)
 
     def _load(self, now: float) -> tuple[_Served, ssl.SSLContext]:
-        seen = self._stamp()  # before reading: a change while reading is seen the next time
+        seen = self._stamp()  # before reading: a change while reading is noticed at the next check
         certificate = read_pair(self._files, now)
         return _Served(seen, certificate), self._build()
 
@@ -128,11 +129,11 @@ class ServingTLS:
     def _trust_changed(self) -> None:
         try:
             if self._served.stamp != self._stamp():
-                raise CertificatePairError("the pair on disk has not been judged yet")
+                raise CertificatePairError("the pair on disk has not been checked yet")
             self._current = self._build()
         except CertificatePairError:
-            # The pair on disk is not to be served just now: add to the context that is.
-            # A CA that went away stays in it, and the authenticator no longer believes it.
+            # The pair on disk cannot be served: add the CA to the context in use instead. A CA
+            # that was removed stays in it, and the authenticator no longer trusts it.
             try:
                 _accept(self._current, self._trust.bundle)
             except CertificatePairError as error:
@@ -140,9 +141,9 @@ class ServingTLS:
         self._listening = self._new_listening()
 
     def _new_listening(self) -> ssl.SSLContext:
-        """An empty context; whether a client is asked for a certificate is copied from it.
+        """Return an empty context, from which a handshake copies whether to ask for a certificate.
 
-        Without any CA nobody is asked: whatever a client showed would be refused.
+        Without a CA no client is asked: every certificate would be refused.
         """
         context = _new_context()
         context.sni_callback = self._choose
@@ -152,7 +153,7 @@ class ServingTLS:
     def _choose(
         self, connection: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext
     ) -> None:
-        """Called at every ClientHello, with or without a server name."""
+        """Runs at every ClientHello, with or without a server name."""
         connection.context = self._current
 
 

@@ -1,7 +1,7 @@
-"""A serving certificate for whoever brings none: our own CA and a certificate under it.
+"""The self-signed serving certificate: a CA, and a certificate that it issued, in a folder.
 
-The CA's certificate is what an APIService carries as ``caBundle``, so the CA is kept (its
-key beside it) and outlives the certificates: a renewed certificate needs no new bundle.
+An APIService carries the CA's certificate as ``caBundle``. So the CA and its key are kept, and
+outlive the serving certificates: a renewed certificate needs no new bundle.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class SelfSigned:
         return self.folder / "ca.crt"
 
     def ensure(self, now: float) -> ServingCertificate:
-        """Make what is missing, does not fit the names, or has under a third of its life left.
+        """Issue what is missing, does not fit the names, or has under a third of its life left.
 
         Raises:
-            CertificatePairError: the folder cannot be written.
+            CertificatePairError: The folder cannot be written.
         """
         try:
             return self._ensure(now)
@@ -69,7 +69,7 @@ class SelfSigned:
             if found is not None:
                 return found
         self._issue(authority, now)
-        log.info("serving certificate made", folder=str(self.folder), names=list(self.names))
+        log.info("serving certificate issued", folder=str(self.folder), names=list(self.names))
         return read_pair(self.files, now)
 
     def _usable(self, authority: Authority, now: float) -> ServingCertificate | None:
@@ -77,12 +77,12 @@ class SelfSigned:
             found = read_pair(self.files, now)
             leaf = x509.load_pem_x509_certificate(self.files.certificate.read_bytes())
             leaf.verify_directly_issued_by(authority.certificate)
-        except Exception:  # of many kinds; whatever it is, another one is issued
+        except Exception:  # of many kinds; in every case another certificate is issued
             return None
         return found if found.covers(self.names) and not found.aged(now) else None
 
     def _authority(self, now: float) -> tuple[Authority, bool]:
-        """The CA, and whether it was made just now."""
+        """Return the CA, and whether it was created now."""
         key_path = self.folder / "ca.key"
         try:
             read_pair(CertificateFiles(self.ca, key_path), now)
@@ -105,7 +105,7 @@ class SelfSigned:
 
 
 def _write(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Replace a file whole: it is never seen half-written, nor readable by others first."""
+    """Replace a file atomically: no reader sees a part of it, and no other user can read it."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -167,5 +167,5 @@ def test_files_that_cannot_be_used_are_named_at_the_start(files: Files) -> None:
     with pytest.raises(CertificatePairError, match=r"clients\.crt: No such file.*name a file"):
         Credentials(files.pair, files.client_ca, time.time())
     files.client_ca.write_text("none")
-    with pytest.raises(CertificatePairError, match=r"clients\.crt holds no certificate in PEM"):
+    with pytest.raises(CertificatePairError, match=r"clients\.crt contains no PEM certificate"):
         Credentials(files.pair, files.client_ca, time.time())

@@ -430,9 +430,9 @@ def test_a_key_that_cannot_be_read_leaves_the_last_pair_and_the_process(lab: Lab
     with lab.serving() as serving, serving.client() as client:
         eventually(lambda: ready(client))
         key.write_bytes(on_another_curve(key.read_bytes()))
-        kept = serving.wait_for("serving certificate kept: the new one is not usable")
+        kept = serving.wait_for("serving certificate rejected; the last good one stays in use")
         assert str(key) in kept["error"]
-        serving.wait_for("KEDA certificate kept: the new one is not usable")
+        serving.wait_for("KEDA certificate rejected; the last good one stays in use")
         with serving.client() as another:
             assert ready(another)
         assert serving.process.poll() is None

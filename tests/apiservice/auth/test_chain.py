@@ -86,11 +86,11 @@ def test_headers_without_a_certificate_are_ignored(bench: Bench) -> None:
     assert bench.ask(IMPERSONATED) == ANONYMOUS_USER
 
 
-def test_nobody_is_anonymous(bench: Bench) -> None:
+def test_a_request_without_credentials_is_anonymous(bench: Bench) -> None:
     assert bench.ask() == User("system:anonymous", groups=("system:unauthenticated",))
 
 
-def test_a_client_certificate_names_itself_whatever_headers_say(bench: Bench) -> None:
+def test_a_client_certificate_decides_the_user_and_headers_are_ignored(bench: Bench) -> None:
     user = bench.ask(IMPERSONATED, shows(CLIENT_CA.issue("carol", groups=("g1", "g,2"))))
 
     assert (user.name, user.groups) == ("carol", ("g1", "g,2", "system:authenticated"))
@@ -137,7 +137,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("headers", "peer"), REFUSED.values(), ids=REFUSED.keys())
-def test_credentials_that_nobody_accepts_are_401(
+def test_credentials_that_no_method_accepts_are_401(
     bench: Bench, headers: list[tuple[bytes, bytes]], peer: Peer | None
 ) -> None:
     with pytest.raises(Unauthorized):

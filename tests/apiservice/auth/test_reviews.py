@@ -266,7 +266,7 @@ async def test_anonymous_clients_share_an_allowance_of_reviews() -> None:
     assert cluster.asked == 51
 
 
-async def test_the_allowance_of_anonymous_clients_is_no_authenticated_users() -> None:
+async def test_the_allowance_of_anonymous_clients_does_not_bind_authenticated_users() -> None:
     cluster = FakeCluster()
     authorization = Authorization(cluster, clock=Clock())
     for number in range(60):

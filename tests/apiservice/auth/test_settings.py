@@ -50,7 +50,7 @@ def test_the_published_configmap_is_believed() -> None:
     assert trust.bundle == ONE + b"\n" + CLIENTS
 
 
-def test_a_rotated_ca_is_believed_at_once_and_the_old_one_no_longer() -> None:
+def test_a_rotated_ca_is_trusted_at_once_and_the_old_one_no_longer() -> None:
     trust = ClientAuth()
     source = ConfigMapTrust(trust)
     source.replace([published()])
@@ -84,7 +84,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("key", "text"), MALFORMED.items(), ids=MALFORMED.keys())
-def test_a_malformed_key_keeps_its_last_good_value_and_is_told(key: str, text: str) -> None:
+def test_a_malformed_key_keeps_its_last_good_value_and_is_reported(key: str, text: str) -> None:
     trust = ClientAuth()
     source = ConfigMapTrust(trust)
     source.replace([published()])
@@ -113,7 +113,7 @@ def test_other_keys_are_taken_beside_a_malformed_ca() -> None:
     assert trust.proxy[0].ca == ONE
 
 
-def test_allowed_names_that_never_parsed_let_nobody_in() -> None:
+def test_allowed_names_that_never_parsed_trust_no_proxy() -> None:
     trust = ClientAuth()
     source = ConfigMapTrust(trust)
 
@@ -135,7 +135,7 @@ def test_an_absent_list_is_empty_as_in_go() -> None:
     assert trust.proxy[0].allowed_names == ()
 
 
-def test_a_cluster_without_aggregation_is_told_how_to_mend_it() -> None:
+def test_a_cluster_without_aggregation_is_reported_with_the_fix() -> None:
     trust = ClientAuth()
     source = ConfigMapTrust(trust)
     source.replace([published(requestheader_client_ca_file=None)])

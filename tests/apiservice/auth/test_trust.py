@@ -70,7 +70,7 @@ def test_refused(issue: Callable[[], Issued], why: str) -> None:
         TRUST.verify(issue().der, NOW)
 
 
-def test_what_is_no_certificate_is_refused() -> None:
+def test_what_is_not_a_certificate_is_refused() -> None:
     with pytest.raises(CertificateError, match="unreadable"):
         TRUST.verify((b"\x30\x03\x02\x01\x00",), NOW)
 

@@ -478,10 +478,10 @@ async def test_a_passing_failure_is_asked_again(client: ApiClient, api: FakeApiS
 ERRORS: dict[str, tuple[int, bytes, str]] = {
     "forbidden": (403, b'{"message":"no"}', "system:auth-delegator"),
     "credentials refused": (401, b'{"message":"Unauthorized"}', "system:auth-delegator"),
-    "HTML": (200, b"<html>", "not the answer of an API server"),
-    "no status": (201, b'{"kind":"SubjectAccessReview"}', "not the answer"),
-    "a status without a decision": (201, b'{"status":{}}', "not the answer"),
-    "a decision that is no boolean": (201, b'{"status":{"allowed":"yes"}}', "not the answer"),
+    "HTML": (200, b"<html>", "not a response of an API server"),
+    "no status": (201, b'{"kind":"SubjectAccessReview"}', "not a response"),
+    "a status without a decision": (201, b'{"status":{}}', "not a response"),
+    "a decision that is no boolean": (201, b'{"status":{"allowed":"yes"}}', "not a response"),
 }
 
 

@@ -32,7 +32,7 @@ def encrypted(key: bytes) -> bytes:
     )
 
 
-def test_a_good_pair_tells_its_names_and_dates(tmp_path: Path) -> None:
+def test_a_good_pair_has_its_names_and_dates(tmp_path: Path) -> None:
     found = read_pair(CertificateFiles(*GOOD.write(tmp_path, "tls")), NOW)
 
     assert found.names == {"localhost", "127.0.0.1", "::1"}
@@ -91,7 +91,7 @@ BAD: dict[str, tuple[bytes | None, bytes | None, str, str]] = {
 
 
 @pytest.mark.parametrize(("cert", "key", "file", "hint"), BAD.values(), ids=BAD.keys())
-def test_a_bad_pair_is_an_error_that_names_the_file_and_the_mend(
+def test_a_bad_pair_is_an_error_that_names_the_file_and_the_fix(
     tmp_path: Path, cert: bytes | None, key: bytes | None, file: str, hint: str
 ) -> None:
     files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
@@ -172,7 +172,7 @@ def test_a_renewed_certificate_needs_no_new_bundle(
 
 
 @pytest.mark.parametrize("spoiled", ["ca.crt", "ca.key"])
-def test_a_lost_ca_is_made_anew_with_its_certificate(tmp_path: Path, spoiled: str) -> None:
+def test_a_lost_ca_is_created_again_with_its_certificate(tmp_path: Path, spoiled: str) -> None:
     source = SelfSigned(tmp_path, NAMES)
     source.ensure(NOW)
     before = contents(tmp_path)
@@ -183,7 +183,7 @@ def test_a_lost_ca_is_made_anew_with_its_certificate(tmp_path: Path, spoiled: st
     assert not set(before.values()) & set(contents(tmp_path).values())
 
 
-def test_a_ca_near_its_end_is_made_anew(tmp_path: Path) -> None:
+def test_a_ca_near_its_end_is_replaced(tmp_path: Path) -> None:
     source = SelfSigned(tmp_path, NAMES)
     source.ensure(NOW)
     bundle = source.ca.read_bytes()

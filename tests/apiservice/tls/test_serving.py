@@ -211,7 +211,7 @@ def test_a_certificate_is_replaced_under_a_connected_client(
     run(body)
 
 
-def test_a_bad_new_pair_keeps_the_old_and_is_told(
+def test_a_bad_new_pair_keeps_the_old_and_is_reported(
     run: Run, trust: ClientAuth, files: CertificateFiles
 ) -> None:
     async def body() -> None:
@@ -281,7 +281,7 @@ def test_a_rotated_front_proxy_ca_takes_effect_on_old_and_new_connections(
     run(body)
 
 
-def test_nobody_is_asked_for_a_certificate_before_a_ca_is_known(
+def test_no_client_is_asked_for_a_certificate_before_a_ca_is_known(
     run: Run, files: CertificateFiles, tmp_path: Path
 ) -> None:
     async def body() -> None:
