@@ -114,6 +114,8 @@ def _default(field: FieldInfo) -> str:
         return "not set"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, float):
+        return f"`{value:g}`"
     shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return f"`{shown}`" if shown and value != {} else "empty"
 

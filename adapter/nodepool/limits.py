@@ -1,13 +1,15 @@
-"""What the plan may never exceed, and how it behaves. Every figure is a setting."""
+"""Bounds and times of a plan. All of them are settings, which hold the defaults."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-from adapter.settings.nodepool import NodepoolSettings
+from adapter.settings.nodepool import LimitSettings, NodepoolSettings
 
+_DEFAULTS: Final = LimitSettings()
 OTHER_POOLS = "*"
 """Key of :attr:`Limits.gpu_hour_prices` for pools without an entry of their own."""
 
@@ -20,22 +22,22 @@ class Limits:
         ValueError: a time is not above 0, or a bound is negative; the text names the field.
     """
 
-    quantile: float = 0.8
+    quantile: float = _DEFAULTS.quantile
     """Of the growth of demand over a boot time."""
-    boot_seconds: float = 300.0
+    boot_seconds: float = _DEFAULTS.boot_seconds
     """Assumed for a pool until its own is known."""
-    hold_seconds: float = 600.0
+    hold_seconds: float = _DEFAULTS.hold_seconds
     """How long headroom stays after it was last needed."""
-    decay_seconds: float = 300.0
+    decay_seconds: float = _DEFAULTS.decay_seconds
     """After the hold, headroom halves every so many seconds."""
-    stale_seconds: float = 300.0
+    stale_seconds: float = _DEFAULTS.stale_seconds
     """Demand unknown for longer no longer holds its headroom: it decays to 0."""
-    min_pods: int = 0
+    min_pods: int = _DEFAULTS.min_pods
     """Fewest headroom pods of a shape that an HPA scales, while its demand is known; caps and
     budgets come first."""
-    max_pods: int = 8
+    max_pods: int = _DEFAULTS.max_pods
     """Most headroom pods of one shape in one namespace."""
-    max_gpus_per_pool: int = 8
+    max_gpus_per_pool: int = _DEFAULTS.max_gpus_per_pool
     """Most GPUs of headroom in one pool."""
     gpu_hours_per_day: float | None = None
     """Budget of each pool; None for none."""
@@ -44,7 +46,7 @@ class Limits:
     without a price gets no headroom under it."""
     gpu_hour_prices: Mapping[str, float] = field(default_factory=dict)
     """Pool to the price of one GPU for one hour; ``*`` stands for all other pools."""
-    deadman_seconds: float = 900.0
+    deadman_seconds: float = NodepoolSettings().lifeline
     """How long headroom may outlive the controller. Budgets count every order for as long:
     what a controller that dies now leaves behind is paid for already."""
     claim_namespaces: frozenset[str] = frozenset()

@@ -18,12 +18,15 @@ from adapter.serve.ownmetrics import queries
 from adapter.settings import Settings
 from adapter.settings.cluster import ClusterSettings
 from adapter.settings.scrape import StaticTarget
-from adapter.sources.azure.source import AzureLogsOptions, AzureLogsSource
+from adapter.sources.azure.options import AzureLogsOptions
+from adapter.sources.azure.source import AzureLogsSource
 from adapter.sources.login.azure import azure_tokens
-from adapter.sources.prometheus.source import PrometheusOptions, PrometheusSource
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.source import PrometheusSource
 from adapter.sources.scrape.discovery import RULES, Rule
+from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.serverpages import ServerPages
-from adapter.sources.scrape.source import ScrapeOptions, ScrapeSource
+from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import Target
 from adapter.store.store import Store
 from apiservice.labels.selector import parse

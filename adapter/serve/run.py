@@ -116,7 +116,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         )
         server = Server(
             app,
-            _serving(settings),
+            serving_options(settings),
             security.tls.listening,
             proven=security.authentication.is_proxy,
             background=background,
@@ -163,7 +163,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             await server.start()
             if settings.server.probe_port is not None:
                 probes = probe_listener(
-                    _serving(settings), settings.server.probe_port, health, server.stats
+                    serving_options(settings), settings.server.probe_port, health, server.stats
                 )
                 await probes.start()
                 stack.push_async_callback(probes.stop)
@@ -253,7 +253,8 @@ def _health(
     )
 
 
-def _serving(settings: Settings) -> ServingOptions:
+def serving_options(settings: Settings) -> ServingOptions:
+    """The options of the HTTPS listener, by the settings."""
     server = settings.server
     return ServingOptions(
         host=server.host,

@@ -95,8 +95,7 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         AuthorizationOptions(
             allow_groups=(PRIVILEGED_GROUP, *allowed.allow_groups),
             allow_users=allowed.allow_users,
-            allow_ttl=allowed.cache,
-            deny_ttl=allowed.cache,
+            ttl=allowed.cache,
         ),
     )
     if not chosen.token_review:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from adapter.settings.types import ADVANCED, Seconds, Section
+from apiservice.auth.authorization import AuthorizationOptions
+from apiservice.auth.tokens import TokenOptions
+
+_TOKENS: Final = TokenOptions()
+_AUTHORIZATION: Final = AuthorizationOptions()
 
 
 class AuthenticationSettings(Section):
@@ -27,7 +32,7 @@ class AuthenticationSettings(Section):
     """Check bearer tokens with TokenReview. Needs a cluster."""
     token_audiences: Annotated[tuple[str, ...], ADVANCED] = ()
     """Audiences that a token must be issued for. If empty, the API server uses its own."""
-    cache: Annotated[Seconds, ADVANCED] = 10
+    cache: Annotated[Seconds, ADVANCED] = _TOKENS.ttl
     """Seconds that the result of a TokenReview is remembered, for valid and invalid tokens."""
 
 
@@ -41,5 +46,5 @@ class AuthorizationSettings(Section):
     """Users that are allowed everything without a review, for use without a cluster."""
     allow_groups: Annotated[tuple[str, ...], ADVANCED] = ()
     """Groups that are allowed everything without a review."""
-    cache: Annotated[Seconds, ADVANCED] = 10
+    cache: Annotated[Seconds, ADVANCED] = _AUTHORIZATION.ttl
     """Seconds that the result of a SubjectAccessReview is remembered, allowed or denied."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from adapter.settings.cloud import AzureIdentitySettings
 from adapter.settings.types import ADVANCED, Interval, Seconds, Section, SecureUrl
+from adapter.sources.azure.options import AzureLogsOptions
+
+_DEFAULTS: Final = AzureLogsOptions(workspace="", lookback=0)
 
 
 class AzureLogsSettings(Section):
@@ -19,16 +22,16 @@ class AzureLogsSettings(Section):
     """ID of the workspace."""
     cluster: str | None = None
     """Resource ID or name of this cluster. Set it if several clusters share the workspace."""
-    interval: Annotated[Interval, ADVANCED] = 60
+    interval: Annotated[Interval, ADVANCED] = _DEFAULTS.interval
     """Seconds between two queries. Container Insights writes one value a minute."""
-    timeout: Annotated[Interval, ADVANCED] = 30
+    timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
     """Seconds that one query may take."""
     delay: Annotated[Seconds, ADVANCED] = 180
     """Seconds between a measurement and the time at which a query finds it; part of the age
     limit. Azure Monitor documents 20 s to 3 min on average ("Log data ingestion time in Azure
     Monitor"). To measure it in your workspace:
     ``InsightsMetrics | extend s = ingestion_time() - TimeGenerated``."""
-    endpoint: Annotated[SecureUrl, ADVANCED] = SecureUrl("https://api.loganalytics.io")
+    endpoint: Annotated[SecureUrl, ADVANCED] = SecureUrl(_DEFAULTS.endpoint)
     """Log Analytics API of another Azure cloud, such as ``https://api.loganalytics.us``. Tokens
     are requested for this address."""
     ca_file: Annotated[Path | None, ADVANCED] = None

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from adapter.settings.cloud import AuthSettings
 from adapter.settings.types import ADVANCED, BaseUrl, Interval, Promql, Section
+from adapter.sources.prometheus.options import PrometheusOptions
+
+_DEFAULTS: Final = PrometheusOptions(url="", lookback=0)
 
 _OWN_PARAMS = frozenset(("query", "time", "timeout"))
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -34,9 +37,9 @@ class PrometheusSettings(Section):
 
     url: BaseUrl | None = None
     """Base URL, with the path prefix if the engine has one (``https://mimir/prometheus``)."""
-    interval: Interval = 15
+    interval: Interval = _DEFAULTS.interval
     """Seconds between two rounds of queries."""
-    timeout: Annotated[Interval, ADVANCED] = 10
+    timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
     """Seconds that one query may take."""
     scrape_interval: Interval = 15
     """Seconds between two scrapes that Prometheus makes of an exporter; part of the age limit."""
@@ -45,7 +48,7 @@ class PrometheusSettings(Section):
     the query that the adapter makes from the catalogue; another name adds a query. The series must
     keep the names of the exporter. ``[1m]`` at the end of the query keeps the times of the
     scrapes."""
-    matchers: Annotated[str, AfterValidator(_matchers)] = ""
+    matchers: Annotated[str, AfterValidator(_matchers)] = _DEFAULTS.matchers
     """Label matchers that are added to every selector, such as ``cluster="a"``."""
     exact_names: Annotated[bool | None, ADVANCED] = None
     """Query every series by its exact name, one query each. Google's engine accepts names in this
@@ -79,11 +82,11 @@ class PrometheusSettings(Section):
     """Parameters that are added to every query, such as ``dedup: "true"`` and
     ``partial_response: "false"`` for Thanos, or ``nocache: "1"`` and ``extra_label`` for
     VictoriaMetrics."""
-    method: Annotated[Literal["GET", "POST"], ADVANCED] = "POST"
+    method: Annotated[Literal["GET", "POST"], ADVANCED] = _DEFAULTS.method
     """HTTP method of the queries. Use ``GET`` for a proxy that allows only ``GET``. The proxy and
     the engine must then accept URLs of 8 KiB."""
     auth: AuthSettings = AuthSettings()
-    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = 256 * 1024 * 1024
+    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
     """Largest answer that is accepted."""
 
     @model_validator(mode="after")

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
+from adapter.devices.options import TelemetryOptions
 from adapter.settings.types import ADVANCED, Interval, LabelSelector, PageUrl, Section
+from adapter.sources.scrape.discovery import Rule
+from adapter.sources.scrape.options import ScrapeOptions
+from adapter.sources.scrape.serverpages import ServerPages
+from adapter.sources.scrape.target import Scheme
+
+_DEFAULTS: Final = ScrapeOptions()
+_RULE: Final = Rule("")
+_SERVERS: Final = ServerPages()
 
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
 """Name of a container port in Kubernetes: at least one letter, at most 15 characters."""
@@ -65,9 +74,9 @@ class ExporterRule(Section):
     """Label selector for the pods."""
     port: ExporterPort
     """Container port, by number or name."""
-    path: PagePath = "/metrics"
+    path: PagePath = _RULE.path
     """Path of the page."""
-    scheme: Literal["http", "https"] = "http"
+    scheme: Scheme = _RULE.scheme
     """Protocol of the page."""
     namespace: Namespace | None = None
     """Namespace of the pods, all of which are scraped. If not set, every namespace, and one pod of
@@ -106,18 +115,18 @@ class InferenceSettings(Section):
     that port. With ``selector``, the selected pods are scraped at that port."""
     port: PortNumber | None = None
     """Port of pods that do not set one. If not set, the pod's only container port."""
-    path: PagePath = "/metrics"
+    path: PagePath = _SERVERS.path
     """Path of the page of pods that do not set one."""
-    scheme: Literal["http", "https"] = "http"
+    scheme: Scheme = _SERVERS.scheme
     """Protocol for pods that do not set one."""
     namespaces: tuple[Namespace, ...] = ()
     """Namespaces whose pods may be scraped. If empty, every namespace."""
-    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = 1024 * 1024
+    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.server_max_bytes
     """Largest server page that is accepted, after decompression."""
-    label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = 32 * 1024 * 1024
+    label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = _DEFAULTS.server_label_bytes
     """Memory for the label sets of all server pages. Samples with further label sets are left out
     and counted as ``over_budget``."""
-    sample_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = 96 * 1024 * 1024
+    sample_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = TelemetryOptions().server_bytes
     """Memory for the samples of all server pages. One pod may use a sixteenth of it. A longer
     ``values.window`` needs more. Pages that do not fit are left out and counted as
     ``over_budget``."""
@@ -126,9 +135,9 @@ class InferenceSettings(Section):
 class ScrapeSettings(Section):
     """Direct scraping of exporters."""
 
-    interval: Interval = 5
+    interval: Interval = _DEFAULTS.interval
     """Seconds between two scrapes of one exporter."""
-    timeout: Annotated[Interval, ADVANCED] = 3
+    timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
     """Seconds that one scrape may take."""
     discover: bool = True
     """Find exporters among the watched pods by the labels of the usual charts, in every namespace.
@@ -142,15 +151,15 @@ class ScrapeSettings(Section):
     inference: InferenceSettings = InferenceSettings()
     targets: tuple[StaticTarget, ...] = ()
     """Exporters at fixed addresses."""
-    concurrency: Annotated[int, Field(ge=1, le=10000), ADVANCED] = 64
+    concurrency: Annotated[int, Field(ge=1, le=10000), ADVANCED] = _DEFAULTS.concurrency
     """Exporters scraped at the same time. As many server pages are scraped at the same time; the
     pods of one namespace may use an eighth of those."""
-    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = 16 * 1024 * 1024
+    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
     """Largest page that is accepted from an exporter, after decompression."""
-    label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = 128 * 1024 * 1024
+    label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = _DEFAULTS.label_bytes
     """Memory for the label sets of the pages of all exporters. 128 MiB hold about 20,000 GPUs with
     pods. Samples with further label sets are left out and counted as ``over_budget``."""
-    max_backoff: Annotated[Interval, ADVANCED] = 60
+    max_backoff: Annotated[Interval, ADVANCED] = _DEFAULTS.max_backoff
     """Longest pause, in seconds, between two scrapes of an exporter that keeps failing."""
     ca_file: Path | None = None
     """CA of exporters that use HTTPS. If not set, the system's CAs are trusted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from adapter.attribution.policy import Policy
+from adapter.attribution.policy import Policy, SharingOptions
 from adapter.settings.types import LabelSelector, Section
 
 
@@ -24,7 +24,7 @@ class SharingSettings(Section):
     """How the value of a device is allocated to the pods that share it by time-slicing, MPS, a
     resource claim or virtual GPUs."""
 
-    policy: Policy = Policy.COPY
+    policy: Policy = SharingOptions().policy
     """``copy``: every pod gets the value of the device, marked ``copied``. It is never too low, so
     it is safe for scaling up. ``equal``: the value is divided by the number of running pods that
     are known to share the device, and marked ``split``. ``memory``: the value is divided in

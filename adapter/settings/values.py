@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
+from adapter.devices.options import TelemetryOptions
 from adapter.devices.validity import RatioScale
 from adapter.settings.types import ADVANCED, Interval, Section
+
+_DEFAULTS: Final = TelemetryOptions()
 
 
 class ValueSettings(Section):
     """How the adapter computes values, and which it leaves out."""
 
-    window: Annotated[Interval, Field(le=3600)] = 30
+    window: Annotated[Interval, Field(le=3600)] = _DEFAULTS.window
     """Seconds over which utilization is averaged: at most an hour and at most 720 scrapes. The
     adapter keeps every scrape of the window in memory, 8 bytes per field and device."""
-    collect_interval: Interval = 30
+    collect_interval: Interval = _DEFAULTS.collect_interval
     """Seconds between two readings that an exporter takes of its devices (dcgm-exporter's
     ``--collect-interval``)."""
-    age_limit: Interval | None = None
+    age_limit: Interval | None = _DEFAULTS.age_limit
     """Seconds after which a value is left out. If not set, twice ``collect_interval`` plus the
     scrape interval."""
-    cross_checks: Annotated[bool, ADVANCED] = True
+    cross_checks: Annotated[bool, ADVANCED] = _DEFAULTS.cross_checks
     """Leave out values that other fields of the device contradict: utilization of 0 while the
     engines are active, high utilization at idle power, and profiling counters stuck at 0 while
     the device is busy."""
-    include_unready: bool = False
+    include_unready: bool = _DEFAULTS.unready
     """Also serve pods that are not Ready, such as a pod that is loading its model."""
-    ratio_scale: Annotated[RatioScale, ADVANCED] = RatioScale.AUTO
+    ratio_scale: Annotated[RatioScale, ADVANCED] = _DEFAULTS.ratio_scale
     """Scale of ``DCGM_FI_DEV_*_UTIL_RATIO``: ``ratio`` is 0-1 (DCGM 4.7), ``percent`` is 0-100
     (DCGM 4.6). ``auto`` derives the scale from the numbers of each exporter."""

@@ -55,10 +55,8 @@ class AuthorizationOptions:
     """Users who may do everything, for use without a cluster."""
     allow_paths: tuple[str, ...] = ("/healthz", "/livez", "/readyz")
     """Non-resource paths open to everyone: exact paths, without what lies below them."""
-    allow_ttl: float = 10.0
-    """Seconds."""
-    deny_ttl: float = 10.0
-    """Seconds."""
+    ttl: float = 10.0
+    """Seconds that a decision is cached, allowed or denied."""
     limit: int = 8 << 20
     """Bytes of the cached decisions, for allow and for deny."""
 
@@ -80,12 +78,8 @@ class Authorization:
         self._groups = frozenset(options.allow_groups)
         self._users = frozenset(options.allow_users)
         self._paths = frozenset(options.allow_paths)
-        self._allows: ByteCache[_Question, Decision] = ByteCache(
-            options.limit, options.allow_ttl, clock
-        )
-        self._denies: ByteCache[_Question, Decision] = ByteCache(
-            options.limit, options.deny_ttl, clock
-        )
+        self._allows: ByteCache[_Question, Decision] = ByteCache(options.limit, options.ttl, clock)
+        self._denies: ByteCache[_Question, Decision] = ByteCache(options.limit, options.ttl, clock)
         self._anonymous = Allowance(_RATE, _BURST, clock)
         self._flights: SingleFlight[_Question, Decision] = SingleFlight()
         self._failing = False

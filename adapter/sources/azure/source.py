@@ -7,8 +7,6 @@ import datetime
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
@@ -19,6 +17,7 @@ from adapter.cluster.uids import PodUids
 from adapter.exposition.samples import Batch, Sink
 from adapter.sources.azure import insights
 from adapter.sources.azure.insights import LabelMemo, Pods, Usage
+from adapter.sources.azure.options import AzureLogsOptions
 from adapter.sources.azure.refusal import retry_after, told
 from adapter.sources.errors import SourceError
 from adapter.sources.login.port import required
@@ -31,22 +30,6 @@ _ENDED: Final = (
     "AKS feeds containerGpuDutyCycle no more from Kubernetes 1.25 on; run dcgm-exporter and use "
     "source.kind scrape, or prometheus with auth.kind azure"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AzureLogsOptions:
-    """What to ask, and where; durations in seconds."""
-
-    workspace: str
-    """Workspace id."""
-    endpoint: str
-    interval: float = 60.0
-    timeout: float = 30.0
-    lookback: float = 360.0
-    """How far back rows are asked for: the age limit."""
-    cluster: str | None = None
-    """The one cluster to ask about, where several share the workspace."""
-    ca_file: Path | None = None
 
 
 class AzureLogsSource:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 import aiohttp
@@ -15,45 +13,12 @@ from yarl import URL
 from adapter.sources.body import read_body
 from adapter.sources.errors import SourceError
 from adapter.sources.login.credentials import TlsClient, TlsFiles
-from adapter.sources.login.port import Anonymous, Login, Outgoing
+from adapter.sources.login.port import Outgoing
 from adapter.sources.prometheus.engineclock import EngineClock
+from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.refusal import refusal, without
 
 _FORM: Final = "application/x-www-form-urlencoded"
-
-
-@dataclass(frozen=True, slots=True)
-class PrometheusOptions:
-    """What to ask, where, and as whom; durations in seconds."""
-
-    url: str
-    """Base URL with the path prefix, if there is one."""
-    interval: float = 15.0
-    """Between two rounds; a group's retries end with it."""
-    timeout: float = 10.0
-    """For one query."""
-    retries: int = 2
-    """Tries beyond the first."""
-    lookback: float = 90.0
-    """How far back samples are asked for: the age limit, and at least two scrapes."""
-    query: Mapping[str, str] = field(default_factory=dict)
-    """Metric group -> PromQL in place of the selector made from the group's series."""
-    matchers: str = ""
-    """Label matchers added to every selector."""
-    method: Literal["GET", "POST"] = "POST"
-    """How queries are sent: a URL may not be as long as a form."""
-    params: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every query."""
-    login: Login = field(default_factory=Anonymous)
-    """What is shown with every query."""
-    ca_file: Path | None = None
-    """CA of the server; None trusts the system's."""
-    cert_file: Path | None = None
-    """TLS client certificate."""
-    key_file: Path | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    max_bytes: int = 256 << 20
-    """Largest answer, after decompression."""
 
 
 class Answered(NamedTuple):

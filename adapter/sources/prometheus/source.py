@@ -21,7 +21,8 @@ from adapter.exposition.samples import Batch, Row, Sink
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.prometheus.answer import NO_ORIGIN, Answer, SeriesMemo, decode
 from adapter.sources.prometheus.groupstate import GroupState, tell
-from adapter.sources.prometheus.queryapi import PrometheusOptions, QueryApi
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.queryapi import QueryApi
 from adapter.sources.prometheus.querygroup import QueryGroup
 from apiservice.selfmetrics.durations import SLOW, Durations
 

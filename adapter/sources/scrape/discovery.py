@@ -17,7 +17,7 @@ import structlog
 from adapter.cluster.pod import Pod
 from adapter.sources.scrape.rivals import Claim, Rivals
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
-from adapter.sources.scrape.target import STATIC, Target, page_url
+from adapter.sources.scrape.target import STATIC, Scheme, Target, page_url
 from apiservice.labels.selector import EVERYTHING, Selector, parse
 
 log = structlog.get_logger(__name__)
@@ -36,7 +36,7 @@ class Rule:
     fallback: int | None = None
     """Port where the pod declares none of that name."""
     path: str = "/metrics"
-    scheme: str = "http"
+    scheme: Scheme = "http"
     namespace: str | None = None
     """Only pods of this namespace; None means any."""
     container: str | None = None

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from adapter.cluster.optin import PREFIX, says_yes, words_under
 from adapter.cluster.pod import Pod
-from adapter.sources.scrape.target import Target, page_url
+from adapter.sources.scrape.target import Scheme, Target, page_url
 from apiservice.labels.selector import Selector
 
 WELL_KNOWN: Final = "prometheus.io/"
@@ -47,7 +47,7 @@ class ServerPages:
     port: int | None = None
     """Where a pod that does not say has its page; None is its only port."""
     path: str = "/metrics"
-    scheme: str = "http"
+    scheme: Scheme = "http"
     namespaces: frozenset[str] = frozenset()
     """Only pods of these; empty means any."""
     unready: bool = False

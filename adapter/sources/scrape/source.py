@@ -12,9 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import structlog
 
@@ -24,9 +22,9 @@ from adapter.exposition.page import LabelMemo, Page, parse
 from adapter.exposition.samples import Batch, Sink
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
-from adapter.sources.scrape.discovery import RULES, Rule, Targets
+from adapter.sources.scrape.discovery import Targets
+from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.readingroom import Hold, ReadingRoom
-from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import Target, TargetState, due, phase_of
 from apiservice.labels.selector import EVERYTHING
 from apiservice.selfmetrics.durations import SLOW, Durations
@@ -44,38 +42,6 @@ _NAMESPACE_SHARE = 8
 """Pods of one namespace get this part of the places."""
 _LATE = 10.0
 """Seconds, or two intervals, after which a scrape that was due and was not made is overdue."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScrapeOptions:
-    """How to scrape; durations in seconds."""
-
-    interval: float = 5.0
-    timeout: float = 3.0
-    """For one scrape as a whole."""
-    rules: tuple[Rule, ...] = RULES
-    """Discovery rules, the first match counts; empty discovers no exporter."""
-    servers: ServerPages | None = None
-    """Pods with a page of their own; None asks none."""
-    targets: tuple[Target, ...] = ()
-    """Exporters at fixed addresses."""
-    concurrency: int = 64
-    """Scrapes of exporters under way at once, and as many of pods' own pages."""
-    max_bytes: int = 16 << 20
-    """Largest page of an exporter, after decompression."""
-    server_max_bytes: int = 1 << 20
-    """Largest page of a pod's own."""
-    label_bytes: int = 128 << 20
-    """Memory for the label sets of all exporters."""
-    server_label_bytes: int = 32 << 20
-    """Memory for the label sets of all pods with a page of their own."""
-    max_backoff: float = 60.0
-    """Longest wait between tries of a failing exporter."""
-    ca_file: Path | None = None
-    """CA of HTTPS exporters; None trusts the system's."""
-    bearer_token_file: Path | None = None
-    """Sent to every exporter: set it only where discovered pods may see it. Pods with a page
-    of their own never do."""
 
 
 class ScrapeSource:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from adapter.cluster.pod import PodRef
 
+Scheme = Literal["http", "https"]
+"""Protocol of a page."""
 STATIC: Final = "static"
 """In place of a discovery rule, of a target at a fixed address."""
 

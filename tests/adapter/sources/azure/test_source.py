@@ -23,7 +23,8 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
 from adapter.devices.options import TelemetryOptions
 from adapter.sources.azure.insights import kusto
-from adapter.sources.azure.source import AzureLogsOptions, AzureLogsSource
+from adapter.sources.azure.options import AzureLogsOptions
+from adapter.sources.azure.source import AzureLogsSource
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import required
 from adapter.sources.login.tokens import Token, Tokens
@@ -86,7 +87,12 @@ async def workspace(web: Web, tmp_path: Path) -> AsyncIterator[AzureLogsOptions]
     server = await asyncio.start_server(web.serve, "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     yield AzureLogsOptions(
-        WORKSPACE, f"https://127.0.0.1:{port}", interval=0.02, timeout=10.0, ca_file=ca
+        WORKSPACE,
+        lookback=360.0,
+        endpoint=f"https://127.0.0.1:{port}",
+        interval=0.02,
+        timeout=10.0,
+        ca_file=ca,
     )
     server.close()
 

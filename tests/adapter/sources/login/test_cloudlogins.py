@@ -30,7 +30,8 @@ from adapter.sources.login.aws import AwsIdentity, AwsLogin
 from adapter.sources.login.azure import PROMETHEUS_AUDIENCE, AzureIdentity, azure_tokens
 from adapter.sources.login.google import READ, google_tokens
 from adapter.sources.login.port import Bearer, Login, Outgoing
-from adapter.sources.prometheus.source import PrometheusOptions, PrometheusSource
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.source import PrometheusSource
 from tests.adapter.sources.conftest import Recorder, Request, Web, answer, running, settled
 
 JSON = "Content-Type: application/json\r\n"
@@ -183,7 +184,12 @@ async def test_a_managed_prometheus_is_asked_with_the_token_and_a_refused_one_is
     now = [time.time()]
     tokens = azure_tokens(AzureIdentity(), PROMETHEUS_AUDIENCE, clock=lambda: now[0])
     options = PrometheusOptions(
-        secure.url, interval=0.05, timeout=15.0, ca_file=secure.ca, login=Bearer(tokens)
+        secure.url,
+        lookback=90.0,
+        interval=0.05,
+        timeout=15.0,
+        ca_file=secure.ca,
+        login=Bearer(tokens),
     )
     source = PrometheusSource(options, sink, {"usage": ("UTIL",)})
     async with running(source.run):
@@ -459,6 +465,7 @@ async def test_what_aws_checks_is_what_goes_over_the_wire(
     )
     options = PrometheusOptions(
         f"{secure.url}/workspaces/ws-1",
+        lookback=90.0,
         interval=600.0,
         ca_file=secure.ca,
         method=method,

@@ -18,8 +18,9 @@ from adapter.devices.options import TelemetryOptions
 from adapter.serve.build import query_groups
 from adapter.serve.ownmetrics import queries, rows
 from adapter.settings.metrics import MetricRow
+from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.querygroup import QueryGroup
-from adapter.sources.prometheus.source import PrometheusOptions, PrometheusSource
+from adapter.sources.prometheus.source import PrometheusSource
 from adapter.store.store import Store
 from apiservice.labels import selector
 from tests.adapter.sources.conftest import running, settled
@@ -236,7 +237,11 @@ async def test_a_query_with_an_instant_vector_gives_the_same_on_both(scraped: En
     query = f'max by ({kept}) ({UTIL}{{job="false"}})'
     source = PrometheusSource(
         PrometheusOptions(
-            scraped.url, interval=0.2, query={"utilization": query}, params={"nocache": "1"}
+            scraped.url,
+            lookback=90.0,
+            interval=0.2,
+            query={"utilization": query},
+            params={"nocache": "1"},
         ),
         reader.store,
         {"utilization": (UTIL, "x")},

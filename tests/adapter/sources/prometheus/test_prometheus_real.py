@@ -15,7 +15,8 @@ import pytest
 from prometheus_api_client import PrometheusConnect
 
 from adapter.exposition.samples import Row
-from adapter.sources.prometheus.source import PrometheusOptions, PrometheusSource
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.source import PrometheusSource
 from tests.adapter.sources.conftest import Recorder, running, settled
 from tests.adapter.sources.prometheus import engines
 from tests.adapter.sources.prometheus.engines import Pages, serving
@@ -123,7 +124,7 @@ async def test_both_ways_of_labelling_arrive_as_prometheus_wrote_them(
 async def test_a_wrong_query_is_told_in_prometheus_own_words(
     engine: Engine, sink: Recorder
 ) -> None:
-    options = PrometheusOptions(engine.url, interval=0.1, query={"usage": "sum("})
+    options = PrometheusOptions(engine.url, interval=0.1, lookback=90.0, query={"usage": "sum("})
     source = PrometheusSource(options, sink, GROUPS)
     async with running(source.run):
         await settled(lambda: source.groups[0].failures > 0)
@@ -136,7 +137,7 @@ async def test_an_override_with_an_instant_vector_is_read_too(
     engine: Engine, sink: Recorder
 ) -> None:
     query = {"usage": "max by (instance, UUID) (DCGM_FI_DEV_GPU_UTIL)"}
-    options = PrometheusOptions(engine.url, interval=0.1, query=query)
+    options = PrometheusOptions(engine.url, interval=0.1, lookback=90.0, query=query)
     source = PrometheusSource(options, sink, {"usage": ("DCGM_FI_DEV_GPU_UTIL",)})
     async with running(source.run):
         await sink.until(lambda: len(sink.batches) > 0)

@@ -25,7 +25,8 @@ from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import Basic, Bearer, BearerFile
 from adapter.sources.login.tokens import Token, Tokens
 from adapter.sources.prometheus.groupstate import GroupState
-from adapter.sources.prometheus.source import PrometheusOptions, PrometheusSource
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.source import PrometheusSource
 from tests.adapter.sources.conftest import (
     Recorder,
     Reply,
@@ -453,7 +454,7 @@ async def test_a_post_carries_the_users_parameters_in_its_form(web: Web, sink: R
 
 
 async def test_a_server_that_is_away_is_a_problem_with_its_address(sink: Recorder) -> None:
-    made = PrometheusOptions("http://127.0.0.1:1", interval=0.01, retries=0)
+    made = PrometheusOptions("http://127.0.0.1:1", lookback=90.0, interval=0.01, retries=0)
     source = PrometheusSource(made, sink, GROUPS)
     async with running(source.run):
         await settled(lambda: source.failures["connect"] >= 2)

@@ -14,7 +14,8 @@ import pytest
 from adapter.cluster.pod import PodRef
 from adapter.sources.errors import SourceError
 from adapter.sources.scrape.client import PageClient
-from adapter.sources.scrape.source import ScrapeOptions, ScrapeSource
+from adapter.sources.scrape.options import ScrapeOptions
+from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import Target
 from tests.adapter.sources.conftest import (
     Recorder,

@@ -16,7 +16,8 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.exposition.samples import Batch
 from adapter.sources.errors import CredentialError
-from adapter.sources.scrape.source import ScrapeOptions, ScrapeSource
+from adapter.sources.scrape.options import ScrapeOptions
+from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import Target, TargetState
 from apiservice.kube.reflector import EventType
 from tests.adapter.sources.conftest import (

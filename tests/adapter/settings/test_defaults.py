@@ -1,0 +1,69 @@
+"""Each default is written once: default settings make options with their own defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from adapter.attribution.policy import SharingOptions
+from adapter.devices.options import TelemetryOptions
+from adapter.nodepool.limits import Limits, limits_of
+from adapter.serve.build import (
+    azure_logs_options,
+    prometheus_options,
+    scrape_options,
+    sharing_options,
+    telemetry_options,
+)
+from adapter.serve.run import serving_options
+from adapter.settings import Settings
+from adapter.sources.azure.options import AzureLogsOptions
+from adapter.sources.login.port import Anonymous
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.scrape.options import ScrapeOptions
+from adapter.sources.scrape.serverpages import ServerPages
+from apiservice.auth.authorization import AuthorizationOptions
+from apiservice.auth.tokens import TokenOptions
+from apiservice.http.options import ServingOptions
+
+LOGIN = Anonymous()
+PROMETHEUS: dict[str, object] = {
+    "source": {"kind": "prometheus", "prometheus": {"url": "https://prometheus"}},
+}
+AZURE: dict[str, object] = {"source": {"kind": "azure_logs", "azure_logs": {"workspace_id": "w"}}}
+
+CASES: dict[str, tuple[Callable[[Settings], object], dict[str, object], object]] = {
+    "the HTTPS listener": (serving_options, {}, ServingOptions()),
+    "scraping": (scrape_options, {}, ScrapeOptions(servers=ServerPages())),
+    "Prometheus": (
+        lambda settings: replace(prometheus_options(settings), lookback=1.0, login=LOGIN),
+        PROMETHEUS,
+        PrometheusOptions(url="https://prometheus/", lookback=1.0, login=LOGIN),
+    ),
+    "Log Analytics": (
+        lambda settings: replace(azure_logs_options(settings), lookback=1.0),
+        AZURE,
+        AzureLogsOptions(workspace="w", lookback=1.0),
+    ),
+    "values": (telemetry_options, {}, TelemetryOptions()),
+    "sharing": (sharing_options, {}, SharingOptions()),
+    "headroom": (lambda settings: limits_of(settings.nodepool), {}, Limits()),
+    "tokens": (
+        lambda settings: TokenOptions(ttl=settings.authentication.cache),
+        {},
+        TokenOptions(),
+    ),
+    "rights": (
+        lambda settings: AuthorizationOptions(ttl=settings.authorization.cache),
+        {},
+        AuthorizationOptions(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_default_settings_make_the_options_own_defaults(name: str) -> None:
+    options, given, own = CASES[name]
+    assert options(Settings.model_validate(given)) == own
