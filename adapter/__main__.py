@@ -131,7 +131,7 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
     except ConfigError as error:
         _refuse(error)
     # Imported late: --help needs none of it.
-    from adapter.nodepool.process import NodepoolError, run  # noqa: PLC0415
+    from adapter.nodepool.run.process import NodepoolError, run  # noqa: PLC0415
     from adapter.process.logs import configure  # noqa: PLC0415
 
     configure(settings.log)

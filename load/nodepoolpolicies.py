@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from adapter.nodepool.capacity import Capacity, Headroom, Node, Pool
-from adapter.nodepool.demand import Demand, WorkloadRef
-from adapter.nodepool.history import EMPTY, Point, learn
-from adapter.nodepool.limits import Limits
-from adapter.nodepool.plan import plan
-from adapter.nodepool.shape import Shape
+from adapter.nodepool.learn.history import learn
+from adapter.nodepool.model.capacity import Capacity, Headroom, Node, Pool
+from adapter.nodepool.model.demand import Demand, WorkloadRef
+from adapter.nodepool.model.history import EMPTY, Point
+from adapter.nodepool.model.shape import Shape
+from adapter.nodepool.plan.limits import Limits
+from adapter.nodepool.plan.plan import plan
 from load.nodepoolworld import TICK, Moment
 
 _POOL: Final = "gpu"

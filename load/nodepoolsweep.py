@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from adapter.nodepool.limits import Limits
+from adapter.nodepool.plan.limits import Limits
 from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
 from load.nodepooltraces import STEP, Trace
 from load.nodepoolworld import Outcome, Physics, Policy, ceiling, simulate

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from adapter.demo import sight
 from adapter.demo.autoscaler import Autoscaler
 from adapter.demo.world import World
-from adapter.nodepool.boots import Boots, watch_claims
-from adapter.nodepool.capacity import Capacity, Headroom
-from adapter.nodepool.history import EMPTY, History, Point, learn
-from adapter.nodepool.limits import Limits
-from adapter.nodepool.plan import Order, plan
+from adapter.nodepool.learn.boots import Boots, watch_claims
+from adapter.nodepool.learn.history import learn
+from adapter.nodepool.model.capacity import Capacity, Headroom
+from adapter.nodepool.model.history import EMPTY, History, Point
+from adapter.nodepool.plan.limits import Limits
+from adapter.nodepool.plan.order import Order
+from adapter.nodepool.plan.plan import plan
 
 
 @dataclass(frozen=True, slots=True)

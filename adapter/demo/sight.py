@@ -10,13 +10,14 @@ from adapter.demo.fleet import Stage
 from adapter.demo.hardware import Node, Pool
 from adapter.demo.manifests import pod_spec
 from adapter.demo.world import World
-from adapter.nodepool import capacity
-from adapter.nodepool.boots import Boot, Boots
-from adapter.nodepool.demand import Demand, WorkloadRef
-from adapter.nodepool.history import History
-from adapter.nodepool.pace import NEW, after_next_sync
-from adapter.nodepool.podspec import shape_of
-from adapter.nodepool.want import readable, wanted
+from adapter.nodepool.learn.boots import Boot, Boots
+from adapter.nodepool.learn.pace import NEW, after_next_sync
+from adapter.nodepool.model import capacity
+from adapter.nodepool.model.demand import Demand, WorkloadRef
+from adapter.nodepool.model.history import History
+from adapter.nodepool.plan.want import wanted
+from adapter.nodepool.seen.autoscalers import readable
+from adapter.nodepool.seen.podspec import shape_of
 
 _PODS = 110_000
 """Pods that a node takes, in thousandths: the kubelet's default of 110."""

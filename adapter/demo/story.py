@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from adapter.demo.hardware import Pool
 from adapter.demo.load import Point, Profile
 from adapter.demo.world import Workload
-from adapter.nodepool.limits import Limits
+from adapter.nodepool.plan.limits import Limits
 
 LENGTH = 900.0
 """Seconds of the simulation; then the load profiles start again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.adapter.nodepool.test_controller import BAD, World
+from tests.adapter.nodepool.run.test_controller import BAD, World
 
 
 async def test_objects_that_say_they_are_headroom_stop_no_round_and_spend_nothing() -> None:

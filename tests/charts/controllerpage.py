@@ -7,12 +7,12 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from adapter.nodepool.controller import Controller
-from adapter.nodepool.idle import GpuPod, Idle
-from adapter.nodepool.ledger import Ledger
-from adapter.nodepool.reports import Reports
-from adapter.nodepool.selfmetrics import NodepoolMetrics
-from adapter.nodepool.watches import Watches
+from adapter.nodepool.learn.idle import GpuPod, Idle
+from adapter.nodepool.learn.ledger import Ledger
+from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.reports import Reports
+from adapter.nodepool.run.selfmetrics import NodepoolMetrics
+from adapter.nodepool.run.watches import Watches
 from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (

@@ -152,7 +152,7 @@ def test_what_a_command_loads_has_bytecode_that_no_time_of_a_file_makes_stale(
         "python",
         "-c",
         "import sys; from importlib.util import cache_from_source\n"
-        "import adapter.serve.run, adapter.keda.server, adapter.nodepool.process\n"
+        "import adapter.serve.run, adapter.keda.server, adapter.nodepool.run.process\n"
         "import adapter.maintain.commands, adapter.__main__\n"
         "files = [getattr(module, '__file__', None) for module in list(sys.modules.values())]\n"
         "for file in sorted(file for file in files if file and file.endswith('.py')):\n"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from adapter.nodepool.ways.names import MANAGER
+from adapter.nodepool.model.names import MANAGER
 from tests.e2e import chart
 from tests.e2e.apiservice import NAMESPACE, ensure_namespace
 from tests.e2e.auditlog import Right, asked, granted

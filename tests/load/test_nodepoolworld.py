@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.nodepool.limits import Limits
+from adapter.nodepool.plan.limits import Limits
 from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
 from load.nodepoolworld import Outcome, Physics, Policy, ceiling, simulate
 

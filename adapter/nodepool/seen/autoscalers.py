@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload
-from adapter.hpa import ManifestError
+from adapter.hpa import HpaSpec, ManifestError, MetricKind, from_manifest
+from adapter.nodepool.model.names import FLOOR
 from adapter.nodepool.seen.meta import resource_of
-from adapter.nodepool.want import Readable, readable
-from adapter.nodepool.ways.names import FLOOR
 
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
+
+_KINDS = frozenset(MetricKind)
+
+
+class Readable(NamedTuple):
+    """An HPA, as far as its metrics can be asked for."""
+
+    spec: HpaSpec
+    left_out: int
+    """Metrics of ``metrics.k8s.io`` (CPU, memory), which are not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +96,24 @@ def decode(raw: msgspec.Raw | bytes) -> Autoscaler:
         from_zero="scaledobject.keda.sh/name" in (meta.get("labels") or {}),
         floor=floor,
     )
+
+
+def readable(manifest: Mapping[str, Any]) -> Readable:
+    """Read an HPA, leaving out the metrics that another API answers for.
+
+    Args:
+        manifest: autoscaling/v2; ``apiVersion`` and ``kind`` may be missing, as in a list.
+
+    Raises:
+        ManifestError: no metric is left, or a key is missing or wrong; the text names it.
+    """
+    spec = manifest.get("spec") or {}
+    rows = spec.get("metrics") or []
+    kept = [row for row in rows if row.get("type") in _KINDS]
+    whole = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        **manifest,
+        "spec": {**spec, "metrics": kept},
+    }
+    return Readable(from_manifest(whole), len(rows) - len(kept))

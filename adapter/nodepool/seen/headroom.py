@@ -9,14 +9,9 @@ from typing import Final
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.capacity import Way
-from adapter.nodepool.home import Home
-from adapter.nodepool.podspec import pod_spec, shape_of
-from adapter.nodepool.seen import instant
-from adapter.nodepool.seen.fieldmanagers import Managed, applied
-from adapter.nodepool.seen.meta import Condition, ConditionRow, Meta, conditions
-from adapter.nodepool.shape import Shape, gpus, key
-from adapter.nodepool.ways.names import (
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.home import Home
+from adapter.nodepool.model.names import (
     HEADROOM,
     LIFELINE,
     MANAGER,
@@ -30,8 +25,16 @@ from adapter.nodepool.ways.names import (
     headroom_key,
     headroom_name,
 )
+from adapter.nodepool.model.shape import Shape, gpus, key
+from adapter.nodepool.seen import instant
+from adapter.nodepool.seen.fieldmanagers import Managed, applied
+from adapter.nodepool.seen.meta import Condition, ConditionRow, Meta, conditions
+from adapter.nodepool.seen.podspec import pod_spec, shape_of
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
+BUFFER_GROUP: Final = "autoscaling.x-k8s.io"
+BUFFER_VERSIONS: Final = ("v1beta1", "v1alpha1")
+"""Karpenter serves v1beta1 only; the cluster-autoscaler v1alpha1 from 1.34, both from 1.35."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,11 @@ _shape = msgspec.json.Decoder(Shape)
 
 class _NotOursError(Exception):
     """The object was not written by this controller as it is now; the message says why."""
+
+
+def buffers_path(version: str) -> str:
+    """The CapacityBuffers of all namespaces."""
+    return f"/apis/{BUFFER_GROUP}/{version}/capacitybuffers"
 
 
 def shape_text(shape: Shape) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.jobs import pods_left
-from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import Meta
-from adapter.nodepool.shape import Shape
+from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/apis/batch/v1/jobs"
+_ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +60,25 @@ def decode(raw: msgspec.Raw | bytes) -> JobObject:
         shape=shape_of(template),
         priority_class=str(template.get("priorityClassName") or ""),
     )
+
+
+def pods_left(job: Mapping[str, Any]) -> int:
+    """The pods that a Job should have at once, from now on, as its controller counts.
+
+    ``parallelism`` of them, or what is left of ``completions`` if that is fewer; without
+    ``completions`` (a work queue) no pod is started any more after the first success
+    (``manageJob`` of ``pkg/controller/job/job_controller.go``).
+    """
+    spec, status = job.get("spec") or {}, job.get("status") or {}
+    rows = status.get("conditions") or ()
+    ended = any(row.get("type") in _ENDED and row.get("status") == "True" for row in rows)
+    if ended or spec.get("suspend") or (job.get("metadata") or {}).get("deletionTimestamp"):
+        return 0
+    parallelism, completions = spec.get("parallelism"), spec.get("completions")
+    if parallelism is None:
+        parallelism = 1
+        completions = 1 if completions is None else completions
+    succeeded = int(status.get("succeeded") or 0)
+    if completions is None:
+        return int(status.get("active") or 0) if succeeded else int(parallelism)
+    return max(0, min(int(parallelism), int(completions) - succeeded))

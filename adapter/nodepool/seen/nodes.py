@@ -9,7 +9,8 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.hpa import quantity
-from adapter.nodepool.capacity import Taint
+from adapter.nodepool.model.capacity import Taint
+from adapter.nodepool.model.shape import device_resource
 from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions
 
 PATH = "/api/v1/nodes"
@@ -31,6 +32,9 @@ ACCELERATOR_LABELS: tuple[str, ...] = (
 )
 """By which the Cluster Autoscaler knows a GPU node, whatever it has allocatable (nodepool.md, GPU
 traps); the last is AKS's old one."""
+
+UNLABELLED = "unlabelled"
+"""The pool of nodes that carry no pool's label."""
 
 _FLEETING = frozenset(
     {
@@ -118,4 +122,11 @@ def decode(raw: msgspec.Raw | bytes) -> Node:
         },
         healthy=up and not spec.unschedulable,
         created=meta.created,
+    )
+
+
+def devices(node: Node) -> frozenset[str]:
+    """The device resources that a node has to give."""
+    return frozenset(
+        name for name, milli in node.allocatable.items() if milli > 0 and device_resource(name)
     )

@@ -10,10 +10,10 @@ import msgspec
 from adapter.cluster.sharedvalues import SharedValues
 from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload, workloads_of
-from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.model.names import DELETION_COST, HEADROOM
+from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions, resource_of
-from adapter.nodepool.shape import Shape
-from adapter.nodepool.ways.names import DELETION_COST, HEADROOM
+from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"

@@ -10,10 +10,10 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload
-from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import Meta, resource_of
+from adapter.nodepool.seen.podspec import shape_of
 from adapter.nodepool.seen.selectors import text
-from adapter.nodepool.shape import Shape
 
 PATHS = {
     "Deployment": "/apis/apps/v1/deployments",

@@ -14,7 +14,7 @@ from adapter.demo.gauge import Gauge
 from adapter.demo.nudge import Nudge, Past
 from adapter.demo.world import World
 from adapter.hpa import Missing
-from adapter.nodepool.limits import Limits
+from adapter.nodepool.plan.limits import Limits
 
 
 class Values:

@@ -21,7 +21,7 @@ from adapter.demo.summary import summary
 from adapter.demo.view import View
 from adapter.demo.world import Event, World
 from adapter.hpa import Missing
-from adapter.nodepool.limits import Limits
+from adapter.nodepool.plan.limits import Limits
 
 
 class Busy:

@@ -1,4 +1,4 @@
-"""An API server at our own port :class:`adapter.nodepool.serverside.Call`, in memory."""
+"""An API server at our own port :class:`adapter.nodepool.act.serverside.Call`, in memory."""
 
 from __future__ import annotations
 

@@ -6,12 +6,22 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapter.nodepool.capacity import Way
-from adapter.nodepool.cluster import Cluster
-from adapter.nodepool.home import Home
-from adapter.nodepool.seen import autoscalers, headroom, jobs, karpenter, nodes, status, workloads
+from adapter.nodepool.model import names
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.home import Home
+from adapter.nodepool.seen import (
+    autoscalers,
+    headroom,
+    jobs,
+    karpenter,
+    nodes,
+    priorityclasses,
+    status,
+    workloads,
+)
+from adapter.nodepool.seen.cluster import Cluster
 from adapter.nodepool.seen.pods import Pod, PodDecoder
-from adapter.nodepool.ways import names, placeholder
+from adapter.nodepool.seen.priorityclasses import PriorityClass
 
 Object = dict[str, Any]
 
@@ -151,8 +161,8 @@ def job(name: str, *, parallelism: int = 1, suspend: bool = False, **status: Any
     )
 
 
-def priority_class(value: int = -10, policy: str = "Never") -> placeholder.PriorityClass:
-    return placeholder.decode_class(
+def priority_class(value: int = -10, policy: str = "Never") -> PriorityClass:
+    return priorityclasses.decode(
         raw(
             {
                 "metadata": {"name": "gpu-metrics-adapter-headroom"},

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapter.nodepool.demand import WorkloadRef
-from adapter.nodepool.lifeline import Lifeline
-from adapter.nodepool.plan import Order
-from adapter.nodepool.podspec import shape_of
-from adapter.nodepool.reason import Reason
-from adapter.nodepool.shape import Shape
-from adapter.nodepool.ways import headroomobjects
+from adapter.nodepool.act.lifeline import Lifeline
+from adapter.nodepool.act.ways import headroomobjects
+from adapter.nodepool.model.demand import WorkloadRef
+from adapter.nodepool.model.reason import Reason
+from adapter.nodepool.model.shape import Shape
+from adapter.nodepool.plan.order import Order
+from adapter.nodepool.seen.podspec import shape_of
 from tests.adapter.nodepool.manifests import SPEC, T0
 
 LIFELINE = Lifeline("gpu-metrics", "uid-lifeline", T0 + 900)

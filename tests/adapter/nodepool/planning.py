@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from adapter.nodepool.capacity import Capacity, Headroom, Node, Pool, Taint
-from adapter.nodepool.demand import Demand, WorkloadRef
-from adapter.nodepool.history import EMPTY, History
-from adapter.nodepool.limits import Limits
-from adapter.nodepool.plan import Order, Plan, plan
-from adapter.nodepool.podspec import shape_of
-from adapter.nodepool.shape import Shape
+from adapter.nodepool.model.capacity import Capacity, Headroom, Node, Pool, Taint
+from adapter.nodepool.model.demand import Demand, WorkloadRef
+from adapter.nodepool.model.history import EMPTY, History
+from adapter.nodepool.model.shape import Shape
+from adapter.nodepool.plan.limits import Limits
+from adapter.nodepool.plan.order import Order, Plan
+from adapter.nodepool.plan.plan import plan
+from adapter.nodepool.seen.podspec import shape_of
 
 NOW = 1_700_000_000.0
 GIB = 1000 << 30

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from adapter.nodepool import process
+from adapter.nodepool.run import process
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.failingapi import ANSWERS, KUBECONFIGS, UNREACHED, WELL, Failing, failing
 

@@ -25,7 +25,7 @@ from adapter.cluster.services import Services
 from adapter.exposition.page import parse
 from adapter.exposition.samples import Batch
 from adapter.keda.selfmetrics import KedaStats
-from adapter.nodepool.selffamilies import FAMILIES as NODEPOOL
+from adapter.nodepool.run.selffamilies import FAMILIES as NODEPOOL
 from adapter.process.reload import ConfigWatch
 from adapter.serve.coverage import Coverage
 from adapter.serve.pipeline import Telemetry

@@ -9,7 +9,7 @@ import pytest
 
 from adapter.attribution.policy import SharingOptions
 from adapter.devices.options import TelemetryOptions
-from adapter.nodepool.limits import Limits, limits_of
+from adapter.nodepool.plan.limits import Limits, limits_of
 from adapter.serve.build import (
     azure_logs_options,
     prometheus_options,

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.capacity import Way
-from adapter.nodepool.podspec import shape_of
+from adapter.nodepool.act.ways import capacitybuffer, placeholder
+from adapter.nodepool.model import names
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.seen import headroom
 from adapter.nodepool.seen.headroom import Found, read_shape, shape_text
-from adapter.nodepool.shape import Shape, key
-from adapter.nodepool.ways import capacitybuffer, names, placeholder
+from adapter.nodepool.seen.podspec import shape_of
 from tests.adapter.nodepool.manifests import GPU, HOME, SPEC, T0, found, managed, raw
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
-from adapter.nodepool.capacity import Taint
+from adapter.nodepool.model import names
+from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.seen import autoscalers, claimtemplates, jobs, workloads
 from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS
 from adapter.nodepool.seen.pods import PodDecoder
 from adapter.nodepool.seen.selectors import text
-from adapter.nodepool.ways import names
 from tests.adapter.nodepool.manifests import (
     GPU,
     SPEC,

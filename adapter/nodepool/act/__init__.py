@@ -1,0 +1,1 @@
+"""Carries the plan out: writes headroom objects, their lifelines, events and deletion costs."""

@@ -1,0 +1,138 @@
+"""Writes ``controller.kubernetes.io/pod-deletion-cost`` where a scale-in is near.
+
+A pod whose cost somebody else writes is left alone, with all pods of its workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from adapter.hpa import MetricKind, TargetKind, Values
+from adapter.nodepool.act.serverside import Object, WriteError, Writer
+from adapter.nodepool.model.demand import WorkloadRef
+from adapter.nodepool.model.names import MANAGER
+from adapter.nodepool.model.shape import device_resource, gpus
+from adapter.nodepool.plan.deletioncost import ANNOTATION, PodLoad, costs, near
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.pods import Pod
+from adapter.nodepool.seen.targets import Target
+
+log = structlog.get_logger(__name__)
+
+_MARGIN: Final = 0.3
+"""Share of the target that the load is below it when a scale-in is near."""
+
+
+class DeletionCosts:
+    """Remembers which workloads are near a scale-in, and which are left to another writer."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._near: dict[WorkloadRef, bool] = {}
+        self._foreign: set[WorkloadRef] = set()
+        self._refused: dict[WorkloadRef, str] = {}
+
+    async def write(
+        self,
+        cluster: Cluster,
+        targets: Sequence[Target],
+        values: Mapping[WorkloadRef, tuple[Values, ...]],
+        smoothed: Mapping[str, float],
+    ) -> None:
+        """Write the deletion costs that changed. A failure is logged, and the rest goes on.
+
+        Args:
+            values: what the metrics APIs said, by workload.
+            smoothed: pod, by uid, to its smoothed utilisation in percent.
+        """
+        devices = {
+            node.name: sum(
+                milli // 1000 for name, milli in node.allocatable.items() if device_resource(name)
+            )
+            for node in cluster.nodes
+        }
+        used: dict[str, int] = {}
+        for pod in cluster.pods:
+            if pod.node and not pod.headroom:
+                used[pod.node] = used.get(pod.node, 0) + (gpus(pod.shape) or 0)
+        nearing: dict[WorkloadRef, bool] = {}
+        for target in targets:
+            was = self._near.get(target.workload, False)
+            now_near = _near(target, values.get(target.workload, ()), was=was)
+            nearing[target.workload] = now_near
+            await self._write(target, devices, used, smoothed, close=now_near)
+        self._near = nearing
+        self._foreign &= nearing.keys()
+        self._refused = {row: text for row, text in self._refused.items() if row in nearing}
+
+    async def _write(
+        self,
+        target: Target,
+        devices: Mapping[str, int],
+        used: Mapping[str, int],
+        smoothed: Mapping[str, float],
+        *,
+        close: bool,
+    ) -> None:
+        ready = {pod.name: pod for pod in target.pods if pod.ready and not pod.deleting}
+        loads = [
+            PodLoad(
+                pod.name,
+                smoothed.get(pod.uid),
+                devices.get(pod.node, 0),
+                used.get(pod.node, 0) - (gpus(pod.shape) or 0),
+                pod.deletion_cost,
+                pod.cost_writer == MANAGER,
+            )
+            for pod in ready.values()
+        ]
+        change = costs(loads, near=close)
+        if bool(change.foreign) != (target.workload in self._foreign):
+            self._foreign ^= {target.workload}
+            if change.foreign:
+                log.warning(
+                    "deletion costs are somebody else's, and left to them",
+                    workload=target.workload,
+                    pods=list(change.foreign[:5]),
+                )
+        for name, cost in change.costs.items():
+            try:
+                await self._writer.apply(_costed(ready[name], cost))
+            except WriteError as error:
+                if self._refused.get(target.workload) != error.failure:
+                    log.warning("deletion cost not written", error=str(error))
+                self._refused[target.workload] = error.failure
+                return
+        if change.costs:
+            self._refused.pop(target.workload, None)
+
+
+def _near(target: Target, values: tuple[Values, ...], *, was: bool) -> bool:
+    status = target.autoscaler.status
+    desired = int(status.get("desiredReplicas", target.replicas))
+    load, aim = None, 0.0
+    for metric, read in zip(target.readable.spec.metrics, values, strict=False):
+        average = metric.target.kind is TargetKind.AVERAGE_VALUE
+        if metric.kind is MetricKind.PODS and average and isinstance(read, Mapping) and read:
+            load, aim = sum(read.values()) / len(read) / 1000, metric.target.milli / 1000
+            break
+    return near(desired, target.replicas, load, aim, _MARGIN, was=was)
+
+
+def _costed(pod: Pod, cost: int | None) -> Object:
+    """Ours alone: applied without the annotation, it is taken off."""
+    annotations = {} if cost is None else {ANNOTATION: str(cost)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod.name,
+            "namespace": pod.namespace,
+            # Of a pod that is gone nothing may be made: the uid then does not match.
+            "uid": pod.uid,
+            "annotations": annotations,
+        },
+    }

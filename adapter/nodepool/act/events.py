@@ -1,0 +1,107 @@
+"""Events about what this controller did, once for each change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+
+from adapter.nodepool.act.orders import Outcome
+from adapter.nodepool.act.serverside import Object, WriteError, Writer
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.names import MANAGER
+from adapter.nodepool.model.reason import count_pods
+from adapter.nodepool.seen import instant
+
+log = structlog.get_logger(__name__)
+
+_LONGEST: Final = 1024
+"""Characters of a message that the API server takes."""
+
+
+class Events:
+    """Remembers what was said last of each order, and says only what is new."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._said: dict[tuple[str, str], tuple[int, str]] = {}
+
+    async def tell(self, outcomes: Iterable[Outcome], way: Way | None, now: float) -> None:
+        """Write an Event for each order whose number or failure is another than before."""
+        current: dict[tuple[str, str], tuple[int, str]] = {}
+        for outcome in outcomes:
+            said = (outcome.order.replicas, outcome.failure)
+            current[outcome.place] = said
+            before = self._said.get(outcome.place, (outcome.order.was, ""))
+            if said == before:
+                continue
+            _log(outcome)
+            if not outcome.uid:
+                continue
+            try:
+                await self._writer.create(event(outcome, way, now))
+            except WriteError as error:
+                log.warning("event not written", error=str(error))
+        self._said = current
+
+
+def _log(outcome: Outcome) -> None:
+    order = outcome.order
+    say = log.warning if outcome.failure else log.info
+    say(
+        f"headroom {_what(outcome)}",
+        namespace=order.namespace,
+        workloads=list(order.about),
+        pool=order.pool,
+        was=order.was,
+        replicas=order.replicas,
+        why=outcome.text,
+        **({"reason": outcome.failure} if outcome.failure else {}),
+    )
+
+
+def _what(outcome: Outcome) -> str:
+    """What became of an order, in a word."""
+    order = outcome.order
+    if outcome.failure:
+        return "refused"
+    if not order.replicas:
+        return "released"
+    return "lowered" if order.replicas < order.was else "ordered"
+
+
+def _message(outcome: Outcome) -> str:
+    order = outcome.order
+    where = f" in pool {order.pool}" if order.pool else ""
+    about = f" for {', '.join(order.about)}" if order.about else ""
+    namespace = f"{about} of namespace {order.namespace}"
+    number = f"from {order.was} to {count_pods(order.replicas)}{where}{namespace}"
+    return f"{number}: {outcome.text}"
+
+
+def event(outcome: Outcome, way: Way | None, now: float) -> Object:
+    """The Event about an order, on its object."""
+    namespace, name = outcome.place
+    buffer = way is Way.BUFFER
+    stamp = instant.write(now)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{name}.", "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": "autoscaling.x-k8s.io/v1beta1" if buffer else "apps/v1",
+            "kind": "CapacityBuffer" if buffer else "Deployment",
+            "namespace": namespace,
+            "name": name,
+            "uid": outcome.uid,
+        },
+        "type": "Warning" if outcome.failure else "Normal",
+        "reason": f"Headroom{_what(outcome).capitalize()}",
+        "message": _message(outcome)[:_LONGEST],
+        "source": {"component": MANAGER},
+        "reportingComponent": MANAGER,
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "count": 1,
+    }

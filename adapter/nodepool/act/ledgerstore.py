@@ -1,0 +1,176 @@
+"""The ledger in a ConfigMap, so that a restart forgets nothing.
+
+Written every few minutes by the one replica that leads; read when it begins to lead. What
+cannot be read is not overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from adapter.nodepool.act.serverside import Object, WriteError, Writer
+from adapter.nodepool.learn.boots import KEPT, Boots
+from adapter.nodepool.learn.historyqueries import read_back
+from adapter.nodepool.learn.historytext import decode, encode
+from adapter.nodepool.learn.ledger import Ledger
+from adapter.nodepool.model.demand import JOB_QUEUE, WorkloadRef
+from adapter.nodepool.model.names import MANAGER
+from adapter.nodepool.seen.headroom import read_shape, shape_text
+from adapter.settings.nodepool import HistorySettings
+
+log = structlog.get_logger(__name__)
+
+NAME: Final = MANAGER
+_BYTES: Final = 900_000
+"""Of a ConfigMap's 1 MiB: histories that were learned longest ago are left out beyond that."""
+
+
+class _Workload(msgspec.Struct, omit_defaults=True):
+    namespace: str
+    kind: str
+    name: str
+    history: str
+    shape: str = ""
+    """Of a queue of Jobs, which may be empty now."""
+
+
+class _Spent(msgspec.Struct):
+    day: int
+    gpu_hours: dict[str, float]
+    counted_at: float | None = None
+
+
+class LedgerStore:
+    """Reads and writes one ledger."""
+
+    def __init__(
+        self, writer: Writer, ledger: Ledger, namespace: str, settings: HistorySettings
+    ) -> None:
+        self._settings = settings
+        self._writer = writer
+        self._ledger = ledger
+        self._namespace = namespace
+        self._read = False
+        self.problem = ""
+        """Why what was learned is neither read nor stored; empty while all is well."""
+        self._written_at: float | None = None
+
+    def forget(self) -> None:
+        """Read anew before the next write: somebody else may have led meanwhile."""
+        self._read = False
+
+    async def read(self, now: float) -> bool:
+        """Take up what is stored, and then what Prometheus knows beside it, once.
+
+        Returns:
+            Whether it was read now. A failure is logged, and the next round tries again.
+        """
+        if self._read:
+            return False
+        try:
+            found = await self._writer.read(_configmap(self._namespace, {}))
+        except WriteError as error:
+            if str(error) != self.problem:
+                log.warning("what was learned before cannot be read", error=str(error))
+            self.problem = str(error)
+            return False
+        self._read, self.problem = True, ""
+        self._written_at = now
+        restore(self._ledger, (found or {}).get("data") or {})
+        url = self._settings.prometheus_url
+        for workload, history in (await read_back(str(url), now) if url else {}).items():
+            self._ledger.histories.setdefault(workload, history)
+        return True
+
+    async def write(self, now: float) -> None:
+        """Store the ledger, if it is time."""
+        due = self._written_at is None or now - self._written_at >= self._settings.interval
+        if not self._read or not due:
+            return
+        try:
+            await self._writer.apply(_configmap(self._namespace, dump(self._ledger)))
+            self.problem = ""
+        except WriteError as error:
+            log.warning("what was learned is not stored", error=str(error))
+            self.problem = str(error)
+        # Success or not: the next attempt is an interval away.
+        self._written_at = now
+
+
+def dump(ledger: Ledger) -> dict[str, str]:
+    """The ledger as the ConfigMap's data."""
+    rows: list[bytes] = []
+    size = 0
+    for row in _rows(ledger):
+        text = msgspec.json.encode(row)
+        size += len(text) + 1
+        if size > _BYTES:
+            break
+        rows.append(text)
+    spent = _Spent(ledger.day, dict(ledger.gpu_hours), ledger.counted_at)
+    return {
+        "workloads": b"\n".join(reversed(rows)).decode(),
+        "boots": msgspec.json.encode(ledger.boots.seconds).decode(),
+        "spent": msgspec.json.encode(spent).decode(),
+    }
+
+
+def restore(ledger: Ledger, data: dict[str, str]) -> None:
+    """Take up the ConfigMap's data; what cannot be read of it is said and left out."""
+    for line in data.get("workloads", "").splitlines():
+        try:
+            row = msgspec.json.decode(line, type=_Workload)
+            shape = read_shape(row.shape) if row.shape else None
+        except (msgspec.MsgspecError, ValueError) as error:
+            log.warning("a stored history is left out", error=str(error))
+            continue
+        ref = WorkloadRef(row.namespace, row.kind, row.name)
+        found = decode(row.history)
+        if found.problem is not None:
+            log.warning("a stored history is left out", workload=ref, error=found.problem)
+            continue
+        ledger.histories[ref] = found.history
+        if found.history.recent:
+            ledger.known_at[ref] = found.history.recent[-1].time
+        if shape is not None:
+            ledger.queues[ref.namespace, ref.name] = shape
+    boots = _json(data, "boots", dict[str, list[float]])
+    if boots:
+        kept = {pool: tuple(seconds[-KEPT:]) for pool, seconds in boots.items()}
+        ledger.boots = Boots(kept)
+    spent = _json(data, "spent", _Spent)
+    if spent is not None:
+        ledger.day, ledger.gpu_hours = spent.day, spent.gpu_hours
+        ledger.counted_at = spent.counted_at
+
+
+def _json(data: dict[str, str], key: str, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(data[key], type=kind) if key in data else None
+    except msgspec.MsgspecError as error:
+        log.warning("a part of what was learned is left out", part=key, error=str(error))
+        return None
+
+
+def _rows(ledger: Ledger) -> Iterator[_Workload]:
+    """The newest first."""
+    for ref, history in reversed(list(ledger.histories.items())):
+        shape = ledger.queues.get((ref.namespace, ref.name)) if ref.kind == JOB_QUEUE else None
+        yield _Workload(*ref, encode(history), shape_text(shape) if shape is not None else "")
+
+
+def _configmap(namespace: str, data: dict[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": NAME,
+            "namespace": namespace,
+            "labels": {"app.kubernetes.io/managed-by": MANAGER},
+        },
+        "data": data,
+    }

@@ -1,0 +1,248 @@
+"""Carries a plan out: lifelines first, then what each order needs, and nothing twice.
+
+Safety is in the order of things: no headroom without a lifeline that counts, neither new nor
+kept; the old way's object goes only when the new way's is there; and a write that was refused
+is not tried again before its order changes or some minutes have passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import structlog
+
+from adapter.nodepool.act.lifeline import Lifeline, LifelineError, Lifelines
+from adapter.nodepool.act.serverside import Failure, Object, WriteError, Writer
+from adapter.nodepool.act.ways import (
+    capacitybuffer,
+    headroomobjects,
+    placeholder,
+    provisioningrequest,
+)
+from adapter.nodepool.act.ways.detect import Choice
+from adapter.nodepool.act.ways.headroomobjects import name_of
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.home import Home
+from adapter.nodepool.plan.order import Order
+from adapter.nodepool.seen.headroom import BUFFER_GROUP, BUFFER_VERSIONS, Found
+from adapter.nodepool.seen.priorityclasses import PriorityClass
+from adapter.nodepool.seen.served import Served
+from adapter.settings.nodepool import NodepoolSettings
+
+log = structlog.get_logger(__name__)
+
+_AGAIN: Final = 300.0
+"""Seconds until a refused write is tried again."""
+_BOOKED: Final = 600.0
+"""Seconds: what a ProvisioningRequest has booked is kept for its pods (nodepool.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an order."""
+
+    order: Order
+    namespace: str
+    """Of its objects."""
+    uid: str
+    """Of the object; empty where there is none."""
+    changed: bool
+    failure: str
+    """``Failure``, ``lifeline``, ``priority``, ``way`` or ``error``; empty on success."""
+    text: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Namespace and name of its objects."""
+        return (self.namespace, name_of(self.order))
+
+
+class _Refused(NamedTuple):
+    replicas: int
+    until: float
+    outcome: Outcome
+
+
+class Orders:
+    """Applies orders by whatever way the cluster has."""
+
+    def __init__(
+        self, writer: Writer, lifelines: Lifelines, home: Home, settings: NodepoolSettings
+    ) -> None:
+        self._writer = writer
+        self._lifelines = lifelines
+        self._home = home
+        self._settings = settings
+        self._refused: dict[tuple[str, str], _Refused] = {}
+        self._booked: dict[tuple[str, str], float] = {}
+
+    async def carry_out(
+        self,
+        orders: Iterable[Order],
+        there: Iterable[Found],
+        choice: Choice,
+        served: Served,
+        classes: Mapping[str, PriorityClass],
+        now: float,
+    ) -> list[Outcome]:
+        """Make everything as it is ordered, as far as it may and can be.
+
+        Returns:
+            One for each order that there is an object of, or should be.
+        """
+        found: dict[tuple[str, str], list[Found]] = {}
+        for row in there:
+            if row.shape is not None:
+                found.setdefault(row.key, []).append(row)
+        rows = list(orders)
+        places = {self._place(order) for order in rows}
+        self._refused = {place: row for place, row in self._refused.items() if place in places}
+        self._booked = {place: end for place, end in self._booked.items() if now < end}
+        outcomes = []
+        for order in rows:
+            place = self._place(order)
+            own = found.get(place, [])
+            if not own and not order.replicas:
+                continue
+            refused = self._refused.get(place)
+            if refused and refused.replicas == order.replicas and now < refused.until:
+                if order.replicas:
+                    await self._prolong(place[0], now)
+                outcomes.append(refused.outcome)
+                continue
+            outcome = await self._sure(order, own, choice, served, classes, now)
+            self._refused.pop(place, None)
+            if outcome.failure and outcome.failure not in _PASSING:
+                self._refused[place] = _Refused(order.replicas, now + _AGAIN, outcome)
+            outcomes.append(outcome)
+        return outcomes
+
+    def _place(self, order: Order) -> tuple[str, str]:
+        """Namespace and name of an order's objects."""
+        return self._home.of(order.namespace, order.shape), name_of(order)
+
+    async def _prolong(self, namespace: str, now: float) -> None:
+        try:
+            await self._lifelines.keep(namespace, now)
+        except (LifelineError, WriteError):
+            return
+
+    async def _sure(
+        self,
+        order: Order,
+        own: list[Found],
+        choice: Choice,
+        served: Served,
+        classes: Mapping[str, PriorityClass],
+        now: float,
+    ) -> Outcome:
+        """The outcome of one order; what nobody expected costs this order alone."""
+        try:
+            return await self._one(order, own, choice, served, classes, now)
+        except Exception as error:
+            log.exception("order failed", namespace=order.namespace, name=name_of(order))
+            text = f"{type(error).__name__}: {error}"
+            uid = own[0].uid if own else ""
+            place, _ = self._place(order)
+            return Outcome(order, place, uid, changed=False, failure="error", text=text)
+
+    async def _one(
+        self,
+        order: Order,
+        own: list[Found],
+        choice: Choice,
+        served: Served,
+        classes: Mapping[str, PriorityClass],
+        now: float,
+    ) -> Outcome:
+        uid = own[0].uid if own else ""
+        place, _ = self._place(order)
+        try:
+            # Letting go needs neither a way nor a lifeline, and no field of its own.
+            if not order.replicas:
+                await self._let_go(own, served)
+                return Outcome(order, place, uid, changed=True, failure="", text=order.why)
+            try:
+                lifeline = await self._lifelines.keep(place, now, sure=not own)
+            except LifelineError as error:
+                # What is there would have no end.
+                await self._let_go(own, served)
+                return Outcome(order, place, uid, bool(own), failure="lifeline", text=str(error))
+            way = choice.way
+            if way is None:
+                return Outcome(order, place, uid, changed=False, failure="way", text=choice.reason)
+            current = next((row for row in own if row.way is way), None)
+            if way is Way.PLACEHOLDER and (refusal := self._refusal(order, classes)):
+                return Outcome(order, place, uid, changed=False, failure="priority", text=refusal)
+            changed = headroomobjects.worth_a_write(order, current, way, lifeline)
+            if changed:
+                uid = await self._write(order, current, way, lifeline, served, now)
+            await self._let_go((row for row in own if row.way is not way), served)
+            return Outcome(order, place, uid, changed=changed, failure="", text=order.why)
+        except WriteError as error:
+            return Outcome(order, place, uid, changed=False, failure=error.failure, text=str(error))
+
+    def _refusal(self, order: Order, classes: Mapping[str, PriorityClass]) -> str:
+        name = self._settings.placeholder.priority_class
+        return placeholder.refusal(name, classes.get(name), order.shape)
+
+    async def _write(
+        self,
+        order: Order,
+        current: Found | None,
+        way: Way,
+        lifeline: Lifeline,
+        served: Served,
+        now: float,
+    ) -> str:
+        image = self._settings.placeholder.image
+        if way is Way.PLACEHOLDER:
+            name = self._settings.placeholder.priority_class
+            done = await self._writer.apply(placeholder.manifest(order, lifeline, image, name))
+            return str(done["metadata"]["uid"])
+        if await self._booked_instead(order, lifeline, served, now):
+            return current.uid if current else ""
+        nudged_at = current.nudged_at if current is not None else None
+        template, buffer = capacitybuffer.manifests(
+            order, served.buffers, lifeline, image, now if order.nudge else nudged_at
+        )
+        await self._writer.apply(template)
+        done = await self._writer.apply(buffer)
+        return str(done["metadata"]["uid"])
+
+    async def _booked_instead(
+        self, order: Order, lifeline: Lifeline, served: Served, now: float
+    ) -> bool:
+        """Whether a ProvisioningRequest has ordered this step: a buffer would order it again."""
+        place = self._place(order)
+        if now < self._booked.get(place, 0.0):
+            return True
+        least = self._settings.provisioning_request_pods
+        possible = served.requests and not served.karpenter
+        if not possible or not provisioningrequest.wanted(order, least):
+            return False
+        image = self._settings.placeholder.image
+        for each in provisioningrequest.manifests(order, lifeline, image, int(now)):
+            await self._writer.apply(each)
+        self._booked[place] = now + _BOOKED
+        return True
+
+    async def _let_go(self, rows: Iterable[Found], served: Served) -> None:
+        for row in rows:
+            meta = {"namespace": row.namespace, "name": row.name}
+            if row.way is Way.PLACEHOLDER:
+                await self._writer.delete(_object("apps/v1", "Deployment", meta))
+                continue
+            version = served.buffers or BUFFER_VERSIONS[0]
+            await self._writer.delete(_object(f"{BUFFER_GROUP}/{version}", "CapacityBuffer", meta))
+            await self._writer.delete(_object("v1", "PodTemplate", meta))
+
+
+_PASSING: Final = frozenset({"way", "lifeline", Failure.UNREACHABLE, Failure.NOT_LEADING})
+"""Failures that the next round may find gone."""
+
+
+def _object(version: str, kind: str, meta: Object) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": meta}

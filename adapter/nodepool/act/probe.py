@@ -1,0 +1,73 @@
+"""The probe: a CapacityBuffer of no replicas that shows whether anybody serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from adapter.nodepool.act.lifeline import LifelineError, Lifelines
+from adapter.nodepool.act.serverside import Failure, WriteError, Writer
+from adapter.nodepool.act.ways import capacitybuffer
+from adapter.nodepool.act.ways.detect import Choice, choose
+from adapter.nodepool.model import names
+from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.seen.served import Served
+from adapter.settings.nodepool import NodepoolSettings
+
+_AGAIN: Final = 300.0
+"""Seconds after which a probe that was refused, or is not there any more, is written again."""
+
+
+class Probe:
+    """Written once by who leads, and kept: what takes it up later is seen without asking."""
+
+    def __init__(
+        self, writer: Writer, lifelines: Lifelines, settings: NodepoolSettings, namespace: str
+    ) -> None:
+        self._writer = writer
+        self._lifelines = lifelines
+        self._settings = settings
+        self._namespace = namespace
+        self._written: float | None = None
+        self._refused: tuple[float, str] | None = None
+        """When a write was last refused, and why."""
+
+    def forget(self) -> None:
+        """Write it anew: somebody else may have led meanwhile."""
+        self._written = self._refused = None
+
+    async def way(self, served: Served, buffers: Iterable[Found], now: float) -> Choice:
+        """The way, after a probe where one is needed and may be written."""
+        # The probe alone proves that buffers are taken up: tenants may write that of their own.
+        probe = (self._namespace, names.PROBE)
+        settings, waited = self._settings, None
+        rows = [row for row in buffers if row.key == probe and not row.problem]
+        if settings.apply and settings.way == "auto" and served.buffers:
+            problem = await self._keep(served, rows, now)
+            if self._written is None:
+                return Choice(None, f"no probe of CapacityBuffers: {problem}")
+            waited = now - self._written
+        return choose(settings.way, served, rows, waited, settings.probe_wait)
+
+    async def _keep(self, served: Served, buffers: list[Found], now: float) -> str:
+        """Why there is none; empty where it could be written or is there."""
+        if self._written is not None and not buffers and now - self._written > _AGAIN:
+            self._written = None
+        try:
+            lifeline = await self._lifelines.keep(self._namespace, now)
+            if self._written is not None:
+                return ""
+            if self._refused is not None and now - self._refused[0] < _AGAIN:
+                return self._refused[1]
+            for each in capacitybuffer.probe(
+                self._namespace, served.buffers, lifeline, self._settings.placeholder.image
+            ):
+                await self._writer.apply(each)
+        except WriteError as error:
+            if error.failure not in (Failure.UNREACHABLE, Failure.NOT_LEADING):
+                self._refused = now, str(error)
+            return str(error)
+        except LifelineError as error:
+            return str(error)
+        self._written, self._refused = now, None
+        return ""

@@ -1,0 +1,1 @@
+"""The provisioning methods: CapacityBuffers, placeholder pods, ProvisioningRequests."""

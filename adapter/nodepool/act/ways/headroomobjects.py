@@ -1,0 +1,92 @@
+"""What every way writes of an order: name, labels, and annotations that say why."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.nodepool.act.lifeline import Lifeline
+from adapter.nodepool.act.serverside import Object
+from adapter.nodepool.model import names
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.shape import key
+from adapter.nodepool.plan.order import Order
+from adapter.nodepool.seen import instant
+from adapter.nodepool.seen.headroom import Found, shape_text
+from adapter.nodepool.seen.podspec import pod_spec
+
+NOTHING_ALLOWED: Final[Object] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""``securityContext`` of every container; the chart's admission policy asks for it."""
+_NOTE_EVERY = 60.0
+"""Seconds: ``needed-at`` alone is not worth a write more often."""
+_LONGEST = 1000
+"""Characters of an annotation for people."""
+
+
+def name_of(order: Order) -> str:
+    """The name of an order's objects."""
+    return names.headroom_name(_key(order))
+
+
+def _key(order: Order) -> str:
+    return names.headroom_key(order.namespace, key(order.shape))
+
+
+def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> Object:
+    """``metadata`` of a headroom object, which is where its lifeline is."""
+    annotations = {
+        names.SHAPE: shape_text(order.shape),
+        names.POOL: order.pool,
+        names.PODS: str(order.reckoned),
+        names.NEEDED_AT: instant.write(order.needed_at),
+        names.WHY: order.why[:_LONGEST],
+        names.WORKLOADS: ", ".join(order.about)[:_LONGEST],
+    }
+    if nudged_at is not None:
+        annotations[names.NUDGED_AT] = instant.write(nudged_at)
+    return {
+        "name": name_of(order),
+        "namespace": lifeline.namespace,
+        "labels": labels(order),
+        "annotations": annotations,
+        "ownerReferences": [lifeline.reference()],
+    }
+
+
+def labels(order: Order) -> dict[str, str]:
+    """Labels of a headroom object, of its pod template and of placeholder pods."""
+    return {
+        "app.kubernetes.io/managed-by": names.MANAGER,
+        "app.kubernetes.io/component": "gpu-headroom",
+        names.HEADROOM: _key(order),
+        names.SERVES: order.namespace,
+    }
+
+
+def pause_pod(order: Order, image: str) -> Object:
+    """The spec of a pod of the order's shape that does nothing."""
+    spec: Object = pod_spec(order.shape)
+    (container,) = spec["containers"]
+    container["image"] = image
+    container["securityContext"] = NOTHING_ALLOWED
+    return spec
+
+
+def worth_a_write(order: Order, found: Found | None, way: Way, lifeline: Lifeline) -> bool:
+    """Whether the object differs from the order in more than words."""
+    if found is None or found.way is not way:
+        return True
+    return (
+        order.nudge
+        # One whose lifeline was deleted without it would have no end.
+        or lifeline.uid not in found.owners
+        or found.replicas != order.replicas
+        or found.pods != order.reckoned
+        or found.pool != order.pool
+        or abs(order.needed_at - found.needed_at) >= _NOTE_EVERY
+    )

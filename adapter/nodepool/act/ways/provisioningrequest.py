@@ -1,0 +1,50 @@
+"""One large step at once: a ProvisioningRequest of the cluster-autoscaler (1.30.2 and later).
+
+Opt-in and for Jobs only: it is one-shot and immutable, its booking ends after 10 minutes,
+and pods of an HPA come one by one. Karpenter does not serve it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.nodepool.act.lifeline import Lifeline
+from adapter.nodepool.act.serverside import Object
+from adapter.nodepool.act.ways import headroomobjects
+from adapter.nodepool.plan.order import Order
+
+API: Final = "autoscaling.x-k8s.io/v1"
+CLASS: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+
+
+def wanted(order: Order, least: int | None) -> bool:
+    """Whether an order is a step that is worth one: of Jobs alone, and large at once."""
+    jobs = all(workload.kind == "Job" for workload in order.workloads)
+    return least is not None and jobs and order.replicas - order.was >= least
+
+
+def manifests(order: Order, lifeline: Lifeline, image: str, step: int) -> tuple[Object, Object]:
+    """PodTemplate and ProvisioningRequest of one step; ``step`` tells steps apart."""
+    meta = headroomobjects.metadata(order, lifeline, None)
+    meta["name"] = f"{meta['name']}-{step}"
+    template: Object = {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": meta,
+        "template": {
+            "metadata": {"labels": headroomobjects.labels(order)},
+            "spec": headroomobjects.pause_pod(order, image),
+        },
+    }
+    request: Object = {
+        "apiVersion": API,
+        "kind": "ProvisioningRequest",
+        "metadata": meta,
+        "spec": {
+            "provisioningClassName": CLASS,
+            "podSets": [
+                {"count": order.replicas - order.was, "podTemplateRef": {"name": meta["name"]}}
+            ],
+        },
+    }
+    return template, request

@@ -1,0 +1,68 @@
+"""Observations become histories: one point a minute, and the peaks of each day. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.nodepool.model.history import (
+    DAY,
+    DAYS,
+    MINUTE,
+    RECENT,
+    SLOT,
+    SLOTS,
+    Day,
+    History,
+    Point,
+)
+
+SETBACK: Final = 10 * MINUTE
+"""How far back a clock may be set before what was seen ahead of it is disbelieved."""
+_NEVER: Final[tuple[int | None, ...]] = (None,) * SLOTS
+
+
+def learn(history: History, point: Point) -> History:
+    """The history with one more observation.
+
+    Of several in a minute the largest stays. One that is older than the newest minute known
+    changes nothing, as minutes may come in any order after a restart; but where the newest is
+    further ahead than :data:`SETBACK`, the clock was wrong then, and what is ahead is forgotten.
+    """
+    minute = point.time // MINUTE * MINUTE
+    if history.recent and minute < history.recent[-1].time - SETBACK:
+        history = _until(history, minute)
+    recent = history.recent
+    if recent and minute < recent[-1].time:
+        return history
+    if recent and minute == recent[-1].time:
+        if point.pods <= recent[-1].pods:
+            return history
+        recent = recent[:-1]
+    oldest = minute - RECENT * MINUTE
+    first = 0
+    while first < len(recent) and recent[first].time <= oldest:
+        first += 1
+    days = _with(history.days, minute, point.pods)
+    return History((*recent[first:], Point(minute, point.pods)), days)
+
+
+def _until(history: History, minute: float) -> History:
+    today = int(minute // DAY)
+    return History(
+        tuple(point for point in history.recent if point.time <= minute),
+        tuple(day for day in history.days if day.number <= today),
+    )
+
+
+def _with(days: tuple[Day, ...], minute: float, pods: int) -> tuple[Day, ...]:
+    number, second = divmod(int(minute), DAY)
+    slot = second // SLOT
+    if not days or days[-1].number != number:
+        kept = tuple(day for day in days if number - DAYS <= day.number < number)
+        days = (*kept, Day(number, _NEVER))
+    running = days[-1]
+    known = running.peaks[slot]
+    if known is not None and known >= pods:
+        return days
+    peaks = (*running.peaks[:slot], pods, *running.peaks[slot + 1 :])
+    return (*days[:-1], Day(number, peaks))

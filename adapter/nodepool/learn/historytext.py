@@ -1,0 +1,92 @@
+"""A history as text for a ConfigMap: versioned, under 4 kB, and read back without trust.
+
+``1:`` and base64 of deflated JSON ``[first, [pods, ...], [[day, [peak, ...]], ...]]``: the
+first recent minute since the epoch and the pods of it and every minute after it, null where
+nobody looked; then the days. Somebody else may have written or cut the text, so that whatever
+does not read is given up as a whole: a workload then learns anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from adapter.nodepool.model.history import DAYS, EMPTY, MINUTE, RECENT, SLOTS, Day, History, Point
+
+_VERSION: Final = "1"
+_LARGEST: Final = 64 * 1024
+"""Bytes of JSON: several times what the largest history takes."""
+_MOST_PODS: Final = 2**31 - 1
+"""What ``spec.replicas`` can hold."""
+
+
+class Decoded(NamedTuple):
+    """What a text holds."""
+
+    history: History
+    problem: str | None
+    """Why the history is empty although there was a text; None where nothing is wrong."""
+
+
+def encode(history: History) -> str:
+    """The history as ASCII; :func:`decode` gives back the same."""
+    recent = history.recent
+    first = int(recent[0].time) // MINUTE if recent else 0
+    pods: list[int | None] = []
+    for point in recent:
+        index = int(point.time) // MINUTE - first
+        pods += [None] * (index - len(pods))
+        pods.append(point.pods)
+    document = [first, pods, [[day.number, day.peaks] for day in history.days]]
+    packed = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 9)
+    return f"{_VERSION}:{base64.b64encode(packed).decode()}"
+
+
+def decode(text: str) -> Decoded:
+    """Read what :func:`encode` wrote; anything else is an empty history and the reason."""
+    version, _, body = text.partition(":")
+    if version != _VERSION:
+        return Decoded(EMPTY, f"the history is of version {version[:20]!r}, not {_VERSION}")
+    try:
+        return Decoded(_history(json.loads(_inflate(body))), None)
+    except (ValueError, TypeError, zlib.error, RecursionError) as error:
+        return Decoded(EMPTY, f"the history cannot be read: {error}")
+
+
+def _inflate(body: str) -> bytes:
+    inflater = zlib.decompressobj()
+    data = inflater.decompress(base64.b64decode(body, validate=True), _LARGEST)
+    if not inflater.eof:
+        raise ValueError(f"it is cut short, or longer than {_LARGEST} bytes")
+    return data
+
+
+def _history(document: Any) -> History:
+    first, pods, days = document
+    if len(pods) > RECENT or len(days) > DAYS + 1:
+        raise ValueError(f"{len(pods)} minutes and {len(days)} days are more than are ever kept")
+    start = _whole(first)
+    recent = tuple(
+        Point(float((start + index) * MINUTE), _whole(each))
+        for index, each in enumerate(pods)
+        if each is not None
+    )
+    known = tuple(_day(*day) for day in days)
+    if any(left.number >= right.number for left, right in pairwise(known)):
+        raise ValueError("its days are not in order")
+    return History(recent, known)
+
+
+def _day(number: Any, peaks: Any) -> Day:
+    if len(peaks) != SLOTS:
+        raise ValueError(f"a day has {len(peaks)} slots, not {SLOTS}")
+    return Day(_whole(number), tuple(None if each is None else _whole(each) for each in peaks))
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= _MOST_PODS:
+        raise ValueError(f"{str(value)[:20]!r} is not a whole number from 0 to {_MOST_PODS}")
+    return value

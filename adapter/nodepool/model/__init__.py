@@ -1,0 +1,1 @@
+"""Immutable records that several stages share."""

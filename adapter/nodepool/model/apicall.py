@@ -1,0 +1,14 @@
+"""The port to the API server: one request."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Call(Protocol):
+    """One request to the API server; raises ClusterAnswerError."""
+
+    async def __call__(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> bytes:
+        """The answer as the bytes that came, in bounded time."""

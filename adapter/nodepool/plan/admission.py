@@ -1,0 +1,106 @@
+"""Whether a node takes a pod of a shape: selector, affinity, taints, room.
+
+The scheduler's own predicates NodeAffinity, TaintToleration and NodeResourcesFit
+(``k8s.io/component-helpers/scheduling/corev1``). DRA claims are not decided here: their
+devices are in ResourceSlices, not in ``allocatable``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from adapter.nodepool.model.capacity import Node, Taint
+from adapter.nodepool.model.shape import Amounts, Shape, Toleration
+
+_BINDING = frozenset({"NoSchedule", "NoExecute"})
+"""Effects that keep a pod away; ``PreferNoSchedule`` does not."""
+
+
+def admits(
+    shape: Shape, labels: Mapping[str, str], taints: Sequence[Taint], name: str = ""
+) -> bool:
+    """Whether a node with these labels and taints takes the shape, room aside.
+
+    Args:
+        name: of the node, for ``matchFields``; empty for a node that is not there yet.
+    """
+    if any(labels.get(key) != value for key, value in shape.node_selector):
+        return False
+    if shape.node_affinity and not _affine(shape.node_affinity, labels, name):
+        return False
+    return all(
+        taint.effect not in _BINDING or any(_tolerates(each, taint) for each in shape.tolerations)
+        for taint in taints
+    )
+
+
+def fits(shape: Shape, node: Node) -> bool:
+    """Whether a node takes the shape and has the room for it."""
+    free = room(node)
+    return times(shape, free) > 0 and admits(shape, node.labels, node.taints, node.name)
+
+
+def room(node: Node) -> dict[str, int]:
+    """What bound pods leave of a node, in thousandths; less than 0 where it is overcommitted."""
+    used = node.used
+    return {name: milli - used.get(name, 0) for name, milli in node.allocatable.items()}
+
+
+def times(shape: Shape, free: Amounts) -> int:
+    """How many pods of a shape some room holds; a resource that is not there holds none."""
+    return max(0, min(free.get(name, 0) // milli for name, milli in shape.requests))
+
+
+def _affine(affinity: str, labels: Mapping[str, str], name: str) -> bool:
+    """Terms are alternatives; an empty term, or none at all, matches no node."""
+    fields = {"metadata.name": name}
+    return any(
+        term
+        and all(_matches(row, labels) for row in term.get("matchExpressions", ()))
+        and all(_matches(row, fields) for row in term.get("matchFields", ()))
+        for term in _terms(affinity)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _terms(affinity: str) -> tuple[Mapping[str, Any], ...]:
+    return tuple(json.loads(affinity)["nodeSelectorTerms"])
+
+
+def _matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """An operator that is unknown matches nothing."""
+    value, values = labels.get(row["key"]), row.get("values", ())
+    match row["operator"]:
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Gt" | "Lt" as operator if value is not None and len(values) == 1:
+            return _beyond(value, values[0], 1 if operator == "Gt" else -1)
+    return False
+
+
+def _beyond(value: str, bound: str, sign: int) -> bool:
+    """Whether a label is greater than a bound, or less; texts that are no integer are neither."""
+    try:
+        return (int(value) - int(bound)) * sign > 0
+    except ValueError:
+        return False
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """``Toleration.ToleratesTaint`` of k8s.io/api/core/v1."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator == "Equal" and toleration.value == taint.value

@@ -1,0 +1,80 @@
+"""Jobs of GPU pods: all Jobs of one shape in a namespace are one queue. Pure.
+
+The Job controller creates a Job's pods within milliseconds, and pending pods drive the node
+autoscaler: a queue wants the pods that it has, and only a forecast adds headroom. Pods that are
+missing by a Job's spec are no demand either, nor do they keep headroom: mostly they have just
+ended, and the Job's status does not say so yet.
+
+Queues that hold Jobs back themselves (Kueue) do it by suspending them: a suspended Job asks
+for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from adapter.nodepool.model.demand import JOB_QUEUE, Demand, WorkloadRef
+from adapter.nodepool.model.history import EMPTY, History
+from adapter.nodepool.model.shape import Shape, key
+
+
+class Job(NamedTuple):
+    """One Job and its pods."""
+
+    namespace: str
+    shape: Shape
+    left: int
+    """Pods that it should have now: :func:`pods_left`."""
+    bound: int
+    pending: int
+    pools: Mapping[str, int] = {}
+    """Its bound pods by the pool they are on."""
+    name: str = ""
+    """Empty for a queue of the past, which has no Job now."""
+
+
+def queues(
+    jobs: Iterable[Job], histories: Mapping[WorkloadRef, History], now: float
+) -> tuple[Demand, ...]:
+    """The demand of all Jobs, one row for each namespace and shape.
+
+    Args:
+        histories: what was learned of each queue.
+        now: epoch seconds; Jobs are always known.
+    """
+    rows: dict[WorkloadRef, list[Job]] = {}
+    for job in jobs:
+        rows.setdefault(WorkloadRef(job.namespace, JOB_QUEUE, key(job.shape)), []).append(job)
+    return tuple(
+        Demand(
+            workload=queue,
+            shape=theirs[0].shape,
+            bound=sum(job.bound for job in theirs),
+            pending=sum(job.pending for job in theirs),
+            wanted=sum(job.bound + job.pending for job in theirs),
+            max_replicas=None,
+            history=histories.get(queue, EMPTY),
+            known_at=now,
+            pools=_pools(theirs),
+            about=_about(queue, theirs),
+        )
+        for queue, theirs in sorted(rows.items())
+    )
+
+
+def _about(queue: WorkloadRef, jobs: Iterable[Job]) -> str:
+    """The queue in words that lead to its Jobs: by its key alone nobody finds them."""
+    names = sorted(job.name for job in jobs if job.name)
+    if not names:
+        return f"Job queue {queue.name} (no Jobs now)"
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"Job queue {queue.name} (Job {names[0]}{others})"
+
+
+def _pools(jobs: Iterable[Job]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for job in jobs:
+        for pool, pods in job.pools.items():
+            total[pool] = total.get(pool, 0) + pods
+    return total

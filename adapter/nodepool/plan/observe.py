@@ -1,0 +1,182 @@
+"""Objects and values become demand and capacity. Pure.
+
+What cannot be planned for is left out and counted by reason; a value that is missing makes
+``wanted`` None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from adapter.cluster.workload import JOBS, Workload
+from adapter.hpa import Observation, Values
+from adapter.nodepool.learn.ledger import Known
+from adapter.nodepool.learn.pace import NEW, after_next_sync, ceiling, follow
+from adapter.nodepool.model.capacity import Capacity, Headroom
+from adapter.nodepool.model.demand import Demand, WorkloadRef
+from adapter.nodepool.model.history import EMPTY
+from adapter.nodepool.model.shape import gpus, key
+from adapter.nodepool.plan.jobs import Job, queues
+from adapter.nodepool.plan.pools import pools, with_pods
+from adapter.nodepool.plan.want import wanted
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.seen.nodes import UNLABELLED
+from adapter.nodepool.seen.pods import Pod
+from adapter.nodepool.seen.targets import PodsOf, Target, priorities, with_claims, with_priority
+
+
+class Seen(NamedTuple):
+    """One moment, ready to be planned for."""
+
+    demand: tuple[Demand, ...]
+    capacity: Capacity
+    left_out: Counter[str]
+    """Jobs and headroom objects that nothing is planned for, by reason."""
+
+
+def observe(
+    cluster: Cluster,
+    targets: Sequence[Target],
+    values: Mapping[WorkloadRef, tuple[Values, ...]],
+    pods_of: PodsOf,
+    known: Known,
+    pool_labels: Sequence[str],
+    now: float,
+    *,
+    jobs: bool = True,
+    within: Collection[str] = (),
+) -> Seen:
+    """Demand and capacity of the cluster as it is.
+
+    Args:
+        targets: the workloads of HPAs.
+        values: what the metrics APIs said, by workload.
+        pool_labels: node labels that name a pool, before the clouds' own.
+        jobs: whether Jobs are a demand too.
+        within: namespaces whose Jobs are looked at; empty for all.
+    """
+    pool_of = {node.name: node.pool(pool_labels) or UNLABELLED for node in cluster.nodes}
+    demand = [
+        _scaled(target, values.get(target.workload), pool_of, known, now) for target in targets
+    ]
+    left_out: Counter[str] = Counter()
+    if jobs:
+        demand += _queues(cluster, pods_of, pool_of, known, left_out, within, now)
+    found = (*cluster.buffers, *cluster.placeholders)
+    left_out["headroom_foreign"] = sum(bool(row.problem) for row in found)
+    nodes = with_pods(cluster.nodes, cluster.pods, pool_labels, now)
+    status = next(iter(cluster.status), None)
+    capacity = Capacity(
+        nodes=nodes,
+        pools=pools(
+            cluster.nodes,
+            nodes,
+            status.groups if status else (),
+            cluster.node_pools,
+            known.boots,
+            pool_labels,
+            now,
+        ),
+        headroom=headroom(found),
+        gpu_hours_spent=known.gpu_hours,
+    )
+    return Seen(tuple(demand), capacity, +left_out)
+
+
+def headroom(found: Iterable[Found]) -> tuple[Headroom, ...]:
+    """What is ordered; while the way changes there are two objects of a shape, one need."""
+    most: dict[tuple[str, str], Found] = {}
+    for row in found:
+        if row.shape is None:
+            continue
+        place = (row.serves, key(row.shape))
+        if place not in most or row.replicas > most[place].replicas:
+            most[place] = row
+    return tuple(
+        Headroom(row.serves, row.shape, row.replicas, row.pods, row.needed_at)
+        for row in most.values()
+        if row.shape is not None
+    )
+
+
+def _scaled(
+    target: Target,
+    values: tuple[Values, ...] | None,
+    pool_of: Mapping[str, str],
+    known: Known,
+    now: float,
+) -> Demand:
+    count, parked = None, False
+    if values is not None:
+        seen = Observation(
+            replicas=target.replicas,
+            pods=target.states(),
+            values=values,
+            status_replicas=target.status_replicas,
+        )
+        scaler = target.autoscaler
+        want = wanted(target.readable, seen, scaler.status, from_zero=scaler.from_zero)
+        count, parked = want.pods, want.parked
+    there = _there(target.pods, pool_of)
+    spec = target.readable.spec
+    pace = follow(known.paces.get(target.workload, NEW), target.replicas, count, now)
+    return Demand(
+        workload=target.workload,
+        shape=target.shape,
+        bound=there.bound,
+        pending=there.pending,
+        wanted=count,
+        max_replicas=ceiling(spec, target.replicas),
+        history=known.histories.get(target.workload, EMPTY),
+        known_at=known.known_at.get(target.workload) if count is None else now,
+        pools=there.pools,
+        floor=target.autoscaler.floor or 0,
+        parked=parked,
+        asked=target.replicas,
+        coming=after_next_sync(spec, pace, target.replicas, count, now),
+    )
+
+
+def _queues(
+    cluster: Cluster,
+    pods_of: PodsOf,
+    pool_of: Mapping[str, str],
+    known: Known,
+    left_out: Counter[str],
+    within: Collection[str],
+    now: float,
+) -> Iterable[Demand]:
+    """The queues of Jobs; those of the past are kept, as they may fill again."""
+    classes = priorities(cluster)
+    rows = [Job(space, shape, 0, 0, 0) for (space, _), shape in known.queues.items()]
+    for job in cluster.jobs:
+        if gpus(with_claims(job.shape, job.namespace, cluster)) == 0 or (
+            within and job.namespace not in within
+        ):
+            continue
+        left_out["job_suspended"] += job.suspended
+        pods = pods_of(job.namespace, Workload(JOBS, job.name))
+        shape = pods[0].shape if pods else with_priority(job.shape, job.priority_class, classes)
+        shape = with_claims(shape, job.namespace, cluster)
+        there = _there(pods, pool_of)
+        if not job.left and not there.bound + there.pending:
+            # It has ended, or is suspended: the queue is known by the Jobs that are in it.
+            continue
+        rows.append(Job(job.namespace, shape, job.left, *there, name=job.name))
+    return queues(rows, known.histories, now)
+
+
+class _There(NamedTuple):
+    bound: int
+    pending: int
+    pools: Mapping[str, int]
+
+
+def _there(pods: Sequence[Pod], pool_of: Mapping[str, str]) -> _There:
+    living = [pod for pod in pods if not pod.deleting]
+    bound = [pod.node for pod in living if pod.node]
+    on = Counter(pool_of[node] for node in bound if node in pool_of)
+    return _There(len(bound), len(living) - len(bound), on)

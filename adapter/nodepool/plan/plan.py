@@ -1,0 +1,205 @@
+"""The plan: how much headroom each shape should have, and why. Pure.
+
+Each order is a total and is decided anew from what is seen. It can only be cut below what
+the demand asks for, never raised above it: by the pods a workload may have, by the cap of
+the shape, by the GPUs and the budget of its pool, by a back-off, and by what the pool can
+hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import add
+
+from adapter.nodepool.model.capacity import Capacity, Headroom, Pool
+from adapter.nodepool.model.demand import Demand
+from adapter.nodepool.model.reason import Reason, count_gpus, count_pods
+from adapter.nodepool.model.shape import Shape, gpus, key
+from adapter.nodepool.plan.limits import Limits
+from adapter.nodepool.plan.order import Order, Plan
+from adapter.nodepool.plan.packing import NOWHERE, Lot, Placed, Room, largest_first, pack
+from adapter.nodepool.plan.poolchoice import Choice, backed_off, choose, notes
+from adapter.nodepool.plan.target import NOTHING, Ask, ask
+
+
+@dataclass(slots=True)
+class _Draft:
+    """One order while it is cut."""
+
+    namespace: str
+    key: str
+    shape: Shape
+    members: tuple[Demand, ...]
+    held: Headroom | None
+    choice: Choice
+    replicas: int = 0
+    asked: Ask = NOTHING
+    reasons: list[Reason] = field(default_factory=list)
+    given: int = 0
+    """Pods that the pool's GPUs and room were given to."""
+    placed: Placed = NOWHERE
+
+    @property
+    def was(self) -> int:
+        return self.held.replicas if self.held is not None else 0
+
+    @property
+    def pool(self) -> str:
+        return self.choice.pool.name if self.choice.pool is not None else ""
+
+    def cut(self, most: int, code: str, text: str) -> None:
+        """Lower the order; the reason is kept only where it decided something."""
+        if self.replicas > most:
+            self.replicas = most
+            self.reasons.append(Reason(code, text))
+
+    def give(self, put: Placed) -> None:
+        """Count one pod more, and where it went."""
+        self.given += 1
+        self.placed = Placed(*map(add, self.placed, put))
+
+    def order(self, now: float) -> Order:
+        placed = self.placed
+        asked = self.asked
+        # A cut may leave no more than what is needed: then nothing of it is only kept.
+        needed = asked.needed >= self.replicas > 0
+        return Order(
+            namespace=self.namespace,
+            shape=self.shape,
+            pool=self.pool,
+            replicas=self.replicas,
+            was=self.was,
+            pods=sum(each.real for each in self.members),
+            reckoned=asked.expected - min(asked.awaited, self.replicas),
+            needed_at=now if needed else asked.kept_since,
+            workloads=tuple(each.workload for each in self.members),
+            reasons=tuple(self.reasons),
+            nudge=asked.consumed and self.replicas > 0,
+            ready=None if self.shape.claims else placed.ready,
+            nodes=None if self.shape.claims or placed.left else placed.nodes,
+            about=tuple(each.name for each in self.members),
+        )
+
+
+def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: float) -> Plan:
+    """Decide every order anew from what is seen; the same input, the same plan.
+
+    Args:
+        demand: the workloads, in any order.
+        now: epoch seconds.
+    """
+    drafts = _drafts(demand, capacity, now)
+    for draft in drafts:
+        _ask(draft, limits, now)
+    by_pool: dict[str, list[_Draft]] = {}
+    for draft in drafts:
+        by_pool.setdefault(draft.pool, []).append(draft)
+    for name, theirs in by_pool.items():
+        _share(theirs, name, capacity, limits)
+    return Plan(tuple(draft.order(now) for draft in drafts), notes(capacity.pools, now))
+
+
+def _drafts(demand: Sequence[Demand], capacity: Capacity, now: float) -> list[_Draft]:
+    """One for each shape in each namespace that is asked for, or that headroom is left of."""
+    members: dict[tuple[str, str], list[Demand]] = {}
+    shapes: dict[tuple[str, str], Shape] = {}
+    for each in sorted(demand, key=lambda each: each.workload):
+        place = (each.workload.namespace, key(each.shape))
+        members.setdefault(place, []).append(each)
+        shapes.setdefault(place, each.shape)
+    held: dict[tuple[str, str], Headroom] = {}
+    for row in sorted(capacity.headroom, key=lambda row: (row.replicas, row.needed_at, row.pods)):
+        place = (row.namespace, key(row.shape))
+        held[place] = row
+        shapes.setdefault(place, row.shape)
+    drafts = []
+    for place in sorted(shapes):
+        theirs = tuple(members.get(place, ()))
+        choice = choose(shapes[place], theirs, capacity.pools, now)
+        drafts.append(_Draft(*place, shapes[place], theirs, held.get(place), choice))
+    return drafts
+
+
+def _ask(draft: _Draft, limits: Limits, now: float) -> None:
+    """Set what a shape asks for, less what concerns no other shape."""
+    pool = draft.choice.pool
+    known = pool.boot_seconds if pool is not None else None
+    lead = limits.boot_seconds if known is None else known
+    draft.asked = ask(draft.members, draft.held, lead, limits, now)
+    draft.replicas = draft.asked.replicas
+    draft.reasons.extend(draft.asked.reasons)
+    if not draft.members:
+        draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]
+        return
+    size = gpus(draft.shape)
+    if not limits.enabled:
+        draft.cut(0, "stopped", "the kill switch is on")
+    if size is None:
+        draft.cut(0, "claims", "how many devices its ResourceClaimTemplates ask for is unknown")
+    if draft.shape.claims and draft.namespace not in limits.claim_namespaces:
+        draft.cut(
+            0,
+            "claim_namespace",
+            f"headroom with ResourceClaims must be in namespace {draft.namespace}, which "
+            f"nodepool.claim_namespaces does not list",
+        )
+    if size == 0:
+        draft.cut(0, "no_gpu", "its pods hold no GPU")
+    if draft.choice.refusal is not None:
+        draft.cut(0, *draft.choice.refusal)
+    if pool is not None and backed_off(pool, now):
+        draft.cut(draft.was, "backoff", f"the autoscaler has backed off pool {pool.name}")
+    draft.cut(limits.max_pods, "max_pods", f"limits.max_pods allows {count_pods(limits.max_pods)}")
+
+
+def _share(drafts: Sequence[_Draft], name: str, capacity: Capacity, limits: Limits) -> None:
+    """Give out a pool's GPUs and its room: one pod each in turn, so that no shape starves another.
+
+    A pod that is refused takes nothing. What a cut order left to the others is theirs in the
+    same round, and the orders, planned again beside each other, come out as they are.
+    """
+    asking = [draft for draft in drafts if draft.replicas]
+    if not asking:
+        return
+    asking.sort(key=lambda draft: largest_first(draft.shape))
+    pool, spent = capacity.pools[name], capacity.gpu_hours_spent.get(name, 0.0)
+    left = min(limits.max_gpus_per_pool, limits.gpus_within_budget(name, spent))
+    space = Room(pool, (node for node in capacity.nodes if node.pool == name))
+    # Real pods that are pending come before any headroom.
+    pack([Lot(each.shape, member.pending) for each in drafts for member in each.members], space)
+    while asking:
+        served = []
+        for draft in asking:
+            size = gpus(draft.shape) or 0
+            if size > left:
+                draft.cut(draft.given, *_unpaid(limits, name, spent))
+                continue
+            put = space.put(draft.shape, 1)
+            # Of a pool that never had a node nobody knows what it holds.
+            if put.left and pool.example is not None:
+                draft.cut(draft.given, *_full(pool))
+                continue
+            left -= size
+            draft.give(put)
+            if draft.given < draft.replicas:
+                served.append(draft)
+        asking = served
+
+
+def _unpaid(limits: Limits, name: str, spent: float) -> Reason:
+    """Why a pool's GPUs of headroom are no more: its cap, or the tighter budget."""
+    paid = limits.gpus_within_budget(name, spent)
+    if paid >= limits.max_gpus_per_pool:
+        most = limits.max_gpus_per_pool
+        return Reason("max_gpus", f"limits.max_gpus_per_pool allows {count_gpus(most)} of headroom")
+    if limits.cost_per_day is not None and limits.price(name) is None:
+        return Reason("no_price", "a budget in money needs the pool's price of a GPU-hour")
+    return Reason(
+        "budget", f"the budget pays for {count_gpus(paid)}: {spent:.1f} GPU-hours are spent"
+    )
+
+
+def _full(pool: Pool) -> Reason:
+    within = "" if pool.high is None else f" within its maximum of {pool.high} nodes"
+    return Reason("pool_full", f"pool {pool.name} holds no more{within}")

@@ -1,0 +1,166 @@
+"""Nodes become pools: what is free, what the next node looks like, and what is odd. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from adapter.nodepool.model.capacity import Node, Pool, Trap
+from adapter.nodepool.seen import nodes as seen_nodes
+from adapter.nodepool.seen.karpenter import NodePool
+from adapter.nodepool.seen.nodes import UNLABELLED, devices
+from adapter.nodepool.seen.pods import Pod
+from adapter.nodepool.seen.status import Group, groups_of, pool_name
+
+_LONGEST_BOOT: Final = 1800.0
+"""Seconds after which a node without its devices no longer boots: it is broken."""
+_MOMENT: Final = 60.0
+"""Seconds: more than a round."""
+_WHOLE: Final = "nvidia.com/gpu"
+_SHARED: Final = "nvidia.com/gpu.shared"
+_COUNT: Final = "nvidia.com/gpu.count"
+"""GPU Feature Discovery's labels: devices of the node, MIG instances under strategy single."""
+_REPLICAS: Final = "nvidia.com/gpu.replicas"
+
+
+def with_pods(
+    nodes: Iterable[seen_nodes.Node], pods: Iterable[Pod], labels: Sequence[str], now: float
+) -> tuple[Node, ...]:
+    """The nodes of GPU pools, less what DaemonSets take, with what other pods take.
+
+    Nodes without any device are kept while they may still get one: they boot.
+    """
+    daemons: dict[str, Counter[str]] = {}
+    used: dict[str, Counter[str]] = {}
+    holders: set[str] = set()
+    for pod in pods:
+        if not pod.node or pod.headroom:
+            continue
+        taken = (daemons if pod.daemon else used).setdefault(pod.node, Counter())
+        for resource, milli in pod.shape.requests:
+            taken[resource] += milli
+        if pod.shape.claims:
+            holders.add(pod.node)
+    every = list(nodes)
+    expected = _devices(every, labels)
+    found = []
+    for node in every:
+        pool = node.pool(labels) or UNLABELLED
+        has = devices(node)
+        if not has and node.name not in holders and not expected.get(pool):
+            continue
+        complete = has >= expected.get(pool, frozenset()) and node.healthy
+        if not complete and now - node.created > _LONGEST_BOOT and not (has and node.healthy):
+            continue
+        taken = daemons.get(node.name, Counter())
+        allocatable = {name: milli - taken[name] for name, milli in node.allocatable.items()}
+        found.append(
+            Node(
+                name=node.name,
+                pool=pool,
+                labels=node.labels,
+                taints=node.taints,
+                allocatable=allocatable,
+                used=dict(used.get(node.name, {})),
+                ready=complete,
+                created=node.created,
+            )
+        )
+    return tuple(found)
+
+
+def _devices(
+    nodes: Iterable[seen_nodes.Node], labels: Sequence[str]
+) -> Mapping[str, frozenset[str]]:
+    """Pool to the devices that all its nodes with devices have."""
+    expected: dict[str, frozenset[str]] = {}
+    for node in nodes:
+        has = devices(node)
+        if has:
+            pool = node.pool(labels) or UNLABELLED
+            expected[pool] = expected.get(pool, has) & has
+    return expected
+
+
+def traps(node: seen_nodes.Node) -> frozenset[Trap]:
+    """What about a node confuses an autoscaler (nodepool.md, GPU traps)."""
+    found = set()
+    labelled = any(key in node.labels for key in seen_nodes.ACCELERATOR_LABELS)
+    mig = any(name.startswith("nvidia.com/mig-") and n for name, n in node.allocatable.items())
+    whole = node.allocatable.get(_WHOLE, 0)
+    if labelled and mig and not whole:
+        found.add(Trap.MIG_MIXED)
+    if node.allocatable.get(_SHARED, 0):
+        found.add(Trap.RENAMED_SHARED)
+    count, replicas = _number(node.labels.get(_COUNT)), _number(node.labels.get(_REPLICAS))
+    if whole and ((count and whole > count * 1000) or (replicas or 0) > 1):
+        found.add(Trap.TIME_SLICED)
+    return frozenset(found)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None
+
+
+def pools(
+    every: Iterable[seen_nodes.Node],
+    nodes: Sequence[Node],
+    groups: Sequence[Group],
+    karpenter: Iterable[NodePool],
+    boots: Mapping[str, float],
+    labels: Sequence[str],
+    now: float,
+) -> Mapping[str, Pool]:
+    """The pools of the GPU nodes, and those that may get some.
+
+    Args:
+        every: all nodes of the cluster, whatever they have.
+        nodes: those of :func:`with_pods`.
+        groups: of the cluster-autoscaler's status.
+        boots: pool to its p90.
+    """
+    names: dict[str, list[str]] = {}
+    odd: dict[str, set[Trap]] = {}
+    for node in every:
+        pool = node.pool(labels) or UNLABELLED
+        names.setdefault(pool, []).append(node.name)
+        odd.setdefault(pool, set()).update(traps(node))
+    gpu = {node.pool for node in nodes} | {pool for pool, found in odd.items() if found}
+    rows = {row.name: row for row in karpenter}
+    limits = {name: row.limits for name, row in rows.items()}
+    # A pool without nodes may be a GPU pool: only its autoscaler knows it.
+    gpu |= {name for name in limits if name not in names}
+    taken = {group.name for name in names for group in groups_of(name, names[name], groups)}
+    gpu |= {pool_name(group.name) for group in groups if group.name not in taken}
+    found = {}
+    for name in sorted(gpu):
+        own = groups_of(name, names.get(name, ()), groups)
+        found[name] = Pool(
+            name=name,
+            low=sum(group.low for group in own),
+            high=sum(group.high for group in own) if own else None,
+            boot_seconds=boots.get(name),
+            # A NodePool that is not Ready says so each round, and never until when.
+            backoff_until=now + _MOMENT
+            if name in rows and rows[name].problem
+            else _refused(own, now),
+            traps=frozenset(odd.get(name, ())),
+            example=_example(name, nodes),
+            limits=limits.get(name, {}),
+        )
+    return found
+
+
+def _refused(groups: Sequence[Group], now: float) -> float | None:
+    """Till when all of a pool's groups back off; while one does not, the pool can grow."""
+    until = [group.refused_until(now) for group in groups]
+    ends = [end for end in until if end is not None]
+    return min(ends) if ends and len(ends) == len(until) else None
+
+
+def _example(pool: str, nodes: Iterable[Node]) -> Node | None:
+    ready = [node for node in nodes if node.pool == pool and node.ready]
+    newest = max(ready, key=lambda node: (node.created, node.name), default=None)
+    return replace(newest, used={}) if newest is not None else None

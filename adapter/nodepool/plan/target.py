@@ -1,0 +1,205 @@
+"""How much headroom one shape in one namespace asks for, before any cap. Pure.
+
+Up at once; down after a hold, and then by halves. What is held is the total of pods and
+headroom: pods that came since the last order have consumed headroom, and consumed headroom
+is not asked for again. Pods that an HPA creates in a moment without our help drive the
+node autoscaler themselves: headroom is asked for beyond them. A forecast only ever raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from adapter.nodepool.learn.forecast import forecast
+from adapter.nodepool.model.capacity import Headroom
+from adapter.nodepool.model.demand import Demand
+from adapter.nodepool.model.reason import Reason, count_pods
+from adapter.nodepool.plan.limits import Limits
+
+
+class Ask(NamedTuple):
+    """What a shape asks for."""
+
+    replicas: int
+    needed: int
+    """What demand asks for now; the rest is only kept."""
+    kept_since: float
+    """Epoch seconds that the hold of the rest counts from."""
+    reasons: tuple[Reason, ...]
+    consumed: bool
+    """Pods have come since the last order, while there was headroom."""
+    expected: int = 0
+    """Pods that there will be in a moment without our help."""
+    awaited: int = 0
+    """Of ``replicas``, those that expected pods will take as soon as they are created."""
+
+
+NOTHING: Final = Ask(0, 0, 0.0, (), consumed=False)
+"""Before anybody asked."""
+
+
+def ask(
+    members: Sequence[Demand], held: Headroom | None, lead: float, limits: Limits, now: float
+) -> Ask:
+    """Ask for the headroom of all workloads of one shape in one namespace.
+
+    Args:
+        members: the workloads, in a fixed order.
+        held: what was ordered for the shape.
+        lead: seconds from order to usable.
+        now: epoch seconds.
+    """
+    need = _need(members, lead, limits, now)
+    why = list(need.reasons)
+    present = sum(each.present for each in members)
+    expected = sum(each.expected for each in members)
+    grown = 0 if held is None else max(0, present - held.pods)
+    consumed = held is not None and grown > 0 and held.replicas > 0
+    if consumed:
+        why.append(Reason("consumed", f"{count_pods(grown)} came since the last order"))
+    kept = _kept(members, held, grown, limits, now)
+    # The order before reckoned with so many pods; those expected beyond them take what is kept.
+    reckoned = expected if held is None else min(max(held.pods, present), expected)
+    awaited = min(kept.replicas, expected - reckoned)
+    most = awaited + max(need.beyond, kept.replicas - awaited)
+    if need.least > most:
+        awaited = min(expected - present, awaited + need.least - most)
+        most = need.least
+    needed = max(awaited + need.beyond, min(need.least, most))
+    if needed < kept.replicas and kept.reason is not None:
+        why.append(kept.reason)
+    elif not needed:
+        why.append(kept.reason or _nothing(members))
+    room = _room(members)
+    if room is not None and most > room + awaited:
+        most = room + awaited
+        why.append(Reason("max_replicas", f"maxReplicas leaves room for {count_pods(most)} more"))
+    return Ask(most, needed, kept.needed_at, tuple(why), consumed, expected, awaited)
+
+
+class _Need(NamedTuple):
+    """What the demand that is known asks for now."""
+
+    beyond: int
+    """Pods beyond those expected."""
+    least: int
+    """Pods of headroom that there shall be at least, by the floors too."""
+    reasons: tuple[Reason, ...]
+
+
+def _need(members: Sequence[Demand], lead: float, limits: Limits, now: float) -> _Need:
+    beyond = least = 0
+    reasons: list[Reason] = []
+    for each in members:
+        if each.wanted is None:
+            continue
+        more, why = _growth(each, each.wanted, lead, limits, now)
+        floor = each.floor if each.spare is None else min(each.floor, each.spare)
+        if more < floor:
+            why = [Reason("floor", f"{count_pods(floor)} of headroom at least for {each.name}")]
+        beyond += more
+        least += max(more, floor)
+        reasons.extend(why)
+    scaled = any(
+        each.max_replicas is not None and each.wanted is not None and not each.parked
+        for each in members
+    )
+    if scaled and least < limits.min_pods:
+        least = limits.min_pods
+        reasons.append(Reason("min_pods", f"{count_pods(least)} of headroom at least"))
+    return _Need(beyond, least, tuple(reasons))
+
+
+def _growth(
+    each: Demand, wanted: int, lead: float, limits: Limits, now: float
+) -> tuple[int, list[Reason]]:
+    """How many pods beyond those expected one workload will want; a forecast never lowers it."""
+    if each.parked:
+        return 0, []
+    expected = forecast(each.history, wanted, lead, limits.quantile, now)
+    most, reasons = max(expected.pods, wanted), []
+    if each.max_replicas is not None and most > each.max_replicas:
+        most = each.max_replicas
+        reasons.append(Reason("max_replicas", f"{each.name} may have at most {count_pods(most)}"))
+    if most <= each.expected:
+        return 0, reasons
+    soon = f", soon {each.expected}," if each.expected > each.real else ""
+    text = f"{each.name} has {count_pods(each.real)}{soon} of {most}: {expected.text}"
+    return most - each.expected, [Reason(expected.code, text), *reasons]
+
+
+def _nothing(members: Sequence[Demand]) -> Reason:
+    unknown = ", ".join(each.name for each in members if each.wanted is None)
+    if unknown:
+        return Reason("unknown", f"no metric of {unknown} could be read")
+    coming = sum(each.expected - each.real for each in members)
+    if coming:
+        return Reason(
+            "coming", f"{count_pods(coming)} will be created in a moment and need no headroom"
+        )
+    return Reason("enough", "no more pods are expected than there are")
+
+
+class _Kept(NamedTuple):
+    replicas: int
+    needed_at: float
+    reason: Reason | None
+
+
+def _kept(
+    members: Sequence[Demand], held: Headroom | None, grown: int, limits: Limits, now: float
+) -> _Kept:
+    """What stays of an earlier order although nothing asks for it now."""
+    if held is None:
+        return _Kept(0, now, None)
+    left = max(0, held.replicas - grown)
+    frozen_until = _frozen_until(members, limits, now)
+    if now < frozen_until:
+        reason = Reason("frozen", "demand is unknown: headroom stays as it was")
+        # The first halving is due when the freeze ends.
+        return _Kept(left, frozen_until - limits.hold_seconds, reason)
+    since = min(held.needed_at, _latest(limits, now))
+    due = since + limits.hold_seconds
+    if now < due:
+        reason = Reason("held", f"headroom is held for {due - now:.0f} s more")
+        return _Kept(left, since, reason)
+    halvings = int((now - due) // limits.decay_seconds) + 1
+    needed_at = since + halvings * limits.decay_seconds
+    if needed_at + limits.hold_seconds <= now:
+        # Rounded to the very moment: the next halving would be due at once.
+        halvings += 1
+        needed_at += limits.decay_seconds
+    kept = left >> min(halvings, left.bit_length())
+    code = "stale" if any(each.wanted is None for each in members) else "decayed"
+    reason = Reason(
+        code, f"the hold of {count_pods(left)} is over: halved every {limits.decay_seconds:.0f} s"
+    )
+    return _Kept(kept, needed_at, reason if left else None)
+
+
+def _latest(limits: Limits, now: float) -> float:
+    """The latest that headroom may be needed at, by any rule here; a second for rounding.
+
+    Later is of a clock that was ahead, and would be held until the time is so again.
+    """
+    hold = limits.hold_seconds
+    return now + max(hold, limits.stale_seconds, limits.decay_seconds) - hold + 1.0
+
+
+def _frozen_until(members: Sequence[Demand], limits: Limits, now: float) -> float:
+    """Epoch seconds until which demand counts as unknown for a moment only."""
+    seen = [
+        each.known_at
+        for each in members
+        # A later one is of a clock that was ahead.
+        if each.wanted is None and each.known_at is not None and each.known_at <= now
+    ]
+    return max(seen, default=float("-inf")) + limits.stale_seconds
+
+
+def _room(members: Sequence[Demand]) -> int | None:
+    """Pods that the workloads may get beyond those expected; None where nothing limits one."""
+    spare = [each.spare for each in members]
+    known = [each for each in spare if each is not None]
+    return sum(known) if len(known) == len(spare) else None

@@ -1,0 +1,280 @@
+"""The loop: look, plan, say what is new, and apply.
+
+When the API server is away nothing is planned: headroom stays as it is, and ends by its
+lifeline if that lasts. Every round is bounded in time.
+
+A full round reads the metrics of all HPAs, once in an interval. Between two of them, a round
+that changes of pods begin plans again from the same values: it lowers headroom that pods have
+taken before the node autoscaler orders the same demand twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from adapter.hpa import Values
+from adapter.nodepool.act.deletioncosts import DeletionCosts
+from adapter.nodepool.act.events import Events
+from adapter.nodepool.act.ledgerstore import LedgerStore
+from adapter.nodepool.act.lifeline import Lifelines
+from adapter.nodepool.act.orders import Orders
+from adapter.nodepool.act.probe import Probe
+from adapter.nodepool.act.serverside import Writer
+from adapter.nodepool.act.ways.detect import Choice, with_wait
+from adapter.nodepool.learn import boots
+from adapter.nodepool.learn.ledger import Ledger
+from adapter.nodepool.learn.utilization import Utilization
+from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.demand import WorkloadRef
+from adapter.nodepool.model.home import Home
+from adapter.nodepool.plan.limits import limits_of
+from adapter.nodepool.plan.observe import Seen, observe
+from adapter.nodepool.plan.order import Plan, pools_of
+from adapter.nodepool.plan.plan import plan
+from adapter.nodepool.run import loop
+from adapter.nodepool.run.reports import Reports
+from adapter.nodepool.run.state import State
+from adapter.nodepool.run.stir import Stir
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.seen.metricvalues import MetricValues
+from adapter.nodepool.seen.served import Served, discover
+from adapter.nodepool.seen.status import Status
+from adapter.nodepool.seen.targets import PodsOf, Reading, Target, Targets, by_workload, targets
+from adapter.settings.nodepool import NodepoolSettings
+from apiservice.kube.outages import Outages
+
+log = structlog.get_logger(__name__)
+
+_VALUES: Final = 8.0
+"""Seconds that all metrics of a round may take."""
+_DISCOVERY: Final = 300.0
+"""Seconds between looks at what the API server serves."""
+
+
+class Controller:
+    """One cluster's controller. ``lead`` runs while this process may act."""
+
+    def __init__(
+        self,
+        settings: NodepoolSettings,
+        home: Home,
+        cluster: Cluster,
+        call: Call,
+        may_write: Callable[[], bool],
+        watched: Callable[[float], str],
+        started: Callable[[Served], None],
+        ledger: Ledger,
+        reports: Reports,
+        clock: Callable[[], float] = time.time,
+        *,
+        stir: Stir | None = None,
+        listed: Callable[[], Awaitable[object]] = loop.at_once,
+        outages: Outages | None = None,
+    ) -> None:
+        """Make a controller that has seen nothing yet.
+
+        Args:
+            home: its own namespace, and where else headroom may be.
+            watched: says why the collections cannot be used.
+            started: gets what is served, so that it is watched.
+            stir: notes the changes that begin a round at once.
+            listed: returns when all collections have been listed once.
+            outages: what is known of the API server's outages.
+        """
+        self._settings = settings
+        self._cluster = cluster
+        self._call = call
+        self._watched = watched
+        self._started = started
+        self.clock = clock
+        self.ledger = ledger
+        self._reports = reports
+        self._outages = outages or Outages()
+        self._stir = stir or Stir()
+        self._listed = listed
+        self._read: Reading | None = None
+        self._choice = Choice(None, "not looked yet")
+        self.writer = Writer(call, may_write)
+        self.values = MetricValues(call)
+        self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
+        self._probe = Probe(self.writer, self.lifelines, settings, home.namespace)
+        self._orders = Orders(self.writer, self.lifelines, home, settings)
+        self._events = Events(self.writer)
+        self._store = LedgerStore(self.writer, ledger, home.namespace, settings.history)
+        self.utilization = Utilization(self.values)
+        self.deletion_costs = DeletionCosts(self.writer)
+        self.state = State(clock(), settings.apply)
+        self.served = Served()
+        self._discovered = 0.0
+
+    @property
+    def settings(self) -> NodepoolSettings:
+        """Those in force."""
+        return self._settings
+
+    @property
+    def discovered(self) -> bool:
+        """What the API server serves is known."""
+        return self._discovered > 0
+
+    @property
+    def autoscaler_status(self) -> Status | None:
+        """The cluster-autoscaler's word; None where there is none."""
+        return next(iter(self._cluster.status), None)
+
+    @property
+    def history_problem(self) -> str:
+        """Why what was learned would not outlive this process; empty while it would."""
+        return self._store.problem
+
+    def use(self, settings: NodepoolSettings) -> None:
+        """Take up the kill switch and the limits from a changed file."""
+        taken = {"stop": settings.stop, "limits": settings.limits}
+        self._settings = self._settings.model_copy(update=taken)
+        if settings != self._settings:
+            log.warning("of section nodepool only stop and limits change without a restart")
+        self._stir.note()
+
+    async def lead(self) -> None:
+        """Plan and act every interval until cancelled."""
+        self.lifelines.forget()
+        self._store.forget()
+        self._probe.forget()
+        self._read = None
+        # Liveness counts from here: a follower has had no rounds.
+        self.state.ended_at = self.clock()
+        interval = self._settings.interval
+        await loop.run(self, self._stir, self._listing, interval, self.clock)
+
+    async def _listing(self) -> None:
+        await self.look(self.clock())
+        await self._listed()
+
+    def freeze(self, problem: str) -> None:
+        """Nothing is planned for now; it is said when the reason is new."""
+        if problem != self.state.frozen:
+            # Where a watch has said that the API server is away, this only follows from it.
+            first = self._outages.begins(self, problem.partition(": ")[2] or problem)
+            say = log.warning if first else log.info
+            say("nothing is planned, headroom stays as it is", problem=problem)
+        self.state.frozen, self._read = problem, None
+
+    def broke(self, error: Exception) -> None:
+        """A round failed in a way that nobody expected."""
+        self.state.broken += 1
+        self.freeze(f"the round failed: {type(error).__name__}: {error}")
+        log.error("round failed", error=str(error), exc_info=error)
+
+    def ended(self, took: float) -> None:
+        """A round has taken so many seconds."""
+        self.state.round_seconds, self.state.ended_at = took, self.clock()
+
+    async def round(self, now: float, *, again: bool = False) -> Plan | None:
+        """Look and plan once, and apply if this is no dry run.
+
+        Args:
+            again: plan from the metrics of the last full round, if there was one.
+
+        Returns:
+            The plan; None where there is nothing to plan from.
+        """
+        read = self._read if again else None
+        if read is None:
+            await self.look(now)
+        problem = self._watched(now)
+        if problem:
+            self.freeze(problem)
+            return None
+        if self.state.frozen:
+            log.info("planning again", was=self.state.frozen)
+            self.state.frozen = ""
+            self._outages.ends(self)
+        if read is None:
+            way = await self._probe.way(self.served, self._cluster.buffers, now)
+            self._choice = with_wait(way, cluster_autoscaler=self.autoscaler_status is not None)
+            await self._store.read(now)
+        pods_of = by_workload(self._cluster.pods)
+        found = targets(self._cluster, pods_of, self._settings.namespaces)
+        if read is None:
+            values = await self.values.read(found.targets, _VALUES)
+        else:
+            values = read.still(found.targets)
+        seen = self._observe(found, values, pods_of, now)
+        if read is None:
+            await self._use(found.targets, values, now)
+            self._read = Reading.of(found.targets, values)
+        there = [*self._cluster.buffers, *self._cluster.placeholders]
+        self.ledger.learn(seen.demand, now)
+        ordered = self.state.plan.orders if self.state.plan else ()
+        most = self._settings.limits.max_gpus_per_pool
+        self.ledger.spend(seen.capacity.headroom, pools_of(ordered, there), most, now)
+        decided = plan(seen.demand, seen.capacity, limits_of(self._settings), now)
+        self._reports.note(decided, seen, self._choice, self._cluster, self.state, now)
+        if self._settings.apply:
+            await self._act(decided, there, self._choice, now)
+            if read is None:
+                await self._store.write(now)
+        return decided
+
+    async def look(self, now: float) -> None:
+        """Ask what is served, now and then."""
+        if self._discovered and now - self._discovered < _DISCOVERY:
+            return
+        served = await discover(self._call)
+        self._discovered = now
+        if served != self.served:
+            log.info("served", **{name: getattr(served, name) for name in served.__slots__})
+        self.served = served
+        self.values.version = served.custom_metrics or self.values.version
+        self._started(served)
+
+    def _observe(
+        self,
+        found: Targets,
+        values: Mapping[WorkloadRef, tuple[Values, ...]],
+        pods_of: PodsOf,
+        now: float,
+    ) -> Seen:
+        cluster, settings = self._cluster, self._settings
+        self.ledger.boots = boots.watch(self.ledger.boots, cluster, settings.pool_labels, now)
+        seen = observe(
+            cluster,
+            found.targets,
+            values,
+            pods_of,
+            self.ledger.known(),
+            settings.pool_labels,
+            now,
+            jobs=settings.jobs,
+            within=settings.namespaces,
+        )
+        self.state.left_out = found.left_out + seen.left_out
+        return seen if settings.apply else self._reports.as_if(seen)
+
+    async def _use(
+        self,
+        found: Sequence[Target],
+        values: Mapping[WorkloadRef, tuple[Values, ...]],
+        now: float,
+    ) -> None:
+        """Look at what GPUs are used for; write deletion costs where that is wished."""
+        settings = self._settings
+        fresh = await self.utilization.look(
+            self._cluster, limits_of(settings).price, settings.pool_labels, now
+        )
+        self.state.idle = self.utilization.idle
+        if fresh and settings.apply and settings.deletion_cost:
+            await self.deletion_costs.write(self._cluster, found, values, self.utilization.smoothed)
+
+    async def _act(self, decided: Plan, there: list[Found], choice: Choice, now: float) -> None:
+        classes = {row.name: row for row in self._cluster.classes}
+        outcomes = await self._orders.carry_out(
+            decided.orders, there, choice, self.served, classes, now
+        )
+        self.state.outcomes = tuple(outcomes)
+        await self._events.tell(outcomes, choice.way, now)

@@ -1,0 +1,152 @@
+"""A Lease as the lock of the Kubernetes client's leader election.
+
+The client's own ``LeaseLock`` (kubernetes 37.0) cannot create one: it passes ``pretty=True``
+where its own validation wants a text. Here every request ends in time, and a connection
+that fails is a renewal that failed; the client's would end the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import structlog
+from kubernetes.aio.client import ApiException
+from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
+from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
+
+from adapter.nodepool.model.apicall import Call
+from apiservice.kube.client import ClusterAnswerError
+from apiservice.kube.failures import NOT_ITS
+from apiservice.kube.outages import Outages
+
+log = structlog.get_logger(__name__)
+
+_lock: Any = BaseLock
+
+
+class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no types
+    """One candidate's view of a Lease, that knows when the candidate last renewed it."""
+
+    def __init__(
+        self,
+        call: Call,
+        name: str,
+        namespace: str,
+        identity: str,
+        clock: Callable[[], float],
+        due: float = 0.0,
+        outages: Outages | None = None,
+    ) -> None:
+        """``due`` is the age, in seconds, at which a renewal is renewed."""
+        super().__init__(name, namespace, identity)
+        self._outages = outages or Outages()
+        self._due = due
+        self._call = call
+        self._clock = clock
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._lease: dict[str, Any] = {}
+        self.renewed: float | None = None
+        """By the clock, when the last successful renewal was sent; None where it is not ours."""
+        self.problem = ""
+        """Why the Lease can be neither had nor seen; empty while all is well."""
+
+    async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
+        """(True, record), or (False, why) with a body that says 404 where there is none."""
+        try:
+            self._lease = await self._read(f"{self._collection}/{name}")
+        except ClusterAnswerError as error:
+            if error.status == 404:
+                self.renewed = None
+            else:
+                self._failed(error)
+            found = ApiException(status=error.status, reason=str(error))
+            found.body = msgspec.json.encode({"code": error.status}).decode()
+            return False, found
+        spec = self._lease.get("spec") or {}
+        # Taken before its time: by a candidate whose clock was set, or by hand.
+        if spec.get("holderIdentity") != self.identity:
+            self.renewed = None
+        duration = spec.get("leaseDurationSeconds")
+        return True, LeaderElectionRecord(
+            spec.get("holderIdentity") or None,
+            str(duration) if duration else None,
+            spec.get("acquireTime"),
+            spec.get("renewTime"),
+        )
+
+    async def _read(self, path: str) -> dict[str, Any]:
+        body = await self._call("GET", path)
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise ClusterAnswerError(f"GET {path}: {NOT_ITS}: {error}") from error
+
+    async def create(
+        self, name: str, namespace: str, election_record: LeaderElectionRecord
+    ) -> bool:
+        """Whether it is ours now."""
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": _spec(election_record),
+        }
+        return await self._write("POST", self._collection, lease)
+
+    async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
+        """Whether it is ours still. It is refused where somebody wrote it since :meth:`get`.
+
+        The client's election asks for this at every look. Nothing is written before it is due.
+        """
+        if self.renewed is not None and self._clock() - self.renewed < self._due:
+            return True
+        spec = {**(self._lease.get("spec") or {}), **_spec(updated_record)}
+        return await self._write("PUT", f"{self._collection}/{name}", self._lease | {"spec": spec})
+
+    async def release(self) -> None:
+        """Let another candidate begin at once."""
+        self.renewed = None
+        body = {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
+        path = f"{self._collection}/{self.name}"
+        try:
+            await self._call("PATCH", path, body, "application/merge-patch+json")
+        except ClusterAnswerError as error:
+            log.info("lease not released; it ends by itself", error=str(error))
+
+    async def _write(self, method: str, path: str, lease: dict[str, Any]) -> bool:
+        # Counted from before the request: the server may have taken it at once.
+        sent = self._clock()
+        try:
+            await self._call(method, path, lease)
+        except ClusterAnswerError as error:
+            # A conflict is another candidate who was faster.
+            if error.status != 409:
+                self._failed(error)
+            return False
+        self.renewed, self.problem = sent, ""
+        self._outages.ends(self)
+        return True
+
+    def _failed(self, error: ClusterAnswerError) -> None:
+        if str(error) != self.problem:
+            first = self._outages.begins(self, error.cause)
+            (log.warning if first else log.info)("lease not renewed", problem=str(error))
+        self.problem = str(error)
+
+
+def _spec(record: Any) -> dict[str, Any]:
+    """The record's times are local and naive, or as they were read."""
+    return {
+        "holderIdentity": record.holder_identity,
+        "leaseDurationSeconds": int(record.lease_duration),
+        "acquireTime": _micro(record.acquire_time),
+        "renewTime": _micro(record.renew_time),
+    }
+
+
+def _micro(text: str) -> str:
+    moment = datetime.fromisoformat(text).astimezone(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

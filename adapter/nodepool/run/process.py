@@ -1,0 +1,248 @@
+"""Wires ``nodepool``: watches, the loop, leader election and the listener of metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvloop
+
+from adapter import __version__
+from adapter.nodepool.learn.ledger import Ledger
+from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.home import Home
+from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.leader import Election
+from adapter.nodepool.run.listener import Listener
+from adapter.nodepool.run.reports import Reports
+from adapter.nodepool.run.stir import Stir
+from adapter.nodepool.run.watches import Watches
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.served import Served
+from adapter.process.reload import ConfigWatch
+from adapter.settings import Settings
+from apiservice.http.server import ListenError
+from apiservice.kube.client import SERVICE_ACCOUNT, ClusterAnswerError, ClusterError, call, connect
+from apiservice.kube.failures import asked
+from apiservice.kube.outages import Outages
+from apiservice.runtime.background import Background
+
+log = structlog.get_logger(__name__)
+
+_CALL = 10.0
+"""Seconds that one request may take."""
+_SYNC = 60.0
+"""Seconds that ``--once`` waits for the collections."""
+_FILE_CHECK = 2.0
+"""Seconds between looks at the configuration."""
+
+
+class NodepoolError(Exception):
+    """`nodepool` cannot start, or ``--once`` could not plan; the message has the fix."""
+
+
+def run(
+    settings: Settings, file: Path | None, reload: Callable[[], Settings], *, once: bool
+) -> None:
+    """Run until SIGTERM or SIGINT; with ``once`` print one plan and return.
+
+    Raises:
+        NodepoolError: the cluster or the port cannot be used.
+    """
+    try:
+        uvloop.run(_once(settings) if once else _serve(settings, file, reload))
+    except BaseExceptionGroup as group:
+        # A failure inside a group of tasks: by itself it is one line.
+        if failure := group.subgroup(NodepoolError):
+            raise _first(failure) from None
+        raise
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+class _Parts:
+    """One process' parts around one client."""
+
+    def __init__(self, settings: Settings, client: Any, *, may_write: Callable[[], bool]) -> None:
+        own = settings.nodepool
+        self.namespace = own.namespace or _namespace()
+        home = Home(self.namespace, frozenset(own.claim_namespaces))
+        self.cluster = Cluster()
+        stir = Stir()
+        self.watches = Watches(
+            client,
+            self.cluster,
+            home,
+            jobs_too=own.jobs,
+            priority_class=own.placeholder.priority_class,
+            stir=stir,
+        )
+        self.group: asyncio.TaskGroup | None = None
+
+        self.controller = Controller(
+            own,
+            home,
+            self.cluster,
+            _caller(client, _CALL),
+            may_write,
+            self.watches.problem,
+            self.watch,
+            Ledger(),
+            Reports(None if own.apply else sys.stdout),
+            stir=stir,
+            listed=self.watches.listed,
+            outages=client.outages,
+        )
+
+    def watch(self, served: Served) -> None:
+        """Watch what is served, once there is a group of tasks to do it in."""
+        if self.group is not None:
+            self.watches.start(self.group, served)
+
+
+async def _once(settings: Settings) -> None:
+    """Plan once from a cluster that is not written to."""
+    dry = settings.model_copy(
+        update={"nodepool": settings.nodepool.model_copy(update={"apply": False})}
+    )
+    async with AsyncExitStack() as stack:
+        client = await _connect(dry, stack)
+        parts = _Parts(dry, client, may_write=lambda: False)
+        async with asyncio.TaskGroup() as group:
+            parts.group = group
+            try:
+                await _plan_once(parts.controller, parts.watches, client)
+            finally:
+                parts.watches.stop()
+
+
+async def _plan_once(controller: Controller, watches: Watches, client: Any) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _SYNC
+    clock = controller.clock
+    try:
+        await controller.look(clock())
+        # Twenty reflectors have an event each, and none for all.
+        while (problem := watches.problem(clock())) and loop.time() < deadline:
+            if watches.denied:
+                break
+            await asyncio.sleep(0.1)
+        if problem or await controller.round(clock()) is None:
+            raise NodepoolError(
+                f"no plan: {problem or controller.state.frozen}; asked {client.origin}"
+            )
+    except ClusterAnswerError as error:
+        raise NodepoolError(f"no plan: {asked(client, error)}") from None
+
+
+async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
+    own = settings.nodepool
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stopping.set)
+    async with AsyncExitStack() as stack:
+        client = await _connect(settings, stack)
+        election: Election | None = None
+        parts = _Parts(
+            settings, client, may_write=lambda: election is not None and election.leading
+        )
+        controller = parts.controller
+        if own.apply:
+            identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+            request = _caller(client, own.lease.retry)
+            election = Election(
+                request,
+                own.lease,
+                parts.namespace,
+                identity,
+                controller.lead,
+                outages=client.outages,
+            )
+        else:
+            log.info("dry run: nothing is written; see nodepool.apply")
+        watch = ConfigWatch(file, settings, reload, lambda new: controller.use(new.nodepool))
+        background = Background()
+        listener = Listener(own.host, own.port, controller, parts.watches, election, background)
+        try:
+            await listener.start()
+        except ListenError as error:
+            raise NodepoolError(str(error)) from None
+        stack.push_async_callback(listener.stop)
+        async with asyncio.TaskGroup() as group:
+            parts.group = group
+            lead = election.run if election else controller.lead
+            loops = [
+                background.keep("controller", lead, essential=True),
+                background.every("configuration", _FILE_CHECK, watch.check),
+                background.keep(
+                    "discovery", lambda: _look(controller, client.outages), essential=True
+                ),
+            ]
+            tasks = [group.create_task(loop()) for loop in loops]
+            await stopping.wait()
+            for task in tasks:
+                task.cancel()
+            if election is not None:
+                await election.release()
+            parts.watches.stop()
+
+
+async def _look(controller: Controller, outages: Outages) -> None:
+    """Discover and watch before leading, so that a follower is warm."""
+    said = ""
+    while not controller.discovered:
+        try:
+            await controller.look(controller.clock())
+        except ClusterAnswerError as error:
+            if str(error) != said:
+                say = log.warning if outages.begins(_look, error.cause) else log.info
+                say("the API server does not say what it serves", error=str(error))
+            said = str(error)
+            await asyncio.sleep(_FILE_CHECK)
+    outages.ends(_look)
+
+
+def _caller(client: Any, seconds: float) -> Call:
+    """Requests that end within so many seconds."""
+
+    async def request(
+        method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> bytes:
+        return await call(client, method, path, body, seconds, content_type)
+
+    return request
+
+
+async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
+    if settings.cluster.pods_file is not None:
+        raise NodepoolError("cluster.pods_file is no cluster: nodepool needs one; take it out")
+    try:
+        client = await connect(
+            settings.cluster.kubeconfig,
+            settings.cluster.context,
+            user_agent=f"gpu-metrics-adapter-nodepool/{__version__}",
+        )
+    except ClusterError as error:
+        raise NodepoolError(str(error)) from None
+    stack.push_async_callback(client.close)
+    return client
+
+
+def _namespace() -> str:
+    """The pod's own; outside a cluster what the documentation uses."""
+    file = SERVICE_ACCOUNT / "namespace"
+    if os.environ.get("KUBERNETES_SERVICE_HOST") and file.is_file():
+        return file.read_text().strip()
+    return "gpu-metrics"

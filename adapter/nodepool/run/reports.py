@@ -1,0 +1,138 @@
+"""What is told of a round, and what a dry run remembers in place of the cluster."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TextIO
+
+import structlog
+
+from adapter.nodepool.act.ways import capacitybuffer
+from adapter.nodepool.act.ways.detect import GPU_WAIT, Choice
+from adapter.nodepool.model.capacity import Headroom, Way
+from adapter.nodepool.model.names import HEADROOM
+from adapter.nodepool.plan.observe import Seen
+from adapter.nodepool.plan.order import Plan
+from adapter.nodepool.run.plantable import render
+from adapter.nodepool.run.state import State
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.status import NAME, NAMESPACE
+
+log = structlog.get_logger(__name__)
+
+_MOST = 20
+"""Ignored objects that are named at a time: a tenant may make many."""
+
+
+class Reports:
+    """Says what is new about plans; ``table`` gets them as tables, if it is there."""
+
+    def __init__(self, table: TextIO | None = sys.stdout) -> None:
+        self._table = table
+        self._said: object = None
+        self._noted: set[tuple[str, str]] = set()
+        self._problems: dict[str, str] = {}
+        self._foreign: dict[tuple[str, ...], str] = {}
+        self._ordered: tuple[Headroom, ...] | None = None
+        """None before the first plan."""
+
+    def note(
+        self, decided: Plan, seen: Seen, choice: Choice, cluster: Cluster, state: State, now: float
+    ) -> None:
+        """Take a round's outcome into the state, and say what is new in it."""
+        way = choice.way.value if choice.way is not None else ""
+        if (way, choice.reason) != (state.way, state.way_reason):
+            say = log.warning if GPU_WAIT in choice.reason else log.info
+            say("way", way=way or "none yet", why=choice.reason)
+        state.way, state.way_reason = way, choice.reason
+        state.pools = seen.capacity.pools
+        state.shortfalls = {
+            (row.serves or row.namespace, row.name): text
+            for row in cluster.buffers
+            if row.way is Way.BUFFER and (text := capacitybuffer.shortfall(row))
+        }
+        self.autoscalers(cluster)
+        self.foreign(cluster)
+        self.say(decided, state)
+        state.plan, state.planned_at = decided, now
+        state.rounds += 1
+
+    def say(self, decided: Plan, state: State) -> None:
+        """Print the plan where its numbers changed."""
+        facts = (
+            state.way,
+            [(row.namespace, row.shape, row.replicas, row.pool) for row in decided.orders],
+            [(note.pool, note.reason.code) for note in decided.notes],
+            sorted(state.shortfalls.items()),
+        )
+        self._ordered = tuple(
+            Headroom(row.namespace, row.shape, row.replicas, row.reckoned, row.needed_at)
+            for row in decided.orders
+            if row.replicas
+        )
+        self._log_notes(decided)
+        if facts == self._said:
+            return
+        self._said = facts
+        for (namespace, name), text in state.shortfalls.items():
+            log.warning("headroom falls short", namespace=namespace, name=name, why=text)
+        if self._table is not None:
+            way = f"{state.way or 'none yet'} ({state.way_reason})"
+            mode = "plan" if state.apply else "dry run: nothing is written"
+            self._table.write(f"{mode}\n{render(decided, way, state.idle)}\n\n")
+            self._table.flush()
+
+    def _log_notes(self, decided: Plan) -> None:
+        noted = {(note.pool, note.reason.code) for note in decided.notes}
+        for note in decided.notes:
+            if (note.pool, note.reason.code) not in self._noted:
+                log.warning("pool", pool=note.pool, reason=note.reason.code, why=note.reason.text)
+        self._noted = noted
+
+    def foreign(self, cluster: Cluster) -> None:
+        """Name, once each, the objects with our label that this controller did not write."""
+        found = {
+            (row.way.value, *row.key): row.problem
+            for row in (*cluster.buffers, *cluster.placeholders)
+            if row.problem
+        }
+        fresh = [place for place, problem in found.items() if self._foreign.get(place) != problem]
+        for place in fresh[:_MOST]:
+            way, namespace, name = place
+            log.warning(
+                "headroom object ignored",
+                way=way,
+                namespace=namespace,
+                name=name,
+                problem=found[place],
+                hint=f"take its label {HEADROOM} off, or delete it",
+            )
+        if len(fresh) > _MOST:
+            log.warning("more headroom objects ignored", count=len(fresh) - _MOST)
+        self._foreign = found
+
+    def autoscalers(self, cluster: Cluster) -> None:
+        """Say, on change, what the autoscalers say is wrong with their groups and pools."""
+        problems = {}
+        for status in cluster.status:
+            if status.problem:
+                problems[f"{NAMESPACE}/{NAME}"] = status.problem
+            for group in status.groups:
+                if group.backing_off:
+                    problems[group.name] = f"backs off: {group.backoff or 'no reason is given'}"
+                elif not group.healthy:
+                    problems[group.name] = "is not healthy"
+        problems |= {row.name: row.problem for row in cluster.node_pools if row.problem}
+        for name, problem in problems.items():
+            if self._problems.get(name) != problem:
+                log.warning("autoscaler", about=name, problem=problem)
+        for name in self._problems.keys() - problems.keys():
+            log.info("autoscaler", about=name, problem="over")
+        self._problems = problems
+
+    def as_if(self, seen: Seen) -> Seen:
+        """The cluster as it would be if the last plan had been applied, for a dry run."""
+        if self._ordered is None:
+            return seen
+        return seen._replace(capacity=replace(seen.capacity, headroom=self._ordered))

@@ -1,0 +1,204 @@
+"""The watches of one cluster, each with the collection it keeps in step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.home import Home
+from adapter.nodepool.run.stir import Noticed, Stir, living, sized
+from adapter.nodepool.seen import (
+    autoscalers,
+    claimtemplates,
+    headroom,
+    jobs,
+    karpenter,
+    nodes,
+    pods,
+    priorityclasses,
+    status,
+    workloads,
+)
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.served import Served
+from apiservice.kube.reflector import Reflector
+
+_STALE = 90.0
+"""Seconds without a byte from the API server; each watch is renewed every minute."""
+
+
+class Watches:
+    """Runs the reflectors of a cluster; those of optional APIs once these are served."""
+
+    def __init__(
+        self,
+        client: Any,
+        cluster: Cluster,
+        home: Home,
+        *,
+        jobs_too: bool,
+        priority_class: str,
+        stir: Stir | None = None,
+    ) -> None:
+        """Make the watches, none of which runs yet.
+
+        Args:
+            home: where headroom is.
+            priority_class: that of placeholder pods.
+            stir: gets the changes that a plan may not wait for.
+        """
+        self._client = client
+        self._home = home
+        self._priority_class = priority_class
+        self._cluster = cluster
+        self._stir = stir or Stir()
+        self._required = dict(self._always(jobs_too=jobs_too))
+        self._optional: dict[str, Reflector[Any]] = {
+            "status": self._reflector(
+                status.PATH, status.decode, cluster.status, fields=f"metadata.name={status.NAME}"
+            )
+        }
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._buffers = ""
+        """Version of the CapacityBuffers that are watched; empty while none are."""
+
+    def start(self, group: asyncio.TaskGroup, served: Served) -> None:
+        """Run what is not running yet and is served; called again after each discovery."""
+        if served.karpenter and "node_pools" not in self._optional:
+            table = self._cluster
+            self._optional["node_pools"] = self._reflector(
+                karpenter.POOLS, karpenter.decode_pool, table.node_pools
+            )
+            self._optional["node_claims"] = self._reflector(
+                karpenter.CLAIMS, karpenter.decode_claim, table.node_claims
+            )
+        if served.buffers != self._buffers:
+            self._watch_buffers(served.buffers)
+        if served.claims and "claim_templates" not in self._optional:
+            self._optional["claim_templates"] = self._reflector(
+                claimtemplates.path(served.claims),
+                claimtemplates.decode,
+                self._cluster.claim_templates,
+            )
+        for name, reflector in (self._required | self._optional).items():
+            if name not in self._tasks:
+                self._tasks[name] = group.create_task(reflector.run())
+
+    def _watch_buffers(self, version: str) -> None:
+        """Watch this version of them, or none: a plan waits for those that are watched, and
+        would wait for ever once their CRD or its version is gone."""
+        if task := self._tasks.pop("buffers", None):
+            task.cancel()
+        self._buffers = version
+        if not version:
+            self._optional.pop("buffers", None)
+            self._cluster.buffers.replace(())
+            return
+        self._optional["buffers"] = self._reflector(
+            headroom.buffers_path(version),
+            headroom.decoder(Way.BUFFER, self._home),
+            self._cluster.buffers,
+            labels=headroom.SELECTOR,
+        )
+
+    def stop(self) -> None:
+        """End all of them."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    def problem(self, now: float) -> str:
+        """Why the collections cannot be planned from; empty while they can.
+
+        Headroom that is there and not seen would be ordered again: it is as needed as pods.
+        """
+        for name, reflector in self._needed().items():
+            if not reflector.synced:
+                return reflector.last_error or f"{name} have not been listed yet"
+            if reflector.last_error and not reflector.connected:
+                return reflector.last_error
+            if reflector.age(now) > _STALE:
+                return f"nothing heard of {name} for {reflector.age(now):.0f} s"
+        return ""
+
+    async def listed(self) -> None:
+        """Wait until everything that is needed has been listed once."""
+        for reflector in self._needed().values():
+            await reflector.synced_event.wait()
+
+    @property
+    def denied(self) -> bool:
+        """A collection that is needed may not be read: waiting does not help."""
+        return any(reflector.denied for reflector in self._needed().values())
+
+    def reflectors(self) -> Iterator[tuple[str, Reflector[Any]]]:
+        """All of them by name, for metrics."""
+        yield from self._required.items()
+        yield from self._optional.items()
+
+    def _needed(self) -> dict[str, Reflector[Any]]:
+        buffers = self._optional.get("buffers")
+        return self._required | ({"buffers": buffers} if buffers is not None else {})
+
+    def _always(self, *, jobs_too: bool) -> Iterator[tuple[str, Reflector[Any]]]:
+        cluster = self._cluster
+        decoder = pods.PodDecoder(self._priority_class)
+        yield (
+            "pods",
+            self._reflector(
+                pods.PATH, decoder.decode, cluster.pods, fields=pods.LIVE, counts=living
+            ),
+        )
+        yield "nodes", self._reflector(nodes.PATH, nodes.decode, cluster.nodes)
+        yield (
+            "autoscalers",
+            self._reflector(autoscalers.PATH, autoscalers.decode, cluster.autoscalers),
+        )
+        for name, kind, table, labels in (
+            ("deployments", "Deployment", cluster.deployments, f"!{headroom.SELECTOR}"),
+            ("statefulsets", "StatefulSet", cluster.statefulsets, ""),
+            ("replicasets", "ReplicaSet", cluster.replicasets, workloads.UNOWNED_REPLICASETS),
+        ):
+            yield (
+                name,
+                self._reflector(
+                    workloads.PATHS[kind],
+                    workloads.decoder(kind),
+                    table,
+                    labels=labels,
+                    counts=sized,
+                ),
+            )
+        if jobs_too:
+            yield "jobs", self._reflector(jobs.PATH, jobs.decode, cluster.jobs)
+        yield (
+            "classes",
+            self._reflector(priorityclasses.PATH, priorityclasses.decode, cluster.classes),
+        )
+        yield (
+            "placeholders",
+            self._reflector(
+                headroom.DEPLOYMENTS,
+                headroom.decoder(Way.PLACEHOLDER, self._home),
+                cluster.placeholders,
+                labels=headroom.SELECTOR,
+            ),
+        )
+
+    def _reflector(
+        self,
+        path: str,
+        decode: Any,
+        table: Any,
+        *,
+        fields: str = "",
+        labels: str = "",
+        counts: Callable[[Any], object] | None = None,
+    ) -> Reflector[Any]:
+        into = table if counts is None else Noticed(table, self._stir, counts)
+        reflector: Reflector[Any] = Reflector(
+            self._client, path, decode, into, field_selector=fields, label_selector=labels
+        )
+        table.fed_by(reflector)
+        return reflector

@@ -1,0 +1,179 @@
+"""Reads the values of HPAs' metrics as the HPA controller does, through the metrics APIs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from adapter.hpa import Metric, MetricKind, Missing, Values, quantity
+from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.demand import WorkloadRef
+from adapter.nodepool.seen.meta import resource_of
+from adapter.nodepool.seen.selectors import text
+from adapter.nodepool.seen.targets import Target
+from apiservice.kube.client import ClusterAnswerError
+
+CUSTOM: Final = "/apis/custom.metrics.k8s.io"
+EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"
+_AT_ONCE: Final = 8
+"""Requests in flight: the API server's fair queueing would hold back more of one user."""
+
+
+class _Object(msgspec.Struct):
+    name: str = ""
+
+
+class _Item(msgspec.Struct, rename="camel"):
+    value: str | int | float
+    described_object: _Object = msgspec.field(default_factory=_Object)
+
+
+class _List(msgspec.Struct):
+    items: list[_Item]
+
+
+_list = msgspec.json.Decoder(_List)
+
+
+class MetricValues:
+    """Asks for the values of many targets at once, in bounded time."""
+
+    def __init__(self, call: Call, version: str = "v1beta2") -> None:
+        self._call = call
+        self.version = version
+        """Of custom.metrics.k8s.io: v1beta2 where it is served, else v1beta1."""
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self.failures: Counter[str] = Counter()
+        """Answers without a value, by reason."""
+
+    async def read(
+        self, targets: Sequence[Target], seconds: float
+    ) -> Mapping[WorkloadRef, tuple[Values, ...]]:
+        """Target to the values of its metrics, in the order of its spec.
+
+        What is not answered within ``seconds`` is :class:`Missing`, as an error is.
+        """
+        wanted = [(target, metric) for target in targets for metric in target.readable.spec.metrics]
+        answers = await self._within(seconds, [self._read(*each) for each in wanted])
+        found: dict[WorkloadRef, list[Values]] = {}
+        for (target, _), values in zip(wanted, answers, strict=True):
+            found.setdefault(target.workload, []).append(values)
+        return {workload: tuple(values) for workload, values in found.items()}
+
+    async def pods(
+        self, namespaces: Iterable[str], metric: str, seconds: float
+    ) -> Mapping[str, Mapping[str, float]]:
+        """A Pods metric of all pods of some namespaces that have it: namespace to pod to value.
+
+        A namespace that is not answered for within ``seconds`` has no entry.
+        """
+
+        async def one(namespace: str) -> Values:
+            async with self._slots:
+                path = _path(CUSTOM, self.version, namespace, "pods", "*", metric, {})
+                return await self._ask(MetricKind.PODS, path)
+
+        asked = list(namespaces)
+        answers = await self._within(seconds, map(one, asked))
+        return {
+            namespace: {name: milli / 1000 for name, milli in values.items()}
+            for namespace, values in zip(asked, answers, strict=True)
+            if isinstance(values, Mapping)
+        }
+
+    async def _within(
+        self, seconds: float, questions: Iterable[Coroutine[Any, Any, Values]]
+    ) -> list[Values]:
+        """The answers in the order of the questions; those that are late are missing."""
+        tasks = [asyncio.create_task(question) for question in questions]
+        if not tasks:
+            return []
+        try:
+            await asyncio.wait(tasks, timeout=seconds)
+        finally:
+            late = [task for task in tasks if not task.done()]
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        if late:
+            self.failures["late"] += len(late)
+        return [
+            Missing("no answer in time") if task.cancelled() else task.result() for task in tasks
+        ]
+
+    async def _read(self, target: Target, metric: Metric) -> Values:
+        try:
+            path = path_of(target, metric, self.version)
+        except (KeyError, ValueError) as error:
+            # The API server takes a metric's selector as it comes.
+            self.failures["selector"] += 1
+            return Missing(f"metric {metric.name}: its selector is none: {error}")
+        async with self._slots:
+            return await self._ask(metric.kind, path)
+
+    async def _ask(self, kind: MetricKind, path: str) -> Values:
+        try:
+            items = _list.decode(await self._call("GET", path)).items
+            values = [
+                (item.described_object.name, quantity.to_milli(quantity.parse(item.value)))
+                for item in items
+            ]
+        except ClusterAnswerError as error:
+            self.failures[str(error.status) if error.status else "unreachable"] += 1
+            return Missing(str(error))
+        except (msgspec.DecodeError, ValueError) as error:
+            self.failures["garbled"] += 1
+            return Missing(f"GET {path}: the answer is no list of values: {error}")
+        if kind is MetricKind.PODS:
+            return dict(values)
+        if kind is MetricKind.EXTERNAL:
+            return tuple(milli for _, milli in values)
+        return values[0][1] if values else Missing(f"GET {path}: no value")
+
+
+def path_of(target: Target, metric: Metric, version: str) -> str:
+    """Where the HPA controller asks for a metric
+    (``k8s.io/kubernetes/pkg/controller/podautoscaler/metrics/client.go``)."""
+    namespace, query = target.workload.namespace, {}
+    selector = text(metric.selector)
+    if metric.kind is MetricKind.EXTERNAL:
+        if selector:
+            query["labelSelector"] = selector
+        path = f"{EXTERNAL}/namespaces/{quote(namespace)}/{quote(metric.name)}"
+        return path + _query(query)
+    if selector:
+        query["metricLabelSelector"] = selector
+    described = metric.described
+    if metric.kind is MetricKind.PODS or described is None:
+        query["labelSelector"] = target.selector
+        return _path(CUSTOM, version, namespace, "pods", "*", metric.name, query)
+    if described.kind == "Namespace":
+        root = f"{CUSTOM}/{version}/namespaces/{quote(described.name)}/metrics"
+        return f"{root}/{quote(metric.name)}{_query(query)}"
+    resource = resource_of(described.api_version, described.kind)
+    named = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
+    return _path(CUSTOM, version, namespace, named, described.name, metric.name, query)
+
+
+def _path(
+    root: str,
+    version: str,
+    namespace: str,
+    resource: str,
+    name: str,
+    metric: str,
+    query: Mapping[str, str],
+) -> str:
+    parts: Iterable[str] = (namespace, resource, name, metric)
+    return f"{root}/{version}/namespaces/{'/'.join(quote(p, safe='') for p in parts)}" + _query(
+        query
+    )
+
+
+def _query(query: Mapping[str, str]) -> str:
+    return f"?{urlencode(query)}" if query else ""

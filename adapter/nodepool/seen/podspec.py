@@ -1,0 +1,205 @@
+"""From a pod's spec to its shape, and from a shape to the spec of a pause pod.
+
+Counting follows ``PodRequests`` of ``k8s.io/component-helpers/resource/helpers.go``: a
+sidecar (an init container with ``restartPolicy: Always``) runs beside the containers and
+beside every init container after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adapter.hpa.quantity import parse, to_milli
+from adapter.nodepool.model.shape import Shape, Toleration
+
+PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
+_EVERY_POD = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Tolerated for some seconds by every pod that the API server admits (DefaultTolerationSeconds);
+a template has neither, and both are one shape."""
+_POD_LEVEL = ("cpu", "memory")
+"""Resources, beside huge pages, that ``spec.resources`` of a whole pod may name."""
+_HUGE = "hugepages-"
+
+
+def shape_of(
+    spec: Mapping[str, Any],
+    *,
+    priority: int | None = None,
+    claim_devices: Mapping[str, int] | None = None,
+) -> Shape:
+    """The shape of a pod, or of the pods of a template.
+
+    Args:
+        spec: ``spec`` of a Pod or of a pod template, as the API has it.
+        priority: resolved from the PriorityClass; None takes the spec's own, else 0.
+        claim_devices: ResourceClaimTemplate to the devices it asks for.
+
+    Raises:
+        ValueError: a quantity is not one, or is negative.
+    """
+    overhead = spec.get("overhead") or {}
+    selector = spec.get("nodeSelector") or {}
+    claims = sorted(
+        claim["resourceClaimTemplateName"]
+        for claim in spec.get("resourceClaims") or ()
+        if claim.get("resourceClaimTemplateName")
+    )
+    sizes = [(claim_devices or {}).get(claim) for claim in claims]
+    known = [size for size in sizes if size is not None]
+    own = spec.get("priority") or 0
+    return Shape(
+        requests=tuple(sorted(_requests(spec, overhead).items())),
+        node_selector=tuple(sorted((str(k), str(v)) for k, v in selector.items())),
+        tolerations=_tolerations(spec.get("tolerations") or ()),
+        node_affinity=_affinity(spec),
+        claims=tuple(claims),
+        claim_devices=sum(known) if len(known) == len(sizes) else None,
+        # An admitted pod carries its class's overhead and scheduling already: naming the class
+        # again would have the API server count them twice.
+        runtime_class="" if overhead else str(spec.get("runtimeClassName") or ""),
+        priority=own if priority is None else priority,
+    )
+
+
+def pod_spec(shape: Shape) -> dict[str, Any]:
+    """The spec of a pod that does nothing and needs what the shape needs.
+
+    Priority is left to the caller: headroom has the autoscaler's own.
+    """
+    # The request of an extended resource and of huge pages must equal its limit (Kubernetes,
+    # "Extended resources", "Manage HugePages"); a limit on the others would say nothing.
+    amounts = {name: _text(name, milli) for name, milli in shape.requests if name != "pods"}
+    limits = {name: text for name, text in amounts.items() if "/" in name or name.startswith(_HUGE)}
+    resources: dict[str, Any] = {"requests": amounts}
+    if limits:
+        resources["limits"] = limits
+    spec: dict[str, Any] = {
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "headroom", "image": PAUSE_IMAGE, "resources": resources}],
+    }
+    if shape.node_selector:
+        spec["nodeSelector"] = dict(shape.node_selector)
+    if shape.tolerations:
+        spec["tolerations"] = [_toleration(each) for each in shape.tolerations]
+    if shape.node_affinity:
+        required = json.loads(shape.node_affinity)
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+        }
+    if shape.runtime_class:
+        spec["runtimeClassName"] = shape.runtime_class
+    if shape.claims:
+        names = {f"claim-{number}": claim for number, claim in enumerate(shape.claims)}
+        resources["claims"] = [{"name": name} for name in names]
+        spec["resourceClaims"] = [
+            {"name": name, "resourceClaimTemplateName": claim} for name, claim in names.items()
+        ]
+    return spec
+
+
+def _requests(spec: Mapping[str, Any], overhead: Mapping[str, Any]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        _add(total, _amounts(container))
+    starting: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for container in spec.get("initContainers") or ():
+        needed = _amounts(container)
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, needed)
+            _add(total, needed)
+            needed = {}
+        for name in {*needed, *sidecars}:
+            both = needed.get(name, 0) + sidecars.get(name, 0)
+            starting[name] = max(starting.get(name, 0), both)
+    for name, milli in starting.items():
+        total[name] = max(total.get(name, 0), milli)
+    whole = spec.get("resources") or {}
+    for name, milli in _amounts({"resources": whole}).items():
+        asked = name in (whole.get("requests") or {})
+        if (name in _POD_LEVEL or name.startswith(_HUGE)) and (asked or name not in total):
+            total[name] = milli
+    _add(total, _milli(overhead))
+    # A node's limit of pods is one more resource to the scheduler.
+    return {name: milli for name, milli in total.items() if milli} | {"pods": 1000}
+
+
+def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
+    """A limit stands for the request that is not there (``SetDefaults_Pod``)."""
+    resources = container.get("resources") or {}
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return _milli(asked)
+
+
+def _milli(amounts: Mapping[str, Any]) -> dict[str, int]:
+    found = {name: to_milli(parse(amount)) for name, amount in amounts.items()}
+    for name, milli in found.items():
+        if milli < 0:
+            raise ValueError(f"{name} is negative: {amounts[name]}")
+    return found
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, milli in more.items():
+        total[name] = total.get(name, 0) + milli
+
+
+def _tolerations(rows: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ...]:
+    found = {
+        Toleration(
+            str(row.get("key") or ""),
+            str(row.get("operator") or "Equal"),
+            str(row.get("value") or ""),
+            str(row.get("effect") or ""),
+        )
+        for row in rows
+        if not (row.get("key") in _EVERY_POD and row.get("tolerationSeconds") is not None)
+    }
+    return tuple(sorted(found))
+
+
+def _toleration(each: Toleration) -> dict[str, str]:
+    # An Exists toleration must have no value, nor may an empty key be written.
+    return {name: value for name, value in each._asdict().items() if value}
+
+
+def _affinity(spec: Mapping[str, Any]) -> str:
+    node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if not required:
+        return ""
+    terms = [
+        {
+            kind: sorted((_expression(row) for row in term[kind]), key=_canonical)
+            for kind in ("matchExpressions", "matchFields")
+            if term.get(kind)
+        }
+        for term in required.get("nodeSelectorTerms") or ()
+    ]
+    return _canonical({"nodeSelectorTerms": sorted(terms, key=_canonical)})
+
+
+def _expression(row: Mapping[str, Any]) -> dict[str, Any]:
+    values = sorted(row.get("values") or ())
+    return {
+        "key": row["key"],
+        "operator": row["operator"],
+        **({"values": values} if values else {}),
+    }
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _text(name: str, milli: int) -> str:
+    """Memory of whole MiB in Mi, as people write it; other amounts in their unit or in ``m``."""
+    whole, rest = divmod(milli, 1000)
+    if rest:
+        return f"{milli}m"
+    if name != "cpu" and "/" not in name and whole and whole % (1 << 20) == 0:
+        return f"{whole >> 20}Mi"
+    return str(whole)

@@ -1,0 +1,48 @@
+"""PriorityClasses: their values, and whether their pods preempt others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from adapter.cluster.table import Table
+from adapter.nodepool.seen.meta import Meta
+
+PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A PriorityClass."""
+
+    name: str
+    value: int
+    preempts: bool
+    default: bool
+    """Of pods that name none."""
+
+    @property
+    def key(self) -> str:
+        """The name."""
+        return self.name
+
+
+PriorityClasses = Table[str, PriorityClass]
+
+
+class _Class(msgspec.Struct, rename="camel"):
+    metadata: Meta
+    value: int
+    preemption_policy: str = "PreemptLowerPriority"
+    global_default: bool = False
+
+
+_class = msgspec.json.Decoder(_Class)
+
+
+def decode(raw: msgspec.Raw | bytes) -> PriorityClass:
+    """A PriorityClass from its JSON; raises msgspec.DecodeError."""
+    row = _class.decode(raw)
+    preempts = row.preemption_policy != "Never"
+    return PriorityClass(row.metadata.name, row.value, preempts, row.global_default)

@@ -1,0 +1,100 @@
+"""Which optional APIs the API server serves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import msgspec
+
+from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.seen import claimtemplates, headroom, karpenter
+from apiservice.kube.client import ClusterAnswerError
+from apiservice.kube.failures import NOT_ITS
+
+T = TypeVar("T")
+_CUSTOM: Final = "custom.metrics.k8s.io"
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    group_version: str
+    version: str
+
+
+class _Group(msgspec.Struct):
+    name: str
+    versions: list[_Version]
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group]
+
+
+class _Resource(msgspec.Struct):
+    name: str
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the API server serves of what is optional here."""
+
+    buffers: str = ""
+    """Version of CapacityBuffers; empty where there are none."""
+    requests: bool = False
+    """ProvisioningRequests, v1."""
+    karpenter: bool = False
+    """NodePools and NodeClaims, v1."""
+    custom_metrics: str = ""
+    """Version of custom.metrics.k8s.io; empty where nobody serves it."""
+    claims: str = ""
+    """Version of resource.k8s.io (DRA); empty where it is off."""
+
+
+async def discover(call: Call) -> Served:
+    """Ask the API server what it serves; raises ClusterAnswerError."""
+    answer = await _ask(call, "/apis", _Groups)
+    groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
+    scaling = groups.get(headroom.BUFFER_GROUP, [])
+    buffers, requests = "", False
+    for version in (*headroom.BUFFER_VERSIONS, "v1"):
+        if version not in scaling:
+            continue
+        names = await _resources(call, f"/apis/{headroom.BUFFER_GROUP}/{version}")
+        if version == "v1":
+            requests = "provisioningrequests" in names
+        elif "capacitybuffers" in names and not buffers:
+            buffers = version
+    return Served(
+        buffers=buffers,
+        requests=requests,
+        karpenter="v1" in groups.get(karpenter.GROUP, []),
+        custom_metrics=_first(("v1beta2", "v1beta1"), groups.get(_CUSTOM, [])),
+        claims=_first(claimtemplates.VERSIONS, groups.get(claimtemplates.GROUP, [])),
+    )
+
+
+async def _ask(call: Call, path: str, kind: type[T]) -> T:
+    body = await call("GET", path)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise ClusterAnswerError(f"GET {path}: {NOT_ITS}: {error}") from error
+
+
+def _first(wanted: Sequence[str], served: Sequence[str]) -> str:
+    return next((version for version in wanted if version in served), "")
+
+
+async def _resources(call: Call, path: str) -> frozenset[str]:
+    try:
+        answer = await _ask(call, path, _Resources)
+    except ClusterAnswerError as error:
+        if error.status == 404:
+            return frozenset()
+        raise
+    return frozenset(row.name for row in answer.resources)

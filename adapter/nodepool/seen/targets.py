@@ -1,0 +1,170 @@
+"""What each HPA scales, as far as it asks for GPUs: pods, shape, and how many there are. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
+from adapter.hpa import PodState, Values
+from adapter.nodepool.model.demand import WorkloadRef
+from adapter.nodepool.model.shape import Shape, gpus
+from adapter.nodepool.seen.autoscalers import Autoscaler, Readable
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.pods import Pod
+from adapter.nodepool.seen.workloads import Scaled
+from apiservice.provider import GroupResource
+
+STATEFULSETS = GroupResource("statefulsets", "apps")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A workload that an HPA scales and whose pods hold GPUs."""
+
+    workload: WorkloadRef
+    autoscaler: Autoscaler
+    readable: Readable
+    shape: Shape
+    replicas: int
+    status_replicas: int
+    selector: str
+    pods: tuple[Pod, ...]
+
+    def states(self) -> list[PodState]:
+        """The pods as the HPA controller sees them."""
+        return [PodState(pod.name, pod.phase, pod.ready, pod.deleting) for pod in self.pods]
+
+
+class Reading(NamedTuple):
+    """The values that a full round has read; rounds until the next go by them."""
+
+    values: Mapping[WorkloadRef, tuple[Values, ...]]
+    asked: Mapping[WorkloadRef, Readable]
+    """The HPAs that the values are of."""
+
+    @classmethod
+    def of(
+        cls, found: Sequence[Target], values: Mapping[WorkloadRef, tuple[Values, ...]]
+    ) -> Reading:
+        """The values, with whom they are of."""
+        return cls(values, {target.workload: target.readable for target in found})
+
+    def still(self, found: Sequence[Target]) -> Mapping[WorkloadRef, tuple[Values, ...]]:
+        """The values whose HPA has not been changed since."""
+        return {
+            target.workload: self.values[target.workload]
+            for target in found
+            if target.workload in self.values and self.asked.get(target.workload) == target.readable
+        }
+
+
+class Targets(NamedTuple):
+    """All of them."""
+
+    targets: tuple[Target, ...]
+    left_out: Counter[str]
+    """HPAs of GPU workloads that nothing is planned for, by reason."""
+
+
+PodsOf = Callable[[str, Workload], tuple[Pod, ...]]
+
+
+def by_workload(pods: Iterable[Pod]) -> PodsOf:
+    """The pods of each workload; placeholders are nobody's."""
+    found: dict[tuple[str, Workload], list[Pod]] = {}
+    for pod in pods:
+        if not pod.headroom:
+            for workload in pod.workloads:
+                found.setdefault((pod.namespace, workload), []).append(pod)
+    rows = {key: tuple(sorted(own, key=lambda pod: pod.name)) for key, own in found.items()}
+    return lambda namespace, workload: rows.get((namespace, workload), ())
+
+
+def targets(cluster: Cluster, pods_of: PodsOf, within: Collection[str] = ()) -> Targets:
+    """The HPAs of GPU workloads, by namespace and name; of two on one workload the first.
+
+    ``within`` are the namespaces that are looked at; empty for all.
+    """
+    found: dict[WorkloadRef, Target] = {}
+    left_out: Counter[str] = Counter()
+    for scaler in sorted(cluster.autoscalers, key=lambda row: row.key):
+        if within and scaler.namespace not in within:
+            continue
+        scaled = _scaled(cluster, scaler)
+        pods = pods_of(scaler.namespace, scaler.target)
+        shape = _shape(cluster, scaled, pods)
+        if shape is None:
+            continue
+        shape = with_claims(shape, scaler.namespace, cluster)
+        if gpus(shape) == 0:
+            continue
+        if scaled is None:
+            # A pod's metric is asked for by the selector that only the workload knows.
+            left_out["target_unknown"] += 1
+            continue
+        if scaler.readable is None:
+            left_out["no_metric"] += 1
+            continue
+        ref = WorkloadRef(scaler.namespace, scaler.kind, scaler.target.name)
+        # Its annotation is no number: planned for, without a floor.
+        left_out["annotation"] += bool(scaler.problem)
+        if ref in found:
+            left_out["second_hpa"] += 1
+            continue
+        found[ref] = Target(
+            workload=ref,
+            autoscaler=scaler,
+            readable=scaler.readable,
+            shape=shape,
+            replicas=scaled.replicas,
+            status_replicas=scaled.status_replicas,
+            selector=scaled.selector,
+            pods=pods,
+        )
+    return Targets(tuple(found.values()), +left_out)
+
+
+def with_priority(shape: Shape, priority_class: str, classes: Mapping[str, int]) -> Shape:
+    """A template's shape with the priority that its pods will have."""
+    name = priority_class or next((key for key in classes if key.startswith("*")), "")
+    return replace(shape, priority=classes.get(name, shape.priority))
+
+
+def priorities(cluster: Cluster) -> Mapping[str, int]:
+    """PriorityClass to its value; a key that begins with ``*`` is the default of all pods."""
+    rows = {row.name: row.value for row in cluster.classes}
+    return rows | {f"*{row.name}": row.value for row in cluster.classes if row.default}
+
+
+def with_claims(shape: Shape, namespace: str, cluster: Cluster) -> Shape:
+    """A shape with the devices that its claims ask for, where their templates are known."""
+    if not shape.claims:
+        return shape
+    rows = [cluster.claim_templates.find((namespace, name)) for name in shape.claims]
+    sizes = [row.devices if row is not None else None for row in rows]
+    known = [size for size in sizes if size is not None]
+    return replace(shape, claim_devices=sum(known) if len(known) == len(sizes) else None)
+
+
+def _scaled(cluster: Cluster, scaler: Autoscaler) -> Scaled | None:
+    tables = {
+        DEPLOYMENTS: cluster.deployments,
+        STATEFULSETS: cluster.statefulsets,
+        REPLICASETS: cluster.replicasets,
+    }
+    table = tables.get(scaler.target.resource)
+    return table.find((scaler.namespace, scaler.target)) if table is not None else None
+
+
+def _shape(cluster: Cluster, scaled: Scaled | None, pods: tuple[Pod, ...]) -> Shape | None:
+    """That of the newest pod: admission may have added to the template what decides where it
+    fits. The template's where there are no pods."""
+    living = [pod for pod in pods if not pod.deleting]
+    if living:
+        return max(living, key=lambda pod: (pod.created, pod.name)).shape
+    if scaled is None:
+        return None
+    return with_priority(scaled.shape, scaled.priority_class, priorities(cluster))

@@ -1,1 +1,0 @@
-"""How headroom is ordered from the autoscaler, and which way a cluster has."""

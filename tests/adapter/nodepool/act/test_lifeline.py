@@ -1,0 +1,140 @@
+"""The dead-man limit: a Job that ends unless it is prolonged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapter.nodepool.act.lifeline import LifelineError, Lifelines, manifest
+from adapter.nodepool.act.serverside import Failure, WriteError, Writer
+from tests.adapter.nodepool.fakeapi import FakeApi
+from tests.adapter.nodepool.manifests import T0
+
+PATH = "/apis/batch/v1/namespaces/team/jobs/gpu-headroom-lifeline"
+
+
+def lifelines(api: FakeApi, seconds: float = 900) -> Lifelines:
+    return Lifelines(Writer(api, lambda: True), seconds, "pause")
+
+
+def deadlines(api: FakeApi) -> list[int]:
+    return [body["spec"]["activeDeadlineSeconds"] for _, _, body in api.sent]
+
+
+def test_it_has_no_pods_and_is_deleted_once_it_has_ended() -> None:
+    spec = manifest("team", 900, "pause")["spec"]
+    assert (spec["parallelism"], spec["ttlSecondsAfterFinished"]) == (0, 0)
+    assert spec["activeDeadlineSeconds"] == 900
+
+
+async def test_a_new_one_counts_from_its_start() -> None:
+    api = FakeApi()
+    found = await lifelines(api).keep("team", T0)
+    assert found.ends == T0 + 900
+    assert found.reference()["uid"] == f"uid of {PATH}"
+
+
+async def test_it_is_prolonged_after_a_third_of_its_time_and_not_before() -> None:
+    api = FakeApi()
+    rows = lifelines(api)
+    for now in (T0, T0 + 100, T0 + 299, T0 + 300, T0 + 301):
+        await rows.keep("team", now)
+    assert deadlines(api) == [900, 1200]
+
+
+async def test_one_that_was_there_is_never_shortened_on_the_way() -> None:
+    """A deadline counts from the start: 900 s again would end a Job of an hour at once."""
+    api = FakeApi()
+    await lifelines(api).keep("team", T0)
+    await lifelines(api).keep("team", T0 + 3600)
+    assert deadlines(api) == [900, 4500]
+
+
+async def test_one_of_a_longer_setting_is_shortened_to_the_setting_of_now() -> None:
+    """The setting went from 900 to 60: headroom may outlive the controller by 60 s, not by 900."""
+    api = FakeApi()
+    await lifelines(api).keep("team", T0)
+    found = await lifelines(api, seconds=60).keep("team", T0 + 10)
+    assert found.ends == T0 + 70
+    assert deadlines(api) == [900, 70]
+
+
+async def test_one_that_somebody_else_made_endless_is_shortened() -> None:
+    api = FakeApi()
+    endless = manifest("team", 2_000_000_000, "pause")
+    endless["metadata"]["uid"] = "theirs"
+    api.objects[PATH] = endless | {"status": {"startTime": "2026-01-01T00:00:00Z"}}
+    assert (await lifelines(api).keep("team", T0 + 10)).ends == T0 + 910
+
+
+async def test_a_deadline_of_a_replica_whose_clock_differs_is_kept() -> None:
+    api = FakeApi()
+    await lifelines(api).keep("team", T0)
+    await lifelines(api).keep("team", T0 - 5)
+    assert deadlines(api) == [900]
+
+
+async def test_one_that_somebody_deleted_is_made_anew() -> None:
+    api = FakeApi()
+    rows = lifelines(api)
+    await rows.keep("team", T0)
+    api.objects.clear()
+    api.starts_jobs = "2026-01-01T00:00:10Z"
+    assert (await rows.keep("team", T0 + 10, sure=True)).ends == T0 + 910
+
+
+async def test_looking_whether_it_is_there_writes_nothing() -> None:
+    api = FakeApi()
+    rows = lifelines(api)
+    await rows.keep("team", T0)
+    await rows.keep("team", T0 + 10, sure=True)
+    assert deadlines(api) == [900]
+
+
+ENDED: dict[str, Any] = {
+    "startTime": "2026-01-01T00:00:00Z",
+    "conditions": [{"type": "Failed", "status": "True"}],
+}
+BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "ended": ({}, ENDED, r"has ended \(Failed\)"),
+    "suspended by a queue": (
+        {"spec": {"suspend": True}},
+        {"startTime": "2026-01-01T00:00:00Z"},
+        "is suspended and would never end",
+    ),
+    "being deleted": (
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"startTime": "2026-01-01T00:00:00Z"},
+        "is being deleted",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "status", "words"), BROKEN.values(), ids=BROKEN)
+async def test_one_that_does_not_count_keeps_nothing_alive(
+    fields: dict[str, Any], status: dict[str, Any], words: str
+) -> None:
+    api = FakeApi()
+    job = manifest("team", 900, "pause")
+    for section, values in fields.items():
+        job[section] |= values
+    api.objects[PATH] = job | {"status": status}
+    with pytest.raises(LifelineError, match=words):
+        await lifelines(api).keep("team", T0)
+    assert api.sent == []
+
+
+async def test_without_a_job_controller_there_is_no_lifeline() -> None:
+    api = FakeApi()
+    api.starts_jobs = None
+    with pytest.raises(LifelineError, match="is the Job controller running"):
+        await lifelines(api).keep("team", T0)
+
+
+async def test_a_write_that_fails_is_told() -> None:
+    api = FakeApi()
+    api.fail("PATCH", "jobs", 403, "forbidden")
+    with pytest.raises(WriteError) as told:
+        await lifelines(api).keep("team", T0)
+    assert told.value.failure is Failure.FORBIDDEN

@@ -1,0 +1,91 @@
+"""Writes: one field manager, nothing by force, nothing without the lease."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapter.nodepool.act.serverside import Failure, WriteError, Writer, path_of
+from tests.adapter.nodepool.fakeapi import FakeApi
+
+OBJ: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "gpu-headroom-0", "namespace": "team"},
+    "spec": {"replicas": 1},
+}
+CONFLICT = (
+    'Apply failed with 2 conflicts: conflicts with "kubectl" using apps/v1: .spec.replicas\n'
+    'conflict with "argocd" using apps/v1: .spec.template'
+)
+ANSWERS = {
+    "another manager": (409, CONFLICT, Failure.CONFLICT, "has fields of argocd, kubectl"),
+    "a race": (409, "the object has been modified", Failure.REFUSED, "modified"),
+    "no right": (403, 'User "x" cannot patch', Failure.FORBIDDEN, "grant it to this"),
+    "a quota": (403, "exceeded quota: gpus", Failure.FORBIDDEN, "quota"),
+    "invalid": (422, "spec.replicas: Invalid value", Failure.REFUSED, "Invalid value"),
+    "too many requests": (429, "slow down", Failure.UNREACHABLE, "slow down"),
+    "down": (0, "connection refused", Failure.UNREACHABLE, "refused"),
+    "failing": (503, "etcd", Failure.UNREACHABLE, "etcd"),
+}
+
+
+@pytest.mark.parametrize(("status", "text", "failure", "words"), ANSWERS.values(), ids=ANSWERS)
+async def test_what_went_wrong_is_named_and_counted(
+    status: int, text: str, failure: Failure, words: str
+) -> None:
+    api = FakeApi()
+    api.fail("PATCH", "deployments", status, text)
+    writer = Writer(api, lambda: True)
+    with pytest.raises(WriteError, match="Deployment team/gpu-headroom-0") as told:
+        await writer.apply(OBJ)
+    assert told.value.failure is failure
+    assert words in str(told.value)
+    assert writer.failed == {("Deployment", failure): 1}
+
+
+async def test_apply_is_strict_never_forced_and_by_one_manager() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def call(
+        method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> bytes:
+        seen.append((path, content_type))
+        return b"{}"
+
+    await Writer(call, lambda: True).apply(OBJ)
+    assert seen == [
+        (
+            (
+                "/apis/apps/v1/namespaces/team/deployments/gpu-headroom-0"
+                "?fieldManager=gpu-metrics-adapter-nodepool&fieldValidation=Strict"
+            ),
+            "application/apply-patch+yaml",
+        )
+    ]
+
+
+async def test_who_lost_the_lease_sends_nothing() -> None:
+    api = FakeApi()
+    writer = Writer(api, lambda: False)
+    for write in (writer.apply, writer.delete, writer.create):
+        with pytest.raises(WriteError, match="lease was lost"):
+            await write(OBJ)
+    assert api.sent == []
+
+
+async def test_what_is_gone_already_is_deleted() -> None:
+    api = FakeApi()
+    await Writer(api, lambda: True).delete(OBJ)
+    assert api.paths("DELETE") == [path_of(OBJ)]
+
+
+async def test_what_is_not_there_is_read_as_nothing() -> None:
+    api = FakeApi()
+    writer = Writer(api, lambda: True)
+    assert await writer.read(OBJ) is None
+    await writer.apply(OBJ)
+    found = await writer.read(OBJ)
+    assert found is not None
+    assert found["spec"] == OBJ["spec"]

@@ -1,0 +1,217 @@
+"""What each way writes of an order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adapter.nodepool.act.ways import (
+    capacitybuffer,
+    headroomobjects,
+    placeholder,
+    provisioningrequest,
+)
+from adapter.nodepool.model import names
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.demand import WorkloadRef
+from adapter.nodepool.model.shape import Shape, key
+from adapter.nodepool.seen.podspec import shape_of
+from adapter.nodepool.seen.priorityclasses import PriorityClass
+from tests.adapter.nodepool.manifests import T0, found, priority_class
+from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
+
+NAME = names.headroom_name(names.headroom_key("team", key(SHAPE)))
+OWNER = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "name": "gpu-headroom-lifeline",
+    "uid": "uid-lifeline",
+}
+
+
+def test_a_buffer_sets_replicas_alone_and_both_objects_are_the_lifelines() -> None:
+    template, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
+    assert buffer["apiVersion"] == "autoscaling.x-k8s.io/v1beta1"
+    assert buffer["spec"] == {"podTemplateRef": {"name": NAME}, "replicas": 2}
+    for obj in (template, buffer):
+        assert obj["metadata"]["name"] == NAME
+        assert obj["metadata"]["ownerReferences"] == [OWNER]
+    pod = template["template"]["spec"]
+    assert pod["nodeSelector"] == {"agentpool": "gput4"}
+    assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+    assert pod["containers"][0]["image"] == "pause"
+
+
+def test_an_object_says_why_it_is_there_and_for_whom() -> None:
+    _, buffer = capacitybuffer.manifests(order(), "v1alpha1", LIFELINE, "pause", T0)
+    notes = buffer["metadata"]["annotations"]
+    prefix = "gpu-metrics-adapter.io"
+    assert notes[f"{prefix}/why"] == "4 pods are needed now"
+    assert notes[f"{prefix}/workloads"] == "Deployment/inference"
+    assert notes[f"{prefix}/needed-at"] == "2026-01-01T00:00:00Z"
+    assert notes[f"{prefix}/nudged-at"] == "2026-01-01T00:00:00Z"
+
+
+def test_what_is_written_is_read_back() -> None:
+    _, buffer = capacitybuffer.manifests(order(3), "v1beta1", LIFELINE, "pause", T0)
+    row = found(Way.BUFFER, buffer)
+    assert (row.shape, row.replicas, row.pool, row.pods) == (SHAPE, 3, "gput4", 2)
+    assert (row.needed_at, row.nudged_at) == (T0, T0)
+
+
+def test_placeholders_have_low_priority_no_grace_and_explicit_tolerations() -> None:
+    spec = placeholder.manifest(order(), LIFELINE, "pause", "low")["spec"]
+    pod = spec["template"]["spec"]
+    assert spec["replicas"] == 2
+    assert pod["priorityClassName"] == "low"
+    assert pod["preemptionPolicy"] == "Never"
+    assert pod["terminationGracePeriodSeconds"] == 0
+    assert pod["tolerations"] == [
+        {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+    ]
+    assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+
+
+REFUSED: dict[str, tuple[PriorityClass | None, Shape, str]] = {
+    "right": (priority_class(), SHAPE, ""),
+    "right for a low workload": (priority_class(), replace(SHAPE, priority=-9), ""),
+    "not there": (None, SHAPE, "is not there: create it"),
+    "below the cut-off": (priority_class(-1000), SHAPE, "removes the node under them"),
+    "not below the workload": (priority_class(0), SHAPE, "could not preempt the placeholders"),
+    "the workload's is as low": (
+        priority_class(),
+        replace(SHAPE, priority=-10),
+        "give the workload a higher priority",
+    ),
+    "it preempts": (priority_class(policy="PreemptLowerPriority"), SHAPE, "give it Never"),
+}
+
+
+@pytest.mark.parametrize(("cls", "shape", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_class_that_would_do_harm_or_nothing_is_refused(
+    cls: PriorityClass | None, shape: Shape, words: str
+) -> None:
+    text = placeholder.refusal("gpu-metrics-adapter-headroom", cls, shape)
+    assert words in text
+    assert bool(words) is bool(text)
+
+
+def test_a_step_of_jobs_is_a_provisioning_request() -> None:
+    jobs = order(20, 2, workloads=(WorkloadRef("team", "Job", "x"),))
+    assert provisioningrequest.wanted(jobs, 10)
+    template, request = provisioningrequest.manifests(jobs, LIFELINE, "pause", 7)
+    assert request["spec"] == {
+        "provisioningClassName": "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
+        "podSets": [{"count": 18, "podTemplateRef": {"name": f"{NAME}-7"}}],
+    }
+    assert template["metadata"]["name"] == f"{NAME}-7"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "was", "kind", "least"),
+    [(20, 2, "Deployment", 10), (20, 15, "Job", 10), (20, 2, "Job", None)],
+    ids=["pods of an HPA come one by one", "a small step", "not asked for"],
+)
+def test_other_steps_are_none(replicas: int, was: int, kind: str, least: int | None) -> None:
+    row = order(replicas, was, workloads=(WorkloadRef("team", kind, "x"),))
+    assert not provisioningrequest.wanted(row, least)
+
+
+def conditions(*rows: tuple[str, str, str, str]) -> dict[str, object]:
+    return {
+        "conditions": [
+            dict(zip(("type", "status", "reason", "message"), row, strict=True)) for row in rows
+        ]
+    }
+
+
+RESOLVED = ("ReadyForProvisioning", "True", "Resolved", "Pod template resolved successfully")
+SHORT = {
+    "karpenter, ordering": (
+        [
+            RESOLVED,
+            (
+                "Provisioning",
+                "False",
+                "RequiresNewCapacity",
+                "2/2 virtual pods required new capacity, 0 failed",
+            ),
+        ],
+        "",
+    ),
+    "karpenter, at its limit": (
+        [
+            RESOLVED,
+            (
+                "Provisioning",
+                "False",
+                "RequiresNewCapacity",
+                "0/5 virtual pods required new capacity, 2 failed",
+            ),
+        ],
+        "pool at its limit",
+    ),
+    "karpenter, empty": ([RESOLVED, ("Provisioning", "False", "BufferEmpty", "zero")], ""),
+    "cluster-autoscaler": (
+        [
+            ("ReadyForProvisioning", "True", "AttributesSetSuccessfully", "ready"),
+            ("Provisioning", "True", "FakePodsInjected", "injected"),
+            ("LimitedByQuotas", "False", "ResourceQuotasAllocated", "fits"),
+        ],
+        "",
+    ),
+    "limited by a quota": (
+        [RESOLVED, ("LimitedByQuotas", "True", "ResourceQuotaLimited", "gpus")],
+        "ResourceQuotaLimited: gpus",
+    ),
+    "not ready": (
+        [("ReadyForProvisioning", "False", "PodTemplateNotFound", "missing")],
+        "PodTemplateNotFound",
+    ),
+    "nobody serves it": ([], ""),
+}
+
+
+@pytest.mark.parametrize(("rows", "words"), SHORT.values(), ids=SHORT)
+def test_what_the_autoscaler_cannot_fill_is_told(
+    rows: list[tuple[str, str, str, str]], words: str
+) -> None:
+    _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
+    text = capacitybuffer.shortfall(found(Way.BUFFER, buffer, conditions(*rows)))
+    assert words in text
+    assert bool(words) is bool(text)
+
+
+def test_words_alone_are_not_worth_a_write() -> None:
+    _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
+    there = found(Way.BUFFER, buffer)
+
+    def worth(**changed: Any) -> bool:
+        return headroomobjects.worth_a_write(order(**changed), there, Way.BUFFER, LIFELINE)
+
+    assert not worth()
+    assert not worth(reasons=order(reasons=()).reasons, needed_at=T0 + 59)
+    assert worth(needed_at=T0 + 60)
+    assert worth(needed_at=T0 - 60), "a freeze or a clock set back brings it forward"
+    assert worth(replicas=3)
+    assert worth(reckoned=3)
+    assert worth(nudge=True)
+    assert headroomobjects.worth_a_write(order(), None, Way.BUFFER, LIFELINE)
+    assert headroomobjects.worth_a_write(order(), there, Way.PLACEHOLDER, LIFELINE)
+
+
+def test_headroom_of_a_lifeline_that_is_gone_gets_the_new_one() -> None:
+    _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
+    another = replace(LIFELINE, uid="uid-another")
+    there = found(Way.BUFFER, buffer)
+    assert headroomobjects.worth_a_write(order(), there, Way.BUFFER, another)
+
+
+def test_claims_of_a_shape_are_the_templates_too() -> None:
+    shape = shape_of({"containers": [], "resourceClaims": [{"resourceClaimTemplateName": "one"}]})
+    template, _ = capacitybuffer.manifests(order(shape=shape), "v1beta1", LIFELINE, "pause", None)
+    assert template["template"]["spec"]["resourceClaims"] == [
+        {"name": "claim-0", "resourceClaimTemplateName": "one"}
+    ]

@@ -1,0 +1,124 @@
+"""What is kept of a workload's past, and what survives a ConfigMap."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import zlib
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.nodepool.learn.history import learn
+from adapter.nodepool.learn.historytext import decode, encode
+from adapter.nodepool.model.history import DAYS, EMPTY, RECENT, SLOT, SLOTS, History, Point
+
+DAY = 86400.0
+MIDNIGHT = 20_000 * DAY
+
+
+def learned(points: Iterable[tuple[float, int]]) -> History:
+    history = EMPTY
+    for time, pods in points:
+        history = learn(history, Point(time, pods))
+    return history
+
+
+def packed(document: object, version: str = "1") -> str:
+    text = document if isinstance(document, str) else json.dumps(document)
+    return f"{version}:{base64.b64encode(zlib.compress(text.encode())).decode()}"
+
+
+def test_the_largest_of_a_minute_stays() -> None:
+    history = learned([(MIDNIGHT + 5, 3), (MIDNIGHT + 20, 7), (MIDNIGHT + 55, 4)])
+    assert history.recent == (Point(MIDNIGHT, 7),)
+    assert history.days[-1].peaks[0] == 7
+
+
+def test_a_minute_that_nobody_saw_is_absent_and_not_0() -> None:
+    history = learned([(MIDNIGHT, 3), (MIDNIGHT + 300, 3)])
+    assert [point.time - MIDNIGHT for point in history.recent] == [0, 300]
+    assert history.days[-1].peaks[1:] == (None,) * (SLOTS - 1)
+
+
+def test_an_earlier_minute_changes_nothing() -> None:
+    history = learned([(MIDNIGHT + 120, 3)])
+    assert learn(history, Point(MIDNIGHT + 60, 9)) == history
+
+
+def test_a_clock_that_was_far_ahead_does_not_stop_learning() -> None:
+    history = learned([(MIDNIGHT, 3), (MIDNIGHT + 300 * DAY, 9), (MIDNIGHT + 60, 4)])
+    assert history.recent[-1] == Point(MIDNIGHT + 60, 4)
+    assert [day.number for day in history.days] == [20_000]
+
+
+def test_hours_and_days_are_bounded() -> None:
+    history = learned((MIDNIGHT + minute * 60, 1) for minute in range(12 * 1440))
+    assert len(history.recent) == RECENT
+    assert len(history.days) == DAYS + 1
+
+
+def test_days_keep_the_peak_of_each_slot() -> None:
+    history = learned((MIDNIGHT + minute * 60, minute) for minute in range(1440))
+    assert history.days[0].peaks == tuple(range(14, 1440, SLOT // 60))
+
+
+observations = st.lists(
+    st.tuples(st.integers(0, 3 * 1440), st.integers(0, 10_000)), max_size=60
+).map(lambda rows: [(MIDNIGHT + minute * 60.0, pods) for minute, pods in sorted(rows)])
+
+
+@given(observations)
+def test_a_history_reads_back_as_it_was_written(rows: list[tuple[float, int]]) -> None:
+    history = learned(rows)
+    assert decode(encode(history)) == (history, None)
+
+
+def test_the_largest_history_takes_less_than_four_kilobytes() -> None:
+    chance = random.Random(1)
+    history = learned(
+        (MIDNIGHT + minute * 60, chance.randrange(1000)) for minute in range((DAYS + 1) * 1440)
+    )
+    assert len(encode(history)) < 4000
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("", "version ''", id="empty"),
+        pytest.param("2:abc", "version '2'", id="of a later version"),
+        pytest.param("1:?", "cannot be read", id="not base64"),
+        pytest.param("1:AAAA", "cannot be read", id="not deflated"),
+        pytest.param("1:é", "cannot be read", id="not ASCII"),
+        pytest.param(encode(learned([(MIDNIGHT, 3)]))[:-8], "cannot be read", id="cut"),
+        pytest.param(packed("[" * 5000), "cannot be read", id="nested too deeply"),
+        pytest.param(packed(" " * 100_000), "longer than 65536 bytes", id="a bomb"),
+        pytest.param(packed("{}"), "cannot be read", id="another document"),
+        pytest.param(packed([1, 2]), "cannot be read", id="a part missing"),
+        pytest.param(packed([1, [True], []]), "'True' is not a whole number", id="a boolean"),
+        pytest.param(packed([1, [-1], []]), "'-1' is not a whole number", id="below 0"),
+        pytest.param(packed([1, [1.5], []]), "'1.5' is not a whole number", id="a fraction"),
+        pytest.param(packed([1, [1] * 361, []]), "361 minutes", id="too many minutes"),
+        pytest.param(packed([1, [], [[1, [1]]]]), "a day has 1 slots", id="a short day"),
+        pytest.param(
+            packed([1, [], [[2, [None] * SLOTS], [1, [None] * SLOTS]]]),
+            "not in order",
+            id="days out of order",
+        ),
+    ],
+)
+def test_a_text_that_does_not_read_is_an_empty_history_and_a_reason(
+    text: str, problem: str
+) -> None:
+    decoded = decode(text)
+    assert decoded.history == EMPTY
+    assert decoded.problem is not None
+    assert problem in decoded.problem
+
+
+@given(st.text(max_size=200) | st.text(max_size=100).map(packed))
+def test_no_text_raises(text: str) -> None:
+    assert isinstance(decode(text).history, History)

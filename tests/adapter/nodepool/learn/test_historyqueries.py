@@ -1,0 +1,64 @@
+"""Histories read back from a Prometheus, through prometheus-api-client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import structlog.testing
+from aiohttp import web
+
+from adapter.nodepool.learn.historyqueries import QUERY, read_back
+from adapter.nodepool.model.demand import WorkloadRef
+from tests.adapter.nodepool.manifests import T0
+
+ROW = {
+    "metric": {"namespace": "team", "kind": "Deployment", "name": "inference"},
+    "values": [[T0 - 120, "2"], [T0 - 60, "4"]],
+}
+
+
+class Store:
+    """Answers range queries with what a test sets."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[dict[str, str]] = []
+        self.status = 200
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append(dict(request.query))
+        body: dict[str, Any] = {"status": "success", "data": {"resultType": "matrix"}}
+        body["data"]["result"] = [ROW]
+        return web.json_response(body, status=self.status)
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    found = Store()
+    app = web.Application()
+    app.router.add_get("/api/v1/query_range", found.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield found
+    await runner.cleanup()
+
+
+async def test_the_last_hours_of_what_was_wanted_come_back(store: Store) -> None:
+    found = await read_back(store.url, T0)
+    history = found[WorkloadRef("team", "Deployment", "inference")]
+    assert [point.pods for point in history.recent] == [2, 4]
+    (query,) = store.asked
+    assert query["query"] == QUERY
+    assert float(query["end"]) - float(query["start"]) == 6 * 3600
+
+
+async def test_a_store_that_refuses_is_said_and_planning_goes_on(store: Store) -> None:
+    store.status = 503
+    with structlog.testing.capture_logs() as logs:
+        assert await read_back(store.url, T0) == {}
+    assert [row["event"] for row in logs] == ["no history from Prometheus"]

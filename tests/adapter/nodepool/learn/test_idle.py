@@ -1,0 +1,105 @@
+"""GPUs that are held and not used: since when, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.nodepool.learn.idle import GpuPod, Idle, Rule, Streak, follow, report
+
+RULE = Rule(below=1.0, after=600.0, gap=120.0)
+
+
+def pod(utilization: float | None, gpus: int = 2, uid: str = "u1") -> GpuPod:
+    return GpuPod("ml", f"pod-{uid}", uid, "gpu", gpus, utilization)
+
+
+def price(pool: str) -> float | None:
+    return {"gpu": 3.0}.get(pool)
+
+
+def watch(values: Sequence[float | None], step: float = 60.0) -> tuple[Idle, ...]:
+    """Look once a step; the report at the last look."""
+    streaks: dict[str, Streak] = {}
+    for number, value in enumerate(values):
+        streaks = follow(streaks, [pod(value)], RULE, number * step)
+    now = (len(values) - 1) * step
+    return report(streaks, [pod(values[-1])], RULE, price, now)
+
+
+def test_an_idle_pod_is_reported_with_its_hours_and_cost() -> None:
+    (row,) = watch([50.0, *[0.0] * 31])
+    assert row.since == 60.0
+    assert row.gpu_hours == 1.0
+    assert row.cost == 3.0
+
+
+SEEN: dict[str, tuple[list[float | None], bool]] = {
+    "idle for long enough": ([0.0] * 11, True),
+    "not yet": ([0.0] * 10, False),
+    "at the threshold": ([1.0] * 11, True),
+    "working": ([2.0] * 11, False),
+    "working for a moment": ([*[0.0] * 6, 50.0, *[0.0] * 6], False),
+    "a reading that failed": ([*[0.0] * 5, None, *[0.0] * 5], True),
+    "no reading now": ([*[0.0] * 10, None], False),
+    "no reading for too long": ([*[0.0] * 5, None, None, *[0.0] * 5], False),
+    "never a reading": ([None] * 20, False),
+}
+
+
+@pytest.mark.parametrize(("values", "idle"), SEEN.values(), ids=SEEN)
+def test_who_is_idle(values: list[float | None], idle: bool) -> None:
+    assert bool(watch(values)) is idle
+
+
+def test_a_streak_ends_where_the_clock_is_set_back() -> None:
+    streaks = follow({"u1": Streak(0.0, 590.0, 590.0)}, [pod(0.0)], RULE, 500.0)
+    assert streaks == {"u1": Streak(500.0, 500.0, 0.0)}
+
+
+def test_without_a_price_there_is_no_cost() -> None:
+    streaks = {"u1": Streak(0.0, 3600.0, 3600.0)}
+    (row,) = report(streaks, [pod(0.0)], RULE, lambda _: None, 3600.0)
+    assert (row.gpu_hours, row.cost) == (2.0, None)
+
+
+def test_a_pod_that_is_gone_is_forgotten_and_its_successor_starts_anew() -> None:
+    streaks = follow({"u1": Streak(0.0, 590.0, 590.0)}, [pod(0.0, uid="u2")], RULE, 600.0)
+    assert streaks == {"u2": Streak(600.0, 600.0, 0.0)}
+
+
+def test_a_pod_without_gpus_wastes_none() -> None:
+    assert not report({"u1": Streak(0.0, 600.0, 600.0)}, [pod(0.0, gpus=0)], RULE, price, 600.0)
+
+
+def test_the_costliest_comes_first() -> None:
+    pods = [pod(0.0, 1, "small"), pod(0.0, 8, "large")]
+    streaks = {each.uid: Streak(0.0, 900.0, 900.0) for each in pods}
+    rows = report(streaks, pods, RULE, price, 900.0)
+    assert [row.pod.uid for row in rows] == ["large", "small"]
+
+
+readings = st.lists(
+    st.tuples(st.none() | st.sampled_from((0.0, 0.5, 3.0, 90.0)), st.floats(1, 200)), max_size=40
+)
+
+
+@given(readings)
+def test_idle_time_is_never_more_than_the_time_between_idle_readings(
+    seen: list[tuple[float | None, float]],
+) -> None:
+    streaks: dict[str, Streak] = {}
+    now, idle, last = 0.0, 0.0, None
+    for value, gap in seen:
+        now += gap
+        streaks = follow(streaks, [pod(value)], RULE, now)
+        if value is not None:
+            idle += now - last if value <= RULE.below and last is not None else 0.0
+            last = now if value <= RULE.below else None
+        for row in report(streaks, [pod(value)], RULE, price, now):
+            assert row.pod.utilization is not None
+            assert row.gpu_hours <= row.pod.gpus * idle / 3600 + 1e-9
+            assert row.since <= now - RULE.after

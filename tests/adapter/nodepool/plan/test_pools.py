@@ -1,0 +1,145 @@
+"""Nodes become pools."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter.nodepool.model.capacity import Trap
+from adapter.nodepool.plan.pools import pools, traps, with_pods
+from adapter.nodepool.seen.nodes import UNLABELLED
+from tests.adapter.nodepool.manifests import (
+    GPU,
+    SPEC,
+    T0,
+    autoscaler_status,
+    node,
+    nodepool,
+    pod,
+)
+
+NOW = T0 + 60
+LOW = SPEC | {"priorityClassName": "gpu-metrics-adapter-headroom"}
+
+
+def test_a_pod_that_only_carries_the_label_of_placeholders_takes_room() -> None:
+    """Its label would make the node look free, and other tenants' headroom smaller."""
+    labelled = pod("mine", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"})
+    (found,) = with_pods([node("a")], [labelled], (), NOW)
+    assert found.used[GPU] == 1000
+
+
+def test_what_daemonsets_take_is_not_allocatable_and_what_pods_take_is_used() -> None:
+    exporter = {"containers": [{"resources": {"requests": {"cpu": "500m"}}}]}
+    rows = [
+        pod("exporter", on="a", spec=exporter, owner=("DaemonSet", "exporter")),
+        pod("one", on="a"),
+        pod("two", on="a"),
+        pod("waiting"),
+        pod("headroom", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"}, spec=LOW),
+    ]
+    (found,) = with_pods([node("a")], rows, (), NOW)
+    assert found.allocatable["cpu"] == 7500
+    assert found.allocatable["pods"] == 109_000
+    assert found.used == {"cpu": 2000, GPU: 2000, "pods": 2000}
+    assert (found.pool, found.ready) == ("gput4", True)
+
+
+def test_nodes_without_gpus_are_no_capacity() -> None:
+    plain = node("b", {"cpu": "8"}, labels={"agentpool": "system"})
+    assert with_pods([plain], [], (), NOW) == ()
+
+
+def test_a_node_of_a_gpu_pool_boots_until_its_devices_are_there() -> None:
+    new = node("b", {"cpu": "8"}, created="2026-01-01T00:00:30Z")
+    a, b = with_pods([node("a"), new], [], (), NOW)
+    assert (a.ready, b.ready) == (True, False)
+
+
+def test_a_node_that_never_got_its_devices_is_given_up() -> None:
+    broken = node("b", {"cpu": "8"}, created="2025-12-31T00:00:00Z")
+    assert [row.name for row in with_pods([node("a"), broken], [], (), NOW)] == ["a"]
+
+
+def test_a_node_whose_pods_hold_claims_is_capacity_without_extended_resources() -> None:
+    claims = {"containers": [], "resourceClaims": [{"resourceClaimTemplateName": "gpu"}]}
+    (found,) = with_pods([node("a", {"cpu": "8"})], [pod("x", on="a", spec=claims)], (), NOW)
+    assert found.name == "a"
+
+
+def test_nodes_without_a_label_are_one_pool() -> None:
+    (found,) = with_pods([node("a", labels={})], [], (), NOW)
+    assert found.pool == UNLABELLED
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "labels", "found"),
+    [
+        (
+            {GPU: "0", "nvidia.com/mig-1g.5gb": "7"},
+            {"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"},
+            {Trap.MIG_MIXED},
+        ),
+        ({"nvidia.com/mig-1g.5gb": "7"}, {}, set()),
+        ({"nvidia.com/gpu.shared": "8"}, {}, {Trap.RENAMED_SHARED}),
+        ({GPU: "8"}, {"nvidia.com/gpu.count": "2"}, {Trap.TIME_SLICED}),
+        (
+            {GPU: "4"},
+            {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"},
+            {Trap.TIME_SLICED},
+        ),
+        ({GPU: "2"}, {"nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "1"}, set()),
+        # Under strategy single each instance is a whole GPU to everybody.
+        ({GPU: "7"}, {"nvidia.com/gpu.count": "7"}, set()),
+        ({GPU: "8"}, {"nvidia.com/gpu.count": "many"}, set()),
+    ],
+    ids=[
+        "mig mixed, labelled",
+        "mig mixed, not labelled",
+        "renamed",
+        "more than devices",
+        "by its replicas",
+        "exclusive",
+        "mig single",
+        "a label that is no number",
+    ],
+)
+def test_what_confuses_autoscalers_is_recognised(
+    allocatable: dict[str, str], labels: dict[str, str], found: set[Trap]
+) -> None:
+    assert traps(node("a", allocatable, labels=labels)) == found
+
+
+def test_a_pool_has_the_bounds_and_the_back_off_of_its_groups() -> None:
+    every = [node("aks-gput4-12345678-vmss000001"), node("b", created="2026-01-01T00:00:00Z")]
+    nodes = with_pods(every, [pod("x", on="b")], (), NOW)
+    found = pools(every, nodes, autoscaler_status().groups, [], {"gput4": 90.0}, (), NOW)
+    pool = found["gput4"]
+    assert (pool.low, pool.high, pool.boot_seconds) == (1, 6, 90.0)
+    assert pool.backoff_until == T0 + 300
+    assert pool.example is not None
+    assert (pool.example.name, pool.example.used) == ("b", {})
+
+
+def test_a_karpenter_pool_has_limits_and_may_have_no_nodes_yet() -> None:
+    found = pools([], [], (), [nodepool()], {}, (), NOW)
+    assert found["gpu"].limits == {GPU: 64000}
+    assert (found["gpu"].high, found["gpu"].example) == (None, None)
+
+
+def test_a_nodepool_that_is_not_ready_is_not_raised_in() -> None:
+    row = {"type": "Ready", "status": "False", "reason": "NodeClassNotReady", "message": "m"}
+    found = pools([], [], (), [nodepool(conditions=[row])], {}, (), NOW)
+    assert found["gpu"].backoff_until == NOW + 60
+
+
+def test_a_group_without_nodes_may_be_a_gpu_pool() -> None:
+    plain = node("aks-system-12345678-vmss000001", {"cpu": "8"}, labels={"agentpool": "system"})
+    found = pools([plain], [], autoscaler_status().groups, [], {}, (), NOW)
+    assert list(found) == ["gput4"]
+
+
+def test_a_pool_of_mig_mixed_nodes_is_named_though_it_has_no_gpu_to_give() -> None:
+    labels = {"agentpool": "mig", "kubernetes.azure.com/accelerator": "nvidia"}
+    mixed = node("a", {"cpu": "8", "nvidia.com/mig-1g.5gb": "7"}, labels=labels)
+    nodes = with_pods([mixed], [], (), NOW)
+    assert pools([mixed], nodes, (), [], {}, (), NOW)["mig"].traps == {Trap.MIG_MIXED}

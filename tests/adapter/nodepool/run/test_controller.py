@@ -1,0 +1,482 @@
+"""The loop: freezes, plans, says what is new, and writes only where it may."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import structlog.testing
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+
+from adapter.nodepool.act.ways import placeholder
+from adapter.nodepool.learn.idle import GpuPod, Idle
+from adapter.nodepool.learn.ledger import Ledger
+from adapter.nodepool.model import names
+from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.reason import Reason
+from adapter.nodepool.model.shape import Shape, key
+from adapter.nodepool.plan.order import Plan
+from adapter.nodepool.plan.poolchoice import PoolNote
+from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.plantable import render
+from adapter.nodepool.run.reports import Reports
+from adapter.nodepool.run.selfmetrics import NodepoolMetrics
+from adapter.nodepool.run.stir import Noticed, Stir, living
+from adapter.nodepool.run.watches import Watches
+from adapter.nodepool.seen import headroom
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.settings.nodepool import NodepoolSettings
+from apiservice.kube.reflector import EventType
+from tests.adapter.nodepool.fakeapi import FakeApi
+from tests.adapter.nodepool.manifests import (
+    HOME,
+    STATUS,
+    T0,
+    autoscaler_status,
+    cluster,
+    deployment,
+    found,
+    hpa,
+    node,
+    pod,
+    priority_class,
+)
+from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
+
+VALUES = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/team/pods/%2A/gpu_utilization"
+
+
+class World:
+    """Two pods that want to be six, of which their HPA adds two at once, and a controller."""
+
+    def __init__(self, *, listing: bool = False, **settings: Any) -> None:
+        self.api = FakeApi()
+        self.api.objects["/apis"] = {"groups": []}
+        self.load(145)
+        self.problem = ""
+        self.table = io.StringIO()
+        self.cluster: Cluster = cluster(
+            nodes=[node("n1"), node("n2")],
+            pods=[pod("a", on="n1"), pod("b", on="n1")],
+            deployments=[deployment(2)],
+            autoscalers=[hpa()],
+            classes=[priority_class()],
+        )
+        self.listed = asyncio.Event()
+        stir = Stir()
+        self.pods = Noticed(self.cluster.pods, stir, living)
+        self.controller = Controller(
+            NodepoolSettings(namespace="gpu-metrics", **settings),
+            HOME,
+            self.cluster,
+            self.api,
+            lambda: True,
+            lambda _: self.problem,
+            lambda _: None,
+            Ledger(),
+            Reports(self.table),
+            clock=lambda: T0,
+            stir=stir,
+            listed=self.listed.wait,
+        )
+        if not listing:
+            self.listed.set()
+
+    def replicas(self) -> list[int]:
+        """Of the placeholders that were applied, as a watch would bring them."""
+        rows = [
+            found(Way.PLACEHOLDER, obj)
+            for path, obj in self.api.objects.items()
+            if "/deployments/" in path
+        ]
+        self.cluster.placeholders.replace(rows)
+        return [row.replicas for row in rows]
+
+    def load(self, percent: int) -> None:
+        rows = [{"describedObject": {"name": name}, "value": str(percent)} for name in "ab"]
+        self.api.objects[VALUES] = {"items": rows}
+
+    async def round(self, seconds: float = 60) -> Plan | None:
+        with structlog.testing.capture_logs() as self.logs:
+            return await self.controller.round(T0 + seconds)
+
+
+async def test_a_dry_run_plans_and_writes_nothing() -> None:
+    world = World()
+    decided = await world.round()
+    assert decided is not None
+    assert [row.replicas for row in decided.orders] == [2]
+    assert world.api.sent == []
+    assert "dry run: nothing is written" in world.table.getvalue()
+
+
+async def test_a_dry_run_goes_on_from_what_it_would_have_ordered() -> None:
+    world = World(limits={"hold_seconds": 600})
+    await world.round(60)
+    world.load(30)
+    decided = await world.round(75)
+    assert decided is not None
+    assert [(row.was, row.replicas) for row in decided.orders] == [(2, 2)]
+
+
+async def test_a_plan_is_printed_only_when_its_numbers_change() -> None:
+    world = World()
+    for seconds in (60, 75, 90):
+        await world.round(seconds)
+    assert world.table.getvalue().count("NAMESPACE") == 1
+
+
+async def test_when_it_applies_the_placeholders_are_there() -> None:
+    world = World(apply=True)
+    await world.round()
+    kinds = [path.split("/")[-2] for path in world.api.paths("PATCH")]
+    assert kinds == ["jobs", "deployments"]
+    assert [row.failure for row in world.controller.state.outcomes] == [""]
+
+
+async def test_what_cannot_be_seen_is_not_planned_for() -> None:
+    world = World(apply=True)
+    world.problem = "GET /api/v1/pods: connection refused"
+    assert await world.round() is None
+    assert world.api.sent == []
+    assert world.controller.state.frozen == world.problem
+    assert [row["event"] for row in world.logs if row["log_level"] == "warning"] == [
+        "nothing is planned, headroom stays as it is"
+    ]
+    world.problem = ""
+    assert await world.round() is not None
+    assert world.controller.state.frozen == ""
+
+
+async def test_a_metrics_api_that_is_away_orders_nothing_and_lets_nothing_go() -> None:
+    world = World()
+    await world.round(60)
+    del world.api.objects[VALUES]
+    decided = await world.round(75)
+    assert decided is not None
+    assert [(row.was, row.replicas) for row in decided.orders] == [(2, 2)]
+    assert world.controller.values.failures["404"] > 0
+
+
+async def test_the_kill_switch_is_taken_up_while_it_runs() -> None:
+    world = World()
+    await world.round(60)
+    world.controller.use(NodepoolSettings(stop=True))
+    decided = await world.round(75)
+    assert decided is not None
+    assert [row.replicas for row in decided.orders] == [0]
+
+
+async def test_its_metrics_say_what_is_planned_and_why() -> None:
+    world = World(apply=True)
+    await world.round()
+    registry = CollectorRegistry()
+    watches = Watches(None, world.cluster, HOME, jobs_too=True, priority_class="low")
+    registry.register(NodepoolMetrics(world.controller, watches, None, clock=lambda: T0))
+    lines = generate_latest(registry).decode().splitlines()
+    labels = 'namespace="team",pool="gput4",workload="Deployment/inference"'
+    for line in (
+        f"gma_nodepool_headroom_pods{{{labels}}} 2.0",
+        f"gma_nodepool_headroom_ready_pods{{{labels}}} 2.0",
+        "gma_nodepool_headroom_gpus 2.0",
+        'gma_nodepool_orders_by_reason{reason="need"} 1.0',
+        'gma_nodepool_applied_total{kind="Deployment"} 1.0',
+        'gma_nodepool_provisioning_method{method="Placeholder"} 1.0',
+        'gma_nodepool_watch_synced{collection="pods"} 0.0',
+        "gma_nodepool_leading 1.0",
+    ):
+        assert line in lines
+    assert not any("n1" in line for line in lines)
+
+
+async def test_orders_with_the_same_labels_are_one_series() -> None:
+    """Shapes that no workload has any more, while their headroom goes."""
+    world = World()
+    await world.round()
+    old = order(1, workloads=())
+    world.controller.state.plan = Plan((old, replace(old, replicas=2)), ())
+    registry = CollectorRegistry()
+    watches = Watches(None, world.cluster, HOME, jobs_too=True, priority_class="low")
+    registry.register(NodepoolMetrics(world.controller, watches, None, clock=lambda: T0))
+    lines = generate_latest(registry).decode().splitlines()
+    (line,) = [row for row in lines if row.startswith("gma_nodepool_headroom_pods{")]
+    assert line == 'gma_nodepool_headroom_pods{namespace="team",pool="gput4",workload=""} 3.0'
+
+
+def test_what_needs_a_restart_is_said() -> None:
+    world = World()
+    new = world.controller.settings.model_copy(update={"stop": True, "way": "buffer"})
+    with structlog.testing.capture_logs() as logs:
+        world.controller.use(new)
+    assert (world.controller.settings.stop, world.controller.settings.way) == (True, "auto")
+    assert [row["log_level"] for row in logs] == ["warning"]
+
+
+def test_the_table_names_orders_pools_and_idle_gpus() -> None:
+    decided = Plan(
+        (order(2, 1, ready=1, nodes=1),), (PoolNote("gput4", Reason("trap", "mixed MIG")),)
+    )
+    idle = Idle(GpuPod("team", "a", "u", "gput4", 2, 0.0), T0, 3.0, 6.0)
+    text = render(decided, "CapacityBuffer (taken up)", [idle])
+    way, head, row, note, last = text.splitlines()
+    assert way == "way: CapacityBuffer (taken up)"
+    assert re.split(r"  +", head)[-4:] == ["HEADROOM", "READY", "NEW NODES", "WHY"]
+    assert re.split(r"  +", row) == [
+        *("team", "Deployment/inference", "gput4", "1 nvidia.com/gpu"),
+        *("2", "1", "2", "1", "1", "4 pods are needed now"),
+    ]
+    assert note == "pool gput4: mixed MIG"
+    assert last == (
+        "idle: team/a holds 2 GPUs and has not used them since 2026-01-01T00:00:00Z: "
+        "3.0 GPU-hours, cost 6.00"
+    )
+
+
+async def test_notes_of_pools_and_a_broken_status_are_logged_once() -> None:
+    world = World(apply=True)
+    labels = {"agentpool": "mig", "kubernetes.azure.com/accelerator": "nvidia"}
+    mixed = node("m", {"cpu": "8", "nvidia.com/mig-1g.5gb": "7"}, labels=labels)
+    world.cluster.nodes.replace([*world.cluster.nodes, mixed])
+    world.cluster.status.replace([autoscaler_status("autoscalerStatus: [")])
+    for seconds, said in ((60, 1), (75, 0)):
+        await world.round(seconds)
+        events = [row["event"] for row in world.logs if row["log_level"] == "warning"]
+        assert events.count("pool") == said
+        assert events.count("autoscaler") == said
+
+
+async def test_a_back_off_and_its_end_are_told_with_the_reason() -> None:
+    world = World(apply=True)
+    world.cluster.status.replace([autoscaler_status()])
+    decided = await world.round(60)
+    assert decided is not None
+    assert [row.replicas for row in decided.orders] == [0]
+    said = [row for row in world.logs if row["event"] == "autoscaler"]
+    assert [(row["about"], row["problem"]) for row in said] == [
+        (
+            "aks-gput4-12345678-vmss",
+            "backs off: QUOTA_EXCEEDED: Quota 'NVIDIA_T4_GPUS' exceeded. Limit: 2.0",
+        )
+    ]
+    world.cluster.status.replace([autoscaler_status(STATUS.replace("Backoff", "NoActivity"))])
+    await world.round(75)
+    assert [row["problem"] for row in world.logs if row["event"] == "autoscaler"] == ["over"]
+
+
+async def test_placeholders_that_wait_as_long_as_the_pods_are_warned_of_once() -> None:
+    world = World(apply=True)
+    world.cluster.status.replace([autoscaler_status()])
+    for seconds, said in ((60, 1), (75, 0)):
+        await world.round(seconds)
+        rows = [row for row in world.logs if row["event"] == "way"]
+        assert [row["log_level"] for row in rows] == ["warning"] * said
+    reason = world.controller.state.way_reason
+    assert "the API server serves no CapacityBuffer; the cluster-autoscaler adds no node" in reason
+    assert "--bypassed-scheduler-names" in reason
+
+
+async def test_where_there_is_no_cluster_autoscaler_placeholders_do_not_wait() -> None:
+    world = World(apply=True)
+    await world.round()
+    assert world.controller.state.way_reason == "the API server serves no CapacityBuffer"
+
+
+def test_a_plan_of_nothing_says_so() -> None:
+    assert "no workload of GPU pods" in render(Plan((), ()), "none yet")
+
+
+@pytest.mark.parametrize("served", [[], ["v1beta1"]], ids=["nothing", "buffers"])
+async def test_the_probe_is_written_where_buffers_are_served(served: list[str]) -> None:
+    world = World(apply=True)
+    groups = [{"groupVersion": v, "version": v} for v in served]
+    world.api.objects["/apis"] = {"groups": [{"name": "autoscaling.x-k8s.io", "versions": groups}]}
+    world.api.objects["/apis/autoscaling.x-k8s.io/v1beta1"] = {
+        "resources": [{"name": "capacitybuffers"}]
+    }
+    await world.round()
+    probes = [path for path in world.api.paths("PATCH") if path.endswith("gpu-headroom-probe")]
+    assert len(probes) == 2 * len(served)
+
+
+async def test_a_probe_that_is_refused_is_told_and_not_tried_each_round() -> None:
+    world = World(apply=True)
+    versions = [{"groupVersion": "v1beta1", "version": "v1beta1"}]
+    groups = [{"name": "autoscaling.x-k8s.io", "versions": versions}]
+    world.api.objects["/apis"] = {"groups": groups}
+    world.api.objects["/apis/autoscaling.x-k8s.io/v1beta1"] = {
+        "resources": [{"name": "capacitybuffers"}]
+    }
+    world.api.fail("PATCH", "gpu-headroom-probe", 403, "forbidden")
+    for seconds in (0, 15, 30):
+        await world.round(seconds)
+        assert "grant it to this ServiceAccount" in world.controller.state.way_reason
+    assert world.controller.writer.failed["PodTemplate", "forbidden"] == 1
+    await world.round(301)
+    assert world.controller.writer.failed["PodTemplate", "forbidden"] == 2
+
+
+async def test_a_round_that_fails_unexpectedly_is_counted_and_the_next_one_plans() -> None:
+    world = World(interval=1)
+    seen: list[None] = []
+    second = asyncio.Event()
+    """Set at the begin of the third round: the second one has ended."""
+
+    def watched(_: float) -> str:
+        seen.append(None)
+        if len(seen) == 1:
+            raise ZeroDivisionError("bug")
+        if len(seen) == 3:
+            second.set()
+        return ""
+
+    world.controller._watched = watched
+    with structlog.testing.capture_logs() as logs:
+        leading = asyncio.create_task(world.controller.lead())
+        await asyncio.wait_for(second.wait(), 30)
+        leading.cancel()
+    assert (world.controller.state.broken, world.controller.state.rounds > 0) == (1, True)
+    assert [row["error"] for row in logs if row["event"] == "round failed"] == ["bug"]
+
+
+def forged(shape: Shape, namespace: str = "mallory", **notes: str) -> headroom.Found:
+    """A tenant's own object that says about itself whatever ours would."""
+    obj = placeholder.manifest(order(2**31 - 1), LIFELINE, "pause", "low")
+    own = names.headroom_key(namespace, key(shape))
+    name = {"name": names.headroom_name(own), "namespace": namespace}
+    obj["metadata"] |= name | {"labels": {names.HEADROOM: own, names.SERVES: namespace}}
+    obj["metadata"]["annotations"] |= {names.SHAPE: headroom.shape_text(shape)} | notes
+    return found(Way.PLACEHOLDER, obj)
+
+
+CLAIMS = replace(SHAPE, claims=("a",), claim_devices=2)
+BAD = {
+    "replicas": forged(SHAPE),
+    "negative claim_devices": forged(replace(SHAPE, claims=("a",), claim_devices=-(2**40))),
+    "no requests": forged(replace(SHAPE, requests=())),
+    "affinity": forged(replace(SHAPE, node_affinity="{")),
+    "affinity without a key": forged(
+        replace(SHAPE, node_affinity='{"nodeSelectorTerms":[{"matchExpressions":[{}]}]}')
+    ),
+    "pods": forged(SHAPE, **{names.PODS: "-1"}),
+    "claims": forged(CLAIMS, "mallory"),
+    "claims where they may be": forged(CLAIMS, "dra"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+async def test_a_tenants_object_in_our_form_moves_nobody_elses_headroom(
+    bad: headroom.Found,
+) -> None:
+    """Not the plan of others, and of the day's budget no more than the pool's cap."""
+    orders, spent = [], []
+    for rows in ((), (bad,)):
+        world = World(apply=True, limits={"gpu_hours_per_day": 1000, "max_gpus_per_pool": 8})
+        world.cluster.placeholders.replace(rows)
+        await world.round(60)
+        decided = await world.round(75)
+        assert decided is not None
+        orders.append([row for row in decided.orders if row.namespace == "team"])
+        spent.append(sum(world.controller.ledger.gpu_hours.values()))
+    assert orders[0] == orders[1]
+    assert 0 <= spent[1] - spent[0] <= 8 * 15 / 3600
+
+
+async def test_an_ignored_object_is_named_once_and_counted() -> None:
+    world = World()
+    world.cluster.placeholders.replace([BAD["no requests"]])
+    said = []
+    for seconds in (60, 75):
+        await world.round(seconds)
+        said += [row for row in world.logs if row["event"] == "headroom object ignored"]
+    assert [(row["namespace"], row["problem"]) for row in said] == [
+        ("mallory", "no pod has exactly this shape")
+    ]
+    assert world.controller.state.left_out["headroom_foreign"] == 1
+
+
+async def test_pods_that_come_are_planned_for_at_once() -> None:
+    """The buffer is lowered within a second, not at the next full round."""
+    world = World(apply=True, interval=300)
+    leading = asyncio.create_task(world.controller.lead())
+    try:
+        await until(lambda: world.replicas() == [2])
+        asked = len(world.api.asked)
+        world.cluster.deployments.replace([deployment(6)])
+        pods = [pod("a", on="n1"), pod("b", on="n1"), *(pod(name) for name in "cdef")]
+        for each in pods[2:]:
+            world.pods.apply(EventType.ADDED, each)
+        await until(lambda: world.replicas() == [])
+        assert VALUES not in "".join(world.api.asked[asked:]), "metrics are for full rounds"
+    finally:
+        leading.cancel()
+
+
+async def test_the_kill_switch_does_not_wait_for_the_next_round() -> None:
+    world = World(apply=True, interval=300)
+    leading = asyncio.create_task(world.controller.lead())
+    try:
+        await until(lambda: world.replicas() == [2])
+        world.controller.use(NodepoolSettings(stop=True))
+        await until(lambda: world.replicas() == [])
+    finally:
+        leading.cancel()
+
+
+async def test_the_first_round_waits_for_the_first_lists() -> None:
+    """Without them it would log a warning and be lost with its whole interval."""
+    world = World(interval=300, listing=True)
+    world.problem = "pods have not been listed yet"
+    with structlog.testing.capture_logs() as logs:
+        leading = asyncio.create_task(world.controller.lead())
+        try:
+            await asyncio.sleep(0)
+            assert world.controller.state.plan is None
+            world.problem = ""
+            world.listed.set()
+            await until(lambda: world.controller.state.plan is not None)
+        finally:
+            leading.cancel()
+    assert [row["event"] for row in logs if row["log_level"] == "warning"] == []
+
+
+async def test_values_of_an_hpa_that_was_changed_since_are_not_used() -> None:
+    world = World()
+    await world.round(60)
+    metrics = [
+        {
+            "type": "Pods",
+            "pods": {
+                "metric": {"name": name},
+                "target": {"type": "AverageValue", "averageValue": "1"},
+            },
+        }
+        for name in ("a", "b")
+    ]
+    world.cluster.autoscalers.replace([hpa(metrics)])
+    decided = await world.controller.round(T0 + 61, again=True)
+    assert decided is not None
+    (only,) = decided.orders
+    assert (only.replicas, [reason.code for reason in only.reasons]) == (2, ["frozen"])
+
+
+async def test_after_a_freeze_no_old_values_are_used() -> None:
+    world = World()
+    await world.round(60)
+    world.problem = "GET /api/v1/pods: connection refused"
+    await world.round(75)
+    world.problem = ""
+    asked = len(world.api.asked)
+    await world.controller.round(T0 + 500, again=True)
+    assert any(path.startswith(VALUES) for path in world.api.asked[asked:])
+
+
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not done():  # noqa: ASYNC110 - the fake API has no event for it
+            await asyncio.sleep(0.01)

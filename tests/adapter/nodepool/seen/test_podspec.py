@@ -1,0 +1,281 @@
+"""Shapes: what the scheduler counts of a pod's spec, and the pause pod that stands for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.nodepool.model.shape import Shape, Toleration, gpus, key
+from adapter.nodepool.seen.podspec import pod_spec, shape_of
+
+GIB = 1000 << 30
+
+COUNTED: dict[str, tuple[str, dict[str, int]]] = {
+    "containers are added up": (
+        """
+        containers:
+        - {name: a, resources: {requests: {cpu: "1", memory: 1Gi}}}
+        - {name: b, resources: {requests: {cpu: 500m}}}
+        """,
+        {"cpu": 1500, "memory": GIB},
+    ),
+    "a limit stands for a missing request": (
+        """
+        containers:
+        - {name: a, resources: {requests: {cpu: "1"}, limits: {cpu: "2", nvidia.com/gpu: 2}}}
+        """,
+        {"cpu": 1000, "nvidia.com/gpu": 2000},
+    ),
+    "an init container counts where it needs more": (
+        """
+        initContainers:
+        - {name: load, resources: {requests: {cpu: "8", memory: 1Gi}}}
+        - {name: warm, resources: {requests: {cpu: "2", memory: 2Gi}}}
+        containers:
+        - {name: a, resources: {requests: {cpu: "1", memory: 4Gi}}}
+        """,
+        {"cpu": 8000, "memory": 4 * GIB},
+    ),
+    "a sidecar runs beside the containers": (
+        """
+        initContainers:
+        - {name: proxy, restartPolicy: Always, resources: {requests: {cpu: "1"}}}
+        containers:
+        - {name: a, resources: {requests: {cpu: "2"}}}
+        """,
+        {"cpu": 3000},
+    ),
+    "and beside the init containers after it, not before": (
+        """
+        initContainers:
+        - {name: before, resources: {requests: {cpu: "5"}}}
+        - {name: proxy, restartPolicy: Always, resources: {requests: {cpu: "1"}}}
+        - {name: after, resources: {requests: {cpu: "4500m"}}}
+        containers:
+        - {name: a, resources: {requests: {cpu: "2"}}}
+        """,
+        {"cpu": 5500},
+    ),
+    "overhead comes on top": (
+        """
+        overhead: {cpu: 250m, memory: 1Gi}
+        containers:
+        - {name: a, resources: {requests: {cpu: "1"}}}
+        """,
+        {"cpu": 1250, "memory": GIB},
+    ),
+    "requests of the whole pod replace its containers'": (
+        """
+        resources: {requests: {cpu: "4"}, limits: {memory: 8Gi}}
+        containers:
+        - {name: a, resources: {requests: {cpu: "1", memory: 1Gi}, limits: {nvidia.com/gpu: 1}}}
+        """,
+        {"cpu": 4000, "memory": GIB, "nvidia.com/gpu": 1000},
+    ),
+    "a limit of the whole pod stands where no container asks": (
+        """
+        resources: {limits: {memory: 8Gi}}
+        containers:
+        - {name: a}
+        """,
+        {"memory": 8 * GIB},
+    ),
+    "a request of 0 is none": (
+        """
+        containers:
+        - {name: a, resources: {requests: {cpu: "1", nvidia.com/gpu: 0}}}
+        """,
+        {"cpu": 1000},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "counted"), COUNTED.values(), ids=COUNTED)
+def test_requests_are_counted_as_the_scheduler_does(text: str, counted: dict[str, int]) -> None:
+    assert dict(shape_of(yaml.safe_load(text)).requests) == {**counted, "pods": 1000}
+
+
+def test_an_amount_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="'two' is no quantity"):
+        shape_of({"containers": [{"resources": {"requests": {"cpu": "two"}}}]})
+
+
+POD = """
+nodeSelector: {agentpool: gput4, zone: a}
+tolerations:
+- {key: sku, operator: Equal, value: gpu, effect: NoSchedule}
+- {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+runtimeClassName: nvidia
+priority: 100
+resourceClaims:
+- {name: gpu, resourceClaimTemplateName: one-gpu}
+- {name: shared, resourceClaimName: theirs}
+affinity:
+  nodeAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - {weight: 1, preference: {matchExpressions: [{key: x, operator: Exists}]}}
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions:
+        - {key: zone, operator: In, values: [b, a]}
+        - {key: gen, operator: Gt, values: ["3"]}
+containers:
+- name: model
+  image: vllm
+  resources: {requests: {cpu: "3", memory: 12Gi}, limits: {nvidia.com/gpu: "1"}}
+"""
+
+
+def test_a_template_and_its_admitted_pod_are_one_shape() -> None:
+    template = yaml.safe_load(POD)
+    admitted = yaml.safe_load(POD)
+    seconds = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    admitted["tolerations"] = [
+        {"key": "node.kubernetes.io/not-ready", **seconds},
+        {"key": "node.kubernetes.io/unreachable", **seconds},
+        *reversed(template["tolerations"]),
+    ]
+    admitted["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    admitted["nodeName"] = "n1"
+    assert shape_of(admitted) == shape_of(template)
+
+
+def test_order_in_an_affinity_makes_no_difference() -> None:
+    one, other = yaml.safe_load(POD), yaml.safe_load(POD)
+    required = other["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    required["nodeSelectorTerms"][0]["matchExpressions"].reverse()
+    required["nodeSelectorTerms"][0]["matchExpressions"][1]["values"] = ["a", "b"]
+    assert key(shape_of(one)) == key(shape_of(other))
+
+
+def test_claims_are_the_templates_a_pod_gets_devices_of_its_own_from() -> None:
+    assert shape_of(yaml.safe_load(POD)).claims == ("one-gpu",)
+
+
+def test_the_size_of_a_claim_is_unknown_until_told() -> None:
+    spec = yaml.safe_load(POD)
+    assert gpus(shape_of(spec)) is None
+    assert gpus(shape_of(spec, claim_devices={"one-gpu": 2})) == 3
+
+
+def test_an_admitted_pod_with_overhead_names_no_runtime_class_again() -> None:
+    spec = {**yaml.safe_load(POD), "overhead": {"cpu": "100m"}}
+    assert shape_of(spec).runtime_class == ""
+
+
+def test_the_pause_pod_of_a_shape() -> None:
+    spec = pod_spec(shape_of(yaml.safe_load(POD)))
+    assert spec == {
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 0,
+        "nodeSelector": {"agentpool": "gput4", "zone": "a"},
+        "tolerations": [
+            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+            {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
+        ],
+        "runtimeClassName": "nvidia",
+        "resourceClaims": [{"name": "claim-0", "resourceClaimTemplateName": "one-gpu"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [
+                                {"key": "gen", "operator": "Gt", "values": ["3"]},
+                                {"key": "zone", "operator": "In", "values": ["a", "b"]},
+                            ]
+                        }
+                    ]
+                }
+            }
+        },
+        "containers": [
+            {
+                "name": "headroom",
+                "image": "registry.k8s.io/pause:3.10",
+                "resources": {
+                    "requests": {"cpu": "3", "memory": "12288Mi", "nvidia.com/gpu": "1"},
+                    "limits": {"nvidia.com/gpu": "1"},
+                    "claims": [{"name": "claim-0"}],
+                },
+            }
+        ],
+    }
+
+
+def test_huge_pages_have_a_limit_or_the_api_server_refuses_the_pod() -> None:
+    amounts = {"cpu": "1", "hugepages-2Mi": "5120Mi", "nvidia.com/gpu": "1"}
+    spec = {"containers": [{"name": "a", "resources": {"requests": amounts, "limits": amounts}}]}
+    (container,) = pod_spec(shape_of(spec))["containers"]
+    assert container["resources"]["limits"] == {"hugepages-2Mi": "5120Mi", "nvidia.com/gpu": "1"}
+
+
+DEVICES = {
+    "nvidia.com/gpu": True,
+    "nvidia.com/gpu.shared": True,
+    "nvidia.com/mig-1g.5gb": True,
+    "nvidia.com/mig-1g.5gb.shared": True,
+    "nvidia.com/gpumem": False,
+    "nvidia.com/gpucores": False,
+    "amd.com/gpu": True,
+    "amd.com/cpx_nps4": True,
+    "gpu.intel.com/i915": True,
+    "gpu.intel.com/memory.max": False,
+    "habana.ai/gaudi": True,
+    "microsoft.com/directx": True,
+    "volcano.sh/vgpu-number": True,
+    "volcano.sh/vgpu-memory": False,
+    "rdma/hca": False,
+}
+
+
+@pytest.mark.parametrize(("resource", "device"), DEVICES.items(), ids=DEVICES)
+def test_which_resources_count_as_gpus(resource: str, device: bool) -> None:
+    assert gpus(Shape(((resource, 2000),))) == (2 if device else 0)
+
+
+def test_a_key_is_short_and_the_same_for_ever() -> None:
+    assert key(shape_of(yaml.safe_load(POD))) == "e16e603de9"
+
+
+names = st.text("abcz.-/", min_size=1, max_size=6)
+amounts = st.integers(1, 10**6) | st.builds(
+    int.__mul__, st.integers(1, 64), st.sampled_from((1000, GIB))
+)
+shapes = st.builds(
+    Shape,
+    requests=st.dictionaries(
+        st.sampled_from(("cpu", "memory", "nvidia.com/gpu", "ephemeral-storage")), amounts
+    ).map(lambda found: tuple(sorted((found | {"pods": 1000}).items()))),
+    node_selector=st.dictionaries(names, names).map(lambda found: tuple(sorted(found.items()))),
+    tolerations=st.sets(
+        st.builds(
+            Toleration,
+            names,
+            st.sampled_from(("Equal", "Exists")),
+            st.sampled_from(("", "gpu")),
+            st.sampled_from(("", "NoSchedule", "NoExecute")),
+        )
+    ).map(lambda found: tuple(sorted(found))),
+    claims=st.lists(names, max_size=2).map(lambda found: tuple(sorted(found))),
+    claim_devices=st.none(),
+    runtime_class=st.sampled_from(("", "nvidia")),
+)
+
+
+@given(shapes)
+def test_the_pause_pod_of_a_shape_has_that_shape(shape: Shape) -> None:
+    made = shape_of(pod_spec(shape))
+    assert key(made) == key(shape)
+
+
+@given(shapes)
+def test_a_pause_pod_is_the_same_however_its_spec_was_written(shape: Shape) -> None:
+    spec: dict[str, Any] = pod_spec(shape)
+    spec["tolerations"] = list(reversed(spec.get("tolerations", [])))
+    spec["nodeSelector"] = dict(reversed(spec.get("nodeSelector", {}).items()))
+    assert key(shape_of(spec)) == key(shape)
