@@ -17,7 +17,7 @@ from adapter.process.environment import PREFIX
 from adapter.settings import Settings
 from adapter.settings.types import ADVANCED
 from adapter.settings.values import ValueSettings
-from docs import chart, chartschema, codemap, dashboard, selfmetrics
+from docs import chart, chartdefaults, chartschema, codemap, dashboard, selfmetrics
 from docs.paragraphs import wrapped
 
 FOLDER = Path(__file__).parent
@@ -278,6 +278,7 @@ PAGES = {
     "metrics.md": metrics_page,
     "self-metrics.md": selfmetrics.page,
     "../charts/gpu-metrics-adapter/files/dashboard.json": dashboard.page,
+    "../charts/gpu-metrics-adapter/files/defaults.yaml": chartdefaults.page,
     "../charts/gpu-metrics-adapter/values.schema.json": chartschema.page,
     "../charts/gpu-metrics-adapter/README.md": chart.page,
 }

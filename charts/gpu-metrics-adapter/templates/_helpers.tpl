@@ -175,10 +175,15 @@ spec:
 {{- end -}}
 {{- end }}
 
+{{- /* The settings: `config`, over the defaults that `make docs` writes. */ -}}
+{{- define "gpu-metrics-adapter.config" -}}
+{{- mergeOverwrite (.Files.Get "files/defaults.yaml" | fromYaml) (deepCopy .Values.config) | toYaml -}}
+{{- end }}
+
 {{- /* Longer than the adapter takes to end by itself: server.drain, then at most server.grace. */ -}}
 {{- define "gpu-metrics-adapter.terminationGrace" -}}
-{{- $drain := dig "server" "drain" 5 .Values.config -}}
-{{- $grace := dig "server" "grace" 20 .Values.config -}}
+{{- $drain := (include "gpu-metrics-adapter.config" . | fromYaml).server.drain -}}
+{{- $grace := (include "gpu-metrics-adapter.config" . | fromYaml).server.grace -}}
 {{- add (include "gpu-metrics-adapter.seconds" $drain) (include "gpu-metrics-adapter.seconds" $grace) 10 -}}
 {{- end }}
 
@@ -198,7 +203,7 @@ spec:
 {{- fail (printf "podLabels must not set %s: the Services and the Deployments select their pods by it" .) }}
 {{- end }}
 {{- end }}
-{{- $port := dig "server" "port" 6443 .Values.config | int }}
+{{- $port := (include "gpu-metrics-adapter.config" . | fromYaml).server.port | int }}
 {{- if and .Values.keda.enabled (eq $port (include "gpu-metrics-adapter.kedaPort" . | int)) }}
 {{- fail (printf "config.server.port and config.keda.port are both %d: change one" $port) }}
 {{- end }}
@@ -242,7 +247,7 @@ spec:
 {{- end }}
 
 {{- define "gpu-metrics-adapter.kedaPort" -}}
-{{- dig "keda" "port" 6000 .Values.config -}}
+{{- (include "gpu-metrics-adapter.config" . | fromYaml).keda.port -}}
 {{- end }}
 
 {{- /* Fails if an APIService is there already and points to a Service that is not ours.
