@@ -12,7 +12,7 @@ LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e attack bench lint audit format lock docs proto clean
+.PHONY: help demo test fuzz e2e attack bench lint audit format lock docs proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -29,6 +29,9 @@ demo: $(READY) ## the main job on this machine, without a cluster (ARGS="--secon
 
 test: $(READY) ## unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
 	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -n logical --maxprocesses 8 --dist worksteal $(ARGS)
+
+fuzz: $(READY) ## the property tests with more examples (FUZZ_EXAMPLES=300)
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-300} $(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -m hypothesis -n logical --maxprocesses 8 --dist worksteal $(ARGS)
 
 e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS="-k name")
 	$(BIN)/python -m tests.e2e.programs

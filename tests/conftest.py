@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")  # no test is about how long something takes
+from tests.examples import EVERY_TEST
+
+settings.register_profile("every test", EVERY_TEST)
+settings.load_profile("every test")
 
 
 @pytest.hookimpl(wrapper=True)

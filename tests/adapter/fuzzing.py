@@ -1,13 +1,7 @@
-"""How long to look for what breaks, and what real input is bent into.
-
-``make test`` looks for a few seconds. ``FUZZ_EXAMPLES=100000 pytest -k fuzz`` looks longer.
-"""
+"""What real input is bent into."""
 
 from __future__ import annotations
 
-import os
-
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 TOKENS = (
@@ -18,15 +12,6 @@ TOKENS = (
     b'GPU_I_ID="7",', b'UUID="",', b'gpu="0",gpu="1",', b"_RATIO", b"null", b"[", b"]", b"1e400",
 )  # fmt: skip
 """What is written over a page: syntax, DCGM's blanks, what #418 and DCGM#199 show, labels."""
-
-
-def bounded(examples: int) -> settings:
-    """Settings of a test that ``make test`` gives this many examples."""
-    return settings(
-        max_examples=int(os.environ.get("FUZZ_EXAMPLES", examples)),
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 def bent(seeds: list[bytes]) -> st.SearchStrategy[bytes]:

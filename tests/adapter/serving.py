@@ -7,7 +7,8 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,6 +34,7 @@ POD = {
         "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
     },
 }
+PODS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/%2A/DCGM_FI_DEV_GPU_UTIL"
 USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 
 
@@ -153,11 +155,11 @@ class Serving:
             self.log.append({"event": "end of log"})
             self._arrived.notify_all()
 
-    def wait_for(self, event: str, seconds: float = 120) -> dict[str, Any]:
-        """The first log entry of that event."""
+    def wait_for(self, event: str, seconds: float = 120, *, since: int = 0) -> dict[str, Any]:
+        """The first log entry of that event, of those from ``since`` on."""
 
         def found() -> dict[str, Any] | None:
-            return next((entry for entry in self.log if entry["event"] == event), None)
+            return next((entry for entry in self.log[since:] if entry["event"] == event), None)
 
         with self._arrived:
             self._arrived.wait_for(
@@ -190,6 +192,26 @@ class Serving:
             trust_env=False,
             timeout=60,
         )
+
+
+def eventually(probe: Callable[[], bool], seconds: float = 90) -> None:
+    """Wait until the probe holds; other processes decide when."""
+    deadline = time.monotonic() + seconds
+    while not probe():
+        assert time.monotonic() < deadline, f"never: {probe}"
+        time.sleep(0.05)
+
+
+def values(client: httpx.Client) -> list[str]:
+    """The values served of the exporter's page; none before the pods have been listed."""
+    answer = client.get(PODS)
+    if answer.status_code == 503:
+        return []
+    return [item["value"] for item in answer.raise_for_status().json()["items"]]
+
+
+def ready(client: httpx.Client) -> bool:
+    return client.get("/readyz").status_code == 200
 
 
 def start(*arguments: str, **environ: str) -> subprocess.Popen[str]:

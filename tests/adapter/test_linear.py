@@ -24,8 +24,8 @@ from adapter.sources.prometheus.answer import SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
 from apiservice.labels.selector import SelectorError
 from apiservice.labels.selector import parse as parse_selector
-from tests.adapter.fuzzing import bounded
 from tests.adapter.growth import grows_linearly
+from tests.examples import bounded
 
 PIECES = st.lists(
     st.sampled_from(

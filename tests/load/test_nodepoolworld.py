@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.plan.limits import Limits
 from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
 from load.nodepoolworld import Outcome, Physics, Policy, ceiling, simulate
+from tests.examples import bounded
 
 BEGIN = 1_700_000_040.0
 """A whole minute."""
@@ -98,7 +99,7 @@ def test_the_same_trace_gives_the_same_day() -> None:
 loads = st.lists(st.integers(0, 700).map(float), min_size=41, max_size=80)
 
 
-@settings(deadline=None, max_examples=25)
+@bounded(8)
 @given(loads)
 def test_no_policy_but_the_oracle_knows_what_comes(work: list[float]) -> None:
     """What comes after minute 40 in another order changes nothing before."""
@@ -108,7 +109,7 @@ def test_no_policy_but_the_oracle_knows_what_comes(work: list[float]) -> None:
         assert first.headroom[:40] == second.headroom[:40]
 
 
-@settings(deadline=None, max_examples=25)
+@bounded(8)
 @given(loads)
 def test_no_policy_pays_less_than_its_running_pods(work: list[float]) -> None:
     for policy in (Reactive(), Static(1), planned(work), oracle(work)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.demo import story
@@ -130,7 +130,6 @@ def test_a_pod_that_never_had_a_device_is_gone_at_once() -> None:
         max_size=25,
     )
 )
-@settings(max_examples=40, deadline=None)
 def test_no_device_ever_serves_two_pods_and_every_wanted_replica_exists(
     orders: list[tuple[str, int, int]],
 ) -> None:

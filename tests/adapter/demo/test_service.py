@@ -22,7 +22,6 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, seed=st.integers(0, 99))
-@settings(max_examples=100, deadline=None)
 def test_work_and_requests_are_conserved_whatever_joins_and_leaves(
     steps: Sequence[tuple[list[float], str]], seed: int
 ) -> None:

@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.attribution.policy import Policy, SharingOptions
 from adapter.cluster.pod import Pod
 from tests.adapter.prometheusscrape import TARGET, Prometheus, behind
 from tests.adapter.telemetryworld import World, make_pod, said
+from tests.examples import bounded
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 USED = "DCGM_FI_DEV_FB_USED"
@@ -299,7 +300,7 @@ def alike(
     assert behind_it == [direct, direct]
 
 
-@settings(max_examples=60, deadline=None)
+@bounded(60)
 @given(scrapes(), st.sampled_from(list(Policy)), st.sampled_from(({}, SLICED)))
 def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
     made: list[list[Gpu]], policy: Policy, labels: Mapping[str, str]
@@ -308,7 +309,7 @@ def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
     alike(pages, [held.name for gpu in made[-1] for held in gpu.holders], policy, labels)
 
 
-@settings(max_examples=60, deadline=None)
+@bounded(60)
 @given(unaccounted(), st.sampled_from(list(Policy)), st.sampled_from(({}, SLICED)))
 def test_other_pages_give_the_same_values_directly_and_behind_prometheus(
     made: list[tuple[str, list[str]]], policy: Policy, labels: Mapping[str, str]

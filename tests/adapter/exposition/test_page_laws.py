@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from adapter.exposition.page import LabelMemo, parse
 from adapter.exposition.samples import Row
-from tests.adapter.fuzzing import bounded
 from tests.adapter.pagetext import render
 from tests.adapter.telemetryworld import shared_folder
+from tests.examples import bounded
 
 SCRAPED = 1_700_000_000.0
 NAMES = st.sampled_from(("a", "A_9", "vllm:num_requests", ":x", "_", "DCGM_FI_DEV_GPU_UTIL"))

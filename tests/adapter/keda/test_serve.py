@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from adapter.keda.service import NAME
 from adapter.process.config import ConfigError, load
 from tests.adapter.commandline import invoke
 from tests.adapter.keda.client import serialize
-from tests.adapter.serving import Exporter, Lab, Serving
+from tests.adapter.serving import Exporter, Lab, Serving, eventually
 
 METADATA = {"metric": "DCGM_FI_DEV_GPU_UTIL", "target": "70", "podSelector": "app=inf"}
 REF = messages.ScaledObjectRef(name="so", namespace="ns", scalerMetadata=METADATA)
@@ -53,14 +52,6 @@ def value(through: grpc.Channel) -> float | str:
     except grpc.RpcError as error:
         return str(error.code().name)
     return float(answer.metricValues[0].metricValueFloat)
-
-
-def eventually(probe: Callable[[], bool], seconds: float = 90) -> None:
-    """Wait until the probe holds; other processes decide when."""
-    deadline = time.monotonic() + seconds
-    while not probe():
-        assert time.monotonic() < deadline, f"never: {probe}"
-        time.sleep(0.05)
 
 
 def test_keda_is_told_what_exporters_say_and_never_zero_when_they_fall_silent(lab: Lab) -> None:

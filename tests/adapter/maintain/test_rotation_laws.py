@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 from cryptography import x509
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -29,6 +28,7 @@ from tests.adapter.maintain.fakecluster import (
     POLICY,
     FakeCluster,
 )
+from tests.examples import bounded
 
 LAG = 300.0
 """Seconds for which a pod may serve what its Secret held before, and an API server trust what its
@@ -193,9 +193,4 @@ class Rotations(RuleBasedStateMachine):
 
 
 TestRotations = Rotations.TestCase
-TestRotations.settings = settings(
-    max_examples=40,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+TestRotations.settings = bounded(20, steps=30)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.adapter.serving import Exporter, Lab
+from tests.adapter.serving import Exporter, Lab, eventually
 
 PATH = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/gpu_utilization"
 GPU = "nvidia.com/gpu"
@@ -69,13 +68,6 @@ def rejected(page: str, reason: str) -> float:
     begin = f'gma_rejects_total{{reason="{reason}"}} '
     (found,) = (line for line in page.splitlines() if line.startswith(begin))
     return float(found.removeprefix(begin))
-
-
-def eventually(probe: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not probe():
-        assert time.monotonic() < deadline, f"never: {probe}"
-        time.sleep(0.05)
 
 
 @contextmanager

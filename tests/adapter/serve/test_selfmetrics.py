@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
@@ -43,6 +43,7 @@ from apiservice.selfmetrics.families import OTHER, Family, Kind
 from apiservice.selfmetrics.looplag import LoopLag
 from tests.adapter.telemetryworld import make_pod, row
 from tests.apiservice.world import make_world
+from tests.examples import bounded
 
 T0 = 1_767_225_600.0
 ROOT = Path(__file__).parents[3]
@@ -122,7 +123,7 @@ async def test_whatever_is_asked_and_found_makes_no_further_series(tmp_path: Pat
     before = fleet.series()
 
     @given(st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=5))
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+    @bounded(20)
     def whatever(rows: list[tuple[str, str, str]]) -> None:
         for reason, metric, pod in rows:
             fleet.store.rejects.count(reason)
@@ -147,7 +148,7 @@ async def test_whatever_is_asked_and_found_makes_no_further_series(tmp_path: Pat
         max_size=5,
     )
 )
-@settings(max_examples=30)
+@bounded(10)
 async def test_no_path_method_or_user_becomes_a_label(asked: list[tuple[str, str, str]]) -> None:
     async for world in make_world():
         for method, path, user in asked:

@@ -8,11 +8,12 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp, Message
 
 from tests.apiservice.world import World, make_world
+from tests.examples import bounded
 
 
 async def ask(
@@ -130,7 +131,7 @@ def app(runner: asyncio.Runner) -> ASGIApp:
 _TEXT_PAGES = frozenset({"/healthz", "/livez", "/readyz", "/metrics", "/version"})
 
 
-@settings(deadline=None, max_examples=300)
+@bounded(100)
 @given(path=st.one_of(_PATHS, _BELOW), query=_QUERIES, method=_METHODS, accept=_ACCEPTS)
 def test_any_request_line_is_answered(
     runner: asyncio.Runner, app: ASGIApp, path: str, query: bytes, method: str, accept: bytes
@@ -140,7 +141,7 @@ def test_any_request_line_is_answered(
         _check(method, *runner.run(ask(app, path, query, method, accept)))
 
 
-@settings(deadline=None, max_examples=300)
+@bounded(100)
 @given(selector=_SELECTORS, name=st.sampled_from(["labelSelector", "metricLabelSelector"]))
 def test_any_selector_is_answered(
     runner: asyncio.Runner, app: ASGIApp, selector: bytes, name: str

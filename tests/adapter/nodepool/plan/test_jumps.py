@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.hpa import Observation, PodState, State, decide, from_manifest
@@ -120,7 +120,6 @@ def play(case: Case) -> tuple[int, int]:
 
 
 @given(cases())
-@settings(deadline=None)
 def test_no_more_nodes_are_ordered_than_there_are_pods_in_the_end(case: Case) -> None:
     nodes, _ = play(case)
     assert nodes <= max(case.before, min(case.after, case.most))

@@ -13,9 +13,10 @@ from adapter.exposition.samples import Batch, Row
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.answer import Answer, SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
-from tests.adapter.fuzzing import bent, bounded
+from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
 from tests.adapter.telemetryworld import CATALOG, World, shared_folder
+from tests.examples import bounded
 
 NOW = 1_771_529_470.0
 GROUP = QueryGroup("all", tuple(sorted(CATALOG.series)))

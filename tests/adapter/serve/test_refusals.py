@@ -1,0 +1,175 @@
+"""What `serve` cannot start with: exit codes and messages."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.adapter.commandline import invoke
+from tests.adapter.serving import Lab, run
+
+
+def no_pods(folder: Path) -> str:
+    """A pods file without any pod."""
+    file = folder / "no-pods.yaml"
+    file.write_text("[]")
+    return str(file)
+
+
+def test_a_wrong_configuration_exits_2_and_names_key_and_mend(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("source: {kind: graphite}")
+    ended = run("serve", "--config", str(file))
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"gpu-metrics-adapter: {file}: source.kind: Input should be 'scrape', "
+        "'prometheus' or 'azure_logs' (got 'graphite')\n"
+    )
+
+
+EXTRAS = {
+    "azure": (
+        "azure.identity",
+        "prometheus: {url: 'https://e', auth: {kind: azure}}",
+        "source.prometheus: auth.kind azure: needs the Python package azure",
+    ),
+    "google": (
+        "google.auth",
+        "prometheus: {url: 'https://e', auth: {kind: google}}",
+        "source.prometheus: auth.kind google: needs the Python package google",
+    ),
+    "aws": (
+        "botocore.auth",
+        "prometheus: {url: 'https://e', auth: {kind: aws, aws: {region: eu-west-1}}}",
+        "source.prometheus: auth.kind aws: needs the Python package botocore",
+    ),
+    "azure, for its logs": (
+        "azure.identity",
+        "azure_logs: {workspace_id: w-1}",
+        "source.azure_logs: needs the Python package azure",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_an_extra_that_is_not_installed_exits_2_with_key_and_mend(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, source, said = EXTRAS[name]
+    monkeypatch.setitem(sys.modules, module, None)
+    file = tmp_path / "config.yaml"
+    kind = source.partition(":")[0]
+    file.write_text(
+        f"{{source: {{kind: {kind}, {source}}}, cluster: {{pods_file: {no_pods(tmp_path)}}}, "
+        f"server: {{cert_dir: {tmp_path}}}}}"
+    )
+    ended = invoke("serve", "--config", str(file))
+    assert ended.code == 2
+    assert said in ended.output
+    assert f"pip install 'gpu-metrics-adapter[{name.partition(',')[0]}]'" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"metrics": [{"name": "a", "query": "up"}]}, "metrics.0.query: needs source.kind"),
+        (
+            {
+                "source": {
+                    "kind": "prometheus",
+                    "prometheus": {"url": "https://e", "ca_file": "/no/ca.crt"},
+                }
+            },
+            "source.prometheus: CA file /no/ca.crt",
+        ),
+    ],
+    ids=["a row of the user's own", "a CA that is not there"],
+)
+def test_settings_that_nothing_can_be_built_from_exit_2(
+    config: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.yaml"
+    more = {"cluster": {"pods_file": no_pods(tmp_path)}, "server": {"cert_dir": str(tmp_path)}}
+    file.write_text(yaml.safe_dump(config | more))
+    ended = invoke("serve", "--config", str(file))
+    assert ended.code == 2
+    assert said in ended.output
+
+
+def test_a_missing_secret_file_exits_2_and_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    config = {
+        "cluster": {"pods_file": no_pods(tmp_path)},
+        "server": {"cert_dir": str(tmp_path)},
+        "source": {"scrape": {"bearer_token_file": "/no/token"}},
+    }
+    file.write_text(yaml.safe_dump(config))
+    ended = invoke("serve", "--config", str(file))
+    assert ended.code == 2
+    assert (
+        "source.scrape: bearer_token_file: /no/token cannot be read (No such file" in ended.output
+    )
+
+
+def test_check_says_whether_settings_are_valid() -> None:
+    assert invoke("serve", "--check") == (0, "settings are valid\n")
+
+
+REFUSALS = {
+    "pods file that is not there": (
+        {"cluster": {"pods_file": "/no/such/pods.yaml"}, "server": {"cert_dir": "{folder}"}},
+        "/no/such/pods.yaml: No such file or directory; correct cluster.pods_file (--pods-file)",
+    ),
+    "pods file that is empty": (
+        {"cluster": {"pods_file": "/dev/null"}, "server": {"cert_dir": "{folder}"}},
+        "/dev/null is empty; write manifests, or [] for no objects",
+    ),
+    "no cluster": ({}, "there is no kubeconfig"),
+    "kubeconfig that is not there": (
+        {"cluster": {"kubeconfig": "/no/such/kubeconfig"}},
+        "kubeconfig /no/such/kubeconfig is not there: name one that is",
+    ),
+    "certificate that is not there": (
+        {
+            "cluster": {"pods_file": "{folder}/no-pods.yaml"},
+            "server": {"cert_file": "/no/tls.crt", "key_file": "/no/tls.key"},
+        },
+        "/no/tls.crt: No such file or directory; name a file",
+    ),
+    "CA that is none": (
+        {
+            "cluster": {"pods_file": "{folder}/no-pods.yaml"},
+            "server": {"cert_dir": "{folder}"},
+            "authentication": {"requestheader_ca_file": "/dev/null"},
+        },
+        "request-header CA file /dev/null: ",
+    ),
+    "folder that cannot be made": (
+        {"cluster": {"pods_file": "{folder}/no-pods.yaml"}, "server": {"cert_dir": "/dev/null/x"}},
+        "a self-signed certificate cannot be kept in /dev/null/x: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_cannot_start_exits_1_and_says_why(name: str, tmp_path: Path) -> None:
+    config, expected = REFUSALS[name]
+    no_pods(tmp_path)
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(config).replace("{folder}", str(tmp_path)))
+    ended = invoke("serve", "--config", str(file), HOME=str(tmp_path))
+    assert ended.code == 1
+    assert expected in ended.output
+
+
+def test_a_port_that_is_taken_exits_1_and_is_named(lab: Lab) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = invoke("serve", "--config", str(lab.write()), "--port", str(port))
+    assert ended.code == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in ended.output

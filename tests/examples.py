@@ -1,0 +1,31 @@
+"""How many examples a property is tried with.
+
+``make test`` tries each with a few, ``make fuzz`` with ``FUZZ_EXAMPLES`` each.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_ASKED = os.environ.get("FUZZ_EXAMPLES")
+
+
+def bounded(examples: int, *, steps: int = 50) -> settings:
+    """Settings of a property that ``make test`` tries with this many examples.
+
+    Args:
+        examples: how many.
+        steps: the most steps in an example of a state machine.
+    """
+    return settings(
+        max_examples=int(_ASKED or examples),
+        deadline=None,  # no test is about how long something takes
+        suppress_health_check=list(HealthCheck),
+        stateful_step_count=steps,
+    )
+
+
+EVERY_TEST = settings(max_examples=int(_ASKED or 40), deadline=None)
+"""Of the properties that do not say how many."""
