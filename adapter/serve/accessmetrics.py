@@ -12,6 +12,7 @@ from adapter.serve.security import Reviews, Security
 from apiservice.auth.authentication import Authentication
 from apiservice.auth.authorization import Authorization
 from apiservice.auth.tokens import Tokens
+from apiservice.http.options import ServingStats
 from apiservice.http.server import Server
 from apiservice.selfmetrics.families import counter, gauge, histogram
 
@@ -88,15 +89,18 @@ FAMILIES: Final = (
 )
 
 
-def access_families(server: Server, security: Security) -> Iterator[Metric]:
-    """Metrics of the listener, of authentication and of authorization."""
+def access_families(
+    server: Server, probes: ServingStats | None, security: Security
+) -> Iterator[Metric]:
+    """Metrics of the listeners, of authentication and of authorization."""
     yield CONNECTIONS.one(server.connections)
     yield HANDSHAKES.one(server.handshakes)
     yield STRANGERS.one(server.strangers)
     yield OPENED.one(server.stats.opened)
     yield FAILED.one(server.stats.failed)
     yield REQUESTS.one(server.requests)
-    yield REFUSED.by(server.stats.refused)
+    of_probes = {"probes": probes.refused.total()} if probes else {}
+    yield REFUSED.by({**server.stats.refused, **of_probes})
     yield UNAUTHORIZED.by(security.authentication.refused)
     yield EXPIRY.one(security.tls.expires)
     yield FILES.rows(((name,), not problem()) for name, problem in security.problems.items())

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,11 @@ from adapter.serve.pipeline import Telemetry
 from adapter.serve.security import build_security
 from adapter.serve.selfmetrics import Parts, register
 from adapter.settings import Settings
+from adapter.settings.server import ServerSettings
 from apiservice.app import create_app
 from apiservice.auth.authfiles import TrustFileError
 from apiservice.documents.health import Check, HealthRegistry
-from apiservice.documents.probes import probe_listener
+from apiservice.documents.probes import LIMITS, probe_server
 from apiservice.http.options import ServingOptions
 from apiservice.http.server import ListenError, Server
 from apiservice.runtime.background import Background, Kept
@@ -121,6 +123,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             proven=security.authentication.is_proxy,
             background=background,
         )
+        probes = _probes(settings.server, health, background)
         try:
             keda = build_keda(
                 settings,
@@ -154,6 +157,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 owner,
                 keda.server.stats if keda else None,
                 background,
+                probes.stats if probes else None,
             ),
         )
         try:
@@ -161,10 +165,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 await keda.server.start()
                 stack.push_async_callback(keda.server.stop)
             await server.start()
-            if settings.server.probe_port is not None:
-                probes = probe_listener(
-                    serving_options(settings), settings.server.probe_port, health, server.stats
-                )
+            if probes is not None:
                 await probes.start()
                 stack.push_async_callback(probes.stop)
         except ListenError as error:
@@ -251,6 +252,16 @@ def _health(
             *checks,
         ]
     )
+
+
+def _probes(
+    settings: ServerSettings, health: HealthRegistry, background: Background
+) -> Server | None:
+    """The listener for the kubelet's probes, where there is to be one."""
+    if settings.probe_port is None:
+        return None
+    options = replace(LIMITS, host=settings.host, port=settings.probe_port)
+    return probe_server(health, options, background=background)
 
 
 def serving_options(settings: Settings) -> ServingOptions:

@@ -32,6 +32,7 @@ from adapter.serve.pipeline import Telemetry
 from adapter.serve.reasons import ABSENCES, REJECTS, TASKS
 from adapter.serve.security import Security
 from adapter.serve.sourcemetrics import source_families
+from apiservice.http.options import ServingStats
 from apiservice.http.server import Server
 from apiservice.runtime.background import Background
 from apiservice.selfmetrics import requeststats
@@ -148,6 +149,8 @@ class Parts:
     """None if KEDA is off."""
     background: Background = field(default_factory=Background)
     """Runs the tasks of the process."""
+    probes: ServingStats | None = None
+    """What the limits of the probe listener did. None if there is no such listener."""
 
 
 def register(
@@ -175,7 +178,7 @@ class _Adapter(Collector):
         yield ABSENT.by(parts.provider.absent)
         yield from source_families(parts.telemetry.current, now)
         yield from _cluster(parts.objects, now)
-        yield from access_families(parts.server, parts.security)
+        yield from access_families(parts.server, parts.probes, parts.security)
         yield LAG.durations([((), parts.lag.seconds)])
         yield CONFIG.one(not parts.watch.problem)
         yield RELOADS.one(parts.watch.reloads)

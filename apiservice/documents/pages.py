@@ -19,8 +19,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.exceptions import HTTPException
 
 from apiservice.documents.discovery import Discovery
-from apiservice.documents.health import ENDPOINTS, HealthRegistry, Report
+from apiservice.documents.health import ENDPOINTS, HealthRegistry
 from apiservice.documents.openapi import Document, OpenApi
+from apiservice.documents.probes import add_health_page, health_response
 from apiservice.errors import ApiError, Internal, MethodNotAllowed, RouteNotFound
 from apiservice.runtime.steps import paced
 
@@ -182,29 +183,17 @@ def _document(request: Request, document: Document) -> Response:
 
 def _add_health(app: FastAPI, health: HealthRegistry) -> None:
     for endpoint in ENDPOINTS:
-        _add_health_endpoint(app, health, endpoint)
+        add_health_page(app, health, endpoint)
+        _add_single_check(app, health, endpoint)
 
 
-def _add_health_endpoint(app: FastAPI, health: HealthRegistry, endpoint: str) -> None:
-    @app.api_route(f"/{endpoint}", methods=_READ)
-    async def all_checks(request: Request) -> Response:
-        query = request.query_params
-        report = health.report(
-            endpoint, verbose="verbose" in query, exclude=query.getlist("exclude")
-        )
-        return _text_response(report)
-
+def _add_single_check(app: FastAPI, health: HealthRegistry, endpoint: str) -> None:
     @app.api_route(f"/{endpoint}/{{name}}", methods=_READ)
     async def one_check(name: str) -> Response:
         report = health.single(endpoint, name)
         if report is None:
             raise HTTPException(404)
-        return _text_response(report)
-
-
-def _text_response(report: Report) -> Response:
-    headers = {"x-content-type-options": "nosniff", "cache-control": "no-cache, private"}
-    return Response(report.text, report.code, headers, "text/plain; charset=utf-8")
+        return health_response(report)
 
 
 def _add_errors(app: FastAPI, index: Callable[[], bytes]) -> None:

@@ -1,43 +1,112 @@
-"""A listener for the kubelet's probes alone: ``/healthz``, ``/livez`` and ``/readyz``.
+"""A plain HTTP server of ``/healthz``, ``/livez`` and ``/readyz``, with ``/metrics`` if wanted.
 
-It shares no limit with the API's listener, so nobody who fills that one takes the probes with it.
+It is for the kubelet and for Prometheus, which show no certificate. Its limits are its own and
+are small: one request on each connection, and a new connection closes the oldest one of an address
+that has most. So an address with one connection is answered, and clients that fill the API's
+listener do not keep probes out.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from apiservice.documents.health import ENDPOINTS, HealthRegistry
+from fastapi import FastAPI, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.exceptions import HTTPException
+
+from apiservice.documents.health import ENDPOINTS, HealthRegistry, Report
 from apiservice.http.options import ServingOptions, ServingStats
-from apiservice.http.plainhttp import Kind, Page, PlainHttp, Request
+from apiservice.http.server import Server
+from apiservice.runtime.background import Background
 
-_SECONDS: Final = 2.0
+_READ: Final = ["GET", "HEAD"]
+_TEXT: Final = "text/plain; charset=utf-8"
+_CONNECTING: Final = 64
+"""Connections that may be between accept and the first read."""
+LIMITS: Final = ServingOptions(
+    keep_alive=0,
+    header_timeout=2,
+    write_timeout=2,
+    max_target=8 << 10,
+    max_headers=8 << 10,
+    max_header_line=8 << 10,
+    max_connections=64 + _CONNECTING,
+    reserved_connections=0,
+    max_connections_per_address=8,
+    evict_busy=True,
+    max_handshakes=_CONNECTING,
+    shutdown_seconds=1,
+    linger=0.5,
+    backlog=128,
+)
+"""Of such a server. Probes and scrapes last milliseconds."""
 
 
-def probe_listener(
-    options: ServingOptions,
-    port: int,
+def probe_server(
     health: HealthRegistry,
-    stats: ServingStats,
-    seconds: float = _SECONDS,
-) -> PlainHttp:
-    """A listener that is not started.
+    options: ServingOptions,
+    *,
+    registry: CollectorRegistry | None = None,
+    background: Background | None = None,
+    sweep_seconds: float = 1.0,
+) -> Server:
+    """A server that is not started.
 
     Args:
-        options: whose address is taken.
-        port: 0 takes a free one.
         health: the checks.
-        stats: where refusals are counted.
-        seconds: that a connection may last.
+        options: :data:`LIMITS` with an address.
+        registry: what ``/metrics`` shows; None serves no such page.
+        background: runs what keeps deadlines.
+        sweep_seconds: between looks at the deadlines.
     """
-    kind = Kind("listening for probes", "probes", "/healthz, /livez and /readyz", seconds)
-    return PlainHttp(options, port, kind, lambda request: health_page(health, request), stats)
+    return Server(
+        _pages(health, registry),
+        options,
+        None,
+        stats=ServingStats(),
+        background=background,
+        sweep_seconds=sweep_seconds,
+        event="listening for probes" if registry is None else "listening for scrapes and probes",
+    )
 
 
-def health_page(health: HealthRegistry, request: Request) -> Page | None:
-    """The answer of a health endpoint; None where the path is another."""
-    endpoint = request.path.removeprefix("/")
-    if endpoint not in ENDPOINTS:
-        return None
-    report = health.report(endpoint, verbose=request.verbose)
-    return Page(report.code, report.text.encode())
+def add_health_page(app: FastAPI, health: HealthRegistry, endpoint: str) -> None:
+    """Serve all checks of an endpoint; reasons are withheld."""
+
+    @app.api_route(f"/{endpoint}", methods=_READ)
+    async def all_checks(request: Request) -> Response:
+        query = request.query_params
+        report = health.report(
+            endpoint, verbose="verbose" in query, exclude=query.getlist("exclude")
+        )
+        return health_response(report)
+
+
+def health_response(report: Report) -> Response:
+    """A report as the API server of Kubernetes writes it."""
+    headers = {"x-content-type-options": "nosniff", "cache-control": "no-cache, private"}
+    return Response(report.text, report.code, headers, _TEXT)
+
+
+def _pages(health: HealthRegistry, registry: CollectorRegistry | None) -> FastAPI:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    for endpoint in ENDPOINTS:
+        add_health_page(app, health, endpoint)
+    paths = [f"/{endpoint}" for endpoint in ENDPOINTS]
+    if registry is not None:
+        paths.insert(0, "/metrics")
+
+        # At once: while it waited, more requests than there are connections could pile up.
+        @app.api_route("/metrics", methods=_READ)
+        async def metrics() -> Response:
+            return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    only = f"only {', '.join(paths[:-1])} and {paths[-1]} are here\n"
+
+    async def no_page(_: Request, error: Exception) -> Response:
+        code = error.status_code if isinstance(error, HTTPException) else 500
+        text = "only GET is allowed here\n" if code == 405 else only
+        return Response(text, code, {"x-content-type-options": "nosniff"}, _TEXT)
+
+    app.add_exception_handler(HTTPException, no_page)
+    return app

@@ -98,7 +98,7 @@ class Acceptor:
             if error.errno not in _EXHAUSTED:
                 return True  # it went away before it was accepted
             return self._no_more_files()
-        if self.handshakes.admitted(address):
+        if self._context is None or self.handshakes.admitted(address):
             shake = self._loop.create_task(self._shake(connection))
             shake.add_done_callback(lambda done: _hang_up(done, connection))
             self.handshakes.begin(address, shake)

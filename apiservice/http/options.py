@@ -28,8 +28,9 @@ class ServingOptions:
     port: int = 6443
     """0 lets the system choose."""
     keep_alive: float = 130
-    """An idle connection is closed after this. Go's clients pool connections for 90 s
-    (``net/http`` DefaultTransport): anything shorter makes them fail on a stale one."""
+    """An idle connection is closed after this; 0 allows one request on each. Go's clients pool
+    connections for 90 s (``net/http`` DefaultTransport): anything shorter makes them fail on a
+    stale one."""
     handshake_timeout: float = 10
     """For the TLS handshake, as in Go's ``http.Transport``."""
     header_timeout: float = 10
@@ -52,6 +53,8 @@ class ServingOptions:
     """Of these, only for connections with a front proxy's certificate."""
     max_connections_per_address: int = 100
     """Of one address, front proxies' connections not counted."""
+    evict_busy: bool = False
+    """A connection makes room for another even while its request is being answered."""
     max_handshakes: int = 128
     """TLS handshakes in progress at once."""
     handshakes_per_second: float = 200

@@ -192,9 +192,14 @@ class Connection(HttpToolsProtocol):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=version == "1.1" and self.parser.should_keep_alive() and not self.draining,
+            keep_alive=self._kept(version),
             on_response=self.on_response_complete,
         )
+
+    def _kept(self, version: str) -> bool:
+        """Whether another request may follow."""
+        wanted = version == "1.1" and self.parser.should_keep_alive()
+        return wanted and self.options.keep_alive > 0 and not self.draining
 
     def on_body(self, body: bytes) -> None:
         """No route reads a body: it is dropped. Its length was judged with the head."""

@@ -51,6 +51,7 @@ class Server:
         stats: ServingStats | None = None,
         background: Background | None = None,
         sweep_seconds: float = _SWEEP,
+        event: str = "listening",
     ) -> None:
         """See the class.
 
@@ -62,10 +63,12 @@ class Server:
             stats: where to count.
             background: runs what keeps deadlines.
             sweep_seconds: between looks at the deadlines.
+            event: what the log says when it begins to listen.
         """
         self._options = options
         self._context = context
         self._sweep_seconds = sweep_seconds
+        self._event = event
         self._background = background or Background()
         self.stats = stats or ServingStats()
         self._slots = Slots(options, self.stats)
@@ -139,7 +142,7 @@ class Server:
         self._acceptor.start()
         sweep = self._background.keep("connections", self._sweep)
         self._sweeper = asyncio.create_task(sweep(), name="connection deadlines")
-        log.info("listening", address=self._options.host or "*", port=self.port)
+        log.info(self._event, address=self._options.host or "*", port=self.port)
 
     async def drain(self, on_drain: Callable[[], None] | None = None) -> None:
         """Stop in order; returns when every connection is gone."""

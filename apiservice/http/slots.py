@@ -2,9 +2,11 @@
 
 A connection is a front proxy's if its certificate proves that; everyone else is a stranger at
 this level, because a bearer token comes with a request and not with a connection. Strangers
-cannot take the places that are reserved for front proxies. Where strangers fill theirs, in all
-or from one address, the one that has been idle for longest is closed for the new one. A stranger
-whose request is being answered is never closed for another.
+cannot take the places that are reserved for front proxies. Where strangers fill theirs, the one
+that has been idle for longest is closed for the new one: of the new one's address where that has
+its limit, else of an address that has most connections. So an address with one connection keeps
+it. A stranger whose request is being answered is not closed for another, unless the options say
+so.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class Slots:
 
     def __init__(self, options: ServingOptions, stats: ServingStats) -> None:
         self._stats = stats
+        self._evict_busy = options.evict_busy
         self._each = options.max_connections_per_address
         # Handshakes in progress are within the limit of all connections, too.
         self._most = max(1, options.max_connections - options.max_handshakes)
@@ -84,7 +87,8 @@ class Slots:
 
     def busy(self, holder: Holder) -> None:
         """A stranger's request is being answered."""
-        self._idle.pop(holder, None)
+        if not self._evict_busy:
+            self._idle.pop(holder, None)
 
     def idle(self, holder: Holder) -> None:
         """All of a stranger's requests are answered."""
@@ -92,9 +96,12 @@ class Slots:
             self._idle[holder] = None
 
     def evict(self) -> bool:
-        """Close the stranger that has been idle for longest; False where none is idle."""
-        victim = next(iter(self._idle), None)
-        return victim is not None and self._close(victim)
+        """Close an idle stranger, as the module says; False where none is idle."""
+        if not self._idle:
+            return False
+        most = max(self._by_address.values())
+        crowd = (each for each in self._idle if self._by_address[each.address] == most)
+        return self._close(next(crowd, None) or next(iter(self._idle)))
 
     def _evict_of(self, address: str) -> bool:
         victim = next((each for each in self._idle if each.address == address), None)

@@ -22,7 +22,7 @@ from adapter.nodepool.model.apicall import Call
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.run.controller import Controller
 from adapter.nodepool.run.leader import Election
-from adapter.nodepool.run.listener import Listener
+from adapter.nodepool.run.listener import listen
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.stir import Stir
 from adapter.nodepool.run.watches import Watches
@@ -174,9 +174,10 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             log.info("dry run: nothing is written; see nodepool.apply")
         watch = ConfigWatch(file, settings, reload, lambda new: controller.use(new.nodepool))
         background = Background()
-        listener = Listener(own.host, own.port, controller, parts.watches, election, background)
         try:
-            await listener.start()
+            listener = await listen(
+                own.host, own.port, controller, parts.watches, election, background
+            )
         except ListenError as error:
             raise NodepoolError(str(error)) from None
         stack.push_async_callback(listener.stop)

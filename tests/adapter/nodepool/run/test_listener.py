@@ -7,23 +7,26 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Any
 
 import aiohttp
 import pytest
 
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.run.controller import Controller
-from adapter.nodepool.run.listener import Listener
+from adapter.nodepool.run.listener import listen
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen.cluster import Cluster
 from adapter.settings.nodepool import NodepoolSettings
-from apiservice.http.plainhttp import EACH, MOST
+from apiservice.documents.probes import LIMITS
 from apiservice.http.server import ListenError
+from apiservice.runtime.background import Background
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import HOME
 from tests.apiservice.rawhttp import connected
+
+EACH = LIMITS.max_connections_per_address
+MOST = LIMITS.max_connections - LIMITS.max_handshakes
 
 
 @pytest.fixture
@@ -42,8 +45,7 @@ async def listening(unused_port: int) -> AsyncIterator[tuple[Controller, Watches
         Ledger(),
         Reports(None),
     )
-    listener = Listener("127.0.0.1", unused_port, controller, watches, None)
-    await listener.start()
+    listener = await listen("127.0.0.1", unused_port, controller, watches, None, Background())
     yield controller, watches, f"http://127.0.0.1:{unused_port}"
     await listener.stop()
 
@@ -92,16 +94,16 @@ async def test_metrics_are_served_as_text(listening: Listening) -> None:
 
 async def test_a_port_that_is_taken_is_named_with_the_mend(listening: Listening) -> None:
     controller, watches, url = listening
-    second: Any = Listener("127.0.0.1", int(url.rpartition(":")[2]), controller, watches, None)
+    port = int(url.rpartition(":")[2])
     with pytest.raises(ListenError, match=r"nodepool\.port"):
-        await second.start()
+        await listen("127.0.0.1", port, controller, watches, None, Background())
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack sockets here")
 async def test_by_default_both_protocol_versions_are_served(listening: Listening) -> None:
     controller, watches, _ = listening
-    listener = Listener(NodepoolSettings().host, 0, controller, watches, None)
-    await listener.start()
+    host = NodepoolSettings().host
+    listener = await listen(host, 0, controller, watches, None, Background())
     try:
         for host in ("127.0.0.1", "[::1]"):
             assert (await get(f"http://{host}:{listener.port}/healthz"))[0] == 200
@@ -111,8 +113,7 @@ async def test_by_default_both_protocol_versions_are_served(listening: Listening
 
 async def test_clients_that_hold_connections_keep_nobody_else_out(listening: Listening) -> None:
     controller, watches, _ = listening
-    listener = Listener("127.0.0.1", 0, controller, watches, None)
-    await listener.start()
+    listener = await listen("127.0.0.1", 0, controller, watches, None, Background())
     try:
         async with AsyncExitStack() as stack:
             held = [
@@ -125,6 +126,6 @@ async def test_clients_that_hold_connections_keep_nobody_else_out(listening: Lis
             assert code == 200
             assert "gma_nodepool_rounds_total" in text
             assert await held[0].ended() == b"", "the oldest of an address is closed"
-            assert listener.stats.refused["nodepool"] >= MOST
+            assert listener.stats.refused["idle-connections"] >= MOST
     finally:
         await listener.stop()
