@@ -19,17 +19,17 @@ _TOP = """\
 
 {description}
 
-## Needed
+## Requirements
 
 | | |
 |---|---|
 | Kubernetes | {kubernetes}: PodDisruptionBudgets with `unhealthyPodEvictionPolicy` |
 | Helm | 3.14 or newer |
-| Rights | to create ClusterRoles, APIServices and a RoleBinding in `kube-system` |
-| GPU exporters | any of [those that are known](../../docs/metrics.md#exporter-names), or their series in a Prometheus |
-| Prometheus operator | its CRDs, where `serviceMonitor.enabled` or `alerts.enabled` is set |
-| cert-manager | where `certificate.mode` is `certManager` |
-| A network that enforces policies | where `networkPolicy.enabled` is set |
+| Permissions | to create ClusterRoles, APIServices and a RoleBinding in `kube-system` |
+| GPU exporters | any of the [supported exporters](../../docs/metrics.md#exporter-names), or their series in a Prometheus |
+| Prometheus operator | its CRDs, if `serviceMonitor.enabled` or `alerts.enabled` is set |
+| cert-manager | if `certificate.mode` is `certManager` |
+| A network that enforces policies | if `networkPolicy.enabled` is set |
 
 ## Install
 
@@ -37,15 +37,16 @@ _TOP = """\
 helm install gpu-metrics-adapter charts/gpu-metrics-adapter --namespace gpu-metrics --create-namespace --set image.repository=IMAGE
 ```
 
-IMAGE is the name that you built and pushed the image under. Nothing else has to be set in a cluster with one of the usual exporters. The notes that Helm prints
-say how to see that it works; [troubleshooting](../../docs/troubleshooting.md) goes by symptom. An
-APIService that belongs to somebody else is never taken over: the installation stops and names it.
+IMAGE is the name under which you built and pushed the image. In a cluster with one of the common
+exporters nothing else needs to be set. The notes that Helm prints explain how to check the
+installation. [Troubleshooting](../../docs/troubleshooting.md) is organized by symptom. The chart never
+takes over an APIService that belongs to another Service: the installation stops and names it.
 
-On OpenShift the pods run as a user of their namespace, as `restricted-v2` wants it. What
-renders without the cluster has to be told: `helm template --api-versions security.openshift.io/v1`.
+On OpenShift the pods run as a user of their namespace, as `restricted-v2` requires. When you render
+without access to the cluster, add `helm template --api-versions security.openshift.io/v1`.
 
-What each account may do stands in the manifests, rule by rule with its reason, and a right is there
-only where a value needs it:
+The manifests state the reason for each permission of each ServiceAccount, rule by rule. A permission
+exists only if an enabled value needs it:
 
 ```sh
 helm template gpu-metrics-adapter charts/gpu-metrics-adapter --show-only templates/rbac.yaml
@@ -58,12 +59,12 @@ helm upgrade gpu-metrics-adapter charts/gpu-metrics-adapter --namespace gpu-metr
 helm rollback gpu-metrics-adapter --namespace gpu-metrics
 ```
 
-A new pod is ready before an old one goes, and it is ready once it has values, so that requests are
-answered throughout. A change of `config.source`, `config.values` and what else the pods take up by
-themselves replaces none of them. Certificates belong to no revision: neither command changes them.
-`--reuse-values` alone would lack the defaults of keys that are new. A release of the time when the chart
-kept a certificate of ten years in its manifest is upgraded the same way: both CAs are trusted until
-every pod has the new certificate. A rollback to such a revision is no rotation: values are away
+A new pod is ready before an old one stops, and it becomes ready only once it has values, so requests
+are answered throughout. A change of `config.source`, `config.values` and other sections that running
+pods reload replaces no pod. Certificates are not part of a revision: neither command changes them.
+`--reuse-values` alone would lack the defaults of new keys. A release from the time when the chart kept
+a certificate for ten years in its manifest is upgraded the same way: both CAs are trusted until every
+pod has the new certificate. A rollback to such a revision has no transition: metrics are unavailable
 until its pods have replaced the others.
 
 ## Uninstall
@@ -72,28 +73,29 @@ until its pods have replaced the others.
 helm uninstall gpu-metrics-adapter --namespace gpu-metrics
 ```
 
-The APIServices go first, by a hook: one without pods behind it keeps every namespace of the
-cluster from being deleted. HPAs on these metrics hold their sizes from then on. Headroom that `nodepool`
-has ordered ends by itself after its `lifeline`, 15 minutes. The namespace stays. Where the hook's pod
-cannot run, as with an image that cannot be pulled (Helm's `--atomic` meets that too when it clears up a
-failed installation), the uninstall stops after four minutes and `helm uninstall --no-hooks` goes on.
+A hook first deletes the APIServices, because an APIService without pods behind it blocks the deletion of
+every namespace in the cluster. From then on, HPAs on these metrics keep their current replica count.
+Headroom that `nodepool` has ordered is deleted after its `lifeline`, 15 minutes. The namespace remains.
+If the hook's pod cannot run, for example because the image cannot be pulled, the uninstallation stops
+after four minutes; run `helm uninstall --no-hooks` then. Helm's `--atomic` meets the same when it cleans
+up a failed installation.
 
 ## GitOps
 
-The same values render the same text each time: nothing in it is drawn by chance. Where no cluster is
-seen while rendering (`helm template`, Argo CD), three things differ from `helm install`:
+The same values always render the same text: nothing in it is random. If Helm does not see the cluster
+while it renders (`helm template`, Argo CD), three things differ from `helm install`:
 
-- Nobody looks whether an APIService is somebody else's. See first:
+- Nothing checks whether an APIService belongs to another Service. Check before you install:
   `kubectl get apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io`.
-- There is no hook that unregisters. Before the pods go, delete the APIServices by hand:
-  `kubectl delete apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io`.
-- What keeps the certificate writes into the release's Secrets and the APIServices' `caBundle`. The
-  manifests leave these fields out, so that applying them again leaves them alone; tools that compare
-  more than they apply have to ignore `/data` of the two Secrets and `/spec/caBundle`.
+- The hook that deletes the APIServices does not exist. Before you delete the pods, delete the APIServices
+  by hand: `kubectl delete apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io`.
+- The program that renews the certificate writes to the release's Secrets and to the APIServices'
+  `caBundle`. The manifests omit these fields, so applying them again does not change them. Tools that
+  compare more than they apply must ignore `/data` of the two Secrets and `/spec/caBundle`.
 
 ## Values
 
-Unknown keys are refused by name, and wrong values with what they should be (`values.schema.json`).
+`values.schema.json` rejects unknown keys and invalid values, with a message that names them.
 `config` holds the adapter's own [settings](../../docs/settings.md).
 """  # noqa: E501 - tables and commands
 
@@ -109,7 +111,7 @@ def page() -> str:
 def _tables() -> Iterator[str]:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     values = list(chartvalues.read((CHART / "values.yaml").read_text(encoding="utf-8")))
-    # What stands alone comes first, in one table.
+    # Keys without a section come first, in one table.
     values.sort(key=lambda value: len(value.path) > 1)
     groups = itertools.groupby(values, key=lambda value: value.path[0] if value.path[1:] else "")
     for section, rows in groups:

@@ -1,6 +1,6 @@
-"""The chart's values as values.yaml documents them: a comment above each key is its meaning.
+"""Reads the documentation of the chart's values: the comment above each key of values.yaml.
 
-A comment line that is empty ends the meaning; what follows it is an example.
+An empty comment line ends the description; an example may follow.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ _STEP = 2
 
 
 class Value(NamedTuple):
-    """One key that can be set."""
+    """One key of values.yaml."""
 
     path: tuple[str, ...]
     default: str
-    """As it stands there."""
+    """As written in values.yaml."""
     meaning: str
 
     @property
     def key(self) -> str:
-        """Its name, with its sections'."""
+        """Its name with its sections."""
         return ".".join(self.path)
 
 
@@ -44,7 +44,9 @@ def read(text: str) -> Iterator[Value]:
             continue
         found = _KEY.match(line)
         if found is None:
-            raise ValueError(f"values.yaml:{number}: one key a line, its value on the same one")
+            raise ValueError(
+                f"values.yaml:{number}: write one key per line, with its value on that line"
+            )
         path[len(found["indent"]) // _STEP :] = [found["key"]]
         if found["default"] is not None:
             if not comment:
@@ -59,7 +61,7 @@ def _meaning(comment: list[str]) -> str:
 
 
 def type_of(path: tuple[str, ...], schema: Mapping[str, Any]) -> str:
-    """Return what a value may be, in a few words.
+    """Return the type of a value in a few words.
 
     Raises:
         KeyError: the schema has no such key.
@@ -83,7 +85,7 @@ def _words(row: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 
 def resolved(row: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a part of the schema refers to, or itself."""
+    """Return the part of the schema that a ``$ref`` refers to, or the part itself."""
     if "$ref" not in row:
         return row
     name = row["$ref"].rpartition("/")[2]

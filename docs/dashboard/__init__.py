@@ -1,4 +1,4 @@
-"""The Grafana dashboard of the chart, written down as a table of questions.
+"""The Grafana dashboard of the chart, as tables of panels.
 
 ``make docs`` writes charts/gpu-metrics-adapter/files/dashboard.json from it, in the classic
 model of Grafana's documentation (dashboard JSON model).
@@ -20,21 +20,21 @@ from docs.dashboard.workloads import WORKLOADS
 
 ROWS: Final = (FLEET, WORKLOADS, QUALITY, HPA, NODEPOOL, PROCESS)
 SCHEMA: Final = 39
-"""Of Grafana 10.4 and 11; later ones migrate it when they load it."""
+"""The schema of Grafana 10.4 and 11. Later versions migrate it when they load it."""
 
 
 def page() -> str:
-    """The JSON, as the chart carries it."""
+    """Return the JSON as the chart contains it."""
     return json.dumps(dashboard(), indent=1, ensure_ascii=False) + "\n"
 
 
 def dashboard() -> Json:
-    """The whole model."""
+    """Return the complete model."""
     return {
         "id": None,
         "uid": "gpu-metrics-adapter",
         "title": "GPU metrics adapter",
-        "description": "What GPUs do, what HPAs are told of it, and which nodes are ordered.",
+        "description": "The load of GPUs, the values for HPAs, and the ordered nodes.",
         "tags": ["gpu", "kubernetes", "autoscaling"],
         "schemaVersion": SCHEMA,
         "version": 1,
@@ -78,7 +78,7 @@ def _variables() -> list[Json]:
         {
             "name": "metric",
             "label": "Metrics of HPAs",
-            "description": "A regular expression of the names that HPAs on GPUs use.",
+            "description": "A regular expression that matches the metric names in HPAs on GPUs.",
             "type": "textbox",
             "query": "(?i)(gpu|inference|dcgm)_.*",
             "current": {

@@ -1,4 +1,4 @@
-"""The exporter's own series, whichever way Prometheus was told to scrape them.
+"""The exporter's own series, with ``honorLabels`` on or off in Prometheus.
 
 With ``honorLabels: false``, the default, the workload is in ``exported_pod`` and an idle
 GPU's ``pod`` is the exporter's own; with ``true`` the workload is in ``pod``. Panels read
@@ -10,27 +10,27 @@ from __future__ import annotations
 from typing import Final
 
 _ASKING: Final = 'resource=~"(nvidia|amd|intel)_com_(gpu|mig).*"'
-"""GPUs, as kube-state-metrics writes their resources."""
+"""The resources of GPUs, in the spelling of kube-state-metrics."""
 HOLDERS: Final = f"kube_pod_container_resource_requests{{{_ASKING}}}"
-"""Containers that ask for GPUs."""
+"""Containers that request GPUs."""
 NODES: Final = "DCGM_FI_DEV_GPU_TEMP, Hostname"
 _EXPORTERS: Final = ".*dcgm-exporter.*"
 _PODS: Final = "($workload)(-.*)?"
 
 
 def asked(more: str = "") -> str:
-    """What containers of the chosen namespaces ask for; ``more`` is a further matcher."""
+    """Requests of containers in the chosen namespaces; ``more`` is an additional matcher."""
     matchers = ", ".join(filter(None, (_ASKING, 'namespace=~"$namespace"', more)))
     return f"kube_pod_container_resource_requests{{{matchers}}}"
 
 
 def devices(series: str) -> str:
-    """A series of the chosen nodes' devices."""
+    """A series, for devices of the chosen nodes."""
     return f'{series}{{Hostname=~"$node"}}'
 
 
 def held(series: str) -> str:
-    """The same of devices that a chosen workload's pods hold, with the pod in ``pod``."""
+    """A series, for devices that the pods of a chosen workload hold, with the pod in ``pod``."""
     renamed = (
         f'{series}{{exported_pod=~"{_PODS}", exported_pod!="", '
         f'exported_namespace=~"$namespace", Hostname=~"$node"}}'
@@ -45,5 +45,5 @@ def held(series: str) -> str:
 
 
 def by_pod(how: str, series: str) -> str:
-    """One number for each pod."""
+    """A series, aggregated per pod."""
     return f"{how} by (namespace, pod) ({held(series)})"

@@ -1,4 +1,4 @@
-"""The GPUs of the fleet: what NVIDIA's own dashboard (12239) shows, and who holds them."""
+"""The GPUs of the fleet: the panels of NVIDIA's dashboard 12239, and the requests of pods."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ FLEET: Final = Row(
     (
         stat(
             "GPUs",
-            "Devices that exporters speak of on the chosen nodes; a board cut into MIG instances "
-            "is one.",
+            "Devices that exporters report on the chosen nodes. A board with MIG instances counts "
+            "once.",
             "none",
             f"count(count by (Hostname, UUID) ({_TEMP}))",
             "GPUs",
         ),
         stat(
-            "Asked for by pods",
-            "GPUs, MIG instances and replicas in the requests of pods, by kube-state-metrics.",
+            "Requested by pods",
+            "GPUs, MIG instances and replicas in the requests of pods, from kube-state-metrics.",
             "none",
             f"sum({asked()})",
-            "asked for",
+            "requested",
         ),
         stat(
-            "Mean utilisation",
-            "Share of time that devices were busy, over the devices that pods hold.",
+            "Mean utilization",
+            "Share of time in which devices were busy, as a mean over the devices that pods hold.",
             "percent",
             f"avg({held('DCGM_FI_DEV_GPU_UTIL')})",
             "busy",
@@ -39,7 +39,7 @@ FLEET: Final = Row(
         ),
         stat(
             "Memory used",
-            "Framebuffer used of all that there is.",
+            "Used share of the total framebuffer.",
             "percentunit",
             f"sum({devices('DCGM_FI_DEV_FB_USED')}) / (sum({devices('DCGM_FI_DEV_FB_USED')}) "
             f"+ sum({devices('DCGM_FI_DEV_FB_FREE')}))",
@@ -50,7 +50,7 @@ FLEET: Final = Row(
         ),
         stat(
             "Power",
-            "Of all boards together; a board's MIG instances repeat its power and count once.",
+            "Sum over all boards. The MIG instances of a board repeat its power and count once.",
             "watt",
             f"sum(max by (Hostname, UUID) ({devices('DCGM_FI_DEV_POWER_USAGE')}))",
             "power",
@@ -64,9 +64,9 @@ FLEET: Final = Row(
             warn=85,
         ),
         Panel(
-            "GPU utilisation",
-            "Share of time in which the GPU did anything. Boards cut into MIG instances have "
-            "none: see activity.",
+            "GPU utilization",
+            "Share of time in which any kernel ran. Boards with MIG instances have no value: see "
+            "activity.",
             "percent",
             (Query(devices("DCGM_FI_DEV_GPU_UTIL"), _GPU),),
             low=0,
@@ -74,36 +74,36 @@ FLEET: Final = Row(
         ),
         Panel(
             "Framebuffer memory used",
-            "Inference servers reserve it at their start, so it seldom tells load.",
+            "Inference servers reserve it at startup, so it seldom shows the load.",
             "mbytes",
             (Query(devices("DCGM_FI_DEV_FB_USED"), _GPU),),
             low=0,
         ),
         Panel(
             "Power usage",
-            "What a board draws: the witness when utilisation looks wrong.",
+            "Power draw of a board. Compare it when the utilization looks wrong.",
             "watt",
             (Query(devices("DCGM_FI_DEV_POWER_USAGE"), _GPU),),
             low=0,
         ),
         Panel(
             "Temperature",
-            "Clocks fall from about 85 °C on.",
+            "Above about 85 °C the clocks drop.",
             "celsius",
             (Query(_TEMP, _GPU),),
             warn=85,
         ),
         Panel(
             "SM clocks",
-            "A busy GPU with a low clock is throttled: look at power and temperature.",
+            "A busy GPU with a low clock is throttled: check power and temperature.",
             "hertz",
             (Query(f"{devices('DCGM_FI_DEV_SM_CLOCK')} * 1e6", _GPU),),
             low=0,
         ),
         Panel(
             "Activity: engine, SM, tensor, memory",
-            "Shares of time by DCGM's profiling fields, also of MIG instances. Utilisation of "
-            "100 % with little SM activity is a GPU that waits.",
+            "Shares of time from DCGM's profiling fields, also for MIG instances. A utilization of "
+            "100 % with little SM activity means that the GPU waits.",
             "percentunit",
             tuple(
                 Query(f"avg by (Hostname) ({devices(f'DCGM_FI_PROF_{field}')})", legend)

@@ -1,4 +1,4 @@
-"""What autoscalers ask, what they are told, and what they make of it."""
+"""The requests of autoscalers, the answers, and the resulting replicas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TARGETED: Final = (
     f'group by ({_KEYS}) (kube_horizontalpodautoscaler_spec_target_metric{{metric_name=~"$metric", '
     f"{_NAMESPACES}}})"
 )
-"""HPAs on a metric of ours."""
+"""HPAs on a metric of the adapter."""
 _CHOSEN: Final = (
     f"group by ({_KEYS}) (kube_horizontalpodautoscaler_info"
     f'{{scaletargetref_name=~"$workload", {_NAMESPACES}}})'
@@ -21,7 +21,7 @@ _CHOSEN: Final = (
 
 
 def _of(series: str) -> str:
-    """A series of kube-state-metrics, of the chosen HPAs."""
+    """A series of kube-state-metrics, for the chosen HPAs."""
     return (
         f"max by ({_KEYS}) (kube_horizontalpodautoscaler_{series}) "
         f"and on ({_KEYS}) {_TARGETED} and on ({_KEYS}) {_CHOSEN}"
@@ -36,23 +36,24 @@ def _metric(series: str) -> str:
 
 
 HPA: Final = Row(
-    "HPA view: what autoscalers ask and do",
+    "HPA view: requests and replicas of autoscalers",
     (
         Panel(
             "Replicas",
-            "Wished and there, and the most that the HPA may have: at the most it cannot help.",
+            "Desired, current and maximum replicas. At the maximum the HPA cannot scale out "
+            "further.",
             "none",
             (
-                Query(_of("status_desired_replicas"), f"{_HPA} wished"),
-                Query(_of("status_current_replicas"), f"{_HPA} there"),
-                Query(_of("spec_max_replicas"), f"{_HPA} most"),
+                Query(_of("status_desired_replicas"), f"{_HPA} desired"),
+                Query(_of("status_current_replicas"), f"{_HPA} current"),
+                Query(_of("spec_max_replicas"), f"{_HPA} maximum"),
             ),
             low=0,
         ),
         Panel(
             "Metric and target",
-            "The value that the HPA acted on last, and the one it aims at. Within 10 % of it "
-            "nothing moves.",
+            "The last value that the HPA used, and its target. Within 10 % of the target it keeps "
+            "the replica count.",
             "none",
             (
                 Query(_metric("status_target_metric"), f"{_HPA} {{{{metric_name}}}}"),
@@ -62,8 +63,8 @@ HPA: Final = Row(
         ),
         Panel(
             "HPAs that cannot act",
-            "ScalingActive false: it has no value and holds its replicas. AbleToScale false: "
-            "the workload cannot be scaled.",
+            "ScalingActive is false: the HPA has no value and keeps its replica count. "
+            "AbleToScale is false: the workload cannot be scaled.",
             "none",
             (
                 Query(
@@ -77,8 +78,8 @@ HPA: Final = Row(
         ),
         Panel(
             "Requests, by route and status",
-            "404: no such metric, or no value for that object. 403: the asker may not. 500 and "
-            "503 are ours to mend.",
+            "404: unknown metric, or no value for that object. 403: the client lacks the "
+            "permission. 500 and 503: an error of the adapter or of its access to the cluster.",
             "reqps",
             (
                 Query(
@@ -90,7 +91,7 @@ HPA: Final = Row(
         ),
         Panel(
             "Duration of requests for metrics",
-            "Half of them, and 99 of 100, take no longer.",
+            "50th and 99th percentile.",
             "s",
             tuple(
                 Query(
@@ -105,8 +106,8 @@ HPA: Final = Row(
         ),
         Panel(
             "Pods left out of answers, by reason",
-            "An HPA takes them for idle when it scales out and for busy when it scales in. "
-            "pod_not_ready is usual while models load.",
+            "An HPA counts these pods as idle when it scales out and as busy when it scales in. "
+            "pod_not_ready is normal while models load.",
             "cps",
             (
                 Query(
@@ -117,8 +118,8 @@ HPA: Final = Row(
             low=0,
         ),
         Panel(
-            "Calls of KEDA, by status",
-            "INVALID_ARGUMENT: a trigger's mistake. FAILED_PRECONDITION: a value is missing, "
+            "KEDA calls, by status",
+            "INVALID_ARGUMENT: a mistake in a trigger. FAILED_PRECONDITION: a value is missing, "
             "and the fallback applies.",
             "reqps",
             (
@@ -130,15 +131,15 @@ HPA: Final = Row(
             low=0,
         ),
         Panel(
-            "Streams of KEDA",
-            "external-push triggers that are connected.",
+            "KEDA streams",
+            "Connected external-push triggers.",
             "none",
             (Query("sum by (method) (gma_keda_streams)", "{{method}}"),),
             low=0,
         ),
         Panel(
-            "Questions about rights",
-            "Answered from memory, or by a review of the cluster; errors become 500.",
+            "Authorization checks",
+            "Answered from the cache, or by a review of the API server. Errors result in 500.",
             "reqps",
             (
                 Query(
@@ -147,7 +148,7 @@ HPA: Final = Row(
                 ),
                 Query(
                     'sum by (kind) (rate(gma_reviews_total{outcome="error"}[$__rate_interval]))',
-                    "{{kind}} reviews that failed",
+                    "failed {{kind}} reviews",
                 ),
             ),
             low=0,

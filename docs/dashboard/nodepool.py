@@ -1,4 +1,4 @@
-"""Which nodes are ordered before pods wait for them, and why."""
+"""The nodes that are ordered before pods wait for them, and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NODEPOOL: Final = Row(
     (
         stat(
             "Leaders",
-            "One is right; a dry run has as many as replicas.",
+            "One is correct. In a dry run every replica counts.",
             "none",
             "sum(gma_nodepool_leading)",
             "leaders",
@@ -22,7 +22,7 @@ NODEPOOL: Final = Row(
         ),
         stat(
             "Mode",
-            "Whether it writes to the cluster.",
+            "Whether the controller writes to the cluster.",
             "none",
             "max(gma_nodepool_apply)",
             "mode",
@@ -30,7 +30,7 @@ NODEPOOL: Final = Row(
         ),
         stat(
             "Planning",
-            "Frozen: the cluster cannot be seen, and headroom stays as it is.",
+            "Frozen: the controller cannot read the cluster, and headroom stays as it is.",
             "none",
             "max(gma_nodepool_frozen)",
             "planning",
@@ -46,14 +46,14 @@ NODEPOOL: Final = Row(
         ),
         stat(
             "GPU-hours of headroom today",
-            "Since midnight UTC, over all pools: what readiness costs.",
+            "Since midnight UTC, over all node pools.",
             "none",
             "sum(max by (pool) (gma_nodepool_headroom_gpu_seconds_today)) / 3600",
             "GPU-hours",
         ),
         stat(
             "Buffers that cannot be filled",
-            "By the autoscaler's own word: the pool is full, or the cloud has no more.",
+            "Reported by the autoscaler: the node pool is full, or the cloud has no more machines.",
             "none",
             "max(gma_nodepool_headroom_short)",
             "short",
@@ -61,8 +61,8 @@ NODEPOOL: Final = Row(
         ),
         Panel(
             "Headroom: ordered and ready",
-            "Ready is what free room on Ready nodes holds now: a burst of so many pods starts "
-            "at once.",
+            "Ready headroom has free room on Ready nodes now: a burst of this many pods starts at "
+            "once.",
             "none",
             (
                 Query(
@@ -79,7 +79,7 @@ NODEPOOL: Final = Row(
         ),
         Panel(
             "Pods that metrics ask for",
-            "Before any limit; the plan follows it, the HPA after its own delays.",
+            "Before any limit. The plan follows this number; the HPA follows after its own delays.",
             "none",
             (
                 Query(
@@ -90,23 +90,23 @@ NODEPOOL: Final = Row(
             low=0,
         ),
         Panel(
-            "Orders, by what decided them",
-            "An order may have several reasons; docs/nodepool.md has them all.",
+            "Orders, by reason",
+            "An order may have several reasons. docs/nodepool.md describes them.",
             "none",
             (Query("max by (reason) (gma_nodepool_orders_by_reason) > 0", "{{reason}}"),),
             low=0,
             stacked=True,
         ),
         Panel(
-            "Boot time by pool",
-            "90th percentile from order to a GPU that can be had: how far ahead it must order.",
+            "Boot time by node pool",
+            "90th percentile from the order to a usable GPU: how far ahead the controller orders.",
             "s",
             (Query("max by (pool) (gma_nodepool_boot_seconds)", "{{pool}}"),),
             low=0,
         ),
         Panel(
-            "Pools that the autoscaler backs off from",
-            "1 while its last nodes did not come.",
+            "Node pools with back-off",
+            "1 while the autoscaler backs off, because its last nodes did not start.",
             "none",
             (Query("max by (pool) (gma_nodepool_pool_backoff)", "{{pool}}"),),
             low=0,
@@ -114,14 +114,14 @@ NODEPOOL: Final = Row(
         ),
         Panel(
             "Orders not carried out, by reason",
-            "Everything but way lasts until somebody mends it.",
+            "All reasons except way need a fix by an operator.",
             "none",
             (Query("max by (reason) (gma_nodepool_orders_refused)", "{{reason}}"),),
             low=0,
         ),
         Panel(
             "Idle GPUs",
-            "Held by pods and unused for 15 minutes.",
+            "GPUs that pods hold and have not used for 15 minutes.",
             "none",
             (Query(f"max by (namespace) (gma_nodepool_idle_gpus{_CHOSEN})", "{{namespace}}"),),
             low=0,
@@ -129,14 +129,14 @@ NODEPOOL: Final = Row(
         ),
         Panel(
             "Left out of the plan, by reason",
-            "HPAs and Jobs that nothing is ordered for.",
+            "HPAs and Jobs for which nothing is ordered.",
             "none",
             (Query("max by (reason) (gma_nodepool_left_out)", "{{reason}}"),),
             low=0,
         ),
         Panel(
             "Duration of a round, and age of the plan",
-            "A round is made every 15 s.",
+            "A round runs every 15 s.",
             "s",
             (
                 Query("max(gma_nodepool_round_seconds)", "round"),

@@ -1,4 +1,4 @@
-"""One panel, and how panels are laid out: Grafana's grid is 24 columns wide."""
+"""One panel, and the layout of panels in Grafana's grid of 24 columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDTH: Final = {"stat": 4, "timeseries": 8}
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """PromQL, and what a series of it is called."""
+    """A PromQL expression and the legend of its series."""
 
     expr: str
     legend: str
@@ -25,11 +25,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What is asked, and how it is shown."""
+    """Queries and their presentation."""
 
     title: str
     description: str
-    """What it tells, and what to think of it."""
+    """What the panel shows, and how to interpret it."""
     unit: str
     """Grafana's identifier, such as ``percent`` (0-100) or ``percentunit`` (0-1)."""
     queries: Sequence[Query]
@@ -37,29 +37,29 @@ class Panel:
     low: float | None = None
     high: float | None = None
     warn: float | None = None
-    """From here on it is shown in red; None never."""
+    """From this value on, the panel is red. None: never."""
     bad_below: float | None = None
-    """Below this it is shown in red, from here on in green; None never."""
+    """Below this value the panel is red, otherwise green. None: never."""
     words: tuple[str, str] | None = None
-    """What 0 and 1 are called."""
+    """Texts for 0 and 1."""
     stacked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Panels below a title."""
+    """Panels under a title."""
 
     title: str
     panels: Sequence[Panel]
 
 
 def stat(title: str, description: str, unit: str, expr: str, legend: str, **more: Any) -> Panel:
-    """One number now, in large type."""
+    """Return a panel with one current number in large type."""
     return Panel(title, description, unit, (Query(expr, legend),), kind="stat", **more)
 
 
 def laid_out(rows: Iterable[Row]) -> Iterator[Json]:
-    """Rows and their panels as Grafana has them, from left to right and from the top."""
+    """Yield rows and panels in Grafana's model, from left to right and from top to bottom."""
     ids, top = count(1), 0
     for row in rows:
         place = {"h": 1, "w": COLUMNS, "x": 0, "y": top}

@@ -1,4 +1,4 @@
-"""The processes themselves."""
+"""The processes of the adapter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROCESS: Final = Row(
     (
         Panel(
             "Memory",
-            "Resident; the chart's limit is 512 MiB.",
+            "Resident memory. The chart's limit is 512 MiB.",
             "bytes",
             (Query(f"process_resident_memory_bytes * {_OURS}", _NAME),),
             low=0,
@@ -27,13 +27,13 @@ PROCESS: Final = Row(
             low=0,
         ),
         Panel(
-            "Held in memory",
-            "Pods of the cluster, devices of exporters, and pods that their rows name.",
+            "Data in memory",
+            "Pods of the cluster, devices of exporters, and pods that samples name.",
             "none",
             (
                 Query("max(gma_pods)", "pods of the cluster"),
                 Query("max(gma_snapshot_devices)", "devices"),
-                Query("max(gma_snapshot_pods)", "pods named by rows"),
+                Query("max(gma_snapshot_pods)", "pods named in samples"),
             ),
             low=0,
         ),

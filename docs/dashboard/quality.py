@@ -1,4 +1,4 @@
-"""Whether what HPAs are told is whole and fresh."""
+"""Whether the values that HPAs get are complete and fresh."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 from docs.dashboard.panel import Panel, Query, Row, stat
 
 QUALITY: Final = Row(
-    "Data quality: is everything measured, and fresh?",
+    "Data quality: completeness and age of values",
     (
         stat(
             "Pods with a value",
-            "Of the ready pods whose spec asks for a GPU. Below 100 % some HPA moves less than "
-            "it should.",
+            "Share of the ready pods whose spec requests a GPU. Below 100 % some HPA scales less "
+            "than it should.",
             "percentunit",
             "min(gma_gpu_pods_measured / (gma_gpu_pods > 0))",
             "measured",
@@ -22,7 +22,7 @@ QUALITY: Final = Row(
         ),
         stat(
             "Source",
-            "Whether every replica gets fresh data.",
+            "Whether every replica receives fresh data.",
             "none",
             "min by (kind) (gma_source_up)",
             "{{kind}}",
@@ -31,32 +31,32 @@ QUALITY: Final = Row(
         ),
         stat(
             "Oldest page",
-            "Of the exporters whose rows are held; values older than the age limit are not served.",
+            "Age of the oldest page in memory. Values older than the age limit are not served.",
             "s",
             "max(gma_exporter_age_max_seconds)",
             "oldest",
             warn=65,
         ),
         stat(
-            "Silent exporters",
-            "Held, but too old to be served.",
+            "Stale exporters",
+            "Exporters whose data is in memory but too old to be served.",
             "none",
             "max(gma_exporters_stale)",
-            "silent",
+            "stale",
             warn=1,
         ),
         stat(
             "Configuration",
-            "Whether the file as it is now is in force.",
+            "Whether the current configuration file is active.",
             "none",
             "min(gma_config_ok)",
             "configuration",
-            words=("refused", "in force"),
+            words=("rejected", "active"),
             bad_below=1,
         ),
         stat(
             "Certificate",
-            "How long the serving certificate is still valid.",
+            "Remaining validity of the serving certificate.",
             "s",
             "min(gma_serving_certificate_expiry_timestamp_seconds) - time()",
             "valid for",
@@ -64,16 +64,16 @@ QUALITY: Final = Row(
         ),
         Panel(
             "Pods without a value, by reason",
-            "no_rows: no exporter speaks of the pod. no_value: of its device, but not this "
-            "field. stale: too old. The troubleshooting guide has every reason.",
+            "no_rows: no exporter names the pod. no_value: its device lacks this field. stale: too "
+            "old. The troubleshooting page lists every reason.",
             "none",
             (Query("topk(8, max by (reason) (gma_gpu_pods_unmeasured))", "{{reason}}"),),
             low=0,
             stacked=True,
         ),
         Panel(
-            "Rows left out, by reason",
-            "A steady rate is usual: idle devices, exporters' own rows. A change is not.",
+            "Samples left out, by reason",
+            "A steady rate is normal: idle devices, the exporters' own pods. A change is not.",
             "cps",
             (
                 Query(
@@ -84,31 +84,31 @@ QUALITY: Final = Row(
             low=0,
         ),
         Panel(
-            "Age of what is held",
-            "The youngest and the oldest page, of every replica.",
+            "Age of data in memory",
+            "Age of the newest and of the oldest page, over all replicas.",
             "s",
             (
-                Query("min(gma_exporter_age_min_seconds)", "youngest"),
+                Query("min(gma_exporter_age_min_seconds)", "newest"),
                 Query("max(gma_exporter_age_max_seconds)", "oldest"),
             ),
             low=0,
         ),
         Panel(
             "Exporters",
-            "To be scraped, failing, held and silent. With a store as the source: held and "
-            "silent alone.",
+            "Exporters to scrape, failing, in memory and stale. With a store as the source, only "
+            "the last two.",
             "none",
             (
-                Query("max(gma_scrape_targets)", "to be scraped"),
+                Query("max(gma_scrape_targets)", "to scrape"),
                 Query("max(gma_scrape_targets_failing)", "failing"),
-                Query("max(gma_exporters)", "held"),
-                Query("max(gma_exporters_stale)", "silent"),
+                Query("max(gma_exporters)", "in memory"),
+                Query("max(gma_exporters_stale)", "stale"),
             ),
             low=0,
         ),
         Panel(
             "Failures of the source, by reason",
-            "Of scrapes, or of queries to the store.",
+            "Failed scrapes, or failed queries to the store.",
             "cps",
             (
                 Query(
@@ -121,7 +121,7 @@ QUALITY: Final = Row(
         ),
         Panel(
             "Duration of scrapes or queries",
-            "99 of 100 take no longer; above the time-out they fail.",
+            "99th percentile. Above the time-out they fail.",
             "s",
             (
                 Query(
@@ -135,25 +135,25 @@ QUALITY: Final = Row(
         ),
         Panel(
             "Devices by attribution",
-            "exact: the pod's own number. copied: the whole device's, for each of those who "
-            "share it. split: divided among them. left_out: nobody's to be given.",
+            "exact: the value of the pod alone. copied: the whole device's value, for each pod "
+            "that shares it. split: divided among them. left_out: no pod gets it.",
             "none",
             (Query("max by (attribution) (gma_attributed_devices)", "{{attribution}}"),),
             low=0,
             stacked=True,
         ),
         Panel(
-            "Nodes that share devices, by what tells it",
-            "Time-slicing, MPS and HAMi, as far as labels, specs and rows show it.",
+            "Nodes with shared devices, by evidence",
+            "Time-slicing, MPS and HAMi, as far as labels, specs and samples show it.",
             "none",
             (Query("max by (evidence) (gma_sharing_nodes)", "{{evidence}}"),),
             low=0,
             stacked=True,
         ),
         Panel(
-            "Cluster last heard from",
-            "Since the watch of pods, Services and nodes brought anything; it is renewed every "
-            "minute.",
+            "Age of watches",
+            "Time since the watches of pods, Services and nodes last delivered an event. Each "
+            "watch is renewed every minute.",
             "s",
             (Query("max by (collection) (gma_watch_age_seconds)", "{{collection}}"),),
             low=0,

@@ -1,4 +1,4 @@
-"""What the pods of the chosen workloads do with their GPUs."""
+"""How the pods of the chosen workloads use their GPUs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _POD: Final = "{{namespace}}/{{pod}}"
 _CHOSEN: Final = asked('pod=~"($workload)(-.*)?"')
 
 WORKLOADS: Final = Row(
-    "Workloads: what pods do with their GPUs",
+    "Workloads: how pods use their GPUs",
     (
         Panel(
-            "Utilisation by pod",
-            "Mean over the pod's devices, as the exporter has it. An HPA is told the mean over "
-            "30 s, and nothing of a pod that is not ready.",
+            "Utilization by pod",
+            "Mean over the pod's devices, as the exporter reports it. An HPA gets the mean over "
+            "30 s, and no value for a pod that is not ready.",
             "percent",
             (Query(by_pod("avg", "DCGM_FI_DEV_GPU_UTIL"), _POD),),
             low=0,
             high=100,
         ),
         Panel(
-            "Mean utilisation by namespace",
-            "What an HPA would see of all chosen pods together.",
+            "Mean utilization by namespace",
+            "The value that an HPA over all chosen pods would see.",
             "percent",
             (
                 Query(
@@ -36,9 +36,9 @@ WORKLOADS: Final = Row(
             high=100,
         ),
         Panel(
-            "Pods below a tenth of their GPU",
-            "They hold devices that somebody could use; nodepool counts such as idle after 15 "
-            "minutes.",
+            "Pods below 10 % utilization",
+            "These pods hold devices that others could use. nodepool counts a GPU as idle after 15 "
+            "minutes without use.",
             "none",
             (
                 Query(
@@ -50,14 +50,14 @@ WORKLOADS: Final = Row(
         ),
         Panel(
             "Memory used by pod",
-            "Framebuffer, summed over the pod's devices.",
+            "Framebuffer, as a sum over the pod's devices.",
             "mbytes",
             (Query(by_pod("sum", "DCGM_FI_DEV_FB_USED"), _POD),),
             low=0,
         ),
         Panel(
             "Tensor activity by pod",
-            "Share of time in which tensor cores worked: little of it in inference means small "
+            "Share of time in which tensor cores worked. A low value in inference indicates small "
             "batches or a wrong data type.",
             "percentunit",
             (Query(by_pod("avg", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"), _POD),),
@@ -65,7 +65,7 @@ WORKLOADS: Final = Row(
             high=1,
         ),
         Panel(
-            "GPUs asked for",
+            "Requested GPUs",
             "Requests of pods by resource: whole GPUs, MIG profiles, shared replicas.",
             "none",
             (

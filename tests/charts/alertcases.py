@@ -40,7 +40,7 @@ def _flat(value: float | None, minutes: int) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """What is scraped, and the alert that comes of it."""
+    """What is scraped, and the resulting alert."""
 
     alert: str
     series: Mapping[str, str]
@@ -119,7 +119,7 @@ CASES = [
             f'gma_source_up{{kind="scrape",{ONE}}}': level(1, 0),
             f'gma_source_up{{kind="scrape",{TWO}}}': level(1, 0),
         },
-        "The source scrape brings no fresh data to any replica.",
+        "The source scrape delivers no fresh data to any replica.",
         "critical",
         {**GMA, "kind": "scrape"},
     ),
@@ -135,7 +135,7 @@ CASES = [
     Case(
         "GpuMetricsAdapterScrapesOverdue",
         {f"gma_scrape_targets_overdue{{{ONE}}}": level(0, 3)},
-        "3 exporters or pods are not scraped when they are due.",
+        "3 exporters or pods are not scraped on time.",
         labels=GMA,
     ),
     Case(
@@ -154,7 +154,7 @@ CASES = [
             f'gma_rejects_total{{reason="wrong_node",{ONE}}}': rate(0, 120),
             f'gma_rejects_total{{reason="self_attribution",{ONE}}}': rate(600, 600),
         },
-        "2 rows a second are left out: wrong_node.",
+        "2 samples per second are left out: wrong_node.",
         labels={**GMA, "reason": "wrong_node"},
     ),
     Case(
@@ -175,13 +175,13 @@ CASES = [
             f'gma_security_file_ok{{file="serving-certificate",{ONE}}}': level(1, 1),
             f'gma_security_file_ok{{file="ca-files",{ONE}}}': level(1, 0),
         },
-        "A changed ca-files is refused.",
+        "A changed ca-files is rejected.",
         labels={**GMA, "file": "ca-files"},
     ),
     Case(
         "GpuMetricsAdapterConfigRefused",
         {f"gma_config_ok{{{ONE}}}": level(1, 0), f"gma_config_ok{{{TWO}}}": level(1, 1)},
-        "The changed configuration is refused, the one before stays.",
+        "A changed configuration is rejected; the previous one stays active.",
         labels=GMA,
     ),
     Case(
@@ -191,7 +191,7 @@ CASES = [
             f'gma_reviews_total{{kind="access",outcome="no",{ONE}}}': rate(4, 4),
             f'gma_reviews_total{{kind="token",outcome="error",{ONE}}}': rate(0, 0),
         },
-        "The cluster does not answer reviews of access.",
+        "The API server does not answer reviews of kind access.",
         "critical",
         {**GMA, "kind": "access", "outcome": "error"},
     ),
@@ -235,19 +235,19 @@ CASES = [
             f'gma_watch_age_seconds{{collection="nodes",{ONE}}}': level(70, 70),
             f'gma_watch_synced{{collection="pods",{ONE}}}': level(1, 1),
         },
-        "The pods are not followed any more.",
+        "The watch of pods is stale.",
         labels={**GMA, "collection": "pods"},
     ),
     Case(
         "GpuMetricsAdapterWatchStale",
         {f'gma_watch_synced{{collection="services",{ONE}}}': level(1, 0)},
-        "The services are not followed any more.",
+        "The watch of services is stale.",
         labels={**GMA, "collection": "services"},
     ),
     Case(
         "GpuMetricsAdapterExternalMetricsForeign",
         {f"gma_external_foreign{{{ONE}}}": level(0, 1)},
-        "External metrics are asked of another Service.",
+        "Another Service serves external metrics.",
         labels=GMA,
     ),
     Case(
@@ -259,7 +259,7 @@ CASES = [
             ),
             f'gma_keda_calls_total{{method="StreamIsActive",code="CANCELLED",{ONE}}}': rate(20, 40),
         },
-        "20% of KEDA's calls end with FAILED_PRECONDITION.",
+        "20% of KEDA's calls fail with FAILED_PRECONDITION.",
         labels={**GMA, "code": "FAILED_PRECONDITION"},
     ),
     Case(
@@ -268,7 +268,7 @@ CASES = [
             f'gma_background_failures_total{{task="source",{ONE}}}': rate(0, 1),
             f'gma_background_failures_total{{task="cluster",{ONE}}}': rate(0, 0),
         },
-        "Background task source failed by an error that nobody expected.",
+        "Background task source failed with an unexpected error.",
         labels={**GMA, "task": "source"},
     ),
     Case(
@@ -306,7 +306,7 @@ CASES = [
             f"gma_nodepool_leading{{{POOL_ONE}}}": level(1, 1),
             f"gma_nodepool_frozen{{{POOL_ONE}}}": level(0, 1),
         },
-        "nodepool plans nothing.",
+        "nodepool does not plan.",
         labels=POOL,
     ),
     Case(
@@ -317,7 +317,7 @@ CASES = [
                 f"0+60x{HEALTHY - 1} 3600+0x{BAD - 1} {(HEALTHY + BAD) * 60}+60x{AFTER - 1}"
             )
         },
-        "nodepool plans nothing.",
+        "nodepool does not plan.",
         labels=POOL,
     ),
     Case(
@@ -341,7 +341,7 @@ CASES = [
             f'gma_nodepool_pool_backoff{{pool="gput4",{POOL_ONE}}}': level(0, 1),
             f'gma_nodepool_pool_backoff{{pool="gpua100",{POOL_ONE}}}': level(0, 0),
         },
-        "The autoscaler has backed off from pool gput4.",
+        "The autoscaler has backed off from node pool gput4.",
         labels={**POOL, "pool": "gput4"},
     ),
     Case(
@@ -350,14 +350,14 @@ CASES = [
             f'gma_nodepool_orders_by_reason{{reason="budget",{POOL_ONE}}}': level(0, 1),
             f'gma_nodepool_orders_by_reason{{reason="need",{POOL_ONE}}}': level(3, 3),
         },
-        "The budget of the day cuts 1 orders of headroom.",
+        "The daily budget limits 1 orders of headroom.",
         "info",
         {**POOL, "reason": "budget"},
     ),
     Case(
         "GpuNodepoolHistoryNotKept",
         {f"gma_nodepool_history_ok{{{POOL_ONE}}}": level(1, 0)},
-        "What nodepool has learned is not kept.",
+        "nodepool cannot store what it has learned.",
         labels=POOL,
     ),
 ]

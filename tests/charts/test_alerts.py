@@ -44,7 +44,7 @@ def write(folder: Path, rules: list[dict[str, Any]]) -> Path:
 
 
 def rule_of(alert: str) -> dict[str, Any]:
-    """The rule with its summary alone, which its stories tell word by word."""
+    """The rule with its summary as the only annotation; the cases state its exact text."""
     (rule,) = (rule for rule in rendered() if rule["alert"] == alert)
     return {**rule, "annotations": {"summary": rule["annotations"]["summary"]}}
 

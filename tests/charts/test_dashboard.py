@@ -69,7 +69,7 @@ def _answered(monitored: Monitored, expr: str, legend: str, choice: str) -> bool
 
 
 def test_pods_are_named_in_whichever_way_the_exporter_is_scraped(monitored: Monitored) -> None:
-    (panel,) = (panel for panel in PANELS if panel["title"] == "Utilisation by pod")
+    (panel,) = (panel for panel in PANELS if panel["title"] == "Utilization by pod")
     expr = asked(panel["targets"][0]["expr"], CHOICES["everything"])
     expected = {("ml", pod) for pod in PODS}
 

@@ -97,7 +97,7 @@ section:
         ("replicas: 2", "values.yaml:1: replicas has no comment above it"),
         ("# Pods.\n\nreplicas: 2", "values.yaml:3: replicas has no comment above it"),
         ("a:\n  # A.\n  b: 1\n  c: 1", "values.yaml:4: a.c has no comment above it"),
-        ("# List.\nrows:\n- a", "values.yaml:3: one key a line"),
+        ("# List.\nrows:\n- a", "values.yaml:3: write one key per line"),
     ],
 )
 def test_what_is_not_documented_is_named(text: str, words: str) -> None:

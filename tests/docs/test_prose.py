@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
+
 import pytest
 
 from docs import prose
@@ -19,6 +21,7 @@ BAD = {
     "at the most": ("At the most 5 s.", "At the most"),
     "a contraction": ("It doesn't scale.", "doesn't"),
 }
+FILES = [path for name in prose.FOLDERS for path in (prose.ROOT / name).rglob("*")]
 GOOD = (
     "There is no value.",
     "If there\nare no pods, the HPA holds.",
@@ -66,9 +69,15 @@ def test_a_finding_names_the_place_the_word_and_what_to_write() -> None:
     assert str(found) == "page.md:1: anew: again"
 
 
-def test_every_glob_matches_a_file() -> None:
-    assert len(list(prose.checked())) >= len(prose.PATHS)
+@pytest.mark.parametrize("glob", prose.NOT_YET)
+def test_every_exception_matches_a_file(glob: str) -> None:
+    assert any(fnmatch(str(path.relative_to(prose.ROOT)), glob) for path in FILES)
 
 
-def test_the_listed_files_are_clean(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pages_charts_and_sources_are_checked() -> None:
+    assert {"README.md", "docs/keda.md", "docs/dashboard/hpa.py"} <= set(prose.checked())
+    assert any(path.endswith("_helpers.tpl") for path in prose.checked())
+
+
+def test_the_checked_files_are_clean(capsys: pytest.CaptureFixture[str]) -> None:
     assert prose.main() == 0, capsys.readouterr().out

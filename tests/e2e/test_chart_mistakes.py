@@ -40,15 +40,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
         ({"config": {"server": {"key_file": "/x"}}}, "config.server.key_file is set by the chart"),
         (
             {"config": {"source": {"prometheus": {"password": "x"}}}},
-            "config.source.prometheus.password would lie open in a ConfigMap",
+            "config.source.prometheus.password would be readable in a ConfigMap",
         ),
         ({"certificate": {"existingSecret": "ours"}}, "needs certificate.caBundle"),
-        ({"certificate": {"caBundle": CA}}, "goes with certificate.existingSecret"),
+        ({"certificate": {"caBundle": CA}}, "requires certificate.existingSecret"),
         ({"certificate": {"caBundle": "/ca.crt"}}, "at '/certificate/caBundle'"),
         ({"certificate": {"mode": "existingSecret"}}, "name the Secret in certificate.existing"),
         (
             {"certificate": {"mode": "certManager", "existingSecret": "ours"}},
-            "certificate.mode is certManager, which makes the Secret: leave",
+            "certificate.mode is certManager, which creates the Secret: remove",
         ),
         (
             {"certificate": {"selfSigned": {"validDays": 200}}},

@@ -30,7 +30,7 @@ VALUES = {"nodepool": {"enabled": True, "apply": True, "claimNamespaces": ["dra"
 IMAGE = "registry.k8s.io/pause:3.10"
 CLASS = "gpu-metrics-adapter-headroom"
 OWNER = Lifeline(NAMESPACE, "11111111-2222-3333-4444-555555555555", 0.0)
-ALONE = "written by nodepool alone"
+ALONE = "only nodepool may write objects"
 Change = Callable[[Any], object]
 
 
@@ -73,7 +73,7 @@ def account(plane: ControlPlane) -> Iterator[Cluster]:
 
     other = deployment(lambda obj: obj["metadata"].update(name="other"))
     wait_until(
-        lambda: "named as its headroom" in refusal(cluster, other),
+        lambda: "with the name of headroom" in refusal(cluster, other),
         "the account's policy is in force",
     )
     yield cluster
@@ -139,24 +139,30 @@ MORE = {"name": "more", "image": IMAGE}
 CHANGES: dict[str, tuple[Change, str]] = {
     "another name": (
         lambda obj: obj["metadata"].update(name="inference"),
-        "named as its headroom",
+        "with the name of headroom",
     ),
     "another namespace": (
         lambda obj: obj["metadata"].update(namespace="team"),
-        f"headroom in {NAMESPACE}, dra only",
+        f"headroom only in {NAMESPACE}, dra",
     ),
     "another image": (lambda obj: container(obj).update(image="evil"), f"of image {IMAGE}"),
     "a second container": (lambda obj: pod(obj)["containers"].append(MORE), "one container"),
     "an init container": (lambda obj: pod(obj).update(initContainers=[MORE]), "one container"),
     "a command": (lambda obj: container(obj).update(command=["sh"]), "no command"),
     "a variable": (lambda obj: container(obj).update(env=[{"name": "A", "value": "1"}]), "no comm"),
-    "an account": (lambda obj: pod(obj).update(serviceAccountName="admin"), "no ServiceAccount"),
-    "a token": (lambda obj: pod(obj).pop("automountServiceAccountToken"), "no ServiceAccount"),
+    "an account": (
+        lambda obj: pod(obj).update(serviceAccountName="admin"),
+        "default ServiceAccount without its token",
+    ),
+    "a token": (
+        lambda obj: pod(obj).pop("automountServiceAccountToken"),
+        "default ServiceAccount without its token",
+    ),
     "hostPath": (lambda obj: pod(obj).update(HOST), "no volumes"),
-    "hostNetwork": (lambda obj: pod(obj).update(hostNetwork=True), "nothing of the host"),
-    "hostPID": (lambda obj: pod(obj).update(hostPID=True), "nothing of the host"),
-    "hostIPC": (lambda obj: pod(obj).update(hostIPC=True), "nothing of the host"),
-    "a node by name": (lambda obj: pod(obj).update(nodeName="n1"), "no node by name"),
+    "hostNetwork": (lambda obj: pod(obj).update(hostNetwork=True), "no host access"),
+    "hostPID": (lambda obj: pod(obj).update(hostPID=True), "no host access"),
+    "hostIPC": (lambda obj: pod(obj).update(hostIPC=True), "no host access"),
+    "a node by name": (lambda obj: pod(obj).update(nodeName="n1"), "no nodeName"),
     "more privileges": (
         lambda obj: container(obj)["securityContext"].update(allowPrivilegeEscalation=True),
         "without root, privileges",
@@ -213,7 +219,7 @@ def test_its_account_deletes_headroom_alone_and_changes_a_cost_alone(
     )
     for obj in (theirs, own, bare):
         plane.admin.create(obj)
-    with pytest.raises(RefusedError, match="named as its headroom"):
+    with pytest.raises(RefusedError, match="with the name of headroom"):
         account.request("DELETE", f"{collection(theirs)}/theirs")
     account.request("DELETE", f"{collection(own)}/{own['metadata']['name']}")
     path = f"{collection(bare)}/bare"
@@ -225,11 +231,11 @@ def test_its_account_deletes_headroom_alone_and_changes_a_cost_alone(
         {"metadata": {"labels": {"app": "x"}}},
         {"metadata": {"finalizers": ["example.com/stay"]}},
     ):
-        with pytest.raises(RefusedError, match="pod-deletion-cost only"):
+        with pytest.raises(RefusedError, match=r"only the annotation .*pod-deletion-cost"):
             account.patch(path, body)
     other = [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil"}]
     kind = {"Content-Type": "application/json-patch+json"}
-    with pytest.raises(RefusedError, match="pod-deletion-cost only"):
+    with pytest.raises(RefusedError, match=r"only the annotation .*pod-deletion-cost"):
         account.request("PATCH", path, other, **kind)
 
 

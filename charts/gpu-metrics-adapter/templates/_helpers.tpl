@@ -31,14 +31,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- ternary "existingSecret" .Values.certificate.mode (not (empty .Values.certificate.existingSecret)) -}}
 {{- end }}
 
-{{- /* What the pods mount. */ -}}
+{{- /* The Secret that the pods mount. */ -}}
 {{- define "gpu-metrics-adapter.certificateSecret" -}}
 {{- $mode := include "gpu-metrics-adapter.certificateMode" . -}}
 {{- $name := include "gpu-metrics-adapter.fullname" . -}}
 {{- if eq $mode "existingSecret" -}}
 {{- .Values.certificate.existingSecret -}}
 {{- else if eq $mode "certManager" -}}
-{{- /* Never the rotator's: two would write the same one after a change of mode. */ -}}
+{{- /* Not the rotator's Secret: after a change of mode, both would write to the same one. */ -}}
 {{- $name }}-tls
 {{- else -}}
 {{- $name }}-certificate
@@ -49,7 +49,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- include "gpu-metrics-adapter.fullname" . }}-ca
 {{- end }}
 
-{{- /* 52 characters at most: a CronJob's Jobs are called after it. */ -}}
+{{- /* At most 52 characters, because the names of a CronJob's Jobs begin with its name. */ -}}
 {{- define "gpu-metrics-adapter.certificates" -}}
 {{- printf "%s-certificates" (include "gpu-metrics-adapter.fullname" . | trunc 39 | trimSuffix "-") -}}
 {{- end }}
@@ -70,15 +70,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- toJson $names -}}
 {{- end }}
 
-{{- /* Text where Helm itself talks to the cluster. `helm template`, and Argo CD that uses it, sees
-none, and whoever applies its output runs no hooks. This APIService is in every cluster. */ -}}
+{{- /* Not empty if Helm sees the cluster. `helm template`, which Argo CD uses, does not, and applying
+its output runs no hooks. Every cluster has this APIService. */ -}}
 {{- define "gpu-metrics-adapter.live" -}}
 {{- with lookup "apiregistration.k8s.io/v1" "APIService" "" "v1.apps" -}}
 live
 {{- end -}}
 {{- end }}
 
-{{- /* Of a Job: what is somebody else's now will be so at the next try. */ -}}
+{{- /* For Jobs: an object that belongs to another owner will still do so at the next attempt. */ -}}
 {{- define "gpu-metrics-adapter.refusalIsFinal" -}}
 podFailurePolicy:
   rules:
@@ -89,8 +89,8 @@ podFailurePolicy:
       values: [2]
 {{- end }}
 
-{{- /* The securityContext of every pod. OpenShift gives each namespace users of its own and refuses
-others. */ -}}
+{{- /* The securityContext of every pod. OpenShift assigns users to each namespace and rejects others.
+*/ -}}
 {{- define "gpu-metrics-adapter.podSecurity" -}}
 runAsNonRoot: true
 {{- if not (.Capabilities.APIVersions.Has "security.openshift.io/v1") }}
@@ -102,8 +102,8 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{- /* A pod that runs `maintain` once. Arguments: the root context, the account (whose name the pods
-bear too), the arguments of `maintain`, and the resources. */ -}}
+{{- /* A pod that runs `maintain` once. Arguments: the root context, the name of the ServiceAccount, the
+arguments of `maintain`, and the resources. */ -}}
 {{- define "gpu-metrics-adapter.maintainPod" -}}
 {{- $root := index . 0 -}}
 {{- $account := index . 1 -}}
@@ -113,7 +113,7 @@ bear too), the arguments of `maintain`, and the resources. */ -}}
 {{- end -}}
 metadata:
   labels:
-    # Not those of `serve`: its Services select by them.
+    # Different from the labels of `serve`, by which its Services select pods.
     app.kubernetes.io/name: {{ $root.Chart.Name }}-maintain
     app.kubernetes.io/instance: {{ $root.Release.Name }}
     app.kubernetes.io/component: {{ index . 2 | first }}
@@ -164,13 +164,13 @@ spec:
   {{- end }}
 {{- end }}
 
-{{- /* Whole seconds, rounded up, of one of the adapter's durations: a number, or Go-style text. */ -}}
+{{- /* Converts a duration of the adapter (a number, or Go-style text) to whole seconds, rounded up. */ -}}
 {{- define "gpu-metrics-adapter.seconds" -}}
 {{- $text := toString . -}}
 {{- if regexMatch "^[0-9.]+$" $text -}}
 {{- ceil $text -}}
 {{- else -}}
-{{- /* unixEpoch cuts fractions off, so one second is added. */ -}}
+{{- /* unixEpoch truncates fractions, so add one second. */ -}}
 {{- add1 (mustToDate "2006-01-02 MST" "1970-01-01 UTC" | mustDateModify $text | unixEpoch) -}}
 {{- end -}}
 {{- end }}
@@ -180,7 +180,7 @@ spec:
 {{- mergeOverwrite (.Files.Get "files/defaults.yaml" | fromYaml) (deepCopy .Values.config) | toYaml -}}
 {{- end }}
 
-{{- /* Longer than the adapter takes to end by itself: server.drain, then at most server.grace. */ -}}
+{{- /* Longer than the adapter needs to stop: server.drain, then at most server.grace. */ -}}
 {{- define "gpu-metrics-adapter.terminationGrace" -}}
 {{- $drain := (include "gpu-metrics-adapter.config" . | fromYaml).server.drain -}}
 {{- $grace := (include "gpu-metrics-adapter.config" . | fromYaml).server.grace -}}
@@ -209,7 +209,7 @@ spec:
 {{- end }}
 {{- $probes := include "gpu-metrics-adapter.probePort" . | int }}
 {{- if or (eq $port $probes) (and .Values.keda.enabled (eq $probes (include "gpu-metrics-adapter.kedaPort" . | int))) }}
-{{- fail (printf "config.server.probe_port is %d, as another port: change one" $probes) }}
+{{- fail (printf "config.server.probe_port is %d, which another port uses: change one" $probes) }}
 {{- end }}
 {{- with .Values.serviceMonitor }}
 {{- if gt (include "gpu-metrics-adapter.seconds" .scrapeTimeout | int) (include "gpu-metrics-adapter.seconds" .interval | int) }}
@@ -217,23 +217,23 @@ spec:
 {{- end }}
 {{- end }}
 {{- if dig "source" "prometheus" "password" "" .Values.config }}
-{{- fail "config.source.prometheus.password would lie open in a ConfigMap: mount a Secret through volumes and volumeMounts, and give its path as password_file" }}
+{{- fail "config.source.prometheus.password would be readable in a ConfigMap: mount a Secret through volumes and volumeMounts, and set password_file to its path" }}
 {{- end }}
 {{- with .Values.certificate }}
 {{- if and (eq .mode "existingSecret") (not .existingSecret) }}
 {{- fail "certificate.mode is existingSecret: name the Secret in certificate.existingSecret" }}
 {{- end }}
 {{- if and (eq .mode "certManager") .existingSecret }}
-{{- fail "certificate.mode is certManager, which makes the Secret: leave certificate.existingSecret out" }}
+{{- fail "certificate.mode is certManager, which creates the Secret: remove certificate.existingSecret" }}
 {{- end }}
 {{- if lt (int .selfSigned.caValidDays) (mul 2 .selfSigned.validDays | int) }}
 {{- fail "certificate.selfSigned.caValidDays must be at least twice certificate.selfSigned.validDays" }}
 {{- end }}
 {{- if and .existingSecret $.Values.apiServices.create (not .caBundle) }}
-{{- fail "certificate.existingSecret needs certificate.caBundle, the CA in PEM that signed it: the API server trusts no other" }}
+{{- fail "certificate.existingSecret needs certificate.caBundle, the PEM of the CA that signed it: the API server trusts only that CA" }}
 {{- end }}
 {{- if and .caBundle (not .existingSecret) }}
-{{- fail "certificate.caBundle goes with certificate.existingSecret: set both, or neither and the chart makes a certificate" }}
+{{- fail "certificate.caBundle requires certificate.existingSecret: set both, or neither and the chart creates a certificate" }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -250,9 +250,9 @@ spec:
 {{- (include "gpu-metrics-adapter.config" . | fromYaml).keda.port -}}
 {{- end }}
 
-{{- /* Fails if an APIService is there already and points to a Service that is not ours.
-Arguments: the root context, the APIService's name and how to leave it alone. Without a cluster
-nothing can be seen. */ -}}
+{{- /* Fails if the APIService exists and points to another Service. Arguments: the root context, the
+APIService's name and how to install without it. Without access to the cluster, nothing is checked.
+*/ -}}
 {{- define "gpu-metrics-adapter.refuseTakingOver" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
@@ -266,12 +266,12 @@ nothing can be seen. */ -}}
 {{- $owner = printf "Service %s" $theirs -}}
 {{- end -}}
 {{- if ne $theirs $ours -}}
-{{- fail (printf "APIService %s belongs to %s and is not taken over: a cluster has one server of it. Remove that one first, or %s" $name $owner $hint) -}}
+{{- fail (printf "APIService %s belongs to %s and is not taken over: a cluster has one server for it. Remove that APIService first, or %s" $name $owner $hint) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{- /* Fails if an upgrade would delete an APIService of the release that is somebody else's by now. */ -}}
+{{- /* Fails if an upgrade would delete an APIService that another Service has taken over. */ -}}
 {{- define "gpu-metrics-adapter.refuseGivingAwayByDeletion" -}}
 {{- $ours := printf "%s/%s" .Release.Namespace (include "gpu-metrics-adapter.fullname" .) -}}
 {{- $kept := include "gpu-metrics-adapter.apiServices" . | fromJsonArray -}}
@@ -283,19 +283,19 @@ nothing can be seen. */ -}}
 {{- $release := printf "%s/%s" (get $notes "meta.helm.sh/release-namespace") (get $notes "meta.helm.sh/release-name") -}}
 {{- $theirs := printf "%s/%s" (dig "service" "namespace" "" .spec) (dig "service" "name" "" .spec) -}}
 {{- if and (eq $release (printf "%s/%s" $.Release.Namespace $.Release.Name)) (ne $theirs $ours) (ne (get $notes "helm.sh/resource-policy") "keep") -}}
-{{- fail (printf "APIService %s belongs to Service %s now, and Helm would delete it: `kubectl annotate apiservice %s helm.sh/resource-policy=keep` first" $name $theirs $name) -}}
+{{- fail (printf "APIService %s belongs to Service %s now, and Helm would delete it: run `kubectl annotate apiservice %s helm.sh/resource-policy=keep` first" $name $theirs $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{- /* The caBundle that a release has in its manifest if it was installed when the chart kept its
-certificate there, in Secret NAME-tls; otherwise empty. Helm takes away what an earlier manifest has
-and the next one has not: the API server would refuse the pods of before until they are replaced. So
-it stays as it is in every later manifest, where it is no change and the rotator's stays untouched.
-The line break makes it another text than before: a rollback to then puts the CA of then back.
-Arguments: the root context and the APIService's name. */ -}}
+{{- /* The caBundle in the manifest of a release that was installed when the chart still kept its
+certificate there, in Secret NAME-tls; otherwise empty. Helm removes a field that the previous
+manifest has and the next one lacks, and the API server would then reject the old pods until they are
+replaced. So the field stays unchanged in every later manifest, and Helm does not touch the rotator's
+value. The added line break makes the text different from the earlier one: a rollback to that revision
+restores its CA. Arguments: the root context and the APIService's name. */ -}}
 {{- define "gpu-metrics-adapter.caBefore" -}}
 {{- $root := index . 0 -}}
 {{- with lookup "apiregistration.k8s.io/v1" "APIService" "" (index . 1) -}}
@@ -320,20 +320,20 @@ Arguments: the root context and the APIService's name. */ -}}
 {{- printf "%s-nodepool" (include "gpu-metrics-adapter.fullname" . | trunc 54 | trimSuffix "-") -}}
 {{- end }}
 
-{{- /* Text unless the admission policies are off. `helm upgrade --reuse-values` from a release without
-this value leaves it out: they are on then, as by default. */ -}}
+{{- /* Not empty unless the admission policies are off. `helm upgrade --reuse-values` from a release
+without this value omits it; the policies are then on, as by default. */ -}}
 {{- define "gpu-metrics-adapter.admissionPolicyWanted" -}}
 {{- if dig "create" true (.Values.nodepool.admissionPolicy | default dict) -}}
 wanted
 {{- end -}}
 {{- end }}
 
-{{- /* The namespaces that headroom may be in, as JSON. */ -}}
+{{- /* The namespaces that may contain headroom, as JSON. */ -}}
 {{- define "gpu-metrics-adapter.headroomNamespaces" -}}
 {{- concat (list .Release.Namespace) (.Values.nodepool.claimNamespaces | default list) | uniq | toJson -}}
 {{- end }}
 
-{{- /* Not those of `serve`: its Services and its Deployment select by them. */ -}}
+{{- /* Different from the labels of `serve`, by which its Services and its Deployment select pods. */ -}}
 {{- define "gpu-metrics-adapter.nodepoolSelectorLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}-nodepool
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -1,4 +1,4 @@
-{{- /* Rules of NetworkPolicies, as lists in YAML; an empty text is no rule. */ -}}
+{{- /* Rules of NetworkPolicies, as YAML lists. An empty text means that the rule is omitted. */ -}}
 
 {{- /* The port of a URL; empty without a URL. */ -}}
 {{- define "gpu-metrics-adapter.urlPort" -}}
@@ -9,7 +9,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* TCP ports as a policy has them, each once; numbers, or names of the other pod's ports. */ -}}
+{{- /* TCP ports as in a NetworkPolicy, without duplicates: numbers, or names of the other pod's ports. */ -}}
 {{- define "gpu-metrics-adapter.tcp" -}}
 {{- range uniq . }}
 - port: {{ . }}
@@ -17,15 +17,15 @@
 {{- end }}
 {{- end }}
 
-{{- /* What every pod of the chart asks: names, and the API server. */ -}}
+{{- /* Egress that every pod of the chart needs: DNS and the API server. */ -}}
 {{- define "gpu-metrics-adapter.egressOfAll" -}}
-# Names: kube-apiserver's own is one on some clusters. OpenShift's resolver listens on 5353.
+# DNS: on some clusters kube-apiserver's address is a name. OpenShift's resolver listens on 5353.
 - ports:
   {{- range list 53 5353 }}
   - {port: {{ . }}, protocol: UDP}
   - {port: {{ . }}, protocol: TCP}
   {{- end }}
-# The API server, which is on no pod's address: a policy sees its own port, not its Service's.
+# The API server, which is not a pod: a policy sees its own port, not the port of its Service.
 - ports:
   {{- include "gpu-metrics-adapter.tcp" .Values.networkPolicy.apiServer.ports | trim | nindent 2 }}
   {{- with .Values.networkPolicy.apiServer.to }}
@@ -34,7 +34,7 @@
   {{- end }}
 {{- end }}
 
-{{- /* Ports that exporters are read at. */ -}}
+{{- /* Ports of exporters. */ -}}
 {{- define "gpu-metrics-adapter.exporterPorts" -}}
 {{- $scrape := dig "source" "scrape" dict .Values.config -}}
 {{- $ports := .Values.networkPolicy.exporterPorts -}}
@@ -47,7 +47,7 @@
 {{- toJson $ports -}}
 {{- end }}
 
-{{- /* Ports that pods' own pages are read at. */ -}}
+{{- /* Ports of inference servers' pages. */ -}}
 {{- define "gpu-metrics-adapter.inferencePorts" -}}
 {{- $inference := dig "source" "scrape" "inference" dict .Values.config -}}
 {{- $ports := concat .Values.networkPolicy.inferencePorts ($inference.port_names | default list) -}}
