@@ -40,16 +40,18 @@ class Scenario(NamedTuple):
 
 
 SCENARIOS: dict[str, Scenario] = {
-    "parse": Scenario("reading an exporter's page, beside prometheus_client's parser", parsing),
+    "parse": Scenario(
+        "parse an exporter's page, compared with prometheus_client's parser", parsing
+    ),
     "pipeline": Scenario("from an exporter's page to every pod's value, by stage", pipeline),
     "serving": Scenario("GET pods/* for 100 pods over TLS on one core", serving),
     "churn": Scenario("memory over 20 minutes of new pods, devices, users", churn, named_only=True),
     "memory": Scenario("resident memory and CPU at 100, 1,000 and 10,000 GPU pods", memory),
     "fanout": Scenario("upstream requests per sync of 1, 100 and 1,500 HPAs", fanout),
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
-    "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP beside it", keda),
+    "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP meanwhile", keda),
     "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
-    "peer": Scenario("beside prometheus-adapter on a real API server and Prometheus", peer),
+    "peer": Scenario("compared with prometheus-adapter on a real API server", peer),
 }
 
 
@@ -58,14 +60,14 @@ _LISTED = "\n".join(f"  {name:<10} {item.description}" for name, item in SCENARI
 
 
 @click.command(
-    help=f"Run benchmarks, all but churn unless named:\n\n\b\n{_LISTED}",
+    help=f"Run benchmarks; without a name, all except churn:\n\n\b\n{_LISTED}",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.argument("scenario", nargs=-1, type=click.Choice(list(SCENARIOS)))
-@click.option("--quick", is_flag=True, help="A smoke run; nothing is published.")
-@click.option("--no-write", is_flag=True, help="Leave load/README.md as it is.")
+@click.option("--quick", is_flag=True, help="Smoke run that writes nothing.")
+@click.option("--no-write", is_flag=True, help="Do not write load/README.md.")
 def main(scenario: tuple[str, ...], quick: bool, no_write: bool) -> None:
-    """Run what is asked for; exit 0 when every scenario ran, whatever it found."""
+    """Run scenarios; exit 0 if every scenario ran, even if a goal was missed."""
     console = Console(width=None if sys.stdout.isatty() else 150)
     results = [
         _run(console, name, quick=quick, write=not (quick or no_write))

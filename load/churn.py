@@ -285,7 +285,7 @@ def table(samples: list[Sample], asked: int, replaced: int) -> Table:
         tuple(rows),
         (
             Goal(
-                "within 5 % of the first quarter's end to the last",
+                "growth of at most 5 % after the first quarter",
                 f"{grown:+.1%}, peak {max(sample.rss for sample in samples) / 1e6:.0f} MB",
                 grown <= 0.05,
             ),

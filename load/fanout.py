@@ -83,18 +83,18 @@ def table(syncs: list[Sync], period: float) -> Table:
     flat = spread <= len(range(0, PODS, 8)) and most.requests - base.requests <= WORKERS
     note = (
         f"Counted over {period:.0f} s at the exporters and by kube-apiserver's own "
-        "apiserver_request_total. Scraping is once in 5 s for each of 13 exporters, whoever asks; "
-        "a verdict on access is kept for 10 s, so that a sync costs two at most. Each HPA asks "
-        "with a selector that no other has."
+        "apiserver_request_total. `serve` scrapes each of 13 exporters every 5 s, independent of "
+        "requests. It caches a decision on access for 10 s, so a sync causes two reviews at most. "
+        "Each HPA has a selector of its own."
     )
     return Table(
         (
             "HPAs",
             "pages scraped",
             "API server requests",
-            "of them access reviews",
+            "of these, access reviews",
             "API server's housekeeping",
-            "s taken",
+            "duration s",
         ),
         tuple(
             (
@@ -111,7 +111,7 @@ def table(syncs: list[Sync], period: float) -> Table:
             Goal(
                 "upstream requests do not grow with the HPAs",
                 f"{most.requests:.0f} to the API server in a sync of {most.hpas:,} HPAs, "
-                f"{base.requests:.0f} in one of none",
+                f"{base.requests:.0f} in a sync of none",
                 flat,
             ),
         ),

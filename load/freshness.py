@@ -59,9 +59,9 @@ def table(delays: list[float]) -> Table:
     """One row; the bound is the interval itself plus what the adapter adds."""
     p50, p99 = percentile(delays, 0.5), percentile(delays, 0.99)
     note = (
-        "The wait for the next scrape is in it (uniform between 0 and the interval): p50 is "
-        f"about {INTERVAL / 2:.1f} s at best. The window is set to {WINDOW} s, so that "
-        "the answer shows the newest reading instead of a mean; polled every "
+        "The time includes the wait for the next scrape (uniform between 0 and the interval), so "
+        f"p50 is about {INTERVAL / 2:.1f} s at best. The window is {WINDOW} s, so that the answer "
+        "shows the newest value instead of a mean. The client polls every "
         f"{_PAUSE * 1e3:.0f} ms."
     )
     return Table(

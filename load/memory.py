@@ -57,8 +57,8 @@ def table(costs: list[Cost], intervals: int) -> Table:
     worst = max(largest.after, largest.peak)
     note = (
         f"RSS after {intervals} scrape intervals of {INTERVAL:.0f} s, then after two seconds "
-        "of requests for every service in turn on 8 connections. CPU is the steady state's: "
-        "scraping, parsing, attributing, nobody asking."
+        "of requests for each service in turn on 8 connections. CPU of the steady state without "
+        "requests: scraping, parsing and attribution."
     )
     return Table(
         ("GPU pods", "exporters", "RSS MB", "RSS MB after requests", "peak MB", "CPU of one core"),
@@ -76,7 +76,7 @@ def table(costs: list[Cost], intervals: int) -> Table:
         (
             Goal(
                 f"under 150 MB at {largest.pods:,} GPU pods",
-                f"{largest.after / 1e6:.0f} MB resident, {largest.peak / 1e6:.0f} MB at its peak",
+                f"{largest.after / 1e6:.0f} MB resident, {largest.peak / 1e6:.0f} MB at the peak",
                 worst < LIMIT,
             ),
         ),

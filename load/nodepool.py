@@ -120,16 +120,17 @@ def _notes() -> list[str]:
     physics = Physics()
     return [
         (
-            "Cells are percent of the reactive autoscaler's: pending pod-seconds / GPU-hours, the "
-            "latter from a node's order to its removal. A node has one GPU and boots in "
-            f"{physics.boot:.0f} s; the autoscaler looks at a pending GPU pod after "
-            f"{physics.gpu_wait:.0f} s, unless headroom does not fit either, and removes a node "
-            f"that nothing has needed for {physics.unneeded:.0f} s."
+            "Cells are pending pod-seconds / GPU-hours in percent of the reactive autoscaler's. "
+            "GPU-hours count from the order of a node to its removal. A node has one GPU and boots "
+            f"in {physics.boot:.0f} s. The autoscaler considers a pending GPU pod after "
+            f"{physics.gpu_wait:.0f} s, or at once if headroom does not fit either. It removes a "
+            f"node that has been unneeded for {physics.unneeded:.0f} s."
         ),
         (
-            f"{WHOLE}-1 to {WHOLE}-{SERVICES} are the pods of {WHOLE}, dealt into services; "
-            f"{WHOLE} itself is in no sum. The forecast was tuned on {WHOLE}-1 and {WHOLE}-2 "
-            "only; *held out* sums the others. The other services are of the same cluster and "
-            "day, so that they are not independent of those; the Azure traces are."
+            f"{WHOLE}-1 to {WHOLE}-{SERVICES} are the pods of {WHOLE}, divided into services. "
+            f"{WHOLE} itself is not part of any sum. The forecast was tuned on {WHOLE}-1 and "
+            f"{WHOLE}-2 only; *held out* sums the others. The other {WHOLE} services are from the "
+            "same cluster and day, so they are not independent of those two. The Azure traces are "
+            "independent."
         ),
     ]

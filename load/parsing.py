@@ -45,7 +45,7 @@ def parsing(run: Run) -> Table:
     )
     ratio = measured[-1].megabytes_per_second / peer
     return Table(
-        ("parser", "µs a page", "MB/s", "ratio"),
+        ("parser", "µs per page", "MB/s", "ratio"),
         rows,
         (Goal("at least 20 times prometheus_client.parser", f"{ratio:.1f}x", ratio >= 20),),
         (f"The page: {len(body) / 1000:.0f} kB, {GPUS_PER_NODE} GPUs x {len(FIELDS)} fields.",),

@@ -173,11 +173,11 @@ def table(cases: Sequence[Case]) -> Table:
     times = ours.rate / theirs.rate
     upstream = max(case.result.gross["kube-apiserver"] for case in cases if case.name == "serve")
     note = (
-        "Median latencies of one run of each case; no core is pinned, all processes and the "
-        "client share the machine. CPU is what the process used beyond its consumption at "
-        "rest. Only one adapter runs at a time; Prometheus runs with the peer alone and "
-        f"keeps only {UTIL}, scraped every {SCRAPE_INTERVAL} s; the peer's client-side rate "
-        "limit (5 a second by default) is lifted."
+        "Median latencies of one run of each case. No core is pinned: all processes and the "
+        "client share the machine. CPU is the time beyond that at rest. Only one adapter runs at a "
+        f"time. Prometheus runs only with prometheus-adapter and stores only {UTIL}, scraped every "
+        f"{SCRAPE_INTERVAL} s. The client-side rate limit of prometheus-adapter (5 per second by "
+        "default) is lifted."
     )
     return Table(
         (
@@ -198,8 +198,8 @@ def table(cases: Sequence[Case]) -> Table:
         (
             Goal("at least 100 times at 100 pods", f"{times:,.0f}x", times >= 100),
             Goal(
-                "costs the API server nothing per request",
-                f"at most {figure(upstream)} ms of its CPU a request",
+                "no cost for the API server per request",
+                f"at most {figure(upstream)} ms of its CPU per request",
                 upstream < 0.05,
             ),
         ),

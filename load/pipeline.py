@@ -181,31 +181,31 @@ def table(cost: Cost) -> Table:
     """A row per stage; per row of the page, whether the catalogue knows it or not."""
     stages = (
         ("parsing alone", cost.parse),
-        ("taking in: units, ranges, devices, pods, history, cross-checks", cost.ingest),
-        ("of that, the cross-checks", cost.checks),
-        ("a reading of every pod, first asked", cost.read),
-        ("the whole way", cost.parse + cost.ingest + cost.read),
-        ("the same readings, asked again", cost.again),
+        ("ingest: units, ranges, devices, pods, history, cross-checks", cost.ingest),
+        ("of this, the cross-checks", cost.checks),
+        ("a reading of every pod, first request", cost.read),
+        ("parsing, ingest and readings", cost.parse + cost.ingest + cost.read),
+        ("the same readings, second request", cost.again),
     )
     devices = cost.exporters * GPUS_PER_NODE
     share = (cost.parse + cost.ingest + cost.read) * 1e-6 * cost.exporters / INTERVAL
     held = cost.full - cost.empty
     work = (
         f"{cost.exporters:,} exporters x {GPUS_PER_NODE} GPUs x {len(FIELDS)} fields: "
-        f"{cost.rows} rows a page, {cost.kept} of them of fields in the catalogue. All of it "
-        f"every {INTERVAL} s is {share:.0%} of a core, HTTP not counted."
+        f"{cost.rows} samples per page, {cost.kept} of them of fields in the catalogue. At one "
+        f"scrape every {INTERVAL} s, this uses {share:.0%} of a core, without HTTP."
     )
     memory = (
-        f"Memory: {cost.full / 1e6:.0f} MB resident with {SCRAPES} scrapes of every exporter "
-        f"taken in and every pod asked for; {held / 1e6:.0f} MB of that, {held / devices:,.0f} "
-        "bytes a device, came with them (the pages' own text is not in it)."
+        f"Memory: {cost.full / 1e6:.0f} MB resident after {SCRAPES} scrapes of every exporter "
+        f"and a request for every pod. {held / 1e6:.0f} MB of this, {held / devices:,.0f} bytes "
+        "per device, hold the scrapes, without the text of the pages."
     )
     answers = (
-        f"A pod's reading costs {cost.read / GPUS_PER_NODE:.0f} µs when first asked for after its "
-        f"exporter's page, {cost.again / GPUS_PER_NODE:.1f} µs again (docs/decisions/0001)."
+        f"A pod's reading costs {cost.read / GPUS_PER_NODE:.0f} µs for the first request after "
+        f"a page, and {cost.again / GPUS_PER_NODE:.1f} µs for the next (docs/decisions/0001)."
     )
     return Table(
-        ("stage", "µs a page", "µs a row", "to parsing"),
+        ("stage", "µs per page", "µs per sample", "relative to parsing"),
         tuple(
             (stage, figure(micros), figure(micros / cost.rows), figure(micros / cost.parse) + "x")
             for stage, micros in stages

@@ -71,9 +71,9 @@ def table(results: Mapping[tuple[str, int], Measured], rounds: int, pinned: bool
     where = "pinned to one core, the client to another" if pinned else "not pinned to cores"
     note = (
         f"Median of {rounds} interleaved rounds; the server is {where}. "
-        f"Body: {results['adapter', most].body:,} bytes. Goals are judged at {most} connections, "
-        "by what a core answers that has nothing else to do (1,000 / CPU ms): where the machine "
-        "is shared, requests/s say as much about the neighbours."
+        f"Body: {results['adapter', most].body:,} bytes. Goals apply to {most} connections "
+        "and to the requests per second that a full core would answer (1,000 / CPU ms): on a "
+        "shared machine, requests/s depend on other programs too."
     )
     return Table(
         (
