@@ -55,12 +55,12 @@ class Server:
     async def look_at_its_clock(self) -> None:
         """Take up the API server's clock; raises MaintainError."""
         from apiservice.kube.client import ClusterAnswerError, server_time  # noqa: PLC0415 - 35 MB
-        from apiservice.kube.failures import asked  # noqa: PLC0415 - 35 MB
+        from apiservice.kube.failures import describe_failure  # noqa: PLC0415 - 35 MB
 
         try:
             self._ahead = await server_time(self._client) - time.time()
         except ClusterAnswerError as error:
-            raise MaintainError(asked(self._client, error)) from None
+            raise MaintainError(describe_failure(self._client, error)) from None
 
     async def read(self, path: str) -> dict[str, Any] | None:
         """See :class:`Objects`."""
@@ -68,10 +68,10 @@ class Server:
         try:
             return msgspec.json.decode(body, type=dict[str, Any]) if body else None
         except msgspec.DecodeError as error:
-            from apiservice.kube.failures import NOT_ITS, asked  # noqa: PLC0415 - 35 MB
+            from apiservice.kube.failures import NOT_AN_API_SERVER, describe_failure  # noqa: PLC0415 - 35 MB
 
-            wrong = MaintainError(f"GET {path}: {NOT_ITS}: {error}")
-            raise MaintainError(asked(self._client, wrong)) from None
+            wrong = MaintainError(f"GET {path}: {NOT_AN_API_SERVER}: {error}")
+            raise MaintainError(describe_failure(self._client, wrong)) from None
 
     async def patch(self, path: str, body: dict[str, Any]) -> None:
         """See :class:`Objects`."""
@@ -105,7 +105,7 @@ class Server:
             if error.status == 409:
                 raise ConflictError(str(error)) from None
             text = _mend(error.status, str(error))
-            raise MaintainError(f"{text}; asked {self._client.origin}") from None
+            raise MaintainError(f"{text}; server: {self._client.origin}") from None
 
 
 async def reach(stack: AsyncExitStack, kubeconfig: Path | None, context: str | None) -> Server:

@@ -20,8 +20,8 @@ class Allowance:
     """A token bucket for each sender.
 
     Args:
-        rate: Reviews per second.
-        burst: Reviews at once after a pause.
+        rate: reviews per second.
+        burst: reviews at once after a pause.
     """
 
     def __init__(

@@ -143,7 +143,7 @@ def string_list(text: str) -> tuple[str, ...]:
     """Decode a JSON array of strings; an absent key is an empty list, as in Go.
 
     Raises:
-        ValueError: The text is something else; the message says what.
+        ValueError: the text is something else; the message says what.
     """
     if not text:
         return ()

@@ -87,8 +87,8 @@ class Authentication:
         """Return the user behind a request; the module describes the order of methods.
 
         Raises:
-            Unauthorized: A certificate or token was sent, and no method accepts it.
-            TooManyRequests: The client's address has sent too many unknown tokens.
+            Unauthorized: a certificate or token was sent, and no method accepts it.
+            TooManyRequests: the client's address has sent too many unknown tokens.
         """
         headers: Sequence[Header] = scope["headers"]
         refusal = ""

@@ -42,7 +42,7 @@ class FileTrust:
     """Feeds a :class:`ClientAuth` from files.
 
     Raises:
-        TrustFileError: A configured file cannot be used at the start.
+        TrustFileError: a configured file cannot be used at the start.
     """
 
     def __init__(self, into: ClientAuth, options: RequestHeaderOptions) -> None:

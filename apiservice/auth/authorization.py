@@ -42,7 +42,7 @@ class AccessReviewer(Protocol):
         """Return the cluster's decision. Bounded in time.
 
         Raises:
-            ReviewError: The cluster did not answer; the caller must not conclude anything.
+            ReviewError: the cluster did not answer; the caller must not conclude anything.
         """
 
 
@@ -125,8 +125,8 @@ class Authorization:
         """Return the decision. Concurrent equal questions share one review.
 
         Raises:
-            Internal: The cluster could not be asked.
-            TooManyRequests: Anonymous clients have asked too often.
+            Internal: the cluster could not be asked.
+            TooManyRequests: anonymous clients have asked too often.
         """
         known = self.cached(user, attributes)
         if known is not None:

@@ -69,7 +69,7 @@ class ClientAuth:
         """Trust this front proxy from now on. Return True if that is a change.
 
         Raises:
-            TrustError: The CA cannot be used; the earlier settings stay in use.
+            TrustError: the CA cannot be used; the earlier settings stay in use.
         """
         if self._proxy is not None and self._proxy[0] == settings:
             return False
@@ -81,7 +81,7 @@ class ClientAuth:
         """Trust client certificates of this CA from now on. Return True if that is a change.
 
         Raises:
-            TrustError: The CA cannot be used; the earlier one stays in use.
+            TrustError: the CA cannot be used; the earlier one stays in use.
         """
         if self._clients is not None and self._clients.pem == pem:
             return False

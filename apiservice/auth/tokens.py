@@ -40,7 +40,7 @@ class TokenReviewer(Protocol):
         """Return the token's user, or None if the token is not valid. Bounded in time.
 
         Raises:
-            ReviewError: The cluster did not answer; the caller must not conclude anything.
+            ReviewError: the cluster did not answer; the caller must not conclude anything.
         """
 
 
@@ -97,12 +97,12 @@ class Tokens:
         """Return the token's user, or None if the token is not valid.
 
         Args:
-            token: The token as it was sent.
-            sender: The client's address. Each has its own allowance of unknown tokens.
+            token: the token as it was sent.
+            sender: the client's address. Each has its own allowance of unknown tokens.
 
         Raises:
-            ReviewError: The cluster did not answer.
-            TooManyRequests: The sender's allowance is used up.
+            ReviewError: the cluster did not answer.
+            TooManyRequests: the sender's allowance is used up.
         """
         raw = token.encode("utf-8", "surrogateescape")
         if len(raw) > _MAX_TOKEN:

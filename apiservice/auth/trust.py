@@ -51,7 +51,7 @@ class ClientTrust:
     """A compiled CA bundle.
 
     Raises:
-        TrustError: The PEM contains no certificate or does not parse.
+        TrustError: the PEM contains no certificate or does not parse.
     """
 
     def __init__(self, pem: bytes) -> None:
@@ -68,7 +68,7 @@ class ClientTrust:
         """Verify a chain of DER certificates, the leaf first, at ``now`` (epoch seconds).
 
         Raises:
-            CertificateError: The chain does not end at the bundle, is outside its dates, or
+            CertificateError: the chain does not end at the bundle, is outside its dates, or
                 may not be used by a client.
         """
         if len(chain) > _MAX_PRESENTED:

@@ -1,11 +1,11 @@
 """A client of the Kubernetes API, from a pod's service account or a kubeconfig.
 
-Whatever is wrong with the configuration becomes a :class:`ClusterError` that names the
-file and the fix. Credentials that rotate are read again: files when they change, the
-cluster's CA among them, and exec plugins when what they gave expires.
+A mistake in the configuration becomes a :class:`ClusterError` that names the file and the fix.
+Credentials that rotate are read again: files when they change, the cluster's CA among them, and
+exec plugins when their credentials expire.
 
-Importing this module costs about 35 MB (aiohttp and the ``kubernetes`` package), so who
-runs without a cluster imports it only when there is one to talk to.
+Importing this module costs about 35 MB (aiohttp and the ``kubernetes`` package). A process that may
+run without a cluster imports it only when it connects to one.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ _kubeconfig_merger: Any = KubeConfigMerger
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 """Where a pod's service account is mounted."""
 _REFRESH = 60.0
-"""Seconds between questions to a credential plugin that names no expiry."""
+"""Seconds between runs of a credential plugin that names no expiry."""
 
 
 class ClusterError(Exception):
-    """There is no way to the cluster; the message names the file and the fix."""
+    """The cluster cannot be reached; the message names the file and the fix."""
 
 
 class ClusterAnswerError(Exception):
-    """The API server did not answer, or with something other than 2xx."""
+    """The API server did not answer, or answered with a status other than 2xx."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
-        """HTTP status; 0 where there was no answer."""
+        """HTTP status; 0 without a response."""
 
     @property
     def cause(self) -> str:
-        """What went wrong, without the request that it went wrong with."""
+        """What went wrong, without the method and path of the request."""
         return str(self).partition(": ")[2]
 
 
 def in_cluster(
     environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
 ) -> bool:
-    """This process runs in a pod that may talk to its cluster."""
+    """Return whether this process runs in a pod that may talk to its cluster."""
     return bool(environ.get(SERVICE_HOST_ENV_NAME)) and (service_account / "token").exists()
 
 
@@ -79,10 +79,10 @@ async def connect(
     service_account: Path = SERVICE_ACCOUNT,
     user_agent: str = "apiservice",
 ) -> ApiClient:
-    """A client for the cluster; nothing is sent yet.
+    """Return a client for the cluster. It has sent nothing yet.
 
-    A kubeconfig that is named is used. Otherwise the pod's service account, and outside a
-    pod the files of ``KUBECONFIG`` or ``~/.kube/config``.
+    The kubeconfig is used if one is named. Otherwise a pod uses its service account, and a process
+    outside a pod uses the files of ``KUBECONFIG`` or ``~/.kube/config``.
 
     Raises:
         ClusterError: see the module.
@@ -117,9 +117,9 @@ async def call(
     timeout_seconds: float = 10.0,
     content_type: str = "application/json",
 ) -> bytes:
-    """One request to the API server, answered as the bytes that came.
+    """Send one request to the API server and return the response's bytes.
 
-    ``content_type`` is what a body is sent as, such as ``application/apply-patch+yaml``.
+    ``content_type`` is the type of the body, such as ``application/apply-patch+yaml``.
 
     Raises:
         ClusterAnswerError: see there.
@@ -133,23 +133,23 @@ async def call(
 
 
 async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float:
-    """The API server's clock, epoch seconds: the ``Date`` of an answer, whichever it is.
+    """Return the API server's clock in epoch seconds: the ``Date`` of any response.
 
     Raises:
-        ClusterAnswerError: it did not answer, or without that header.
+        ClusterAnswerError: the server did not answer, or sent no such header.
     """
     path = "/version"
     response, _ = await _exchange(client, "GET", path, None, timeout_seconds, "application/json")
     try:
         return parsedate_to_datetime(response.headers["Date"]).timestamp()
     except (KeyError, ValueError) as error:
-        raise ClusterAnswerError(f"GET {path}: the answer has no usable Date") from error
+        raise ClusterAnswerError(f"GET {path}: the response has no usable Date") from error
 
 
 async def _exchange(
     client: ApiClient, method: str, path: str, body: Any, timeout_seconds: float, content_type: str
 ) -> tuple[Any, bytes]:
-    """The answer, whichever it is, and what it holds; raises ClusterAnswerError without one."""
+    """Return the response with any status, and its body. Raise ClusterAnswerError without one."""
     try:
         headers: dict[str, str] = {"Accept": "application/json", "Content-Type": content_type}
         arguments = await client.param_serialize(
@@ -157,7 +157,7 @@ async def _exchange(
         )
         verb, url, header_params, content, _ = arguments
         limits = aiohttp.ClientTimeout(total=timeout_seconds)
-        # The client's own limit does not count on a connection with bytes that nobody asked for.
+        # The client's own limit does not apply on a connection with unsolicited bytes.
         async with asyncio.timeout(timeout_seconds):
             response: Any = await client.call_api(
                 verb, url, header_params, content, _request_timeout=limits
@@ -196,26 +196,26 @@ def _load_service_account(
 
 
 def _paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
-    """The kubeconfig files, as ``KUBECONFIG`` lists them.
+    """Return the kubeconfig files, as ``KUBECONFIG`` lists them.
 
     Raises:
         ClusterError: none of them exists.
     """
     if kubeconfig is not None:
         if not kubeconfig.is_file():
-            raise ClusterError(f"kubeconfig {kubeconfig} is not there: name one that is")
+            raise ClusterError(f"kubeconfig {kubeconfig} does not exist; name one that does")
         return str(kubeconfig)
     listed = environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     if not any(Path(path).expanduser().is_file() for path in listed.split(os.pathsep) if path):
         raise ClusterError(
-            f"no cluster: this is no pod, and there is no kubeconfig {listed}; set KUBECONFIG, "
+            f"not running in a pod, and no kubeconfig found at {listed}; set KUBECONFIG, "
             f"name a kubeconfig, or name a pods file to run without a cluster"
         )
     return listed
 
 
 async def _load_kubeconfig(configuration: Any, source: str, context: str | None) -> str:
-    """Take up a kubeconfig; the name of its context that is used."""
+    """Load a kubeconfig. Return the name of the context that is used."""
     _check_kubeconfigs(source)
     try:
         merged = _kubeconfig_merger(source).config
@@ -241,7 +241,7 @@ def _check_kubeconfigs(source: str) -> None:
 
 
 def _check_kubeconfig(file: Path) -> None:
-    """Raise ClusterError where a file's content does not have a kubeconfig's shape."""
+    """Raise ClusterError if a file's content does not have a kubeconfig's shape."""
     try:
         content = yaml.safe_load(file.read_bytes())
     except OSError as error:
@@ -268,7 +268,7 @@ def _keep_fresh(configuration: Any, loader: Any, source: str) -> None:
         if not hasattr(loader, "token") and not hasattr(loader, "cert_file"):
             command = user["exec"].safe_get("command")
             raise ClusterError(
-                f"kubeconfig {source}: the credential plugin {command!r} gave no credentials: "
+                f"kubeconfig {source}: the credential plugin {command!r} returned no credentials; "
                 f"run it by hand to see why"
             )
         configuration.refresh_api_key_hook = _ExecPlugin(loader)
@@ -278,14 +278,14 @@ def _keep_fresh(configuration: Any, loader: Any, source: str) -> None:
 
 
 class _TokenFile:
-    """Reads a token file again when it was replaced, as kubelet does with projected ones."""
+    """Reads a token file again when it was replaced. Kubelet replaces projected tokens."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: Stamp | None = None
 
     def __call__(self, configuration: Any) -> None:
-        """Called before each request. An emptied file leaves the last token in use."""
+        """Runs before each request. An empty file leaves the last token in use."""
         seen = stamp((self._path,))
         if seen == self._seen:
             return
@@ -296,14 +296,14 @@ class _TokenFile:
 
 
 class _ExecPlugin:
-    """Runs a credential plugin again when what it gave has expired."""
+    """Runs a credential plugin again when its credentials have expired."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
         self._asked_at = time.monotonic()
 
     async def __call__(self, configuration: Any) -> None:
-        """Called before each request."""
+        """Runs before each request."""
         now = time.monotonic()
         if now - self._asked_at < _REFRESH:
             return

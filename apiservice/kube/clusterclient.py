@@ -1,8 +1,8 @@
-"""The Kubernetes client, with trust and client certificate as their files have them now.
+"""The Kubernetes client, with the current content of its CA and client certificate files.
 
-The client reads both once. A cluster's CA is rotated while pods run: kubelet replaces the file
-that is mounted into each (kubernetes.io, "Manual Rotation of CA Certificates"), and who does not
-read it again is cut off when the API server serves a certificate of the new CA.
+The library's client reads both once. A cluster's CA is rotated while pods run: kubelet replaces the
+file that is mounted into each pod (kubernetes.io, "Manual Rotation of CA Certificates"). A client
+that does not read it again loses the API server when that serves a certificate of the new CA.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _connections: Any = RESTClientObject
 
 
 class ClusterClient(ApiClient):
-    """Looks at the files before each request. What is under way goes on as it began.
+    """Checks the files before each request. A request in progress is not interrupted.
 
     Raises:
         OSError, ssl.SSLError, ValueError: at construction, if a file cannot be used.
@@ -38,9 +38,9 @@ class ClusterClient(ApiClient):
         self._read = self._contents()
         super().__init__(configuration)
         self._retired: list[Any] = []
-        """Connections that were made with earlier content; their watches run on."""
+        """Connections made with earlier content; their watches continue."""
         self.origin = ""
-        """The server, and where its address and credentials are from."""
+        """The server, and the source of its address and credentials."""
         self.outages = Outages()
 
     async def call_api(self, *arguments: Any, **named: Any) -> Any:
@@ -64,11 +64,11 @@ class ClusterClient(ApiClient):
         self._seen = seen
         try:
             read = self._contents()
-            if read == self._read:  # kubelet replaces all files of a folder when the token is new
+            if read == self._read:  # kubelet replaces all files of the folder with each new token
                 return
             fresh = _connections(self.configuration)
         except (OSError, ValueError) as error:  # SSLError is an OSError
-            log.warning("cluster CA or client certificate kept: unusable", error=str(error))
+            log.warning("cluster CA or client certificate rejected", error=str(error))
             return
         self._read = read
         self._retired.append(self.rest_client)

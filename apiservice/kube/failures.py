@@ -1,4 +1,4 @@
-"""What went wrong with a request to the API server, in words, and how to fix it."""
+"""One-line texts for failed requests to the API server: the cause and the fix."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import aiohttp
 
-NOT_ITS: Final = "the answer is not that of an API server"
-"""Of something that answers in another form than the API server does."""
+NOT_AN_API_SERVER: Final = "this is not a response of a Kubernetes API server"
+"""The cause when something answers in another form than the API server."""
 
 
 def transport_failure(error: Exception) -> str:
-    """Why there was no answer: time, certificate, connection, or what the transport says."""
+    """Return why there was no response: timeout, certificate, connection, or the error's text."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -23,22 +23,22 @@ def transport_failure(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def asked(client: Any, error: Exception) -> str:
-    """An error of a request in one line: what failed, at which server, and how to fix it."""
+def describe_failure(client: Any, error: Exception) -> str:
+    """Describe a failed request in one line: what failed, at which server, and the fix."""
     origin = getattr(client, "origin", "")
     hint = fix(getattr(error, "status", 0), str(error))
-    return "; ".join(filter(None, (str(error), origin and f"asked {origin}", hint)))
+    return "; ".join(filter(None, (str(error), origin and f"server: {origin}", hint)))
 
 
 def fix(status: int, text: str) -> str:
-    """How to fix what a request failed with; ``status`` is 0 where there was no answer."""
-    if status == 0 and NOT_ITS not in text:
+    """Return the fix for a failed request; ``status`` is 0 without a response."""
+    if status == 0 and NOT_AN_API_SERVER not in text:
         return next((hint for words, hint in _UNANSWERED.items() if words in text), _UNREACHED)
-    return _ANSWERED.get(404 if NOT_ITS in text else status, _FAILING)
+    return _ANSWERED.get(404 if NOT_AN_API_SERVER in text else status, _FAILING)
 
 
 _ANSWERED: Final = {
-    401: "these credentials are not accepted: log in again, or name another context",
+    401: "the server does not accept these credentials: log in again, or name another context",
     403: "grant this right to the account (RBAC), or name another context",
     404: "check that a Kubernetes API server is at this address, and not a proxy or login page",
 }

@@ -1,13 +1,12 @@
-"""The list and watch requests of one collection, on the wire.
+"""The HTTP requests that list and watch one collection of the Kubernetes API.
 
 WatchError
 ├── ExpiredError   410: the resource version is no longer kept
-├── GarbledError   what arrived is no list or event, so something may have been lost
-└── RefusedError   any other answer than 200 (``status``)
+├── GarbledError   the response is not a list or event, so something may have been lost
+└── RefusedError   a status other than 200 (``status``)
 
-The client's own Watch is not used: it turns every object into Python models (over
-100 KB for a pod), gives up on a second 410, and cannot tell a dead connection from a
-quiet one.
+The client library's own Watch is not used. It turns every object into Python models (over 100 KB
+for a pod), gives up on a second 410, and cannot distinguish a dead connection from a quiet one.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from typing import Any, NamedTuple
 import aiohttp
 import msgspec
 
-from apiservice.kube.failures import NOT_ITS
+from apiservice.kube.failures import NOT_AN_API_SERVER
 
 
 class WatchError(Exception):
-    """The collection could not be listed or watched; the text names path and fix."""
+    """The collection could not be listed or watched; the text names the path and the fix."""
 
 
 class ExpiredError(WatchError):
-    """The resource version is no longer kept by the server (410): list anew."""
+    """The server no longer keeps the resource version (410). The caller must list again."""
 
 
 class GarbledError(WatchError):
-    """What arrived is no list or event, so something may have been lost: list anew."""
+    """The response is not a list or event, so something may be lost. The caller must list again."""
 
 
 class RefusedError(WatchError):
-    """An answer other than 200."""
+    """A response with a status other than 200."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -52,24 +51,24 @@ class ListWatchOptions:
     """Limits of one collection's requests; durations in seconds."""
 
     page_size: int = 500
-    """Objects per page of a list, as client-go asks for."""
+    """Objects per page of a list, as in client-go."""
     request_timeout: float = 60.0
-    """For one page of a list, and for connecting."""
+    """Seconds for one page of a list, and for connecting."""
     watch_seconds: float = 60.0
-    """``timeoutSeconds`` of one watch: even a quiet collection is heard of that often. A tenth
-    of it is random so that replicas drift apart. Bookmarks prove no life: kube-apiserver
-    sends none until something of the collection has changed since its own start."""
+    """``timeoutSeconds`` of one watch, so that a quiet collection also shows that it is alive. A
+    tenth of it is random so that replicas drift apart. Bookmarks do not serve for that:
+    kube-apiserver sends none until the collection has changed since the server's own start."""
     grace: float = 30.0
-    """No byte for so long beyond ``watch_seconds`` means that the connection is dead."""
+    """Seconds without a byte beyond ``watch_seconds`` after which the connection counts as dead."""
     max_page_bytes: int = 256 << 20
-    """500 objects of the largest size that etcd takes are 750 MB; pages of pods are about 5 MB."""
+    """Bytes of a page. 500 objects of etcd's largest size are 750 MB; pages of pods are 5 MB."""
     max_event_bytes: int = 16 << 20
-    """etcd refuses objects above 1.5 MB; this bounds what a stream without line ends costs."""
+    """Bytes of an event. etcd refuses objects above 1.5 MB; this bounds a stream without lines."""
 
     @property
     def longest_watch(self) -> float:
-        """Seconds after which a watch is given up although bytes still come: the server was
-        asked to end it long before."""
+        """Seconds after which a watch is given up although bytes still arrive: the server should
+        have ended it long before."""
         return self.request_timeout + self.watch_seconds + self.grace
 
 
@@ -109,9 +108,9 @@ class Page(NamedTuple):
 
     items: list[msgspec.Raw]
     version: str
-    """The list's resourceVersion: where a watch begins."""
+    """The list's resourceVersion, from which a watch starts."""
     token: str
-    """Where the next page begins; empty on the last."""
+    """The token of the next page; empty on the last page."""
 
 
 class Event(NamedTuple):
@@ -123,7 +122,7 @@ class Event(NamedTuple):
 
 
 class ListWatch:
-    """Asks for one collection; raises WatchError, or what the transport raises."""
+    """Requests one collection. Raises WatchError, or the transport's errors."""
 
     def __init__(
         self,
@@ -144,12 +143,12 @@ class ListWatch:
         ]
 
     async def page(self, token: str) -> Page:
-        """One page of the list, from ``token`` on; empty for the first."""
+        """Return one page of the list from ``token`` on; empty for the first."""
         query = [("limit", str(self._options.page_size))]
         if token:
             query.append(("continue", token))
         limits = aiohttp.ClientTimeout(total=self._options.request_timeout)
-        # The client's own limit does not count on a connection with bytes that nobody asked for.
+        # The client's own limit does not apply on a connection with unsolicited bytes.
         async with asyncio.timeout(self._options.request_timeout):
             response = await self._get(query, limits)
             try:
@@ -159,13 +158,13 @@ class ListWatch:
         try:
             page = _page.decode(body)
         except UNDECODABLE as error:
-            raise GarbledError(f"GET {self._path}: {NOT_ITS}: {error}") from error
+            raise GarbledError(f"GET {self._path}: {NOT_AN_API_SERVER}: {error}") from error
         return Page(page.items or [], page.metadata.resourceVersion, page.metadata.continue_)
 
     async def watch(self, version: str, heard: Callable[[], None]) -> AsyncIterator[Event]:
-        """Events after ``version`` until the server ends the watch in good order.
+        """Yield the events after ``version`` until the server ends the watch normally.
 
-        ``heard`` is called whenever the server shows that it is alive.
+        ``heard`` is called each time the server shows that it is alive.
         """
         spread = random.uniform(0.9, 1.0)  # noqa: S311 - no secret: keeps replicas apart
         query = [
@@ -196,7 +195,7 @@ class ListWatch:
             version = _versioned.decode(event.object).metadata.resourceVersion
         except UNDECODABLE as error:
             raise GarbledError(
-                f"GET {self._path}: no watch event: {line[:80]!r}: {error}"
+                f"GET {self._path}: not a watch event: {line[:80]!r}: {error}"
             ) from error
         return Event(event.type, event.object, version)
 
@@ -235,7 +234,7 @@ async def _body(response: aiohttp.ClientResponse, path: str, limit: int) -> byte
 async def _lines(
     response: aiohttp.ClientResponse, limit: int, heard: Callable[[], None]
 ) -> AsyncIterator[bytes]:
-    """The stream's whole lines. A last line without its end was cut and is dropped."""
+    """Yield the stream's complete lines. A last line without its end was cut and is dropped."""
     rest = bytearray()
     async for chunk in response.content.iter_any():
         heard()

@@ -1,25 +1,25 @@
-"""One cause of failure is said once, however many requests fail for it."""
+"""The causes of current failures, so that each cause is logged once for many requests."""
 
 from __future__ import annotations
 
 
 class Outages:
-    """Who fails now, by cause. One for each client of a cluster."""
+    """The failing watches and loops by cause. One instance for each client of a cluster."""
 
     def __init__(self) -> None:
         self._failing: dict[object, str] = {}
-        """Who fails, to the cause. There are as many as there are watches and loops."""
+        """Failing watch or loop -> cause. Bounded by the number of watches and loops."""
 
     def begins(self, who: object, cause: str) -> bool:
-        """Whether nobody has failed for this cause yet: it is to be said."""
+        """Record a failure. Return whether the cause is new, so that the caller logs it."""
         known = self.known(cause)
         self._failing[who] = cause
         return not known
 
     def ends(self, who: object) -> None:
-        """This one fails no longer."""
+        """Record that this one no longer fails."""
         self._failing.pop(who, None)
 
     def known(self, text: str) -> bool:
-        """Whether the text names a cause that was said."""
+        """Return whether the text names a current cause."""
         return any(cause in text for cause in self._failing.values())

@@ -15,9 +15,8 @@ State for readiness and metrics: ``synced``, ``connected``, ``last_contact``,
 ``last_error``, ``denied``, ``rejected``, ``lists``, ``events``, ``age(now)`` and
 ``await synced_event.wait()``.
 
-A cut connection is resumed from the last version seen; anything that may have lost an
-event (410, an ERROR event, garbage, a second failure in a row) lists anew, so that a
-missed deletion is noticed.
+A cut connection resumes from the last version seen. Anything that may have lost an event (410, an
+ERROR event, garbage, a second failure in a row) lists again, so that a missed deletion is noticed.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from apiservice.runtime.steps import Steps, paced
 log = structlog.get_logger(__name__)
 
 _SLICE: Final = 0.005
-"""Seconds of the event loop that a list or a flood of events takes before others get a turn."""
+"""Seconds of the event loop that a list or a burst of events may take before other tasks run."""
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -64,20 +63,20 @@ class EventType(StrEnum):
 
 
 class Collection(Protocol[T_contra]):
-    """What a reflector keeps in step. Called from the event loop; must not block."""
+    """The local copy that a reflector updates. Called from the event loop; must not block."""
 
     def replace(self, items: Sequence[T_contra]) -> None:
-        """The whole collection as of one list: what is not in it no longer exists."""
+        """Take the whole collection from one list. What is not in it no longer exists."""
 
     def apply(self, event: EventType, item: T_contra) -> None:
-        """One change; an ADDED item may be known already, a DELETED one unknown."""
+        """Take one change. An ADDED item may be known already, a DELETED one unknown."""
 
 
 class Large(Collection[T_contra], Protocol[T_contra]):
-    """A collection of so many objects that to replace them takes long."""
+    """A collection with so many objects that replacing them takes long."""
 
     def replacing(self, items: Sequence[T_contra]) -> Steps[None]:
-        """``replace`` in steps. Readers see the collection between them."""
+        """``replace`` in steps. Readers see the collection between the steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +85,11 @@ class ReflectorOptions(ListWatchOptions):
 
     backoff_min: float = 0.5
     backoff_max: float = 30.0
-    """As client-go's reflector: 0.8 s doubling to 30 s."""
+    """As in client-go's reflector: 0.8 s, doubling up to 30 s."""
 
 
 class Reflector(Generic[T]):
-    """Keeps ``into`` equal to the server's collection for as long as ``run`` runs."""
+    """Keeps ``into`` equal to the server's collection while ``run`` runs."""
 
     def __init__(
         self,
@@ -120,19 +119,19 @@ class Reflector(Generic[T]):
         self._outages: Outages = getattr(client, "outages", None) or Outages()
         self._version: str | None = None
         self._failures = 0
-        """Failures since the last event or orderly end; the second one lists again."""
+        """Failures since the last event or normal end. The second one lists again."""
         self._pauses = 0
-        """Failures since a watch last stood; each doubles the pause."""
+        """Failures since a watch was last established. Each doubles the pause."""
         self.synced_event = asyncio.Event()
-        """Set once the first list is in."""
+        """Set after the first complete list."""
         self.connected = False
-        """A watch is being answered right now."""
+        """The server is answering a watch now."""
         self.last_contact = 0.0
         """Epoch seconds of the last byte from the server; 0 before the first."""
         self.last_error = ""
-        """Why the collection may be out of date; empty while all is well."""
+        """Why the collection may be out of date. Empty if it is current."""
         self.denied = False
-        """The last answer was 401 or 403: credentials or RBAC must be corrected."""
+        """The last response was 401 or 403: credentials or RBAC must be corrected."""
         self.rejected = 0
         """Objects left out because they could not be decoded."""
         self.lists = 0
@@ -140,22 +139,22 @@ class Reflector(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """The collection has been listed wholly at least once."""
+        """The collection has been listed completely at least once."""
         return self.synced_event.is_set()
 
     def age(self, now: float) -> float:
-        """Seconds since the server last said anything; ``inf`` before the first list."""
+        """Seconds since the server last sent anything; ``inf`` before the first list."""
         return max(0.0, now - self.last_contact) if self.synced else float("inf")
 
     async def run(self) -> None:
-        """List, watch, resume and list anew until cancelled; no failure ends it."""
+        """List, watch, resume and list again until cancelled. No failure ends it."""
         try:
             while True:
                 try:
                     if self._version is None:
                         await self._list()
                     await self._watch(self._version or "")
-                except Exception as error:  # one bad answer must never end the mirror
+                except Exception as error:  # one bad response must never end the loop
                     self._failed(error)
                     await asyncio.sleep(self._pause())
         finally:
@@ -185,7 +184,7 @@ class Reflector(Generic[T]):
         self.synced_event.set()
 
     async def _watch(self, version: str) -> None:
-        """Apply events until the server ends the watch in good order."""
+        """Apply events until the server ends the watch normally."""
         loop = asyncio.get_running_loop()
         began, heard = loop.time(), False
         answered = 0.0
@@ -206,14 +205,14 @@ class Reflector(Generic[T]):
         except TimeoutError:
             if deadline.expired():
                 raise WatchError(
-                    f"GET {self.path}: the server did not end the watch when it was asked to"
+                    f"GET {self.path}: the server did not end the watch at its timeoutSeconds"
                 ) from None
             raise
         finally:
             self.connected = False
             if answered and loop.time() - answered >= self._options.backoff_min:
-                # Even a quiet watch shows that the server works: a proxy that cuts connections
-                # now and then must not add up to the longest pause.
+                # Even a quiet watch shows that the server works: a proxy that sometimes cuts
+                # connections must not add up to the longest pause.
                 self._pauses = 0
         if not heard and loop.time() - began < 1:
             raise WatchError(f"GET {self.path}: the server ends every watch at once")
@@ -233,11 +232,11 @@ class Reflector(Generic[T]):
     def _read(self, raw: msgspec.Raw) -> T | None:
         try:
             return self._decode(raw)
-        except Exception as error:  # one bad object must never cost the collection
+        except Exception as error:  # one bad object must not stop the collection
             self.rejected += 1
             if self.rejected == 1:
                 text = f"{type(error).__name__}: {error}"
-                log.warning("object left out", path=self.path, error=text)
+                log.warning("object cannot be decoded", path=self.path, error=text)
             return None
 
     def _watched(self) -> None:
@@ -250,17 +249,17 @@ class Reflector(Generic[T]):
             self._outages.ends(self)
 
     def _failed(self, error: Exception) -> None:
-        """Remember why, and decide whether to resume or to list anew."""
+        """Record the error, and decide whether to resume or to list again."""
         if isinstance(error, ExpiredError | GarbledError | RefusedError) or self._failures > 0:
-            # Beyond one lost connection resuming proves nothing: a restored etcd counts
-            # its versions anew and would stay silent about what is gone.
+            # After more than one lost connection, resuming is not reliable: a restored etcd
+            # numbers its versions again and would not report deleted objects.
             self._version = None
         self._failures += 1
         self._pauses += 1
         self.denied = isinstance(error, RefusedError) and error.status in (401, 403)
         text = _describe(error, self.path)
         if text != self.last_error:
-            # The other collections of an API server that is away fail for the same cause.
+            # The other collections of an unavailable API server fail for the same cause.
             first = self._outages.begins(self, text.partition(": ")[2])
             say = log.warning if first else log.debug
             say("watch failed", path=self.path, error=text)
@@ -273,7 +272,7 @@ class Reflector(Generic[T]):
 
 
 class _Turns:
-    """Gives other tasks of the event loop a turn after every slice of work."""
+    """Lets other tasks of the event loop run after every slice of work."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""One condition on labels, and its predicate."""
+"""One requirement of a label selector, its validation, and its predicate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RULE = (
 
 
 def check_key(key: str) -> str | None:
-    """What is wrong with a label key (``[prefix/]name``); None when it is valid."""
+    """Return what is wrong with a label key (``[prefix/]name``), or None if it is valid."""
     prefix, slash, name = key.rpartition("/")
     if slash and (fault := _check_prefix(prefix)) is not None:
         return fault
@@ -42,7 +42,7 @@ def _check_prefix(prefix: str) -> str | None:
 
 
 def check_value(value: str) -> str | None:
-    """What is wrong with a label value; None when it is valid. Empty is valid."""
+    """Return what is wrong with a label value, or None if it is valid. Empty is valid."""
     if len(value) > _NAME_LENGTH:
         return f"must be no more than {_NAME_LENGTH} bytes"
     if value and _NAME.fullmatch(value) is None:
@@ -75,7 +75,7 @@ class Requirement(NamedTuple):
 
 
 def integer(text: str) -> int | None:
-    """The text as Go's ``strconv.ParseInt(text, 10, 64)`` reads it, None where that fails."""
+    """Parse the text as Go's ``strconv.ParseInt(text, 10, 64)``; None if that fails."""
     if _INTEGER.fullmatch(text) is None:
         return None
     number = int(text)
@@ -83,7 +83,7 @@ def integer(text: str) -> int | None:
 
 
 def predicate(requirement: Requirement) -> Predicate:
-    """Whether labels satisfy the requirement."""
+    """Return a function that says whether labels satisfy the requirement."""
     key, op, values = requirement
     several = frozenset(values)
     if op in ("=", "==", "in") and len(values) == 1:
@@ -111,7 +111,7 @@ def _ordering(key: str, op: str, bound: int) -> Predicate:
 
 
 def conjunction(predicates: list[Predicate]) -> Predicate:
-    """Whether labels satisfy all of them."""
+    """Return a function that says whether labels satisfy all the predicates."""
     if not predicates:
         return lambda labels: True
     if len(predicates) == 1:

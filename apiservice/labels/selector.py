@@ -1,4 +1,4 @@
-"""Label selectors: the whole grammar of ``k8s.io/apimachinery/pkg/labels``, compiled once.
+"""Label selectors: the complete grammar of ``k8s.io/apimachinery/pkg/labels``, compiled.
 
 ::
 
@@ -6,8 +6,8 @@
     requirement = [ "!" ] KEY | KEY ( "=" | "==" | "!=" | ">" | "<" ) [ VALUE ]
                 | KEY ( "in" | "notin" ) "(" [ VALUE ] { "," [ VALUE ] } ")"
 
-``!=`` and ``notin`` match objects without the key; an empty value is a value; ``>`` and
-``<`` compare 64-bit integers and never match anything else.
+``!=`` and ``notin`` match objects without the key. An empty value is a value. ``>`` and ``<``
+compare 64-bit integers and never match anything else.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _LABEL_SELECTOR_OPERATORS = {
 _LONGEST = 16 << 10
 _MOST_REQUIREMENTS = 64
 _MOST_VALUES = 512
-"""Bounds of one selector: characters, distinct requirements, and the values of all of them. The
-selectors of workloads have a few; a request's whole URL may have 16 KiB."""
+"""Bounds of one selector: characters, distinct requirements, and the values of all requirements.
+The selectors of workloads have a few; a request's whole URL may have 16 KiB."""
 _CACHED_TEXT = 1024
 _CACHE_BYTES = 4 << 20
 _PREDICATE = 300
@@ -51,33 +51,33 @@ _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+|\Z)")
 
 
 class SelectorError(ValueError):
-    """The text is no selector; the message names the token and where it stands."""
+    """The text is not a selector; the message names the token and its position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """All of its requirements must hold; without any, everything matches."""
+    """A compiled selector. All requirements must hold; without any, everything matches."""
 
     requirements: tuple[Requirement, ...]
     """Sorted by key."""
     matches: Predicate = field(compare=False, repr=False)
-    """Whether an object with these labels is selected."""
+    """Return whether an object with these labels is selected."""
 
     @property
     def bytes(self) -> int:
-        """What the selector takes in memory."""
+        """Bytes of the selector in memory."""
         return sum(weight(each) + _PREDICATE for each in self.requirements)
 
     @property
     def empty(self) -> bool:
-        """Everything matches."""
+        """Whether everything matches."""
         return not self.requirements
 
     def match_labels(self) -> dict[str, Any] | None:
-        """The same as a ``metav1.LabelSelector``; None where there is none.
+        """Return the selector as a ``metav1.LabelSelector``, or None if it has no such form.
 
-        There is none for the empty selector (the API writes ``null``) and for ``>`` and
-        ``<``, which a LabelSelector cannot say.
+        The empty selector has none (the API writes ``null``), nor do ``>`` and ``<``, which a
+        LabelSelector cannot express.
         """
         labels: dict[str, str] = {}
         expressions: list[dict[str, Any]] = []
@@ -98,7 +98,7 @@ class Selector:
         return form or None
 
     def __str__(self) -> str:
-        """The canonical text: parses to an equal selector."""
+        """Return the canonical text, which parses to an equal selector."""
         return ",".join(map(str, self.requirements))
 
 
@@ -106,8 +106,8 @@ def parse(text: str) -> Selector:
     """Compile a selector. Equal texts of moderate length give the same object.
 
     Raises:
-        SelectorError: the text does not follow the grammar, a key or value of it is not a
-            valid label key or value, or it has more requirements or values than are allowed.
+        SelectorError: the text does not follow the grammar, a key or value is not a valid
+            label key or value, or it has more requirements or values than are allowed.
     """
     if len(text) > _CACHED_TEXT:
         return _compile(text)
@@ -137,7 +137,7 @@ class _Parser:
         self._next = 0
 
     def requirements(self) -> dict[Requirement, None]:
-        """The distinct requirements, in the order in which they are written."""
+        """Return the distinct requirements in the order of the text."""
         found: dict[Requirement, None] = {}
         values = 0
         while self._peek() != "":

@@ -62,8 +62,8 @@ class Authority:
 
         Args:
             names: DNS names and addresses; the first is also the common name.
-            now: Epoch seconds.
-            days: How long it is valid; it never outlives the CA.
+            now: epoch seconds.
+            days: how long it is valid; it never outlives the CA.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         ends = min(now + days * 86400, self.ends)
@@ -117,7 +117,7 @@ def read_authority(certificate: bytes, key: bytes) -> Authority:
     """Return the CA that two PEM texts contain: the first certificate, and its key.
 
     Raises:
-        AuthorityError: One of them cannot be read, or they do not belong together.
+        AuthorityError: one of them cannot be read, or they do not belong together.
     """
     # The library raises many kinds of errors about what a file contains.
     try:

@@ -66,7 +66,7 @@ def read_pair(files: CertificateFiles, now: float) -> ServingCertificate:
     """Read and check a pair at ``now``, epoch seconds.
 
     Raises:
-        CertificatePairError: A file is missing or unreadable, the two do not belong
+        CertificatePairError: a file is missing or unreadable, the two do not belong
             together, or the certificate is outside its dates.
     """
     certificate, key = _content(files.certificate), _content(files.key)
@@ -169,7 +169,7 @@ def _usable(public: Any) -> bytes:
     """Return a public key in DER.
 
     Raises:
-        ValueError: The API server's TLS does not accept keys of this kind.
+        ValueError: the API server's TLS does not accept keys of this kind.
     """
     match public:
         case ec.EllipticCurvePublicKey():

@@ -46,7 +46,7 @@ class ServingTLS:
     """The certificate and the CAs that a listener serves TLS with.
 
     Raises:
-        CertificatePairError: The pair cannot be served at the start.
+        CertificatePairError: the pair cannot be served at the start.
     """
 
     def __init__(

@@ -50,7 +50,7 @@ class SelfSigned:
         """Issue what is missing, does not fit the names, or has under a third of its life left.
 
         Raises:
-            CertificatePairError: The folder cannot be written.
+            CertificatePairError: the folder cannot be written.
         """
         try:
             return self._ensure(now)

@@ -1,4 +1,4 @@
-"""Answers prepared once per snapshot, kept as the two ASGI messages that send them."""
+"""Prepared answers: response messages that are rendered once per snapshot and reused."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Any, NamedTuple
 
 Message = dict[str, Any]
 Key = tuple[str, bytes]
-"""Decoded path and raw query string: what tells one GET from another."""
+"""Decoded path and raw query string, which identify a GET."""
 ENTRY = 1024
-"""Bytes that a kept answer takes beside its request and body: messages, headers, a slot
+"""Bytes of a cached answer beside its request and body: messages, headers, a slot
 (812 by tracemalloc on CPython 3.11, rounded up)."""
 LARGE = 1 << 20
-"""Bytes of a body that are sent at once at the most."""
+"""The largest body, in bytes, that is sent at once."""
 _EMPTY = sys.getsizeof("")
 
 
 class Prepared(NamedTuple):
-    """A whole answer. The messages are shared between requests: nobody edits them."""
+    """A complete answer. Requests share the messages, so they must not be edited."""
 
     start: Message
     body: Message
     expires: float
     """Epoch seconds."""
     large: bool = False
-    """The body is not sent at once; see :mod:`apiservice.wire.largeanswers`."""
+    """Whether the body is sent in slices; see :mod:`apiservice.wire.largeanswers`."""
 
 
 def json_messages(code: int, body: bytes) -> tuple[Message, Message]:
-    """The ASGI messages of a JSON answer."""
+    """Return the ASGI messages of a JSON answer."""
     headers = [
         (b"content-type", b"application/json"),
         (b"cache-control", b"no-cache, private"),
@@ -41,11 +41,11 @@ def json_messages(code: int, body: bytes) -> tuple[Message, Message]:
 
 
 class PreparedAnswers:
-    """Answers of one provider by request; all of them end when its version changes.
+    """Answers of one provider by request. All of them expire when the provider's version changes.
 
-    Bounded in bytes, requests and bookkeeping included: a client may vary its request
-    without end, and the data may stand still for hours. The oldest make room, and an
-    answer larger than the bound is not kept.
+    Bounded in bytes, requests and bookkeeping included: a client may vary its request without
+    end, and the data may stay the same for hours. The oldest answers are evicted, and an answer
+    larger than the bound is not cached.
     """
 
     def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
@@ -55,7 +55,7 @@ class PreparedAnswers:
         self._answers: dict[Key, Prepared] = {}
 
     def get(self, key: Key, version: int, now: float) -> Prepared | None:
-        """The answer, where it was prepared from this version and has not expired."""
+        """Return the answer if it was prepared from this version and has not expired."""
         if version != self._version:
             return None
         found = self._answers.get(key)
@@ -64,7 +64,7 @@ class PreparedAnswers:
         return found
 
     def put(self, key: Key, version: int, expires: float, body: bytes) -> Prepared:
-        """Prepare an answer from this version, and keep it where it fits and is the newest."""
+        """Prepare an answer from this version. Cache it if it fits and the version is current."""
         prepared = Prepared(*json_messages(200, body), expires, len(body) > LARGE)
         if self._version is not None and version < self._version:
             return prepared  # data changed while it was prepared in slices

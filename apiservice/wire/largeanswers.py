@@ -1,7 +1,7 @@
-"""Answers that take long to prepare, or to send: a few at once, each in slices.
+"""Answers that take long to prepare or to send: a few at a time, each in slices.
 
-Preparing one takes memory for its parts and its body, and a slow reader keeps the body. Their
-number is therefore bounded. A request that waits for its turn holds neither.
+Preparing one takes memory for its parts and its body, and a slow reader keeps the body. So their
+number is bounded. A request that waits for its turn holds neither.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ log = structlog.get_logger(__name__)
 AT_ONCE: Final = 4
 """Large answers that are prepared or sent at the same time."""
 _PIECE: Final = 1 << 18
-"""Bytes that are written before others have their turn."""
+"""Bytes that are written before other tasks run."""
 _SECONDS: Final = 60.0
-"""Time in which a client must read a large answer."""
+"""Seconds in which a client must read a large answer."""
 
 
 class LargeAnswers:
-    """Belongs to one event loop.
+    """Limits the large answers of one event loop.
 
     Args:
         at_once: large answers that are prepared or sent at the same time.
-        seconds: time in which a client must read one.
+        seconds: time in which a client must read one answer.
     """
 
     def __init__(self, at_once: int = AT_ONCE, seconds: float = _SECONDS) -> None:
@@ -42,10 +42,10 @@ class LargeAnswers:
     async def answer(
         self, asked: Asked, clock: Callable[[], float], receive: Receive, send: Send
     ) -> None:
-        """Answer a request when it is its turn.
+        """Answer a request when its turn comes.
 
         Raises:
-            ApiError: the provider's; ClientGone where the client did not wait.
+            ApiError: raised by the provider; ClientGone if the client did not wait.
         """
         await _while_there(receive, self._answer(asked, clock, send))
 
@@ -76,7 +76,7 @@ async def _send(prepared: Prepared, send: Send) -> None:
 
 
 async def _while_there(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Do ``work`` until the client goes away."""
+    """Run ``work`` until it ends or the client disconnects."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(receive))
     try:

@@ -1,7 +1,7 @@
-"""The routes that serve values: one endpoint per API group, plain functions over bytes.
+"""The routes that serve metric values: one endpoint per API group.
 
-What a request line asks for is worked out once, when it was first admitted; from then on
-it costs a dictionary look-up, and the answer another until the provider's data changes.
+A request line is parsed once, when it is first admitted. After that it costs a dictionary lookup,
+and the answer costs another until the provider's data changes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from apiservice.wire.metricvalues import external_metric_value_list, metric_valu
 from apiservice.wire.routes import Location, custom_query, external_query
 
 _ROUTE = 2048
-"""Bytes that a route takes beside its texts and selectors: the query, two functions and what
-they hold, a slot (1,830 by tracemalloc on CPython 3.11, rounded up)."""
+"""Bytes of a route beside its texts and selectors: the query, two functions and what they hold, a
+slot (1,830 by tracemalloc on CPython 3.11, rounded up)."""
 
 _SLICES: Final = 12
 """Slices of work (24 ms) that an answer may take before it counts as large."""
 
 Source = Callable[[float], Steps[tuple[float, bytes]]]
-"""Asks the provider as of ``now``: when the values expire, and their list."""
+"""Asks the provider as of ``now``. Returns when the values expire, and the list of them."""
 
 
 class Asked(NamedTuple):
@@ -34,27 +34,27 @@ class Asked(NamedTuple):
 
     key: Key
     version: Callable[[], int]
-    """The provider's."""
+    """The provider's version."""
     source: Source
     answers: PreparedAnswers
 
     def recall(self, now: float) -> Prepared | None:
-        """The prepared answer, where it holds now."""
+        """Return the prepared answer if it is still valid."""
         return self.answers.get(self.key, self.version(), now)
 
     async def prepare(self, now: float, slices: int | None = None) -> Prepared:
         """Prepare the answer as of ``now``.
 
         Raises:
-            ApiError: the provider's.
-            Unfinished: it takes more than ``slices``.
+            ApiError: raised by the provider.
+            Unfinished: the answer takes more than ``slices``.
         """
         version = self.version()
         expires, body = await paced(self.source(now), slices=slices)
         return self.answers.put(self.key, version, expires, body)
 
     async def soon(self, now: float) -> Prepared | None:
-        """The answer; None where it takes long to prepare."""
+        """Return the answer, or None if it takes long to prepare."""
         prepared = self.recall(now)
         if prepared is not None:
             return prepared
@@ -65,7 +65,7 @@ class Asked(NamedTuple):
 
 
 class Endpoint:
-    """Answers below one API group's versions."""
+    """The routes below one API group's versions."""
 
     def __init__(
         self,
@@ -74,23 +74,23 @@ class Endpoint:
         open_source: Callable[[Location, Mapping[str, str]], tuple[Source, int]],
     ) -> None:
         self.label = label
-        """What its requests are counted as."""
+        """The route under which its requests are counted."""
         self._snapshot = snapshot
         self._open = open_source
         self._answers = PreparedAnswers()
 
     def route(self, key: Key, where: Location, parameters: Mapping[str, str]) -> tuple[Asked, int]:
-        """Parse a request; raises an ApiError when it is none of this group's.
+        """Parse a request. Raise an ApiError if this group does not serve it.
 
         Returns:
-            What answers it, and the bytes of its selectors.
+            What answers the request, and the bytes of its selectors.
         """
         source, size = self._open(where, parameters)
         return Asked(key, self._snapshot, source, self._answers), size
 
 
 def custom_endpoint(provider: CustomMetricsProvider) -> Endpoint:
-    """``custom.metrics.k8s.io``."""
+    """Return the endpoint of ``custom.metrics.k8s.io``."""
 
     def open_source(where: Location, parameters: Mapping[str, str]) -> tuple[Source, int]:
         query = custom_query(where.parts, parameters)
@@ -106,7 +106,7 @@ def custom_endpoint(provider: CustomMetricsProvider) -> Endpoint:
 
 
 def external_endpoint(provider: ExternalMetricsProvider) -> Endpoint:
-    """``external.metrics.k8s.io``."""
+    """Return the endpoint of ``external.metrics.k8s.io``."""
 
     def open_source(where: Location, parameters: Mapping[str, str]) -> tuple[Source, int]:
         query = external_query(where.parts, parameters)
@@ -121,20 +121,20 @@ def external_endpoint(provider: ExternalMetricsProvider) -> Endpoint:
 
 
 class Route(NamedTuple):
-    """A GET that was admitted once and parsed: what is left to do for the next one."""
+    """A GET that was parsed and admitted once, with what the next one needs."""
 
     attributes: Attributes
     asked: Asked
     answered: Durations
-    """Where its 200s are counted."""
+    """Where its responses with 200 are counted."""
     bytes: int
-    """What its selectors take."""
+    """Bytes of its selectors."""
 
 
 class RouteCache:
-    """Routes by request, bounded in bytes; the oldest make room.
+    """Routes by request, bounded in bytes; the oldest are evicted.
 
-    No least-recently-used order is kept: a hit costs one look-up in a dictionary.
+    There is no least-recently-used order, so a hit costs one dictionary lookup.
     """
 
     def __init__(self, limit: int = 16 << 20, largest: int = 1 << 16) -> None:
@@ -143,10 +143,10 @@ class RouteCache:
         self._routes: dict[Key, Route] = {}
         self.get = self._routes.get
         self.bytes = 0
-        """What the routes take."""
+        """Bytes of the routes."""
 
     def add(self, key: Key, route: Route) -> None:
-        """Keep a route, unless it is so large that a few would fill the cache."""
+        """Cache a route, unless it is so large that a few would fill the cache."""
         size = _size(key, route)
         if size > self._largest:
             return

@@ -1,7 +1,7 @@
-"""Metric values as bytes: the lists of ``k8s.io/metrics`` v1beta1 and v1beta2.
+"""Metric values as JSON bytes: the lists of ``k8s.io/metrics`` v1beta1 and v1beta2.
 
-An item is rendered once per API version and kept in the value itself, so that a list is
-a join of fragments. Keys stand in the order of upstream's structs.
+An item is rendered once per API version and cached in the value, so that a list is a join of
+fragments. Keys have the order of upstream's structs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from apiservice.wire.quantity import format_milli
 CUSTOM_GROUP = "custom.metrics.k8s.io"
 EXTERNAL_GROUP = "external.metrics.k8s.io"
 CUSTOM_VERSIONS = ("v1beta2", "v1beta1")
-"""The preferred one first."""
+"""API versions, the preferred one first."""
 EXTERNAL_VERSIONS = ("v1beta1",)
 
 MAX_BYTES: Final = 16 << 20
@@ -35,14 +35,14 @@ _json = msgspec.json.Encoder().encode
 
 @lru_cache(maxsize=4096)
 def rfc3339(seconds: int) -> str:
-    """Epoch seconds as ``metav1.Time`` writes them: UTC, whole seconds."""
+    """Format epoch seconds as ``metav1.Time``: UTC, whole seconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def metric_value_list(
     version: str, values: Sequence[MetricValue], selector: Selector
 ) -> Steps[bytes]:
-    """A ``MetricValueList`` of custom.metrics.k8s.io; ``selector`` is the metric's.
+    """Render a ``MetricValueList`` of custom.metrics.k8s.io; ``selector`` is the metric's.
 
     Raises:
         BadQuery: the list would be too large.
@@ -64,7 +64,7 @@ def metric_value_list(
 
 
 def external_metric_value_list(values: Sequence[ExternalValue]) -> Steps[bytes]:
-    """An ``ExternalMetricValueList`` of external.metrics.k8s.io/v1beta1.
+    """Render an ``ExternalMetricValueList`` of external.metrics.k8s.io/v1beta1.
 
     Raises:
         BadQuery: the list would be too large.
@@ -80,16 +80,16 @@ def external_metric_value_list(values: Sequence[ExternalValue]) -> Steps[bytes]:
 
 
 def _fits(size: int, more: Sequence[bytes]) -> int:
-    """The size with further items.
+    """Return the size with further items.
 
     Raises:
-        BadQuery: it is too large.
+        BadQuery: the size is too large.
     """
     size += sum(map(len, more))
     if size > MAX_BYTES:
         raise BadQuery(
             f"the answer would be larger than {MAX_BYTES >> 20} MiB: select fewer objects with "
-            f"labelSelector, or ask namespace by namespace"
+            f"labelSelector, or request each namespace separately"
         )
     return size
 

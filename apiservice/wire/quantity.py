@@ -1,7 +1,7 @@
 """Kubernetes quantities in milli precision (apimachinery ``resource.Quantity``).
 
-Values travel as whole thousandths because that is what the HPA reads (``MilliValue()``):
-nothing is lost between what is served and what is compared.
+Values are whole thousandths because the HPA reads them so (``MilliValue()``): serving loses no
+precision that the HPA would compare.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ _SUFFIXES = ("m", "", "k", "M", "G", "T", "P", "E")
 
 
 def to_milli(value: float) -> int:
-    """The value in thousandths, rounded to nearest (a ceiling would turn 0.1+0.2 into 301m).
+    """Return the value in thousandths, rounded to nearest: a ceiling would give 301m for 0.1+0.2.
 
     Raises:
-        ValueError: NaN, infinite, or too large for an int64 of thousandths. Such a value
-            has to be left out: it would not parse, and would poison its whole list.
+        ValueError: NaN, infinite, or too large for an int64 of thousandths. Such a value must be
+            left out: clients could not parse it, and would reject the whole list.
     """
-    # The comparison is false for NaN too.
+    # The comparison is also false for NaN.
     if not -9.2e15 < value < 9.2e15:
-        message = f"{value} is no quantity: it must be finite and below 9.2e15"
+        message = f"{value} is not a quantity: it must be finite and below 9.2e15"
         raise ValueError(message)
     # Exact beyond 2**53 thousandths, where the product of floats is not.
     whole = int(value)
@@ -29,7 +29,7 @@ def to_milli(value: float) -> int:
 
 
 def format_milli(milli: int) -> str:
-    """The canonical text of so many thousandths: factors of 1000 become a suffix."""
+    """Return the canonical text of a number of thousandths: factors of 1000 become a suffix."""
     if milli == 0:
         return "0"
     power = 0

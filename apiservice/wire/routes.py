@@ -1,8 +1,8 @@
-"""From a request line to what it asks: authorization attributes and a metric query.
+"""Parsing of request lines: authorization attributes, and the metric query of a path.
 
-The attributes follow ``k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`` and never
-fail, so that a request can be refused before anything else about it is judged. Paths are
-matched decoded: Go sends ``*`` as ``%2A``.
+The attributes follow ``k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`` and never fail, so
+that authorization runs before any other check. Paths are matched decoded: Go sends ``*`` as
+``%2A``.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Location(NamedTuple):
     group: str
     version: str
     parts: tuple[str, ...]
-    """At least one; none is checked."""
+    """The path's segments after the version: at least one, none validated."""
 
 
 def locate(path: str) -> Location | None:
-    """The group-version that a decoded path leads into; None for every other path."""
+    """Return the group-version that a decoded path is below, or None for any other path."""
     segments = path.strip("/").split("/")
     if len(segments) < 4 or segments[0] != "apis":
         return None
@@ -54,7 +54,7 @@ def locate(path: str) -> Location | None:
 
 
 def attributes(method: str, path: str, query: Mapping[str, str]) -> Attributes:
-    """What a request wants, for the authorizer."""
+    """Return what a request wants, for the authorizer."""
     where = locate(path)
     if where is None:
         return Attributes(verb=method.lower(), path=path)
@@ -81,7 +81,7 @@ def attributes(method: str, path: str, query: Mapping[str, str]) -> Attributes:
 
 
 def query_parameters(query_string: bytes) -> dict[str, str]:
-    """The first value of each parameter, as Go's conversion takes it."""
+    """Return the first value of each parameter, as Go's conversion does."""
     parameters: dict[str, str] = {}
     text = query_string.decode("latin-1")
     for name, value in parse_qsl(text, keep_blank_values=True, errors="replace"):
@@ -90,18 +90,18 @@ def query_parameters(query_string: bytes) -> dict[str, str]:
 
 
 def custom_query(parts: tuple[str, ...], query: Mapping[str, str]) -> ObjectQuery:
-    """What a path below ``custom.metrics.k8s.io`` asks for.
+    """Return the query of a path below ``custom.metrics.k8s.io``.
 
     Raises:
         RouteNotFound: no metric route has this shape.
-        BadRequest: a parameter does not parse, or nothing useful follows a namespace.
-        BadQuery: a field selector that contradicts the path.
+        BadRequest: a parameter does not parse, or a namespace is not followed by a metric.
+        BadQuery: a field selector contradicts the path.
     """
     resource, namespace, name, metric = _custom_route(parts)
     _check_list_options(query)
     field_selector = query.get("fieldSelector", "")
     if field_selector not in ("", f"metadata.name={name}", f"metadata.name=={name}"):
-        raise BadQuery("fieldSelector metadata.name doesn't match requested name")
+        raise BadQuery("fieldSelector metadata.name doesn't match requested name")  # prose: ignore
     object_selector = _selector(query, "labelSelector")
     return ObjectQuery(
         resource=GroupResource.parse(resource),
@@ -114,7 +114,7 @@ def custom_query(parts: tuple[str, ...], query: Mapping[str, str]) -> ObjectQuer
 
 
 def _custom_route(parts: tuple[str, ...]) -> tuple[str, str | None, str, str]:
-    """Resource, namespace, name and metric."""
+    """Return resource, namespace, name and metric."""
     if "" in parts:
         raise RouteNotFound
     if parts[0] != "namespaces":
@@ -127,12 +127,12 @@ def _custom_route(parts: tuple[str, ...]) -> tuple[str, str | None, str, str]:
         return "namespaces", None, parts[1], parts[3]
     if len(parts) == 5 and GroupResource.parse(parts[2]) != NAMESPACES:
         return parts[2], parts[1], parts[3], parts[4]
-    # Below another namespace, the right to that one would do to read about this.
+    # Below another namespace, a right in that namespace would allow reading about this one.
     raise RouteNotFound
 
 
 def external_query(parts: tuple[str, ...], query: Mapping[str, str]) -> ExternalQuery:
-    """What a path below ``external.metrics.k8s.io`` asks for.
+    """Return the query of a path below ``external.metrics.k8s.io``.
 
     Raises:
         RouteNotFound, BadRequest, BadQuery: as for :func:`custom_query`.
@@ -166,7 +166,7 @@ def _selector(query: Mapping[str, str], name: str) -> Selector:
 
 
 def _check_list_options(query: Mapping[str, str]) -> None:
-    """List options are accepted and ignored, but have to be what they say they are."""
+    """Check list options. They are ignored, but must have the right type."""
     for name in ("limit", "timeoutSeconds"):
         if (value := query.get(name)) is not None and integer(value) is None:
             message = f'unable to parse {name} "{value}": it must be an integer'
@@ -184,7 +184,7 @@ _RESHAPING = frozenset({"as", "g", "v"})
 
 
 def accept_header(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The Accept header of an ASGI scope; several lines are one list, none is empty."""
+    """Return the Accept header of an ASGI scope; several lines are one list."""
     found = b""
     for name, value in headers:
         if name == b"accept":
@@ -193,10 +193,10 @@ def accept_header(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def accepts_json(accept: bytes) -> bool:
-    """Whether one clause matches JSON and asks for no other shape; no clause at all does.
+    """Return whether a clause matches JSON and asks for no other format; an empty header does.
 
-    As every client is sent the same JSON, the order that ``q`` puts the clauses in makes
-    no difference; only ``q=0`` takes a clause out (RFC 9110 section 12.4.2).
+    Every client gets the same JSON, so the order by ``q`` makes no difference. Only ``q=0``
+    excludes a clause (RFC 9110 section 12.4.2).
     """
     if not accept:
         return True
@@ -209,7 +209,7 @@ def _accepts(accept: bytes) -> bool:
 
 
 _CACHED = 512
-"""Bytes of a header that is remembered; aggregated discovery sends 200."""
+"""Bytes of a header that is cached; aggregated discovery sends 200."""
 _cached = lru_cache(maxsize=256)(_accepts)
 
 

@@ -172,7 +172,7 @@ async def test_what_was_prepared_ends_with_its_age(world: World) -> None:
 @pytest.mark.parametrize(
     "path", [UTILIZATION, "/apis", f"{CUSTOM}/v1beta2", "/version", "/openapi/v2"]
 )
-async def test_a_client_that_takes_no_json_is_told_so(world: World, path: str) -> None:
+async def test_a_client_that_takes_no_json_gets_406(world: World, path: str) -> None:
     for _ in ("first", "again"):
         response = await world.get(path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
         assert (response.status_code, response.content) == (406, _NO_JSON)

@@ -158,7 +158,7 @@ async def test_a_prepared_answer_does_not_outlive_the_permission(bench: Bench) -
     assert b"87500m" not in body
 
 
-async def test_the_review_is_told_all_that_the_proxy_stated(bench: Bench) -> None:
+async def test_the_review_gets_all_that_the_proxy_stated(bench: Bench) -> None:
     lines = ("X-Remote-User: alice", "X-Remote-Group: a,b", "X-Remote-Extra-Scopes%2fx: One")
     await bench.get(PODS, *lines)
     await bench.get(PODS, *lines[:2])

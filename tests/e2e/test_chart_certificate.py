@@ -66,7 +66,7 @@ def test_both_jobs_run_what_the_program_takes(values: Mapping[str, Any]) -> None
     assert named == [row["metadata"]["name"] for row in of_kind(objects, "APIService")]
     done = CliRunner().invoke(main, [*given, "--kubeconfig", "/none/config"])
     assert done.exit_code == 1
-    assert "kubeconfig /none/config is not there" in done.output
+    assert "kubeconfig /none/config does not exist" in done.output
 
 
 def test_the_rotators_rights_are_two_secrets_and_the_releases_apiservices() -> None:

@@ -17,7 +17,7 @@ import msgspec
 from adapter.nodepool.model.apicall import Call
 from adapter.nodepool.model.names import MANAGER
 from apiservice.kube.client import ClusterAnswerError
-from apiservice.kube.failures import NOT_ITS
+from apiservice.kube.failures import NOT_AN_API_SERVER
 
 Object = dict[str, Any]
 
@@ -129,7 +129,7 @@ def _object(obj: Object, body: bytes) -> Object:
     try:
         return msgspec.json.decode(body, type=Object)
     except msgspec.DecodeError as error:
-        raise _failure(obj, 0, f"{NOT_ITS}: {error}") from error
+        raise _failure(obj, 0, f"{NOT_AN_API_SERVER}: {error}") from error
 
 
 def _failure(obj: Object, status: int, text: str) -> WriteError:

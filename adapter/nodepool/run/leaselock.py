@@ -19,7 +19,7 @@ from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
 from adapter.nodepool.model.apicall import Call
 from apiservice.kube.client import ClusterAnswerError
-from apiservice.kube.failures import NOT_ITS
+from apiservice.kube.failures import NOT_AN_API_SERVER
 from apiservice.kube.outages import Outages
 
 log = structlog.get_logger(__name__)
@@ -82,7 +82,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
         except msgspec.DecodeError as error:
-            raise ClusterAnswerError(f"GET {path}: {NOT_ITS}: {error}") from error
+            raise ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {error}") from error
 
     async def create(
         self, name: str, namespace: str, election_record: LeaderElectionRecord

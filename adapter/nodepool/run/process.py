@@ -32,7 +32,7 @@ from adapter.process.reload import ConfigWatch
 from adapter.settings import Settings
 from apiservice.http.server import ListenError
 from apiservice.kube.client import SERVICE_ACCOUNT, ClusterAnswerError, ClusterError, call, connect
-from apiservice.kube.failures import asked
+from apiservice.kube.failures import describe_failure
 from apiservice.kube.outages import Outages
 from apiservice.runtime.background import Background
 
@@ -140,10 +140,10 @@ async def _plan_once(controller: Controller, watches: Watches, client: Any) -> N
             await asyncio.sleep(0.1)
         if problem or await controller.round(clock()) is None:
             raise NodepoolError(
-                f"no plan: {problem or controller.state.frozen}; asked {client.origin}"
+                f"no plan: {problem or controller.state.frozen}; server: {client.origin}"
             )
     except ClusterAnswerError as error:
-        raise NodepoolError(f"no plan: {asked(client, error)}") from None
+        raise NodepoolError(f"no plan: {describe_failure(client, error)}") from None
 
 
 async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from adapter.nodepool.model.apicall import Call
 from adapter.nodepool.seen import claimtemplates, headroom, karpenter
 from apiservice.kube.client import ClusterAnswerError
-from apiservice.kube.failures import NOT_ITS
+from apiservice.kube.failures import NOT_AN_API_SERVER
 
 T = TypeVar("T")
 _CUSTOM: Final = "custom.metrics.k8s.io"
@@ -83,7 +83,7 @@ async def _ask(call: Call, path: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:
-        raise ClusterAnswerError(f"GET {path}: {NOT_ITS}: {error}") from error
+        raise ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {error}") from error
 
 
 def _first(wanted: Sequence[str], served: Sequence[str]) -> str:

@@ -204,4 +204,4 @@ def test_a_cluster_that_is_not_there_is_a_failed_job(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
     done = CliRunner().invoke(main, ["maintain", *UNREGISTER, "--kubeconfig", missing])
     assert done.exit_code == 1
-    assert f"kubeconfig {missing} is not there" in done.output
+    assert f"kubeconfig {missing} does not exist" in done.output

@@ -91,7 +91,7 @@ def test_a_command_that_ends_says_in_one_line_what_failed_where_and_how_to_fix_i
     if (command, failure) in OF_THE_CHART:
         assert "apply the chart again" in line
         return
-    assert f"asked {found.server} (kubeconfig {found.kubeconfig}, context lab)" in line
+    assert f"server: {found.server} (kubeconfig {found.kubeconfig}, context lab)" in line
     if not command.startswith("maintain") or failure in UNREACHED:
         assert FIX[failure] in line
 

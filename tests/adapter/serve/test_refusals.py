@@ -129,10 +129,10 @@ REFUSALS = {
         {"cluster": {"pods_file": "/dev/null"}, "server": {"cert_dir": "{folder}"}},
         "/dev/null is empty; write manifests, or [] for no objects",
     ),
-    "no cluster": ({}, "there is no kubeconfig"),
+    "no cluster": ({}, "no kubeconfig found at"),
     "kubeconfig that is not there": (
         {"cluster": {"kubeconfig": "/no/such/kubeconfig"}},
-        "kubeconfig /no/such/kubeconfig is not there: name one that is",
+        "kubeconfig /no/such/kubeconfig does not exist; name one that does",
     ),
     "certificate that is not there": (
         {

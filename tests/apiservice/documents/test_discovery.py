@@ -74,7 +74,7 @@ def test_a_group_without_a_provider_is_not_there() -> None:
     assert Discovery(None, None).group_list == _GROUPS + b"]}"
 
 
-def test_a_list_is_rendered_anew_only_when_its_rows_change() -> None:
+def test_a_list_is_rendered_again_only_when_its_rows_change() -> None:
     custom = FakeCustom()
     discovery = Discovery(custom, None)
     first = discovery.resource_list("custom.metrics.k8s.io", "v1beta2")

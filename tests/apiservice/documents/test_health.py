@@ -140,7 +140,7 @@ async def test_over_http(world: World) -> None:
     )
 
 
-async def test_a_single_check_tells_its_reason(world: World) -> None:
+async def test_a_single_check_shows_its_reason(world: World) -> None:
     world.health.add_ready(Check("fresh-data", Switch("no exporter was read yet")))
     response = await world.get("/readyz/fresh-data")
     assert (response.status_code, response.text) == (

@@ -96,7 +96,7 @@ async def test_a_head_without_end_and_a_client_without_haste_are_cut_off() -> No
             assert await wire.ended() == b""
 
 
-async def test_whoever_fills_it_the_probe_of_another_address_is_answered() -> None:
+async def test_the_probe_of_another_address_is_answered_when_the_listener_is_full() -> None:
     async with Readiness().listening() as listener, AsyncExitStack() as stack:
         patient = await stack.enter_async_context(connected(listener))
         for n in range(MOST + EACH):

@@ -121,7 +121,7 @@ def test_one_address_closes_its_own_connections_and_nobody_elses(run: Run) -> No
     run(body)
 
 
-def test_front_proxies_keep_their_places_whatever_strangers_do(
+def test_front_proxies_keep_their_places_against_any_number_of_strangers(
     run: Run, tls: ServingTLS, tmp_path: Path
 ) -> None:
     async def body() -> None:

@@ -158,7 +158,7 @@ async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
 
 
 async def test_a_named_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="is not there"):
+    with pytest.raises(ClusterError, match="does not exist"):
         await connect(tmp_path / "none", environ=NOWHERE)
 
 
@@ -294,7 +294,7 @@ async def test_a_pod_follows_its_cluster_to_another_ca(tmp_path: Path, api: Fake
         assert (await reaches(old), await reaches(new)) == (False, True)
 
 
-async def test_files_that_are_written_anew_with_the_same_content_change_nothing(
+async def test_files_that_are_written_again_with_the_same_content_change_nothing(
     tmp_path: Path, api: FakeApiServer
 ) -> None:
     """kubelet does that with every new token: a connection each would pile up."""
@@ -345,7 +345,7 @@ async def test_an_answer_other_than_2xx_carries_status_and_message(
         await call(client, "GET", "/x")
 
 
-async def test_nobody_at_the_address_is_status_0(tmp_path: Path) -> None:
+async def test_no_server_at_the_address_is_status_0(tmp_path: Path) -> None:
     async with await connect(write(tmp_path, kubeconfig()), environ=NOWHERE) as client:
         with pytest.raises(ClusterAnswerError, match="GET /x") as caught:
             await call(client, "GET", "/x")
@@ -353,7 +353,7 @@ async def test_nobody_at_the_address_is_status_0(tmp_path: Path) -> None:
     assert caught.value.status == 0
 
 
-async def test_a_connection_with_bytes_that_nobody_asked_for_is_no_endless_wait(
+async def test_a_connection_with_unsolicited_bytes_does_not_wait_forever(
     tmp_path: Path,
 ) -> None:
     first, sent, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()

@@ -258,7 +258,7 @@ async def test_a_watch_ended_in_good_order_resumes_after_its_last_event(rig: Rig
     assert rig.reflector.lists == 1
 
 
-async def test_a_bookmark_moves_the_point_of_resumption_and_tells_nobody(rig: Rig) -> None:
+async def test_a_bookmark_moves_the_point_of_resumption_only(rig: Rig) -> None:
     await rig.listed([], "1")
     watch = await rig.api.watch()
     watch.event("BOOKMARK", {"metadata": {"resourceVersion": "90"}})
@@ -287,7 +287,9 @@ async def test_an_event_cut_in_half_is_not_applied(rig: Rig) -> None:
     assert rig.recorder.calls.empty()
 
 
-async def test_a_second_failure_in_a_row_lists_anew_so_that_deletions_are_noticed(rig: Rig) -> None:
+async def test_a_second_failure_in_a_row_lists_again_so_that_deletions_are_noticed(
+    rig: Rig,
+) -> None:
     await rig.listed([thing("a", "1"), thing("b", "1")], "1")
     (await rig.api.watch()).cut()
     (await rig.api.watch()).cut()
@@ -347,7 +349,7 @@ async def test_a_flood_of_events_leaves_turns_to_others(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("how", ["answer", "event"])
-async def test_410_lists_anew(rig: Rig, how: str) -> None:
+async def test_410_lists_again(rig: Rig, how: str) -> None:
     await rig.listed([], "1")
     watch = await rig.api.next()
     if how == "answer":
@@ -381,7 +383,7 @@ async def test_410_in_the_middle_of_a_list_starts_the_list_over(rig: Rig) -> Non
         pytest.param(b"\xff\xfe\n", id="bytes"),
     ],
 )
-async def test_garbage_in_a_watch_lists_anew_because_events_may_be_lost(
+async def test_garbage_in_a_watch_lists_again_because_events_may_be_lost(
     rig: Rig, line: bytes
 ) -> None:
     await rig.listed([], "1")
@@ -392,7 +394,7 @@ async def test_garbage_in_a_watch_lists_anew_because_events_may_be_lost(
     assert PATH in rig.reflector.last_error
 
 
-async def test_an_error_event_lists_anew_and_is_named(rig: Rig) -> None:
+async def test_an_error_event_lists_again_and_is_named(rig: Rig) -> None:
     await rig.listed([], "1")
     watch = await rig.api.watch()
     watch.event("ERROR", {"code": 500, "reason": "InternalError", "message": "etcd is away"})
@@ -410,7 +412,7 @@ async def test_one_object_that_cannot_be_read_costs_that_object_alone(rig: Rig) 
     assert rig.reflector.rejected == 2
 
 
-async def test_a_missing_right_is_named_with_its_mend(rig: Rig) -> None:
+async def test_a_missing_right_is_named_with_its_fix(rig: Rig) -> None:
     (await rig.api.next()).refuse(403, "Forbidden", 'pods is forbidden: User "u" cannot list')
     again = await rig.api.next()
     assert (rig.reflector.denied, rig.reflector.synced) == (True, False)
@@ -426,7 +428,7 @@ async def test_a_missing_right_is_named_with_its_mend(rig: Rig) -> None:
 async def test_html_in_place_of_a_list_is_survived(rig: Rig) -> None:
     (await rig.api.next()).answer(b"<html>login</html>")
     again = await rig.api.next()
-    assert "not that of an API server" in rig.reflector.last_error
+    assert "not a response of a Kubernetes API server" in rig.reflector.last_error
     again.page([thing("a", "1")], "1")
     assert await rig.recorder.next() == ("REPLACE", ["a"])
 
@@ -454,7 +456,7 @@ async def test_a_watch_that_the_server_does_not_end_is_given_up_although_bytes_c
         assert "did not end the watch" in rig.reflector.last_error
 
 
-async def test_an_answer_that_nobody_asked_for_does_not_hold_up_the_collection() -> None:
+async def test_an_unsolicited_answer_does_not_hold_up_the_collection() -> None:
     options = ReflectorOptions(
         backoff_min=0.001, backoff_max=0.002, watch_seconds=0.1, grace=0.2, request_timeout=0.2
     )

@@ -46,7 +46,7 @@ def test_a_value_has_one_canonical_text(value: float, text: str) -> None:
     "value", [float("nan"), float("inf"), float("-inf"), 9.2e15, -9.2e15, 1e300]
 )
 def test_what_an_int64_of_thousandths_cannot_hold_is_refused(value: float) -> None:
-    with pytest.raises(ValueError, match=r"is no quantity: it must be finite and below 9.2e15"):
+    with pytest.raises(ValueError, match=r"is not a quantity: it must be finite and below 9.2e15"):
         to_milli(value)
 
 
