@@ -62,7 +62,9 @@ WORDS: Final = {
     r"its\s+like": "similar ones",
     r"datum": "value, sample",
     r"misfits?": "unscrapable pod",
-    r"dead\s+man(?:'s)?": "lifeline",
+    r"dead[\s-]man(?:'s)?": "lifeline",
+    r"unless\s+set": "by default",
+    r"of\s+(?:ours|yours|one's\s+own)": "'our own …', 'your own …'",
     r"\w+n't|(?:it|that|there|what|here)'s|(?:they|we|you)'(?:re|ve|ll)": "no contractions",
 }
 """Pattern -> what to write instead. A match with the group ``allowed`` is not reported."""

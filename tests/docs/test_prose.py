@@ -19,6 +19,8 @@ BAD = {
     "shall": ("It shall hold.", "shall"),
     "away": ("While the store is away, values age.", "is away"),
     "at the most": ("At the most 5 s.", "At the most"),
+    "unless set": ("The limit is 65 s unless set.", "unless set"),
+    "of yours": ("A metric of yours is an entry.", "of yours"),
     "a contraction": ("It doesn't scale.", "doesn't"),
 }
 FILES = [path for name in prose.FOLDERS for path in (prose.ROOT / name).rglob("*")]
