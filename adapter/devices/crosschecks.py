@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from adapter.catalog.metric import Metric, Sample, Statistic
 from adapter.devices.history import History
@@ -13,6 +14,10 @@ from adapter.devices.plausibility import ENGINES, Circumstances, at_work, idle_w
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.series import CLEAR, Doubt, Track, TrackKey, Verdict
 from adapter.devices.state import Exporter
+from apiservice.runtime.steps import Steps
+
+_STEP: Final = 64
+"""Devices that one step judges."""
 
 
 def cross_checked(
@@ -21,7 +26,7 @@ def cross_checked(
     idle: IdlePower,
     options: TelemetryOptions,
     rejects: Rejects,
-) -> dict[TrackKey, Track]:
+) -> Steps[dict[TrackKey, Track]]:
     """The tracks of a batch, each with what is believed of it.
 
     Not judged are the tracks of pods whose device is accounted per process: beside the pod's
@@ -38,7 +43,9 @@ def cross_checked(
     earlier = _Earlier(before)
     counted: set[tuple[str, str]] = set()
     judged = dict(tracks)
-    for key, track in tracks.items():
+    for number, (key, track) in enumerate(tracks.items(), 1):
+        if not number % _STEP:
+            yield
         if track.per_process or not track.history.times or at_work(track.history):
             continue
         device = track.device

@@ -60,6 +60,12 @@ class IdlePower:
         ranges = list(devices.values())
         return IdleRange(min(r.low for r in ranges), max(r.high for r in ranges))
 
+    def copy(self) -> IdlePower:
+        """The same, to learn more without changing this one."""
+        made = IdlePower()
+        made._models = {model: dict(devices) for model, devices in self._models.items()}
+        return made
+
     @property
     def _full(self) -> bool:
         return len(self._models) >= _MAX_MODELS

@@ -19,11 +19,12 @@ from adapter.devices.history import history
 from adapter.devices.idlepower import IdlePower
 from adapter.devices.location import Cluster, Location
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.reader import Drafts
+from adapter.devices.reader import DEVICES, Drafts
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import Track, TrackKey
 from adapter.devices.state import Exporter
 from adapter.exposition.samples import Batch
+from apiservice.runtime.steps import Steps
 
 
 def absorb(
@@ -33,32 +34,40 @@ def absorb(
     options: TelemetryOptions,
     rejects: Rejects,
     cluster: Cluster,
-) -> Exporter:
-    """An exporter's state after a batch.
+) -> Steps[Exporter]:
+    """An exporter's state after a batch, in steps.
+
+    The pods may change between two steps. Each row is judged by the pods of its moment: the next
+    batch looks at those that have changed since, and every answer asks who may have the device.
 
     A track that the batch lacks stands until the age limit (labels come and go:
     dcgm-exporter#428). One whose device the batch gives to another pod is marked superseded:
     :mod:`adapter.attribution.sharing` knows whether the two share it.
     """
     drafts = Drafts(before, batch, catalog, options, rejects, cluster.pod)
+    yield from drafts.read()
     made = _Tracks(before, batch, catalog, options, drafts, cluster, _boards(drafts.by_key))
     past = superseded(drafts.by_key)
     reported = _reported(before, batch, options, drafts)
     names, held = frozenset(reported), holders(drafts.by_key.keys() - past)
     earlier = before.tracks if before else {}
     counts = accounted(drafts.by_key, earlier, rejects, options.oldest)
-    tracks = {
-        key: made.track(key, draft, names, held, counts, past=key in past)
-        for key, draft in drafts.by_key.items()
-    }
-    idle = before.idle if before else IdlePower()
+    if len(drafts.by_key) > DEVICES:
+        yield
+    tracks = {}
+    for number, (key, draft) in enumerate(drafts.by_key.items(), 1):
+        tracks[key] = made.track(key, draft, names, held, counts, past=key in past)
+        if not number % DEVICES:
+            yield
+    idle = before.idle.copy() if before else IdlePower()
     if options.cross_checks:
-        tracks = cross_checked(tracks, before, idle, options, rejects)
+        tracks = yield from cross_checked(tracks, before, idle, options, rejects)
+    standing = yield from made.standing(tracks, held)
     return Exporter(
         origin=batch.origin,
         received=batch.received,
         pod=drafts.pod,
-        tracks=made.standing(tracks, held) | tracks,
+        tracks=standing | tracks,
         reported=reported,
         scale=drafts.scale,
         idle=idle,
@@ -160,7 +169,9 @@ class _Tracks:
             samples = samples.without(name, time)
         return track if samples is track.history else replace(track, history=samples)
 
-    def standing(self, fresh: Mapping[TrackKey, Track], held: Holders) -> dict[TrackKey, Track]:
+    def standing(
+        self, fresh: Mapping[TrackKey, Track], held: Holders
+    ) -> Steps[dict[TrackKey, Track]]:
         """Earlier tracks that the batch lacks; superseded where it names another pod."""
         if self._before is None:
             return {}
@@ -179,7 +190,12 @@ class _Tracks:
         )
         options = self._options
         most = options.server_tracks if self._batch.serves else options.max_tracks
-        return dict(islice(standing, max(0, most - len(fresh))))
+        kept: dict[TrackKey, Track] = {}
+        for key, track in islice(standing, max(0, most - len(fresh))):
+            kept[key] = track
+            if not len(kept) % DEVICES:
+                yield
+        return kept
 
 
 def _after(track: Track, pods: set[PodRef] | None) -> Track:

@@ -6,10 +6,14 @@ A tile, a compute core or a memory module is no device of its own: nobody is giv
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from adapter.catalog.field import Spelling
 from adapter.devices.builder import Draft
+from apiservice.runtime.steps import Steps
 
+_STEP: Final = 128
+"""Values that one step puts together."""
 _Place = tuple[Draft, Spelling, float]
 
 
@@ -40,9 +44,11 @@ class Parts:
         values[part] = value
         return earlier == value
 
-    def settle(self) -> None:
+    def settle(self) -> Steps[None]:
         """Give every draft its device's value: the whole's own row, else its parts'."""
-        for (draft, spelling, time), values in self._values.items():
+        for number, ((draft, spelling, time), values) in enumerate(self._values.items(), 1):
+            if not number % _STEP:
+                yield
             whole = values.get("")
             combined = spelling.field.over_parts.of(list(values.values()))
             draft.put(spelling, combined if whole is None else whole, time)

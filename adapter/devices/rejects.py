@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 _MAX_RECENT: Final = 1024
@@ -60,8 +60,19 @@ class Rejects:
     ) -> None:
         """Count a reject and remember where it came from."""
         self._totals[reject.reason] += 1
+        self._remember(reject, Seen(1, value, time, detail))
+
+    def merge(self, later: Rejects) -> None:
+        """Add what was counted elsewhere."""
+        for reason, times in later.totals.items():
+            self._totals[reason] += times
+        for reject, seen in later.recent.items():
+            self._remember(reject, seen)
+
+    def _remember(self, reject: Reject, seen: Seen) -> None:
         before = self._recent.pop(reject, None)
-        count = before.count + 1 if before else 1
-        self._recent[reject] = Seen(count, value, time, detail)
+        if before is not None:
+            seen = replace(seen, count=before.count + seen.count)
+        self._recent[reject] = seen
         if len(self._recent) > _MAX_RECENT:
             self._recent.popitem(last=False)

@@ -70,7 +70,7 @@ class Exporter:
     """Field -> epoch seconds at which a row of a whole device was last seen."""
     scale: RatioScale
     idle: IdlePower
-    """What its devices draw when idle. Handed on from state to state."""
+    """What its devices draw when idle. Each state has its own."""
     beliefs: Mapping[int, Belief]
     """Address of a label set of the last batch, and a salt for a server's -> what it says."""
     disowned: Mapping[PodRef, Refusal]

@@ -29,9 +29,11 @@ class PageLimits:
     fourth of its labels. One takes about half a microsecond."""
     held: int = 32 << 20
     """Bytes of label sets that are remembered; rows with further ones are left out."""
+    large: int = 1 << 18
+    """Bytes of a page that waits for other large pages; a usual one is read in some 3 ms."""
 
 
 EXPORTER: Final = PageLimits()
 """For pages of exporters: 16 GPUs with 48 replicas each hold 6 MB of label sets."""
-SERVER: Final = PageLimits(lines=1 << 15, rows=1 << 12, work=1 << 13, held=1 << 20)
+SERVER: Final = PageLimits(lines=1 << 15, rows=1 << 12, work=1 << 13, held=1 << 20, large=1 << 16)
 """For pages that pods serve about themselves: whoever may create a pod may write one."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
+from apiservice.runtime.steps import Steps
+
 
 class Decimals(float):
     """A number that its page writes with decimals.
@@ -67,6 +69,9 @@ class Sink(Protocol):
 
     def ingest(self, batch: Batch) -> None:
         """Take a batch. Never raises for bad rows: they are counted."""
+
+    def steps(self, batch: Batch) -> Steps[None]:
+        """Take a batch in steps. Nothing of it is visible, or counted, before the last."""
 
     def forget(self, origin: str) -> None:
         """The origin is no longer a target; its rows stand until the age limit."""

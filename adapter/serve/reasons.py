@@ -123,6 +123,7 @@ REFUSALS: Final = (
 TASKS: Final = (
     *("cluster", "authentication", "external-owner", "keda", "telemetry", "source", "coverage"),
     *("certificates", "configuration", "keda-certificates", "connections", "event-loop-lag"),
+    "garbage",
 )
 """Background tasks of `serve`."""
 

@@ -31,6 +31,7 @@ from adapter.cluster.nodes import Nodes
 from adapter.cluster.podsfile import PodsFileError
 from adapter.cluster.services import Services
 from adapter.process.reload import ConfigWatch
+from adapter.serve import garbage
 from adapter.serve.apiserviceowner import external_owner
 from adapter.serve.build import Loop, cluster_loops
 from adapter.serve.coverage import Coverage
@@ -170,6 +171,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 stack.push_async_callback(probes.stop)
         except ListenError as error:
             raise StartError(str(error)) from None
+        collector = garbage.take_over()
         keep, every = background.keep, background.every
         loops = [
             *(keep("cluster", loop, essential=True) for loop in feeds),
@@ -179,6 +181,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             keep("telemetry", telemetry.run, essential=True),
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
+            every("garbage", garbage.SECONDS, collector.look),
             every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),
             every("configuration", _FILE_CHECK, watch.check),
         ]

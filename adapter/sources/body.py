@@ -6,8 +6,9 @@ nor a gzip bomb is ever held whole.
 
 from __future__ import annotations
 
+import asyncio
 import zlib
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Iterator
 from typing import Protocol
 
 import aiohttp
@@ -18,16 +19,16 @@ _CHUNK = 1 << 18
 
 
 class _Decoder(Protocol):
-    def feed(self, data: bytes, room: int) -> bytes:
-        """Decoded bytes, at most one more than ``room``."""
+    def feed(self, data: bytes, room: int) -> Iterator[bytes]:
+        """Decoded bytes in pieces, at most one byte more than ``room``."""
 
     def finish(self) -> None:
         """Raise SourceError if the body is not complete."""
 
 
 class _Identity:
-    def feed(self, data: bytes, room: int) -> bytes:
-        return data
+    def feed(self, data: bytes, room: int) -> Iterator[bytes]:
+        yield data
 
     def finish(self) -> None:
         return
@@ -37,14 +38,20 @@ class _Gzip:
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(31)
 
-    def feed(self, data: bytes, room: int) -> bytes:
-        try:
-            out = self._inflate.decompress(data, room + 1)
-        except zlib.error as error:
-            raise SourceError("encoding", f"the gzip body is corrupt: {error}") from error
-        if self._inflate.unused_data:
-            raise SourceError("encoding", "there is more after the end of the gzip body")
-        return out
+    def feed(self, data: bytes, room: int) -> Iterator[bytes]:
+        while room >= 0:
+            most = min(_CHUNK, room + 1)
+            try:
+                out = self._inflate.decompress(data, most)
+            except zlib.error as error:
+                raise SourceError("encoding", f"the gzip body is corrupt: {error}") from error
+            if self._inflate.unused_data:
+                raise SourceError("encoding", "there is more after the end of the gzip body")
+            yield out
+            if len(out) < most:
+                return
+            data = self._inflate.unconsumed_tail
+            room -= len(out)
 
     def finish(self) -> None:
         if not self._inflate.eof:
@@ -100,14 +107,16 @@ async def decoded(
     room = limit
     sent = 0
     async for chunk in chunks:
-        part = decoder.feed(chunk, room)
-        room -= len(part)
         sent += len(chunk)
-        if room < 0 or sent > limit:
-            raise SourceError("too_large", f"the answer is above {limit} bytes")
-        if loan is not None:
-            await loan.take(len(part))
-        parts.append(part)
+        for part in decoder.feed(chunk, room):
+            room -= len(part)
+            if room < 0 or sent > limit:
+                raise SourceError("too_large", f"the answer is above {limit} bytes")
+            if loan is not None:
+                await loan.take(len(part))
+            parts.append(part)
+            if len(part) >= _CHUNK:
+                await asyncio.sleep(0)  # others have their turn
     decoder.finish()
     return b"".join(parts)
 

@@ -8,30 +8,29 @@ somebody reads, not when something is written.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
 
 from adapter.attribution.nodecontext import NodeTable, Places, Pods, Sites, nodes_of
-from adapter.attribution.pods import CONFLICT
 from adapter.attribution.policy import SharingOptions
 from adapter.attribution.recognition import Recognition
 from adapter.attribution.servers import Servers
 from adapter.catalog import Catalog
 from adapter.cluster.pod import PodRef
-from adapter.devices.assignment import refusal
 from adapter.devices.ingest import absorb
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.series import Track, disagree
+from adapter.devices.rejects import Rejects
 from adapter.devices.state import Exporter
 from adapter.exposition.limits import OVER_BUDGET
 from adapter.exposition.samples import Batch
 from adapter.store.index import OriginIndex
+from adapter.store.objections import Objections
 from adapter.store.serverbudget import ServerBudget
 from adapter.store.snapshot import Snapshot
+from apiservice.runtime.steps import Steps, at_once
 
 log = structlog.get_logger(__name__)
 
@@ -76,28 +75,50 @@ class Store:
         self._nodes: OriginIndex[str] = OriginIndex()
         self._nodes_of: dict[str, frozenset[str]] = {}
         self._forgotten: set[str] = set()
+        self._objections = Objections(
+            self._sites,
+            self._exporters,
+            self._devices,
+            self._forgotten,
+            options.scrape_interval,
+        )
         self._server_budget = ServerBudget(options.server_bytes)
         self._version = 0
         self._snapshot: Snapshot | None = None
 
     def ingest(self, batch: Batch) -> None:
         """Take a batch. Never raises for bad rows: they are counted."""
+        at_once(self.steps(batch))
+
+    def steps(self, batch: Batch) -> Steps[None]:
+        """Take a batch in steps. Nothing of it is visible, or counted, before the last.
+
+        Batches of several origins may be under way. A batch whose origin changes meanwhile, since
+        another batch of it was taken or it was dropped, is read again, without a pause.
+        """
         before = self._exporters.get(batch.origin)
-        for reason, times in batch.rejects.items():
-            self.rejects.count(reason, times)
-        after = absorb(before, batch, self._catalog, self._options, self.rejects, self._sites)
+        after, rejects = yield from self._read(before, batch)
+        if self._exporters.get(batch.origin) is not before:
+            before = self._exporters.get(batch.origin)
+            after, rejects = at_once(self._read(before, batch))
+        self.rejects.merge(rejects)
         evict = partial(self._drop, now=batch.received)
         if batch.serves and not self._server_budget.admit(after, evict):
             self.rejects.count(OVER_BUDGET, len(batch.rows))
-            self._evict(batch.received)
-            self._changed()
-            return
-        self._count_refusals(after)
-        self._count_conflicts(after)
-        self._forgotten.discard(batch.origin)
-        self._put(before, after)
+        else:
+            self._forgotten.discard(batch.origin)
+            self._put(before, after)
         self._evict(batch.received)
         self._changed()
+
+    def _read(self, before: Exporter | None, batch: Batch) -> Steps[tuple[Exporter, Rejects]]:
+        """What a batch makes of its origin, and what is to be counted. Changes nothing."""
+        rejects = Rejects()
+        for reason, times in batch.rejects.items():
+            rejects.count(reason, times)
+        after = yield from absorb(before, batch, self._catalog, self._options, rejects, self._sites)
+        yield from self._objections.against(after, rejects)
+        return after, rejects
 
     def forget(self, origin: str) -> None:
         """The origin is no longer a target; its rows stand until the age limit."""
@@ -202,35 +223,3 @@ class Store:
             self._recognition.forget_node(node, origin)
             if not self._nodes.of(node):
                 self._sites.forget(node)
-
-    def _count_refusals(self, exporter: Exporter) -> None:
-        for ref, tracks in exporter.pods.items():
-            pod = self._pods.get(*ref)
-            for track in tracks:
-                old = track.superseded or track.received != exporter.received
-                if track.claim is None or old:
-                    continue
-                reason = refusal(track.claim, pod, track.node)
-                if reason is not None:
-                    reject = Reject(reason, "", track.device.id)
-                    self.rejects.add(
-                        reject, exporter.received, detail=f"{ref.namespace}/{ref.name}"
-                    )
-
-    def _count_conflicts(self, after: Exporter) -> None:
-        """Two live exporters that disagree on whom a device works for, or on its value."""
-        for device, tracks in after.devices.items():
-            mine: list[Track] | None = None
-            for origin in self._devices.of(device):
-                other = self._exporters[origin]
-                live = other.received > after.received - 2 * self._options.scrape_interval
-                if origin == after.origin or not live or origin in self._forgotten:
-                    continue
-                mine = self._believed(tracks) if mine is None else mine
-                if disagree(mine, self._believed(other.devices[device])):
-                    reject = Reject(CONFLICT, "", device)
-                    self.rejects.add(reject, after.received, detail=f"{after.origin} and {origin}")
-
-    def _believed(self, tracks: Iterable[Track]) -> list[Track]:
-        """The tracks without those that name a pod which cannot have the device."""
-        return [track for track in tracks if track.claim is None or self._sites.believes(track)]

@@ -106,6 +106,14 @@ async def second_head() -> AsyncIterator[bytes]:
     yield b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
 
 
+async def new_devices() -> AsyncIterator[bytes]:
+    """As many devices as a page may have, none of which was on the last one."""
+    names = (b"DCGM_FI_DEV_GPU_UTIL", b"DCGM_FI_DEV_FB_USED")
+    page = next(_numbers)
+    device = b'{gpu="%d",UUID="GPU-%d-%d",namespace="x",pod="p%d",container="c"} 1\n'
+    yield _answer(b"".join(name + device % (n, page, n, n) for name in names for n in range(1024)))
+
+
 async def silence() -> AsyncIterator[bytes]:
     await asyncio.sleep(3600)
     yield b""
@@ -119,7 +127,7 @@ KINDS = {
     for made in (
         *(blank_runs, long_names, new_names, new_labels, small_new_labels, many_times),
         *(bad_numbers, gzip_of_16_megabytes, gzip_of_line_feeds, small_gzip_of_line_feeds),
-        *(continues, second_head, silence, big_bad_numbers, big_long_names),
+        *(continues, second_head, new_devices, silence, big_bad_numbers, big_long_names),
     )
 }
 

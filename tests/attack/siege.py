@@ -172,6 +172,15 @@ def tenant_pod(name: str, port: int, namespace: str = "tenant") -> dict[str, Any
     }
 
 
+def exporter_pod(name: str, port: int, node: str, namespace: str = "tenant") -> dict[str, Any]:
+    """Return a tenant's pod with an exporter's label, scraped at ``port`` of this machine."""
+    pod = tenant_pod(name, port, namespace)
+    pod["metadata"] |= {"labels": {"app": "nvidia-dcgm-exporter"}, "annotations": {}}
+    ports = [{"name": "metrics", "containerPort": port}]
+    pod["spec"] = {"nodeName": node, "containers": [{"name": "c", "ports": ports}]}
+    return pod
+
+
 @contextmanager
 def besieged(folder: Path, *pods: dict[str, Any], **config: Any) -> Iterator[Siege]:
     """Start ``serve`` with default limits beside the tenants' ``pods``.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.attack.siege import Siege, tenant_pod
+from tests.attack.siege import Siege, exporter_pod, tenant_pod
 
 SECONDS = 14.0
 AGE_LIMIT = 8.0
@@ -54,3 +54,26 @@ def test_a_hostile_page_costs_only_the_pod_that_serves_it(
         attacked = siege(*pods, values={"age_limit": AGE_LIMIT, "window": 2})
         attacked.observe(SECONDS)
         attacked.verdict()
+
+
+def test_new_devices_on_every_page_do_not_hold_the_event_loop(siege: Callable[..., Siege]) -> None:
+    with pages("new-devices", 32) as ports:
+        pods = [exporter_pod(f"p{port}", port, f"node-{port}") for port in ports]
+        attacked = siege(*pods)
+        before = _late(attacked)
+        attacked.observe(SECONDS)
+        after = _late(attacked)
+        attacked.verdict()
+    looks, late = (now - then for now, then in zip(after, before, strict=True))
+    # It was late in a third of the looks, of which there were few.
+    assert looks > SECONDS
+    assert late <= looks / 10
+
+
+def _late(attacked: Siege) -> tuple[float, float]:
+    """How often the loop's lag was looked at, and how often it was above a quarter second."""
+    with attacked.serving.client() as client:
+        text = client.get("/metrics").raise_for_status().text
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if "event_loop_lag" in line)
+    looks = float(found["gma_event_loop_lag_seconds_count"])
+    return looks, looks - float(found['gma_event_loop_lag_seconds_bucket{le="0.25"}'])

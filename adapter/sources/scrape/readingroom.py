@@ -46,8 +46,7 @@ class ReadingRoom:
         self._beyond = asyncio.Lock()
         self._labels = LabelMemory(label_bytes, limits.held)
         self.max_bytes = max_bytes
-        self.parsing = asyncio.Lock()
-        """Held while a large page is parsed beside the event loop."""
+        self._large, self._usual = asyncio.Lock(), asyncio.Lock()
 
     @property
     def label_bytes(self) -> int:
@@ -71,6 +70,14 @@ class ReadingRoom:
         if found is None:
             found = self._namespaces[namespace] = asyncio.Semaphore(self._of_one_namespace)
         return found
+
+    def reading(self, size: int) -> asyncio.Lock:
+        """What is held while a page of ``size`` bytes is read and taken in.
+
+        One large page at a time, and one of the others: what is parsed and not yet taken in needs
+        memory, and memory for label sets is lent to the page that is read, not to those that wait.
+        """
+        return self._large if size >= self._limits.large else self._usual
 
     async def take(self, size: int, *, beyond: bool) -> bool:
         """Take bytes for a page; returns whether its holder may go beyond the bound now."""

@@ -12,13 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 
 import structlog
 
 from adapter.cluster.index import PodIndex
 from adapter.exposition.limits import EXPORTER, SERVER, PageLimits
-from adapter.exposition.page import LabelMemo, Page, parse
+from adapter.exposition.page import LabelMemo, Page, parsing
 from adapter.exposition.samples import Batch, Sink
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
@@ -27,14 +26,11 @@ from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.readingroom import Hold, ReadingRoom
 from adapter.sources.scrape.target import Target, TargetState, due, phase_of
 from apiservice.labels.selector import EVERYTHING
+from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
 
-_BIG_PAGE = 1 << 18
-"""Pages above this many bytes are parsed beside the event loop; a usual one takes some 3 ms."""
-_BIG_SERVER_PAGE = 1 << 16
-"""The same of pods' own pages, whose authors may make them as costly as they can."""
 _PAGE_BYTES = 64 << 20
 _SERVER_PAGE_BYTES = 16 << 20
 """Bytes of pages under way; beyond it pages are read one after another."""
@@ -86,6 +82,7 @@ class ScrapeSource:
             limits=SERVER,
             max_bytes=options.server_max_bytes,
         )
+        self._turns = Turns()
         self._targets = Targets(options.rules, self._start, self._stop, options.servers)
         self._tasks: dict[Target, asyncio.Task[None]] = {}
         self._states: dict[Target, TargetState] = {}
@@ -226,10 +223,11 @@ class ScrapeSource:
             async with asyncio.timeout(self._options.timeout):
                 body = await self._pages.fetch(state.target, room.max_bytes, hold)
             state.size = len(body)
-            page = await self._parse(body, started, memo, state, room)
-            state.rejects = page.rejects
-            _check(page)
-            self._succeeded(state, page)
+            async with room.reading(len(body)):
+                page = await self._parse(body, started, memo, state, room)
+                state.rejects = page.rejects
+                _check(page)
+                await self._take(state, page)
         except Exception as error:  # whatever one exporter does, the others go on
             self._failed(state, describe(error))
         state.duration = max(0.0, self._clock() - started)
@@ -238,33 +236,25 @@ class ScrapeSource:
     async def _parse(
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ReadingRoom
     ) -> Page:
-        big = _BIG_SERVER_PAGE if state.target.serves else _BIG_PAGE
-        read = partial(parse, body, time=started, memo=memo, wanted=self._wanted)
-        if len(body) < big:
-            with _lent(state, room) as limits:
-                page = read(limits=limits)
-                state.held = state.held if page.abandoned else page.held
-            return page
-        # Memory is lent to the page that is read, not to those that wait for their turn.
-        async with room.parsing:
-            with _lent(state, room) as limits:
-                page = await asyncio.to_thread(read, limits=limits)
-                state.held = state.held if page.abandoned else page.held
+        with _lent(state, room) as limits:
+            page = await self._turns.run(
+                parsing(body, time=started, memo=memo, wanted=self._wanted, limits=limits)
+            )
+            state.held = state.held if page.abandoned else page.held
         return page
 
-    def _succeeded(self, state: TargetState, page: Page) -> None:
+    async def _take(self, state: TargetState, page: Page) -> None:
         target, now = state.target, self._clock()
-        self._sink.ingest(
-            Batch(
-                origin=target.url,
-                node=target.node,
-                rows=page.rows,
-                received=now,
-                rejects=page.rejects,
-                pod=target.pod,
-                serves=target.serves,
-            )
+        batch = Batch(
+            origin=target.url,
+            node=target.node,
+            rows=page.rows,
+            received=now,
+            rejects=page.rejects,
+            pod=target.pod,
+            serves=target.serves,
         )
+        await self._turns.run(self._sink.steps(batch))
         if state.last_error:
             log.info("exporter answers again", url=target.url, after=state.failures)
         state.failures, state.last_error, state.reason = 0, "", ""

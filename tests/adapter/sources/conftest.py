@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from adapter.exposition.samples import Batch
+from apiservice.runtime.steps import Steps
 
 
 @dataclass
@@ -112,6 +113,10 @@ class Recorder:
     def ingest(self, batch: Batch) -> None:
         self.batches.append(batch)
         self._changed.set()
+
+    def steps(self, batch: Batch) -> Steps[None]:
+        yield
+        self.ingest(batch)
 
     def forget(self, origin: str) -> None:
         self.forgotten.append(origin)

@@ -20,6 +20,7 @@ from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import Target, TargetState
 from apiservice.kube.reflector import EventType
+from apiservice.runtime.steps import Steps
 from tests.adapter.sources.conftest import (
     Recorder,
     Reply,
@@ -346,3 +347,35 @@ async def test_a_pods_own_page_is_marked_so_and_never_gets_the_exporters_token(
     marked = {batch.origin: (batch.serves, batch.pod) for batch in sink.batches}
     assert marked[own.url] == (True, ("ml", "llm"))
     assert marked[web.url("/exporter")] == (False, None)
+
+
+class Slow(Recorder):
+    """A sink that takes each batch in many steps, as a store takes a large page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.ended = asyncio.Event(), asyncio.Event()
+
+    def steps(self, batch: Batch) -> Steps[None]:
+        self.begun.set()
+        try:
+            while True:
+                time.sleep(0.003)  # longer than a slice
+                yield
+        finally:
+            self.ended.set()
+
+
+async def test_a_page_that_is_half_taken_is_given_up_with_its_target(web: Web) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    sink = Slow()
+    pods = PodIndex()
+    pods.replace([exporter(web)])
+    async with running(ScrapeSource(OPTIONS, sink, pods).run):
+        async with asyncio.timeout(90):
+            await sink.begun.wait()
+        pods.apply(EventType.DELETED, exporter(web))
+        await sink.until(lambda: len(sink.forgotten) > 0)
+        async with asyncio.timeout(90):
+            await sink.ended.wait()
+    assert sink.batches == []
