@@ -1,15 +1,16 @@
-# One image for every command. Nothing but this folder is needed:
+# One image for every command. The build needs only this folder:
 #
 #   docker build -t gpu-metrics-adapter .
 #
-# The base image is named in one place, by tag: a rebuild takes up Debian's and Python's fixes.
-# To hold on to one, look its digest up and give the whole reference:
+# ARG PYTHON below is the only place that names the base image. It is a tag, so a rebuild picks up
+# Debian's and Python's fixes. To pin the base image, look up its digest and pass the complete
+# reference:
 #
 #   docker buildx imagetools inspect python:3.13-slim-trixie --format '{{.Manifest.Digest}}'
 #   docker build --build-arg PYTHON=python:3.13-slim-trixie@sha256:DIGEST .
 #
-# PIP_INDEX_URL is the one other argument that some need; docs/image.md tells the rest. Builders
-# without BuildKit do too, as registries have them: no RUN mounts anything.
+# The only other argument that a build may need is PIP_INDEX_URL; docs/image.md describes it. No RUN
+# mounts anything, so builders without BuildKit also work.
 ARG PYTHON=python:3.13-slim-trixie
 
 FROM ${PYTHON} AS build
@@ -17,8 +18,8 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=igno
 WORKDIR /src
 ARG PIP_INDEX_URL
 
-# Both environments hold only wheels whose hashes are in a lock. The one in /tools builds, and
-# stays behind with this stage.
+# Both environments contain only wheels whose hashes are in a lock file. The environment in /tools
+# builds the wheel and is not part of the image.
 COPY requirements-image.lock ./
 RUN python -m venv /tools \
  && /tools/bin/pip install --quiet --no-compile --require-hashes --only-binary :all: \
@@ -28,14 +29,14 @@ RUN python -m venv --without-pip /opt/gpu-metrics-adapter \
  && /tools/bin/pip --python /opt/gpu-metrics-adapter install --quiet --no-compile \
       --require-hashes --only-binary :all: -r requirements.lock
 
-# From here on nothing is fetched: the wheel is built by the backend locked above.
+# From here on the build downloads nothing: the locked backend builds the wheel.
 COPY pyproject.toml README.md LICENSE ./
 COPY image image
 COPY apiservice apiservice
 COPY adapter adapter
-# Any one time makes the wheel, the bill of materials and the installed files the same bytes in
-# every build of the same sources. A release gives its commit's. Of the libraries only the
-# modules are used, so their commands go.
+# A fixed time makes the wheel, the bill of materials and the installed files identical in every
+# build of the same sources. A release passes the time of its commit. The commands of the libraries
+# are deleted, because only their modules are used.
 ARG SOURCE_DATE_EPOCH=1577836800
 RUN /tools/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir /dist . \
  && /tools/bin/pip --python /opt/gpu-metrics-adapter install --quiet --no-compile \
@@ -48,7 +49,7 @@ RUN /tools/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --whe
       -exec touch --no-dereference --date @"$SOURCE_DATE_EPOCH" {} +
 
 FROM ${PYTHON}
-# Nothing installs packages or changes its user here.
+# The image needs no pip and no setuid programs.
 RUN rm -rf /usr/local/bin/pip* /usr/local/lib/python3*/site-packages/pip* \
       /usr/local/lib/python3*/ensurepip \
  && find / -xdev -type f -perm /6000 -exec chmod ug-s {} + \
@@ -60,19 +61,19 @@ ENV PATH=/opt/gpu-metrics-adapter/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 LABEL org.opencontainers.image.title="gpu-metrics-adapter" \
-      org.opencontainers.image.description="Scale Kubernetes workloads on what their GPUs are really doing" \
+      org.opencontainers.image.description="Scale Kubernetes workloads on the real load of their GPUs" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0"
-# A number, so that runAsNonRoot can be checked. The root file system may be read-only: only
-# server.cert_dir, below /tmp, is ever written.
+# A number, so that the kubelet can check runAsNonRoot. The root file system may be read-only: the
+# processes write only to server.cert_dir, below /tmp.
 USER 65532:65532
-# serve: HTTPS, KEDA's gRPC, the kubelet's probes; nodepool.
+# serve: HTTPS, KEDA's gRPC, the kubelet's probes. nodepool: HTTP.
 EXPOSE 6443
 EXPOSE 6000
 EXPOSE 8080
 EXPOSE 8081
 STOPSIGNAL SIGTERM
-# For Docker and Podman; a kubelet goes by the chart's probes.
+# For Docker and Podman. A kubelet uses the chart's probes.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["gpu-metrics-adapter", "healthy"]
 ENTRYPOINT ["gpu-metrics-adapter"]
 CMD ["serve"]

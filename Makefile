@@ -1,11 +1,11 @@
-# Two commands are all a fresh clone needs: make demo, make test.
+# A fresh clone needs only two commands: make demo, make test.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Written without any index's address.
+# The lock files contain no address of a package index.
 LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 # Without it, each process that a test starts compiles the sources again.
@@ -24,16 +24,16 @@ $(READY): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## the main job on this machine, without a cluster (ARGS="--seconds 30")
+demo: $(READY) ## run the autoscaling loop on this machine, without a cluster (ARGS="--seconds 30")
 	$(BIN)/gpu-metrics-adapter demo $(ARGS)
 
-test: $(READY) ## unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
+test: $(READY) ## run the unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
 	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -n logical --maxprocesses 8 --dist worksteal $(ARGS)
 
-fuzz: $(READY) ## the property tests with more examples (FUZZ_EXAMPLES=300)
+fuzz: $(READY) ## run the property tests with more examples (FUZZ_EXAMPLES=300)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-300} $(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -m hypothesis -n logical --maxprocesses 8 --dist worksteal $(ARGS)
 
-e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS="-k name")
+e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name")
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m tests.e2e.modules
 	$(BIN)/python -m tests.e2e.imagebuild
@@ -42,34 +42,34 @@ e2e: $(READY) ## a real control plane; installs and builds what is missing (ARGS
 attack: $(READY) ## attack the real serve process, bounded in count and time (ARGS="-k name")
 	$(BIN)/python -m pytest tests/attack $(ARGS)
 
-bench: $(READY) ## every benchmark; tables go to load/README.md (ARGS="parse pipeline")
+bench: $(READY) ## run every benchmark and write the tables to load/README.md (ARGS="parse pipeline")
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m load $(ARGS)
 
-lint: $(READY) ## ruff, mypy, import-linter, and the words of the prose
+lint: $(READY) ## run ruff, mypy, import-linter and the lint of the prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.prose
 
-audit: $(READY) ## known advisories about what is shipped
+audit: $(READY) ## check the shipped dependencies for known vulnerabilities
 	$(BIN)/python -m tests.security.audit
 
-format: $(READY) ## rewrite the sources as ruff would
+format: $(READY) ## format the sources with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(READY) ## write the pages that come from the code, and the chart's schema and README
+docs: $(READY) ## generate pages from the code, and the chart's schema and README
 	$(BIN)/python -m docs.generate
 
 proto: $(READY) ## compile KEDA's protocol
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. adapter/keda/externalscaler.proto
 
-lock: ## resolve the dependencies again into the locks (needs uv)
+lock: ## update the lock files (needs uv)
 	uv pip compile $(LOCK) --all-extras -o requirements.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements-dev.lock --group pyproject.toml:image --python-version 3.11 -o requirements-image.lock
 
-clean: ## remove the environment and everything built or cached
+clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -27,7 +27,7 @@ _CONFIG = click.option(
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="gpu-metrics-adapter")
 def main() -> None:
-    """Scale Kubernetes workloads on what their GPUs are really doing.
+    """Scale Kubernetes workloads on the real load of their GPUs.
 
     Every setting can be given, from strongest to weakest, as a flag, as an environment
     variable (GMA_ and the key's path joined by __, such as GMA_SOURCE__KIND), or in the

@@ -20,8 +20,9 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDERS: Final = ("adapter", "apiservice", "charts", "docs", "image", "load", "tests")
+ROOT_FILES: Final = ("*.md", "Dockerfile", "Makefile", "pyproject.toml")
 SUFFIXES: Final = frozenset({".md", ".py", ".tpl", ".txt", ".yaml"})
-"""Every file with one of these in the folders, and every page at the root, is checked."""
+"""The root files, and every file in the folders with one of the suffixes, are checked."""
 NOT_YET: Final = (
     "adapter/*",
     "apiservice/*",
@@ -142,11 +143,14 @@ def _blot(match: re.Match[str]) -> str:
 
 def checked() -> Iterator[str]:
     """Yield the path of each file that is checked, relative to the root."""
-    files = [*ROOT.glob("*.md"), *(path for name in FOLDERS for path in (ROOT / name).rglob("*"))]
+    files = [path for glob in ROOT_FILES for path in ROOT.glob(glob)]
+    files += [
+        path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES
+    ]
     for path in sorted(files):
         name = path.relative_to(ROOT).as_posix()
         skipped = name in _OWN or any(fnmatch.fnmatchcase(name, glob) for glob in NOT_YET)
-        if path.suffix in SUFFIXES and not skipped and path.is_file():
+        if not skipped:
             yield name
 
 
