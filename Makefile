@@ -11,6 +11,9 @@ LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links -
 # Without it, each process that a test starts compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The extras in the image.
+SHIPPED := --extra aws --extra azure --extra google --extra prometheus
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz e2e attack bench lint audit format lock docs proto clean
 
@@ -67,7 +70,7 @@ proto: $(READY) ## compile KEDA's protocol
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. adapter/keda/externalscaler.proto
 
 lock: ## update the lock files (needs uv)
-	uv pip compile $(LOCK) --all-extras -o requirements.lock pyproject.toml
+	uv pip compile $(LOCK) $(SHIPPED) -o requirements.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements-dev.lock --group pyproject.toml:image --python-version 3.11 -o requirements-image.lock
 

@@ -184,8 +184,18 @@ def demo(
         _stand_in(exporter, port)
         return
     from adapter.demo.options import DemoOptions  # noqa: PLC0415
-    from adapter.demo.run import run as play  # noqa: PLC0415
 
+    try:
+        from adapter.demo.run import run as play  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "rich":
+            raise
+        click.echo(
+            "gpu-metrics-adapter: demo needs rich; install it with the extra demo: "
+            "pip install 'gpu-metrics-adapter[demo]'",
+            err=True,
+        )
+        sys.exit(1)
     try:
         options = DemoOptions(seconds, speed, seed, plain, port, keep)
     except ValueError as error:

@@ -5,8 +5,3 @@ Simulated are the nodes, their GPUs, the pods and the load; real are the exporte
 the HPA algorithm and the ``nodepool`` controller's plan. One clock drives the simulation, some
 times faster than real time, and every interval of ``serve`` is divided by the same factor.
 """
-
-from adapter.demo.options import DemoOptions
-from adapter.demo.run import run
-
-__all__ = ["DemoOptions", "run"]

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import ssl
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-import httpx
+import aiohttp
 import msgspec
+from yarl import URL
 
 from adapter.demo.certificates import FrontProxy
 from adapter.hpa import Missing, quantity
@@ -23,7 +26,13 @@ from adapter.hpa import Missing, quantity
 USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
 ACCEPT = "application/vnd.kubernetes.protobuf, */*"
+_HEADERS = [
+    ("Accept", ACCEPT),
+    ("X-Remote-User", USER),
+    *(("X-Remote-Group", group) for group in GROUPS),
+]
 _VERSION = "/apis/custom.metrics.k8s.io/v1beta2"
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 Answer = dict[str, int] | Missing
@@ -61,7 +70,7 @@ class MetricsClient:
         self._base = base
         self._proxy = proxy
         self._ca = ca
-        self._http: httpx.AsyncClient | None = None
+        self._http: aiohttp.ClientSession | None = None
         self.tally = Tally()
 
     async def ready(self) -> str:
@@ -69,10 +78,10 @@ class MetricsClient:
         if not self._ca.is_file():
             return "no serving certificate yet"
         try:
-            answer = await self._client().get("/readyz?verbose")
-        except httpx.HTTPError as error:
+            status, body = await self._get("/readyz?verbose")
+        except _FAILURES as error:
             return str(error) or type(error).__name__
-        return "" if answer.status_code == httpx.codes.OK else answer.text.strip()
+        return "" if status == HTTPStatus.OK else body.decode(errors="replace").strip()
 
     async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
         """The metric of all matching pods. Never raises: an error is ``Missing``."""
@@ -80,33 +89,30 @@ class MetricsClient:
         self.tally.requests += 1
         url = f"{metric_path(namespace, metric)}?labelSelector={quote(label_selector)}"
         try:
-            answer = await self._client().get(url, headers=_headers())
-        except httpx.HTTPError as error:
+            answer = await self._get(url, _HEADERS)
+        except _FAILURES as error:
             return Missing(str(error) or type(error).__name__)
         finally:
             self.tally.seconds.append(time.perf_counter() - start)
-        values = decode(answer.status_code, answer.content)
+        values = decode(*answer)
         self.tally.answered += not isinstance(values, Missing) and bool(values)
         return values
 
     async def close(self) -> None:
         """Close the connections."""
         if self._http:
-            await self._http.aclose()
+            await self._http.close()
 
-    def _client(self) -> httpx.AsyncClient:
+    async def _get(self, path: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[int, bytes]:
         if self._http is None:
             context = ssl.create_default_context(cafile=self._ca)
             context.load_cert_chain(self._proxy.certificate, self._proxy.key)
-            self._http = httpx.AsyncClient(
-                base_url=self._base, verify=context, timeout=5.0, trust_env=False
+            self._http = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=context), timeout=aiohttp.ClientTimeout(5)
             )
-        return self._http
-
-
-def _headers() -> list[tuple[str, str]]:
-    groups = [("X-Remote-Group", group) for group in GROUPS]
-    return [("Accept", ACCEPT), ("X-Remote-User", USER), *groups]
+        url = URL(self._base + path, encoded=True)
+        async with self._http.get(url, headers=headers) as answer:
+            return answer.status, await answer.read()
 
 
 class _Object(msgspec.Struct):
@@ -130,7 +136,7 @@ class _Status(msgspec.Struct):
 def decode(status: int, body: bytes) -> Answer:
     """A MetricValueList or Status as the answer it means; of several items for a pod the last."""
     try:
-        if status != httpx.codes.OK:
+        if status != HTTPStatus.OK:
             problem = msgspec.json.decode(body, type=_Status)
             return Missing(problem.message or f"HTTP {status}")
         items = msgspec.json.decode(body, type=_List).items

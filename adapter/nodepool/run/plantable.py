@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable
-
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterable, Iterator, Sequence
 
 from adapter.nodepool.learn.idle import Idle
 from adapter.nodepool.model.reason import count_gpus
@@ -15,48 +11,52 @@ from adapter.nodepool.plan.order import Order, Plan
 from adapter.nodepool.seen import instant
 
 
-def render(plan: Plan, way: str, idle: Iterable[Idle] = (), width: int = 160) -> str:
-    """The orders, what is to be known of pools, and idle GPUs, as text of this width."""
-    text = io.StringIO()
-    console = Console(file=text, width=width, highlight=False)
-    console.print(f"way: {way}", soft_wrap=True)
+def render(plan: Plan, way: str, idle: Iterable[Idle] = ()) -> str:
+    """The orders, what is to be known of pools, and idle GPUs, as text."""
+    lines = [f"way: {way}"]
     if plan.orders:
-        console.print(_orders(plan.orders))
+        lines += _table([_HEAD, *map(_row, plan.orders)])
     else:
-        console.print("no workload of GPU pods is scaled by an HPA or a queue of Jobs")
-    for note in plan.notes:
-        console.print(f"pool {note.pool}: {note.reason.text}", soft_wrap=True)
+        lines.append("no workload of GPU pods is scaled by an HPA or a queue of Jobs")
+    lines += [f"pool {note.pool}: {note.reason.text}" for note in plan.notes]
     for row in idle:
         pod, cost = row.pod, "" if row.cost is None else f", cost {row.cost:.2f}"
-        console.print(
+        lines.append(
             f"idle: {pod.namespace}/{pod.name} holds {count_gpus(pod.gpus)} and has not used "
-            f"them since {instant.write(row.since)}: {row.gpu_hours:.1f} GPU-hours{cost}",
-            soft_wrap=True,
+            f"them since {instant.write(row.since)}: {row.gpu_hours:.1f} GPU-hours{cost}"
         )
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+    return "\n".join(lines)
 
 
-def _orders(orders: Iterable[Order]) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for name in ("NAMESPACE", "WORKLOADS", "POOL", "POD"):
-        table.add_column(name, overflow="fold")
-    for name in ("PODS", "WAS", "HEADROOM", "READY", "NEW NODES"):
-        table.add_column(name, justify="right")
-    table.add_column("WHY", overflow="fold")
-    for order in orders:
-        table.add_row(
-            order.namespace,
-            ", ".join(order.about) or "-",
-            order.pool or "-",
-            described(order.shape),
-            str(order.pods),
-            str(order.was),
-            str(order.replicas),
-            "?" if order.ready is None else str(order.ready),
-            "?" if order.nodes is None else str(order.nodes),
-            order.why,
-        )
-    return table
+_TEXTS = ("NAMESPACE", "WORKLOADS", "POOL", "POD")
+_NUMBERS = ("PODS", "WAS", "HEADROOM", "READY", "NEW NODES")
+_HEAD = (*_TEXTS, *_NUMBERS, "WHY")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Texts are aligned left and numbers right; the last column is as long as it is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
+            for name, cell, width in zip(_HEAD, row, widths, strict=True)
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _row(order: Order) -> Sequence[str]:
+    return (
+        order.namespace,
+        ", ".join(order.about) or "-",
+        order.pool or "-",
+        described(order.shape),
+        str(order.pods),
+        str(order.was),
+        str(order.replicas),
+        "?" if order.ready is None else str(order.ready),
+        "?" if order.nodes is None else str(order.nodes),
+        order.why,
+    )
 
 
 def described(shape: Shape) -> str:

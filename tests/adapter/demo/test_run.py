@@ -19,11 +19,12 @@ import psutil
 import pytest
 from rich.console import Console
 
-from adapter.demo import DemoOptions, run
+from adapter.demo.options import DemoOptions
+from adapter.demo.run import run
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = (
-    "import sys; from adapter.demo import DemoOptions, run; "
+    "import sys; from adapter.demo.options import DemoOptions; from adapter.demo.run import run; "
     "sys.exit(run(DemoOptions(seconds=50, speed=20, plain=True)))"
 )
 
