@@ -1,9 +1,9 @@
 """The API server as one ASGI application.
 
-Every request goes the same way: authenticate, authorize, negotiate, check the method,
-answer. Nothing about a metric is looked up before the request was authorized, so that a
-refusal says nothing about what exists. Metric routes are answered here, from prepared
-bytes; everything else by :mod:`apiservice.documents.pages`.
+Every request passes the same steps: authenticate, authorize, negotiate, check the method, answer.
+No metric is looked up before the request is authorized, so that a denial does not reveal what
+exists. Metric routes are answered here from prepared bytes; :mod:`apiservice.documents.pages`
+answers all others.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ def create_app(
     release: str,
     clock: Callable[[], float] = time.time,
 ) -> ASGIApp:
-    """The application that serves the groups that have a provider.
+    """Return the application that serves the groups that have a provider.
 
-    ``release`` is this server's version (``0.1.0``); ``registry`` is what ``/metrics``
-    shows, and takes the request counts.
+    ``release`` is this server's version (``0.1.0``). ``registry`` is what ``/metrics`` shows; the
+    request counts are added to it.
     """
     endpoints: dict[tuple[str, str], Endpoint] = {}
     if custom is not None:
@@ -105,7 +105,7 @@ def create_app(
 
 
 class ApiServer:
-    """Admits requests, answers the metric routes and passes on the rest."""
+    """Admits requests, answers metric routes, and forwards the others."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class ApiServer:
         self._large = LargeAnswers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection scope, as ASGI has it."""
+        """Answer one ASGI connection scope."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -148,7 +148,7 @@ class ApiServer:
                 raise NotAcceptable
             prepared = route.asked.recall(self._clock())
             if prepared is None or prepared.large:
-                del prepared  # a body that waits for its turn takes memory
+                del prepared  # a body that waits for its turn would take memory
                 await self._answer(route.asked, receive, send)
             else:
                 await send(prepared.start)
@@ -159,7 +159,7 @@ class ApiServer:
         route.answered.observe(perf_counter() - started)
 
     async def _answer(self, asked: Asked, receive: Receive, send: Send) -> None:
-        """Answer what was not answered from memory, or is large."""
+        """Answer a request whose answer is large or not prepared."""
         prepared = await asked.soon(self._clock())
         if prepared is None or prepared.large:
             del prepared
@@ -179,7 +179,7 @@ class ApiServer:
     async def _first(
         self, scope: Scope, receive: Receive, send: Send, key: Key, started: float
     ) -> None:
-        """A request line that was not yet admitted and parsed."""
+        """Answer a request line that has not been admitted and parsed before."""
         where = locate(key[0])
         watch = _Watch(send)
         try:
@@ -191,7 +191,7 @@ class ApiServer:
             if watch.code == 0:
                 await self._fail(scope, send, error, started)
                 return
-            # The pages answer an error before they raise it.
+            # The pages send an error response before they raise the error.
             _log_failure(scope, error)
         label, version = self._labels(key[0], where)
         self._stats.series(label, version, watch.code).observe(perf_counter() - started)
@@ -235,7 +235,7 @@ class ApiServer:
         self._stats.series(label, version, error.code).observe(perf_counter() - started)
 
     def _labels(self, path: str, where: Location | None) -> tuple[str, str]:
-        """Route and API version to count a request as: from a fixed set, whatever was sent."""
+        """Return route and API version to count a request as, from a fixed set."""
         if where is None:
             return _PAGE_LABELS.get(path.strip("/").partition("/")[0], "other"), ""
         endpoint = self._endpoints.get((where.group, where.version))
@@ -243,7 +243,7 @@ class ApiServer:
 
 
 class _Watch:
-    """Passes messages on and remembers the status code; 0 until one was sent."""
+    """Forwards messages and records the status code; 0 until one was sent."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -1,10 +1,10 @@
-"""Every error an API client can be shown, and its one mapping to ``metav1.Status``.
+"""Every error that API clients can get, and its mapping to ``metav1.Status``.
 
 ::
 
     ApiError
-    ├── BadRequest            400  what was sent does not parse
-    │   └── BadQuery          400  it parses, and cannot be answered
+    ├── BadRequest            400  the request does not parse
+    │   └── BadQuery          400  the request parses, and cannot be answered
     ├── Unauthorized          401  credentials were sent and are not valid
     ├── Forbidden             403
     ├── NotFound              404
@@ -17,14 +17,14 @@
     ├── UriTooLong            414
     ├── TooManyRequests       429
     ├── HeadersTooLarge       431
-    ├── ClientGone            499  counted; nobody reads it
+    ├── ClientGone            499  only counted: the client has disconnected
     ├── Internal              500
     └── Unavailable           503
 
 Texts and details are those of ``k8s.io/apimachinery/pkg/api/errors/errors.go``,
 ``k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`` and
-``custom-metrics-apiserver/pkg/provider/errors.go``. No answer carries ``Retry-After``:
-client-go would sleep that long inside an HPA worker.
+``custom-metrics-apiserver/pkg/provider/errors.go``. No response has ``Retry-After``: client-go
+would sleep that long inside an HPA worker.
 """
 
 # ruff: noqa: N818 - the names are those of the Kubernetes reasons.
@@ -42,17 +42,17 @@ _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def quoted(text: str) -> str:
-    """``text`` in double quotes with its control characters escaped, as Go's ``%q``."""
+    """Return ``text`` in double quotes with its control characters escaped, as Go's ``%q``."""
     return msgspec.json.encode(_clean(text)).decode()
 
 
 def _clean(text: str) -> str:
-    """``text`` without lone surrogates, which UTF-8 cannot carry."""
+    """Return ``text`` without lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 class ApiError(Exception):
-    """An answer other than 200. Subclasses state the code and the reason."""
+    """A response other than 200. Subclasses define the code and the reason."""
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
@@ -63,7 +63,7 @@ class ApiError(Exception):
         self.details = details
 
     def status(self) -> dict[str, Any]:
-        """The ``metav1.Status`` object; ``details`` is left out where there are none."""
+        """The ``metav1.Status`` object, without ``details`` if there are none."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -78,7 +78,7 @@ class ApiError(Exception):
         return status
 
     def body(self) -> bytes:
-        """The Status as JSON, whatever media type was asked for."""
+        """The Status as JSON, for every accepted media type."""
         return msgspec.json.encode(self.status())
 
 
@@ -90,11 +90,11 @@ class BadRequest(ApiError):
 
 
 class BadQuery(BadRequest):
-    """The request parses but asks for what this server cannot answer."""
+    """The request parses but this server cannot answer it."""
 
 
 class Unauthorized(ApiError):
-    """Credentials were sent and are not valid. The text tells an attacker nothing."""
+    """Credentials were sent and are not valid. The text reveals nothing to an attacker."""
 
     code = HTTPStatus.UNAUTHORIZED.value
     reason = "Unauthorized"
@@ -104,7 +104,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The user has not the right."""
+    """The user does not have the right."""
 
     code = HTTPStatus.FORBIDDEN.value
     reason = "Forbidden"
@@ -122,7 +122,7 @@ class Forbidden(ApiError):
             "group": attributes.group,
             "kind": _clean(attributes.resource),
         }
-        # kube-apiserver names the object only where the request does (NewForbidden).
+        # kube-apiserver names the object only if the request does (NewForbidden).
         named = f"{resource} {quoted(attributes.name)}" if attributes.name else _clean(resource)
         message = f"{named} is forbidden: {refusal}"
         super().__init__(message, {key: text for key, text in details.items() if text})
@@ -145,16 +145,16 @@ def _refusal(user: User, attributes: Attributes) -> str:
 
 
 class NotFound(ApiError):
-    """Nothing is there."""
+    """The object, metric or route does not exist."""
 
     code = HTTPStatus.NOT_FOUND.value
     reason = "NotFound"
 
 
 class MetricNotFound(NotFound):
-    """No such metric, or no value about the object that was named.
+    """The metric is not known, or the named object has no value.
 
-    ``resource`` is a ``GroupResource`` or its text; ``name`` the one object asked about.
+    ``resource`` is a ``GroupResource`` or its text; ``name`` is the one requested object.
     """
 
     def __init__(self, metric: str, resource: object = "", name: str | None = None) -> None:
@@ -167,7 +167,7 @@ class MetricNotFound(NotFound):
 
 
 class RouteNotFound(NotFound):
-    """The path is none of this API server's."""
+    """This API server does not serve the path."""
 
     def __init__(self) -> None:
         super().__init__("the server could not find the requested resource", {})
@@ -196,7 +196,7 @@ class WatchNotSupported(MethodNotAllowed):
 
 
 class NotAcceptable(ApiError):
-    """The Accept header leaves no room for JSON."""
+    """The Accept header does not allow JSON."""
 
     code = HTTPStatus.NOT_ACCEPTABLE.value
     reason = "NotAcceptable"
@@ -206,7 +206,7 @@ class NotAcceptable(ApiError):
 
 
 class PayloadTooLarge(ApiError):
-    """A body larger than the server reads; no route of it wants one."""
+    """The body is larger than the server reads; no route needs one."""
 
     code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.value
     reason = "RequestEntityTooLarge"
@@ -226,7 +226,7 @@ class UriTooLong(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """The client has caused more work than its share; the message says of which kind."""
+    """The client has caused more work than its share; the message names the limit."""
 
     code = HTTPStatus.TOO_MANY_REQUESTS.value
     reason = "TooManyRequests"
@@ -257,7 +257,7 @@ class ClientGone(ApiError):
 
 
 class Internal(ApiError):
-    """This server failed; the cause is named without its trace."""
+    """This server failed; the message names the cause without its traceback."""
 
     code = HTTPStatus.INTERNAL_SERVER_ERROR.value
     reason = "InternalError"
@@ -268,7 +268,7 @@ class Internal(ApiError):
 
 
 class Unavailable(ApiError):
-    """The data needed has never been read, or is not to be trusted; the message says which."""
+    """The needed data has never been read or is not reliable; the message says which."""
 
     code = HTTPStatus.SERVICE_UNAVAILABLE.value
     reason = "ServiceUnavailable"

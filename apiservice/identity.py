@@ -1,8 +1,8 @@
-"""Who asks, for what, and the two ports that decide whether they may.
+"""Users and request attributes, and the interfaces of authentication and authorization.
 
-The generic server calls :class:`Authenticator` and then :class:`Authorizer` for every
-request, before anything is looked up: a request without the right cannot tell a metric
-that exists from one that does not.
+The generic server calls :class:`Authenticator` and then :class:`Authorizer` for every request
+before it looks anything up. So a request without the right cannot distinguish a metric that exists
+from one that does not.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ _NO_EXTRA: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An authenticated (or anonymous) user, as ``k8s.io/apiserver`` ``user.Info`` has it."""
+    """An authenticated (or anonymous) user, like ``user.Info`` of ``k8s.io/apiserver``."""
 
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NO_EXTRA, hash=False)
-    """Lower-case keys. Compared but not hashed, so that a user can key a cache."""
+    """Lower-case keys. Compared but not hashed, so that a user can be a cache key."""
 
     @property
     def bytes(self) -> int:
-        """What its texts take in memory."""
+        """Bytes of its texts in memory."""
         return weight(self.name, self.uid, self.groups, self.extra)
 
 
 class Attributes(NamedTuple):
-    """What a request wants, as a SubjectAccessReview asks it.
+    """What a request wants, as a SubjectAccessReview states it.
 
     Either ``path`` is set (a non-resource request) or the resource fields are.
     """
@@ -61,17 +61,17 @@ class Attributes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer of an authorizer; ``reason`` is shown to a user who is refused."""
+    """The result of an authorizer; a denied user sees ``reason``."""
 
     allowed: bool
     reason: str = ""
 
 
 class Authenticator(Protocol):
-    """Finds out who sent a request."""
+    """Identifies the sender of a request."""
 
     async def authenticate(self, scope: Scope) -> User:
-        """The user behind an ASGI scope; anonymous where no credentials were sent.
+        """Return the user behind an ASGI scope; anonymous if no credentials were sent.
 
         Raises:
             Unauthorized: credentials were sent and are not valid.
@@ -79,14 +79,14 @@ class Authenticator(Protocol):
 
 
 class Authorizer(Protocol):
-    """Decides whether a user may do what they ask. An error is never an allow."""
+    """Decides whether a user may do what a request asks. An error is never an allow."""
 
     def cached(self, user: User, attributes: Attributes) -> Decision | None:
-        """The decision where it needs no waiting, else None."""
+        """Return the decision if it needs no waiting, else None."""
 
     async def authorize(self, user: User, attributes: Attributes) -> Decision:
-        """The decision, asked for where it is not cached.
+        """Return the decision, and request it if it is not cached.
 
         Raises:
-            Internal: nobody could be asked.
+            Internal: the cluster could not be asked.
         """

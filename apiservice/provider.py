@@ -1,9 +1,9 @@
-"""The port between the generic API server and whoever knows the values.
+"""The interface between the generic API server and the source of its metric values.
 
-A provider answers from memory: nothing on the request path may wait for a network.
-It answers in steps, so that an answer about many objects need not hold the event loop;
-the values are those of the moment at which the first step ran. Absence is an empty answer or
-an exception of :mod:`apiservice.errors`, never a made-up number.
+A provider answers from memory: nothing on the request path may wait for a network. It answers in
+steps, so that an answer about many objects does not block the event loop. The values are those at
+the time of the first step. Absence is an empty answer or an exception of :mod:`apiservice.errors`,
+never an invented number.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class ObjectReference:
 
 @dataclass(slots=True, eq=False)
 class MetricValue:
-    """One item of a MetricValueList. Treated as immutable; it remembers its own wire form.
+    """One item of a MetricValueList. Treated as immutable; it caches its JSON.
 
-    Providers hand out the same object for as long as nothing about it changes, so that
-    its JSON is rendered once however often it is asked for.
+    Providers return the same object while nothing about it changes, so that its JSON is rendered
+    once for many requests.
     """
 
     described: ObjectReference
@@ -60,7 +60,7 @@ class MetricValue:
     timestamp: int
     """Seconds since the epoch at which the value was *measured*, not served."""
     window: int | None
-    """Whole seconds that the value is a mean over; None for a momentary value."""
+    """Whole seconds over which the value is a mean; None for a point-in-time value."""
     rendered: dict[str, bytes] = field(default_factory=dict, repr=False)
     """API version -> the item's JSON without a selector; filled by the renderer."""
 
@@ -83,7 +83,7 @@ class MetricResource:
     resource: GroupResource
     metric: str
     namespaced: bool
-    """The same for every metric under one resource: the aggregator rejects a mixture."""
+    """The same for every metric of one resource: the aggregator rejects a mixture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ class ObjectQuery:
     resource: GroupResource
     namespace: str | None
     """None on cluster-scoped paths. On ``namespaces/NS/metrics/M`` the resource is
-    ``namespaces``, this is None and ``name`` is NS (None where NS is ``*``)."""
+    ``namespaces``, this is None, and ``name`` is NS (None if NS is ``*``)."""
     name: str | None
     """None means ``*``: every object that ``object_selector`` matches."""
     metric: str
     object_selector: Selector
-    """Selects objects by their labels; everything when a name is given."""
+    """Selects objects by their labels. Selects everything if a name is given."""
     metric_selector: Selector
 
 
@@ -113,12 +113,12 @@ class ExternalQuery:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """Values, and how long they may be repeated without asking again."""
+    """Values, and how long they may be served again without a new query."""
 
     items: Sequence[T]
     expires: float
-    """Epoch seconds after which an item is too old to be served; ``inf`` when never.
-    The answer also ends when the provider's ``version`` changes."""
+    """Epoch seconds after which an item is too old to be served; ``inf`` if never.
+    The answer also expires when the provider's ``version`` changes."""
 
 
 class CustomMetricsProvider(Protocol):
@@ -126,17 +126,17 @@ class CustomMetricsProvider(Protocol):
 
     @property
     def version(self) -> int:
-        """Changes whenever any answer could change for a reason other than age."""
+        """Changes whenever an answer could change for a reason other than age."""
 
     def resources(self) -> Sequence[MetricResource]:
-        """Everything discovery lists; never empty."""
+        """Return everything that discovery lists; never empty."""
 
     def values(self, query: ObjectQuery, now: float) -> Steps[Answer[MetricValue]]:
-        """The values that match, at most one per object.
+        """Return the values that match, at most one per object.
 
         Raises:
-            MetricNotFound: the metric or the object is not known, or nothing about the
-                one named object can be stood behind.
+            MetricNotFound: the metric or the object is not known, or the one named object has no
+                reliable value.
             BadQuery: the query asks for what cannot be answered, such as a selector over
                 labels that are not watched.
             Unavailable: the data needed has never been read.
@@ -148,10 +148,10 @@ class ExternalMetricsProvider(Protocol):
 
     @property
     def version(self) -> int:
-        """Changes whenever any answer could change for a reason other than age."""
+        """Changes whenever an answer could change for a reason other than age."""
 
     def metrics(self) -> Sequence[str]:
-        """Every metric's name, in lower case; never empty."""
+        """Return every metric's name, in lower case; never empty."""
 
     def values(self, query: ExternalQuery, now: float) -> Steps[Answer[ExternalValue]]:
-        """The series that match; raises as :meth:`CustomMetricsProvider.values` does."""
+        """Return the series that match; raises as :meth:`CustomMetricsProvider.values` does."""

@@ -1,1 +1,1 @@
-"""Pods, nodes and services as the API server lists and watches them."""
+"""Local copies of pods, nodes and services, fed by list and watch or by a file, and lookups."""

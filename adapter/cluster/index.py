@@ -1,10 +1,9 @@
-"""All pods of the cluster, found by name, labels, workload or node.
+"""All pods of the cluster, indexed by name, labels, workload, node and address.
 
-Fed by a reflector or a file through ``replace`` and ``apply``; read from the same event
-loop, so a reader never sees half a change. Per namespace there is one posting (a set of
-names) for each label pair and each workload: a selector is answered from its smallest
-posting, and the answer is remembered until a pod of that namespace changes or others need
-the memory.
+A reflector or a file feeds it through ``replace`` and ``apply``. Readers use the same event loop,
+so a reader never sees half a change. Each namespace has one posting (a set of names) for each
+label pair and each workload. A selector is answered from its smallest posting, and the answer is
+cached until a pod of that namespace changes or the answer is evicted.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ K = TypeVar("K")
 N = TypeVar("N")
 
 Listener = Callable[[Pod | None, Pod | None], None]
-"""Told (before, after) once the index has changed; None for a pod that is not there."""
+"""Called with (before, after) once the index has changed; None for a pod that does not exist."""
 
 _UNIQUE_LABELS = frozenset(
     {
@@ -36,22 +35,22 @@ _UNIQUE_LABELS = frozenset(
         "batch.kubernetes.io/job-completion-index",
     }
 )
-"""Set by controllers to tell pods of one workload apart: a posting each would cost more
-than the pod."""
+"""Labels that controllers set to distinguish the pods of one workload. A posting for each value
+would cost more than the pod."""
 
 _MEMO_BYTES = 16 << 20
-"""Remembered selections of all namespaces; those of 5,000 HPAs or ScaledObjects fit, about 3 kB
-each with 100 pods."""
+"""Bytes of cached selections of all namespaces. Those of 5,000 HPAs or ScaledObjects fit, about
+3 kB each with 100 pods."""
 
 _Found = tuple[Pod, ...]
 _STEP = 64
-"""Pods that are looked at in one step."""
+"""Pods that are examined in one step."""
 
 
 class _Selections:
-    """Selections remembered, bounded in bytes; the oldest make room.
+    """Cached selections, bounded in bytes; the oldest are evicted.
 
-    A change of a namespace's pods ends what is remembered of it.
+    A change of a namespace's pods removes that namespace's selections.
     """
 
     def __init__(self) -> None:
@@ -130,7 +129,7 @@ class _Namespace:
         return self._memo.get(self.name, selector)
 
     def select(self, selector: Selector) -> Steps[tuple[Pod, ...]]:
-        """The pods that match now, whatever changes between the steps."""
+        """Return the pods that match now. Changes between the steps have no effect."""
         found = self.known(selector)
         if found is not None:
             return found
@@ -152,7 +151,7 @@ class _Namespace:
         return found
 
     def _candidates(self, selector: Selector) -> Iterable[str]:
-        """Names among which every match is."""
+        """Return names that include every match."""
         best: Iterable[str] = self.pods
         size = len(self.pods)
         for key, op, values in selector.requirements:
@@ -172,7 +171,7 @@ class _Namespace:
 
 
 class PodIndex:
-    """The pods, by every way they are asked for. Answers are ordered by name."""
+    """The pods, with a lookup for each kind of query. Answers are ordered by name."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace] = {}
@@ -187,29 +186,29 @@ class PodIndex:
         self.synced = False
         """All pods have been read at least once."""
         self.listed = asyncio.Event()
-        """The same, to wait for."""
+        """The same as an event, to wait for."""
 
     def __len__(self) -> int:
         return sum(len(space.pods) for space in self._namespaces.values())
 
     @property
     def remembered_bytes(self) -> int:
-        """What remembered selections take."""
+        """Bytes of the cached selections."""
         return self._memo.bytes
 
     def get(self, namespace: str, name: str) -> Pod | None:
-        """The pod of that name."""
+        """Return the pod of that name."""
         space = self._namespaces.get(namespace)
         return space.pods.get(name) if space else None
 
     def select(self, namespace: str | None, selector: Selector) -> Sequence[Pod]:
-        """The pods that the selector matches; None searches every namespace."""
+        """Return the pods that the selector matches; None searches every namespace."""
         space = self._namespaces.get(namespace) if namespace is not None else None
         found = space.known(selector) if space else None
         return at_once(self.selecting(namespace, selector)) if found is None else found
 
     def selecting(self, namespace: str | None, selector: Selector) -> Steps[Sequence[Pod]]:
-        """The same in steps; the pods of one namespace are as of one moment."""
+        """The same in steps. The pods of one namespace are those of one point in time."""
         if namespace is not None:
             space = self._namespaces.get(namespace)
             return (yield from space.select(selector)) if space else ()
@@ -219,63 +218,63 @@ class PodIndex:
         return pods
 
     def owned_by(self, namespace: str, resource: GroupResource, name: str) -> Sequence[Pod]:
-        """The pods of a workload such as ``deployments.apps``; see :mod:`.workload`."""
+        """Return the pods of a workload such as ``deployments.apps``; see :mod:`.workload`."""
         space = self._namespaces.get(namespace)
         return space.owned(Workload(resource, name)) if space else ()
 
     def workloads(self, namespace: str, resource: GroupResource) -> Sequence[str]:
-        """The names of a namespace's workloads of one kind that own pods."""
+        """Return the names of a namespace's workloads of one kind that own pods."""
         space = self._namespaces.get(namespace)
         owners = space.owners if space else ()
         return sorted(owner.name for owner in owners if owner.resource == resource)
 
     def each(self) -> Iterator[Pod]:
-        """Every pod, in no order. Between two steps the pods may change."""
+        """Yield every pod, in no order. The pods may change between two steps."""
         for space in tuple(self._namespaces.values()):
             yield from tuple(space.pods.values())
 
     def on_node(self, node: str) -> Sequence[Pod]:
-        """The pods bound to a node, finished ones included."""
+        """Return the pods bound to a node, finished ones included."""
         refs = sorted(self._nodes.get(node, ()))
         return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
 
     def at_address(self, address: str) -> Sequence[Pod]:
-        """The pods that have an IP address, finished ones excluded; several on a node's own."""
+        """Return the unfinished pods that have an IP address; several share a node's address."""
         refs = self._addresses.get(address, ())
         return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
 
     def changes(self, node: str) -> int:
-        """Differs after every change of a pod on this node that holds a GPU."""
+        """Return a number that differs after every change of a pod on this node with a GPU."""
         return self._changes.get(node, 0)
 
     def namespaces(self) -> Sequence[str]:
-        """The namespaces that have pods."""
+        """Return the namespaces that have pods."""
         return sorted(self._namespaces)
 
     def fed_by(self, feed: Feed) -> None:
-        """Name the feed whose age and errors are this index's."""
+        """Set the feed whose age and errors this index reports."""
         self._feed = feed
 
     def age(self, now: float) -> float:
-        """Seconds since the pods' origin was last heard from; ``inf`` when never."""
+        """Seconds since the pods' origin was last heard from; ``inf`` if never."""
         return self._feed.age(now) if self._feed else float("inf")
 
     @property
     def last_error(self) -> str:
-        """Why the pods may be out of date; empty while all is well."""
+        """Why the pods may be out of date. Empty if they are current."""
         return self._feed.last_error if self._feed else ""
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell ``listener`` of every change from now on; call the result to stop."""
+        """Call ``listener`` at every change from now on. Call the result to stop."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def replace(self, items: Sequence[Pod]) -> None:
-        """These are all pods that exist."""
+        """Take a complete list of pods."""
         at_once(self.replacing(items))
 
     def replacing(self, items: Sequence[Pod]) -> Steps[None]:
-        """The same in steps, each of which leaves the index as single events would."""
+        """The same in steps. Each step leaves the index as single events would."""
         kept: set[PodRef] = set()
         for some in parts(items, _STEP):
             kept.update(pod.ref for pod in some)
@@ -307,7 +306,7 @@ class PodIndex:
         if old == pod:
             return
         if old and old.uid == pod.uid:
-            # The texts of the first sight stay, which the postings hold anyway.
+            # Keep the first texts: the postings hold them anyway.
             pod = replace(pod, ref=old.ref, uid=old.uid)
         space.put(pod, old)
         if old is None or old.node != pod.node:
@@ -349,7 +348,7 @@ class PodIndex:
             if pod is None or not pod.node:
                 continue
             if pod.node not in self._nodes:
-                self._changes.pop(pod.node, None)  # names of autoscaled nodes never come again
+                self._changes.pop(pod.node, None)  # names of autoscaled nodes are never used again
             elif pod.holds_gpu:
                 self._changes[pod.node] = self.version
         for listener in tuple(self._listeners):
@@ -357,7 +356,7 @@ class PodIndex:
 
 
 def _address(pod: Pod | None) -> str:
-    """A finished pod's address may be another pod's by now."""
+    """Return no address for a finished pod: another pod may have it now."""
     return pod.ip if pod is not None and not pod.finished else ""
 
 

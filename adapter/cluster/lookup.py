@@ -1,4 +1,4 @@
-"""Which pods stand behind an object that an API query names."""
+"""The pods behind an object of an API query: pods, nodes, namespaces, services, workloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ABOVE: Final = {
     ROLLOUTS: ("argoproj.io/v1alpha1", "Rollout"),
     CRONJOBS: ("batch/v1", "CronJob"),
 }
-"""Kinds that pods do not name themselves."""
+"""Kinds that a pod's manifest does not name."""
 
 LISTED: Final = (
     SERVICES,
@@ -36,11 +36,11 @@ LISTED: Final = (
     REPLICASETS,
     GroupResource("jobs", "batch"),
 )
-"""Workloads that discovery lists; any other kind that owns pods is answered too."""
+"""Workloads that discovery lists. Any other kind that owns pods is answered too."""
 
 _MOST_OBJECTS: Final = 500
 _MOST_PODS: Final = 2000
-"""Objects, and pods of all of them, that one answer is about where the request names none."""
+"""Objects, and pods of all of them, in one answer to a request that names no object."""
 
 
 class Group(NamedTuple):
@@ -71,18 +71,18 @@ class Objects:
         return () if pod is None else (pod,)
 
     def node_names(self, query: ObjectQuery, known: Sequence[str]) -> Sequence[str]:
-        """The nodes that a query on ``nodes`` selects, of the ``known`` where it says ``*``.
+        """Return the nodes that a query on ``nodes`` selects, among ``known`` if it says ``*``.
 
         Raises:
-            BadQuery: several nodes are asked for below a namespace.
+            BadQuery: several nodes are requested below a namespace.
             Unavailable: the selector needs labels of nodes, which could not be read.
         """
         if query.name is not None:
             return (query.name,)
         if query.namespace is not None:
-            # An HPA names its node below its own namespace; a right in one namespace must
+            # An HPA requests its node below its own namespace. A right in one namespace must
             # not list the nodes of the cluster.
-            raise BadQuery("nodes are in no namespace: name one, or leave the namespace out")
+            raise BadQuery("nodes are not namespaced: name one, or leave the namespace out")
         if query.object_selector.empty:
             return sorted(known)
         if self.nodes.problem:
@@ -90,18 +90,18 @@ class Objects:
         return [node.name for node in self.nodes.select(query.object_selector)]
 
     def check_node(self, query: ObjectQuery, node: str, named: Collection[str]) -> None:
-        """Refuse a node below a namespace whose pods are not alone in holding its GPUs.
+        """Reject a node below a namespace unless only that namespace's pods hold its GPUs.
 
-        An HPA asks for its node below its own namespace. The right to read there must not
-        tell what the pods of another one do.
+        An HPA requests its node below its own namespace. The right to read there must not reveal
+        what the pods of another namespace do.
 
         Args:
             query: on ``nodes``.
-            node: one that it selects.
-            named: namespaces of the pods that rows of the node name.
+            node: a node that it selects.
+            named: namespaces of the pods that the node's samples name.
 
         Raises:
-            NotFound: see above.
+            NotFound: pods of another namespace hold GPUs of the node.
         """
         if query.namespace is None:
             return
@@ -111,16 +111,16 @@ class Objects:
             raise NotFound(
                 f"the server could not find the metric {query.metric} for nodes {node}: below a "
                 f"namespace a node has a value only while pods of that namespace alone hold its "
-                f"GPUs; ask for nodes/{node}/{query.metric} without a namespace"
+                f"GPUs; request nodes/{node}/{query.metric} without a namespace"
             )
 
     def groups(self, query: ObjectQuery) -> Steps[Sequence[Group]]:
-        """The objects that a query on namespaces or workloads selects.
+        """Return the objects that a query on namespaces or workloads selects.
 
         Raises:
             BadQuery: the selection needs what is not watched, or is about too much.
-            MetricNotFound: the resource is none that has pods.
-            Unavailable: Services are asked for and could not be read.
+            MetricNotFound: the resource is not one that has pods.
+            Unavailable: the query is about Services, which could not be read.
         """
         if query.resource == NAMESPACES:
             return (yield from self._namespaces(query))
@@ -133,7 +133,7 @@ class Objects:
         return (yield from self._one(query.resource, query.namespace, query.name))
 
     def _all(self, query: ObjectQuery, namespace: str) -> Steps[list[Group]]:
-        """Every object of a kind in a namespace."""
+        """Return every object of a kind in a namespace."""
         groups: list[Group] = []
         pods = 0
         for name in self._names(query, namespace):
@@ -188,7 +188,7 @@ class Objects:
 
 
 def workload_kind(resource: GroupResource, pod: Pod) -> tuple[str, str]:
-    """apiVersion and kind of the workload; the pod is one of its own."""
+    """Return apiVersion and kind of the workload that owns the pod."""
     owner = pod.owner
     if owner is not None and plural(owner.kind) == resource.resource:
         return owner.api_version, owner.kind

@@ -1,8 +1,8 @@
-"""A pod's manifest as the API sends it, reduced to a :class:`Pod`.
+"""Decoding of a pod's JSON manifest into a :class:`Pod`.
 
-Only the fields below are ever built: a pod is 5 to 20 KB of JSON, of which a few hundred
-bytes are kept. Texts and mappings that many pods share (labels of one ReplicaSet, node
-and namespace names, owners) are kept once.
+Only the fields below are decoded: a pod is 5 to 20 KB of JSON, of which a few hundred bytes are
+kept. Texts and mappings that many pods share (labels of one ReplicaSet, node and namespace names,
+owners) are kept once.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ _manifest = msgspec.json.Decoder(PodManifest)
 
 
 class PodDecoder:
-    """Reads pods; one instance per collection, for what its pods share.
+    """Decodes pods. One instance per collection, for the values that its pods share.
 
-    ``annotations`` are the keys to keep; a key that ends in ``/`` keeps all under it.
+    ``annotations`` are the keys to keep. A key that ends in ``/`` keeps all keys below it.
     """
 
     def __init__(
@@ -127,16 +127,16 @@ class PodDecoder:
         self._shared = SharedValues()
 
     def decode(self, raw: msgspec.Raw | bytes) -> Pod:
-        """A pod from its JSON.
+        """Decode a pod from its JSON.
 
         Raises:
-            msgspec.DecodeError: it is no JSON.
-            msgspec.ValidationError: it is no pod; the message has the path of the field.
+            msgspec.DecodeError: it is not JSON.
+            msgspec.ValidationError: it is not a pod; the message has the path of the field.
         """
         return self.reduce(_manifest.decode(raw))
 
     def reduce(self, manifest: PodManifest) -> Pod:
-        """What is kept of a manifest."""
+        """Return the parts of a manifest that are kept."""
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
         ready = _ready(status)
         sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
@@ -181,7 +181,7 @@ class PodDecoder:
                     yield ContainerPort(self._shared.text(port.name), port.containerPort)
 
     def _gpus(self, spec: _Spec) -> dict[str, int]:
-        """What the scheduler counts: containers and sidecars together, or the largest
+        """Sum the devices as the scheduler does: containers and sidecars together, or the largest
         ordinary init container if that is more (Kubernetes, "Resource sharing within
         containers")."""
         held: dict[str, int] = {}
@@ -215,7 +215,7 @@ class PodDecoder:
 
 
 def _ready(status: _Status) -> _Condition | None:
-    """The Ready condition, where it is True."""
+    """Return the Ready condition if it is True."""
     for condition in status.conditions or ():
         if condition.type == "Ready" and condition.status == "True":
             return condition
@@ -223,7 +223,7 @@ def _ready(status: _Status) -> _Condition | None:
 
 
 def _seconds(stamp: object) -> float:
-    """A timestamp in epoch seconds; 0 for one that is missing or none."""
+    """Return a timestamp in epoch seconds; 0 if it is missing or not valid."""
     try:
         read = stamp if isinstance(stamp, datetime) else datetime.fromisoformat(str(stamp))
     except ValueError:
@@ -241,7 +241,7 @@ _COUNT = re.compile(r"([0-9]+)(k|M|G|Ki|Mi|Gi|)")
 
 
 def _count(amount: str | float) -> int:
-    """A whole number of devices; extended resources have no fractions. 0: no count."""
+    """Parse a whole number of devices, because extended resources have no fractions; else 0."""
     if not isinstance(amount, str):
         return int(amount)
     match = _COUNT.fullmatch(amount)

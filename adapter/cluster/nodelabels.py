@@ -1,9 +1,9 @@
-"""What a node's labels say about its devices. Pure.
+"""Facts about a node's devices from its labels: vendor, model, sharing, counts.
 
-Written by NVIDIA's GPU feature discovery (k8s-device-plugin ``internal/lm/resource.go``:
-product names with ``-`` for spaces, then ``-MIG-PROFILE``, then ``-SHARED`` where a shared
-resource was not renamed; ``replicas`` is 0 or 1 where nothing is shared), AMD's node labeller,
-Intel's NFD rules, GKE, EKS and Karpenter, AKS.
+Sources: NVIDIA's GPU feature discovery (k8s-device-plugin ``internal/lm/resource.go``: product
+names with ``-`` for spaces, then ``-MIG-PROFILE``, then ``-SHARED`` if a shared resource was not
+renamed; ``replicas`` is 0 or 1 if nothing is shared), AMD's node labeller, Intel's NFD rules, GKE,
+EKS and Karpenter, AKS.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MODELS: Final = (
     ("karpenter.k8s.aws/instance-gpu-name", ""),
     ("k8s.amazonaws.com/accelerator", ""),
 )
-"""Label -> vendor, where the label alone tells it; the most telling label first."""
+"""Label -> vendor, if the label alone identifies it; the most specific label first."""
 _MAKERS: Final = (
     ("karpenter.k8s.aws/instance-gpu-manufacturer", ""),
     ("kubernetes.azure.com/accelerator", ""),
     ("accelerator", ""),
     ("nvidia.com/gpu.present", NVIDIA),
 )
-"""Labels of the vendor, which AKS gives in place of a model."""
+"""Labels that name the vendor. AKS gives it in place of a model."""
 _STRATEGIES: Final = (
     "nvidia.com/gpu.sharing-strategy",
     "cloud.google.com/gke-gpu-sharing-strategy",
@@ -42,12 +42,12 @@ _CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 
 class NodeFacts(NamedTuple):
-    """Empty or None where the labels do not say."""
+    """What the labels say; empty or None if they do not."""
 
     vendor: str = ""
     """``nvidia``, ``amd``, ``intel``."""
     model: str = ""
-    """As the label has it, without what it says about sharing and MIG."""
+    """The label's text without its parts about sharing and MIG."""
     strategy: str = ""
     """``time-slicing``, ``mps``; GKE writes ``time-sharing``. Empty for ``none`` too."""
     suffix: bool = False
@@ -57,18 +57,18 @@ class NodeFacts(NamedTuple):
     memory: int | None = None
     """MiB of one device."""
     replicas: Mapping[str, int] = {}
-    """Resource -> pods that may share one device of it, where more than one may."""
+    """Resource -> pods that may share one device of it, if more than one may."""
     counts: Mapping[str, int] = {}
-    """Resource -> devices of it, not their replicas."""
+    """Resource -> devices, not their replicas."""
 
     @property
     def shared(self) -> bool:
-        """Some device of the node is offered to several pods."""
+        """Whether a device of the node is offered to several pods."""
         return bool(self.strategy or self.suffix or self.replicas)
 
 
 def facts(labels: Mapping[str, str]) -> NodeFacts:
-    """What these labels of a node say."""
+    """Return the facts in these labels of a node."""
     model, vendor = _model(labels)
     counts = _numbers(labels, ".count")
     replicas = {name: n for name, n in _numbers(labels, ".replicas").items() if n > 1}
@@ -105,7 +105,7 @@ def _vendor(labels: Mapping[str, str]) -> str:
 
 
 def _numbers(labels: Mapping[str, str], suffix: str) -> dict[str, int]:
-    """Resource -> number, of the labels ``nvidia.com/gpuSUFFIX`` and ``nvidia.com/mig-…``."""
+    """Resource -> number from the labels ``nvidia.com/gpuSUFFIX`` and ``nvidia.com/mig-…``."""
     found = {}
     for key, text in labels.items():
         resource = key.removesuffix(suffix)

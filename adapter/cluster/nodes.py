@@ -1,4 +1,4 @@
-"""Nodes and their labels, which select nodes and tell what GPUs they have."""
+"""The cluster's nodes and their labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiservice.labels.selector import Selector
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, reduced to what it is selected by."""
+    """A node, reduced to its name and labels."""
 
     name: str
     labels: Mapping[str, str]
@@ -53,10 +53,10 @@ _manifest = msgspec.json.Decoder(NodeManifest)
 
 
 def decode(raw: msgspec.Raw | bytes) -> Node:
-    """A node from its JSON; raises msgspec.DecodeError."""
+    """Decode a node from its JSON. Raises msgspec.DecodeError."""
     return reduce(_manifest.decode(raw))
 
 
 def reduce(manifest: NodeManifest) -> Node:
-    """What is kept of a manifest."""
+    """Return the parts of a manifest that are kept."""
     return Node(manifest.metadata.name, manifest.metadata.labels or {})

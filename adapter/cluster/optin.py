@@ -1,4 +1,4 @@
-"""Labels and annotations by which a pod asks for its own page to be scraped."""
+"""Labels and annotations with which a pod opts in to having its own page scraped."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 from adapter.cluster.pod import Pod
 
 PREFIX: Final = "gpu-metrics-adapter.io/"
-"""Of our own labels and annotations: ``scrape``, ``port``, ``path``, ``scheme``."""
+"""Prefix of this project's labels and annotations: ``scrape``, ``port``, ``path``, ``scheme``."""
 
 
 def opted_in(pod: Pod) -> bool:
-    """The pod asks, in this project's own words, for its page to be read."""
+    """Return whether the pod opts in with this project's labels or annotations."""
     return says_yes(words_under(pod, PREFIX))
 
 
 def words_under(pod: Pod, prefix: str) -> dict[str, str]:
-    """What the pod's labels, and above them its annotations, say under a prefix."""
+    """Return the pod's labels and annotations under a prefix; annotations take precedence."""
     return {
         key.removeprefix(prefix): value
         for words in (pod.labels, pod.annotations)
@@ -27,5 +27,5 @@ def words_under(pod: Pod, prefix: str) -> dict[str, str]:
 
 
 def says_yes(words: Mapping[str, str]) -> bool:
-    """The words under a prefix ask for the pod's page to be scraped."""
+    """Return whether the words under a prefix ask for the pod's page to be scraped."""
     return words.get("scrape", "").lower() == "true"

@@ -1,4 +1,4 @@
-"""One pod, reduced to what attribution and selection need."""
+"""A pod, reduced to what attribution and selection need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class PodRef(NamedTuple):
-    """A pod's identity within its lifetime's names."""
+    """A pod's namespace and name, which identify it among the pods of one time."""
 
     namespace: str
     name: str
@@ -23,7 +23,7 @@ class Owner(NamedTuple):
 
 
 class ContainerPort(NamedTuple):
-    """A declared container port; ``name`` is empty when the spec gives none."""
+    """A declared container port; ``name`` is empty if the spec gives none."""
 
     name: str
     port: int
@@ -53,23 +53,23 @@ class Pod:
     gpus: Mapping[str, int]
     """Extended GPU resources summed over the containers, such as ``nvidia.com/gpu: 2``."""
     claims: bool
-    """The pod has DRA resource claims: it may hold a GPU without any limit."""
+    """The pod has DRA resource claims: it may hold a GPU without a limit in its spec."""
     ports: tuple[ContainerPort, ...]
     born: float = 0.0
-    """Epoch seconds of its creation; 0 where that is not said. What was measured before is
-    about a predecessor of the same name."""
+    """Epoch seconds of its creation; 0 if not known. Earlier measurements are about a
+    predecessor of the same name."""
     ready_since: float = 0.0
     """Epoch seconds of the last transition of the Ready condition to True, by the clock of the
-    pod's node; 0 where that is not said or the pod is not ready."""
+    pod's node; 0 if not known or if the pod is not ready."""
     host_paths: bool = False
     """The pod mounts a directory of its node (a ``hostPath`` volume)."""
 
     @property
     def holds_gpu(self) -> bool:
-        """By its spec (gpu-telemetry: the only proof that an exporter's row can be its own)."""
+        """By its spec, the only proof that an exporter's sample can be about this pod."""
         return bool(self.gpus) or self.claims
 
     @property
     def finished(self) -> bool:
-        """No process of this pod runs any more."""
+        """Whether all processes of this pod have ended."""
         return self.phase in ("Succeeded", "Failed")

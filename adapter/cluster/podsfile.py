@@ -1,10 +1,10 @@
-"""Pods (and Services and Nodes) from a file of manifests, in place of a cluster.
+"""Pods, Services and Nodes from a file of manifests, without a cluster.
 
-The file is YAML or JSON: one or many documents, each a Pod, Service, Node, or a list of
-them (``v1.List``, ``PodList``), as ``kubectl get pods -o yaml`` writes it. Other kinds
-are passed over. A pod without a ``status`` is taken to be Running and Ready, so that
-plain manifests will do. The file is read again when it changes; a bad or empty new file leaves
-the objects as they are and is logged once.
+The file is YAML or JSON: one or many documents, each a Pod, Service, Node, or a list of them
+(``v1.List``, ``PodList``), as ``kubectl get pods -o yaml`` writes it. Other kinds are ignored. A
+pod without a ``status`` counts as Running and Ready, so that plain manifests suffice. The file is
+read again when it changes. A bad or empty new file leaves the objects as they are and is logged
+once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PodsFileError(Exception):
 
 @dataclass(slots=True)
 class Objects:
-    """What one file holds."""
+    """The content of one file."""
 
     pods: list[Pod] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
@@ -48,11 +48,10 @@ class Objects:
 
 
 def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> Objects:
-    """The objects of a file's content.
+    """Parse a file's content.
 
     Raises:
-        PodsFileError: it is neither YAML nor JSON, or an object of it is not what its
-            kind says.
+        PodsFileError: it is neither YAML nor JSON, or an object does not match its kind.
     """
     try:
         manifests = list(_flat(_documents(data)))
@@ -88,7 +87,7 @@ def _flat(documents: list[Any]) -> Iterator[Any]:
         elif isinstance(document, dict) and isinstance(document.get("items"), list):
             kind = str(document.get("kind", "List")).removesuffix("List")
             for item in document["items"]:
-                # The items of a PodList carry no kind of their own.
+                # The items of a PodList have no kind of their own.
                 yield {"kind": kind, **item} if isinstance(item, dict) else item
         elif document is not None:
             yield document
@@ -144,25 +143,25 @@ class PodsFile:
         self._changes = Changes([path])
         self._checked = 0.0
         self.last_error = ""
-        """Why the file is not in force, with the fix; empty while it is."""
+        """Why the file is not in use, with the fix. Empty if it is in use."""
         pods.fed_by(self)
         for table in (services, nodes):
             if table is not None:
                 table.fed_by(self)
 
     def age(self, now: float) -> float:
-        """Seconds since the file was last found to be in force."""
+        """Seconds since the file was last confirmed to be in use."""
         return max(0.0, now - self._checked) if self._checked else float("inf")
 
     async def load(self, *, at_once: bool = True) -> None:
         """Read the file if it has changed.
 
         Args:
-            at_once: do not wait for the next call to see that nobody is still writing.
+            at_once: do not wait for the next call to confirm that the file is complete.
 
         Raises:
-            PodsFileError: it is missing, unreadable, or not what it should be; the
-                objects read before stay.
+            PodsFileError: it is missing, unreadable or not valid; the objects read before stay in
+                use.
         """
         # A bad file is not read again until it changes.
         if self._changes.take(at_once=at_once):
@@ -176,12 +175,12 @@ class PodsFile:
             self._checked = self._clock()
 
     async def run(self) -> None:
-        """Follow the file until cancelled; no failure ends it."""
+        """Follow the file until cancelled. No failure ends it."""
         while True:
             try:
                 await self.load(at_once=False)
             except PodsFileError as error:
-                log.error("pods file rejected; the previous objects stay", error=str(error))
+                log.error("pods file rejected; the previous objects stay in use", error=str(error))
             await asyncio.sleep(self._poll)
 
     def _read(self) -> Objects:

@@ -1,4 +1,4 @@
-"""Services and the pods they select, for Object metrics that name a Service."""
+"""The cluster's Services and the pods they select, for Object metrics on Services."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from apiservice.labels.selector import Selector, parse
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A Service, reduced to whom it selects."""
+    """A Service, reduced to its selector and labels."""
 
     namespace: str
     name: str
     selector: Selector | None
-    """None where the Service has none: its endpoints are somebody else's work."""
+    """None if the Service has none: another controller manages its endpoints."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -64,12 +64,12 @@ _manifest = msgspec.json.Decoder(ServiceManifest)
 
 
 def decode(raw: msgspec.Raw | bytes) -> Service:
-    """A Service from its JSON; raises msgspec.DecodeError, or ValueError for its selector."""
+    """Decode a Service from its JSON. Raises msgspec.DecodeError, or ValueError for a selector."""
     return reduce(_manifest.decode(raw))
 
 
 def reduce(manifest: ServiceManifest) -> Service:
-    """What is kept of a manifest."""
+    """Return the parts of a manifest that are kept."""
     labels = manifest.spec.selector
     text = ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
     meta = manifest.metadata

@@ -1,4 +1,4 @@
-"""Values that many pods have in common, kept once."""
+"""Deduplication of values that many pods have in common."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 from apiservice.runtime.bytecache import ENTRY, weight
 
 _LIMIT: Final = 8 << 20
-"""Bytes. A full table is emptied: what is common comes back with one more copy, what is unique to a
-pod (a StatefulSet's labels) must not pile up."""
+"""Bytes. A full table is emptied: common values return with one more copy, and values that are
+unique to a pod (a StatefulSet's labels) do not accumulate."""
 
 V = TypeVar("V")
 H = TypeVar("H", bound=Hashable)
@@ -17,22 +17,22 @@ M = TypeVar("M", str, int)
 
 
 class SharedValues:
-    """Gives for each value the first that was equal to it."""
+    """Returns for each value the first one that was equal to it."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
         self._bytes = 0
 
     def text(self, text: str) -> str:
-        """The first text equal to this one."""
+        """Return the first text equal to this one."""
         return self._first(text, text)
 
     def once(self, value: H) -> H:
-        """The first value equal to this one and of its type."""
+        """Return the first value equal to this one and of its type."""
         return self._first((type(value), value), value)
 
     def mapping(self, mapping: Mapping[str, M]) -> Mapping[str, M]:
-        """The first mapping equal to this one; its texts are shared too."""
+        """Return the first mapping equal to this one; its texts are shared too."""
         key = (dict, tuple(sorted(mapping.items())))
         known: Mapping[str, M] | None = self._known.get(key)
         if known is not None:

@@ -1,4 +1,4 @@
-"""A small collection of objects by key, kept in step by a reflector or a file."""
+"""A collection of objects by key that a reflector or a file keeps up to date."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Keyed(Protocol[K_co]):
-    """An object with an identity of its own."""
+    """An object with a key."""
 
     @property
     def key(self) -> K_co:
-        """What it is found by."""
+        """The key under which it is found."""
 
 
 V = TypeVar("V", bound=Keyed[Hashable])
 
 
 class Table(Generic[K, V]):
-    """Objects by their key; answers only what has been read (see ``synced``)."""
+    """Objects by their key. Contains only what has been read (see ``synced``)."""
 
     def __init__(self) -> None:
         self._items: dict[Hashable, V] = {}
@@ -41,29 +41,29 @@ class Table(Generic[K, V]):
         return iter(self._items.values())
 
     def fed_by(self, feed: Feed) -> None:
-        """Name the feed whose age and errors are this table's."""
+        """Set the feed whose age and errors this table reports."""
         self._feed = feed
 
     def age(self, now: float) -> float:
-        """Seconds since the origin was last heard from; ``inf`` when never."""
+        """Seconds since the origin was last heard from; ``inf`` if never."""
         return self._feed.age(now) if self._feed else float("inf")
 
     @property
     def problem(self) -> str:
-        """Why questions cannot be answered; empty when they can.
+        """Why lookups cannot be answered; empty if they can.
 
-        A table that was read once keeps answering while its origin is away.
+        A table that was read once answers even while its origin is unavailable.
         """
         if self.synced:
             return ""
         return (self._feed.last_error if self._feed else "not watched") or "not read yet"
 
     def find(self, key: K) -> V | None:
-        """The object of that key."""
+        """Return the object of that key."""
         return self._items.get(key)
 
     def replace(self, items: Sequence[V]) -> None:
-        """These are all objects that exist."""
+        """Take a complete list of objects."""
         found: dict[Hashable, V] = {item.key: item for item in items}
         if found != self._items:
             self._items = found
@@ -71,7 +71,7 @@ class Table(Generic[K, V]):
         self.synced = True
 
     def apply(self, event: EventType, item: V) -> None:
-        """One object was added, modified or deleted."""
+        """Take one added, modified or deleted object."""
         if event is EventType.DELETED:
             changed = self._items.pop(item.key, None) is not None
         else:

@@ -1,4 +1,4 @@
-"""Pods by their uid, for rows that name nothing else."""
+"""Pods by their uid, for samples that name nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apiservice.labels.selector import parse
 
 
 class PodUids:
-    """The pods of an index, by uid; kept in step until closed."""
+    """The pods of an index by uid, kept up to date until closed."""
 
     def __init__(self, index: PodIndex) -> None:
         self._pods = {pod.uid: pod for pod in index.select(None, parse("")) if pod.uid}
@@ -22,7 +22,7 @@ class PodUids:
         return len(self._pods)
 
     def close(self) -> None:
-        """Hear of no further change."""
+        """Stop listening for changes."""
         self._stop()
         self._pods.clear()
 

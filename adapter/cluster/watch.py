@@ -1,4 +1,4 @@
-"""The watches of one cluster, each with the collection it keeps in step."""
+"""Reflectors of pods, services and nodes, each with the collection that it updates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def watch_pods(
     decoder: PodDecoder,
     options: ReflectorOptions | None = None,
 ) -> Reflector[Pod]:
-    """A reflector of all pods into ``index``; the caller runs it. Needs list and watch on pods."""
+    """Return a reflector of all pods into ``index``, to be run by the caller. Needs list and
+    watch on pods."""
     reflector = Reflector(client, "/api/v1/pods", decoder.decode, index, options=options)
     index.fed_by(reflector)
     return reflector
@@ -28,7 +29,7 @@ def watch_pods(
 def watch_services(
     client: Any, table: Services, options: ReflectorOptions | None = None
 ) -> Reflector[Service]:
-    """A reflector of all Services; without the right to it only Object metrics on them fail."""
+    """Return a reflector of all Services. Without the right, only Object metrics on them fail."""
     reflector = Reflector(client, "/api/v1/services", services.decode, table, options=options)
     table.fed_by(reflector)
     return reflector
@@ -37,7 +38,7 @@ def watch_services(
 def watch_nodes(
     client: Any, table: Nodes, options: ReflectorOptions | None = None
 ) -> Reflector[Node]:
-    """A reflector of all nodes; without the right to it only node selectors fail."""
+    """Return a reflector of all nodes. Without the right, only node selectors fail."""
     reflector = Reflector(client, "/api/v1/nodes", nodes.decode, table, options=options)
     table.fed_by(reflector)
     return reflector

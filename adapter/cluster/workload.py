@@ -1,13 +1,13 @@
-"""Which workloads a pod belongs to, told from the pod alone.
+"""The workloads that a pod belongs to, derived from the pod alone.
 
-A Deployment's pods name only their ReplicaSet, a CronJob's only their Job. Watching
-those kinds would need more rights and memory; their names follow from the pod's:
+A Deployment's pods name only their ReplicaSet, a CronJob's only their Job. Watching those kinds
+would need more rights and memory. Their names follow from the pod's:
 
-- ReplicaSet ``NAME-HASH`` with the pod label ``pod-template-hash: HASH`` is Deployment
-  ``NAME``'s (kube-controller-manager ``deployment/sync.go``); Argo Rollouts do the same
-  with ``rollouts-pod-template-hash``;
-- Job ``NAME-MINUTES`` is CronJob ``NAME``'s (``cronjob/utils.go``: minutes since the
-  epoch, at least eight digits). A Job that somebody named so by hand is taken for one.
+- ReplicaSet ``NAME-HASH`` with the pod label ``pod-template-hash: HASH`` belongs to Deployment
+  ``NAME`` (kube-controller-manager ``deployment/sync.go``). Argo Rollouts do the same
+  with ``rollouts-pod-template-hash``.
+- Job ``NAME-MINUTES`` belongs to CronJob ``NAME`` (``cronjob/utils.go``: minutes since the epoch,
+  at least eight digits). A Job that a person named so counts as a CronJob's.
 
 Kinds become resources as apimachinery's ``meta.UnsafeGuessKindToResource`` does it.
 """
@@ -32,14 +32,14 @@ _CRON_JOB = re.compile(r"(.+)-\d{8,}")
 
 
 class Workload(NamedTuple):
-    """An object that pods belong to, in the pods' namespace."""
+    """An object that owns pods of its namespace."""
 
     resource: GroupResource
     name: str
 
 
 def workloads(pod: Pod) -> tuple[Workload, ...]:
-    """The pod's controller and, where it can be told, the controller's controller."""
+    """Return the pod's controller and, if it can be derived, the controller's controller."""
     owner = pod.owner
     if owner is None:
         return ()
@@ -48,7 +48,7 @@ def workloads(pod: Pod) -> tuple[Workload, ...]:
 
 
 def workloads_of(direct: Workload | None, labels: Mapping[str, str]) -> tuple[Workload, ...]:
-    """A pod's controller and, where the pod's labels tell it, the controller's controller."""
+    """Return a pod's controller and, if the labels identify it, the controller's controller."""
     if direct is None:
         return ()
     above = _above(labels, direct)
@@ -56,7 +56,7 @@ def workloads_of(direct: Workload | None, labels: Mapping[str, str]) -> tuple[Wo
 
 
 def plural(kind: str) -> str:
-    """The resource of a kind, guessed as the API machinery does."""
+    """Return the resource of a kind, guessed as the API machinery does."""
     lower = kind.lower()
     if lower.endswith("s"):
         return lower + "es"

@@ -1,7 +1,7 @@
-"""Discovery documents, from memory: kube-aggregator takes them as the availability probe.
+"""Discovery documents, answered from memory. kube-aggregator probes availability with them.
 
-Nothing here waits or depends on data being there: an APIService whose discovery fails
-blocks the deletion of every namespace in the cluster.
+Nothing here waits for data: an APIService whose discovery fails blocks the deletion of every
+namespace in the cluster.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ResourceLists:
         self._documents: dict[str, bytes] = {}
 
     def document(self, version: str) -> bytes:
-        """The list of ``GROUP/version`` as of now."""
+        """Return the current list of ``GROUP/version``."""
         rows = tuple(self._rows())
         if rows != self._seen:
             resources = self._render(rows)
@@ -64,7 +64,7 @@ class ResourceLists:
 
 
 class Discovery:
-    """What ``/apis`` and everything below it down to the versions answers."""
+    """The documents at ``/apis`` and below it, down to the versions."""
 
     def __init__(
         self, custom: CustomMetricsProvider | None, external: ExternalMetricsProvider | None
@@ -93,11 +93,11 @@ class Discovery:
         ]
 
     def group(self, name: str) -> bytes | None:
-        """The APIGroup, None where it is not served."""
+        """Return the APIGroup, or None if it is not served."""
         return self._groups.get(name)
 
     def resource_list(self, group: str, version: str) -> bytes | None:
-        """The APIResourceList, None where the group-version is not served."""
+        """Return the APIResourceList, or None if the group-version is not served."""
         lists = self._lists.get(group)
         if lists is None or version not in lists.versions:
             return None
@@ -110,10 +110,10 @@ def _group(name: str, versions: tuple[str, ...]) -> Json:
 
 
 def _custom_resources(rows: Sequence[MetricResource]) -> list[Json]:
-    """One row per metric and resource; one ``namespaced`` per resource.
+    """Return one row per metric and resource, with one ``namespaced`` per resource.
 
-    A resource that is namespaced in one row and not in another makes the aggregator
-    reject the whole group-version: the first row decides.
+    If a resource is namespaced in one row and not in another, the aggregator rejects the whole
+    group-version. The first row decides.
     """
     scopes: dict[str, bool] = {}
     entries: dict[str, Json] = {}

@@ -1,8 +1,8 @@
 """Health with named checks: ``/healthz``, ``/livez`` and ``/readyz``.
 
-Texts are those of ``k8s.io/apiserver/pkg/server/healthz/healthz.go``. The three paths are
-public, so they name a failing check but withhold its reason; ``/readyz/NAME``, which has
-to be authorized, tells it, and so does the log.
+The texts are those of ``k8s.io/apiserver/pkg/server/healthz/healthz.go``. The three paths are
+public, so they name a failing check without its reason. ``/readyz/NAME`` needs authorization and
+shows the reason; the log shows it too.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ ENDPOINTS = ("healthz", "livez", "readyz")
 
 
 class Check(NamedTuple):
-    """One thing that has to be well."""
+    """One condition that must hold."""
 
     name: str
     probe: Callable[[], str | None]
-    """None when it is, else the reason; answers from memory, at once."""
+    """Returns None if the condition holds, else the reason. Answers from memory, at once."""
     expected: bool = False
-    """It fails in an orderly life too, as at the end: no warning."""
+    """The check also fails in normal operation, as during shutdown: no warning is logged."""
 
 
 class Report(NamedTuple):
-    """An answer: 200 or 500, and its text."""
+    """A response: 200 or 500, and its text."""
 
     code: int
     text: str
 
 
 class HealthRegistry:
-    """The checks of a process. ``live`` ones say that it works, ``ready`` ones that it
-    has what it needs to answer; readiness includes both."""
+    """The checks of a process. ``live`` checks say that it works, ``ready`` checks that it has
+    what it needs to answer. Readiness includes both."""
 
     def __init__(
         self,
@@ -58,19 +58,19 @@ class HealthRegistry:
         self._failing: dict[str, str] = {}
 
     def add_live(self, check: Check) -> None:
-        """A failure means that a restart would help."""
+        """Add a check whose failure means that a restart would help."""
         self._live.append(check)
 
     def add_ready(self, check: Check) -> None:
-        """A failure means that others should be asked instead."""
+        """Add a check whose failure means that clients should use another replica."""
         self._ready.append(check)
 
     def names(self, endpoint: str) -> list[str]:
-        """The checks behind ``healthz``, ``livez`` or ``readyz``."""
+        """Return the checks of ``healthz``, ``livez`` or ``readyz``."""
         return [check.name for check in self._checks(endpoint)]
 
     def report(self, endpoint: str, *, verbose: bool, exclude: Iterable[str] = ()) -> Report:
-        """All checks of an endpoint but the excluded ones; always verbose on failure."""
+        """Run all checks of an endpoint except the excluded ones; always verbose on failure."""
         excluded = set(exclude)
         lines: list[str] = []
         failed = False
@@ -92,7 +92,7 @@ class HealthRegistry:
         return Report(200, "ok")
 
     def single(self, endpoint: str, name: str) -> Report | None:
-        """One check, with its reason; None where the endpoint has no such check."""
+        """Run one check and show its reason. None if the endpoint has no such check."""
         for check in self._checks(endpoint):
             if check.name == name:
                 reason = self._run(check)
@@ -113,7 +113,7 @@ class HealthRegistry:
         return reason
 
     def _note(self, check: Check, reason: str | None) -> None:
-        """Log when a check turns, not every time it is asked."""
+        """Log when the result of a check changes, not at every request."""
         name = check.name
         if reason is None:
             if self._failing.pop(name, None) is not None:

@@ -1,8 +1,8 @@
 """OpenAPI documents of the served group-versions: Swagger 2.0 and OpenAPI 3.0.
 
-Static. kube-apiserver polls them once a minute per APIService and merges them into its
-own, so definitions carry upstream's names (``k8s.io/metrics``, ``k8s.io/apimachinery``).
-FastAPI's own schema is 3.1 and knows nothing of these routes.
+The documents are static. kube-apiserver polls them once a minute per APIService and merges them
+into its own, so definitions have upstream's names (``k8s.io/metrics``, ``k8s.io/apimachinery``).
+FastAPI's own schema is 3.1 and does not contain these routes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _METRIC_QUERY = ("metricLabelSelector", "string", "Restricts the values by the m
 
 
 class Document:
-    """Bytes and their hash, which is the ETag and, in v3, the ``hash`` parameter."""
+    """A document's bytes and their hash, which is the ETag and, in v3, the ``hash`` parameter."""
 
     __slots__ = ("body", "hash")
 
@@ -38,12 +38,12 @@ class Document:
 
     @property
     def etag(self) -> str:
-        """In double quotes, as HTTP wants it."""
+        """The ETag in double quotes, as HTTP requires."""
         return f'"{self.hash}"'
 
 
 class OpenApi:
-    """All documents of a server, made once."""
+    """All documents of a server, built once."""
 
     def __init__(self, group_versions: Iterable[tuple[str, str]], release: str) -> None:
         served = list(group_versions)
@@ -63,7 +63,7 @@ class OpenApi:
 
     @staticmethod
     def url(name: str, document: Document) -> str:
-        """Where the current content of ``apis/GROUP/VERSION`` is, for ever."""
+        """Return the immutable URL of the current content of ``apis/GROUP/VERSION``."""
         return f"/openapi/v3/{name}?hash={document.hash}"
 
 
@@ -143,7 +143,7 @@ def _operations(group: str, version: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _parameters(path: str) -> list[tuple[dict[str, Any], str]]:
-    """(name, place and description; type) of every parameter of a path template."""
+    """Return every parameter of a path template: (name, place and description; type)."""
     variables = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     found: list[tuple[dict[str, Any], str]] = [
         ({"name": name, "in": "path", "required": True, "description": f"the {name}"}, "string")

@@ -22,13 +22,13 @@ def _package(group: str, version: str) -> str:
 
 
 def list_type(group: str, version: str) -> str:
-    """The definition's name of the group-version's list."""
+    """Return the name of the definition of the group-version's list."""
     kind = "ExternalMetricValueList" if group.startswith("external") else "MetricValueList"
     return f"{_package(group, version)}.{kind}"
 
 
 def definitions(group: str, version: str, prefix: str) -> Json:
-    """Every definition the list of a group-version needs; ``prefix`` begins a ``$ref``."""
+    """Return all definitions that a group-version's list needs; ``prefix`` starts a ``$ref``."""
     item = list_type(group, version).removesuffix("List")
     found: Json = {
         list_type(group, version): _list(group, version, item, prefix),
@@ -120,7 +120,7 @@ def _value_v1beta2(prefix: str, identifier: str) -> Json:
 def _metric_identifier(prefix: str) -> Json:
     properties = {
         "name": {"type": "string", "description": "The metric's name."},
-        "selector": _ref(prefix, f"{_META}.LabelSelector", "The selector it was asked with."),
+        "selector": _ref(prefix, f"{_META}.LabelSelector", "The selector of the request."),
     }
     return _object(properties, ["name", "selector"], "A metric's name and selector.")
 
@@ -129,7 +129,7 @@ def _external_value(prefix: str) -> Json:
     labels = {
         "type": "object",
         "additionalProperties": {"type": "string"},
-        "description": "What tells one series of the metric from another.",
+        "description": "The labels that identify a series of the metric.",
     }
     properties = (
         _TYPE_META
@@ -187,12 +187,12 @@ def _label_selector(prefix: str) -> Json:
         "matchExpressions": {
             "type": "array",
             "items": expression,
-            "description": "Conditions that all have to hold.",
+            "description": "Conditions that must all hold.",
         },
         "matchLabels": {
             "type": "object",
             "additionalProperties": {"type": "string"},
-            "description": "Labels that all have to be there.",
+            "description": "Labels that must all be present.",
         },
     }
     return _object(properties, [], "Selects by labels; empty selects everything.")

@@ -1,7 +1,7 @@
-"""Everything that is not a metric value: discovery, OpenAPI, health, version, index.
+"""The application for everything but metric values: discovery, OpenAPI, health, version, index.
 
-A FastAPI application of static documents. Requests reach it admitted (authorized and
-negotiated) by :mod:`apiservice.app`.
+A FastAPI application of static documents. :mod:`apiservice.app` has authorized and negotiated a
+request before it arrives here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def create_pages(
     release: str,
     clock: Callable[[], float],
 ) -> FastAPI:
-    """The application. ``release`` is this server's version, such as ``0.1.0``."""
+    """Return the application. ``release`` is this server's version, such as ``0.1.0``."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     openapi = OpenApi(discovery.group_versions(), release)
 
@@ -68,7 +68,7 @@ def create_pages(
 
 
 class _One:
-    """A registry of one family."""
+    """A registry with a single family."""
 
     def __init__(self, family: Metric) -> None:
         self._family = family
@@ -78,7 +78,7 @@ class _One:
 
 
 def exposition(registry: CollectorRegistry) -> Generator[None, None, bytes]:
-    """The text of a registry, rendered family by family; all of them at once take 10 ms."""
+    """Render a registry family by family, because all of them at once take 10 ms."""
     parts = []
     for family in registry.collect():
         parts.append(generate_latest(_One(family)))
@@ -165,7 +165,7 @@ def _add_openapi(app: FastAPI, openapi: OpenApi, clock: Callable[[], float]) -> 
             return Response(status_code=301, headers={"location": openapi.url(name, document)})
         response = _document(request, document)
         if asked:
-            # The URL names the content, so that it can be kept for ever.
+            # The URL contains the hash of the content, so the content never changes.
             response.headers["cache-control"] = "public, immutable"
             response.headers["expires"] = formatdate(
                 clock() + _HASHED_FOR.total_seconds(), usegmt=True

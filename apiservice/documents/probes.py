@@ -1,8 +1,8 @@
 """A plain HTTP server of ``/healthz``, ``/livez`` and ``/readyz``, with ``/metrics`` if wanted.
 
-It is for the kubelet and for Prometheus, which show no certificate. Its limits are its own and
-are small: one request on each connection, and a new connection closes the oldest one of an address
-that has most. So an address with one connection is answered, and clients that fill the API's
+It is for the kubelet and for Prometheus, which send no client certificate. Its limits are its own
+and small: one request per connection, and a new connection closes the oldest one of the address
+that has most. So an address with one connection gets an answer, and clients that fill the API's
 listener do not keep probes out.
 """
 
@@ -39,7 +39,7 @@ LIMITS: Final = ServingOptions(
     linger=0.5,
     backlog=128,
 )
-"""Of such a server. Probes and scrapes last milliseconds."""
+"""Limits of such a server. Probes and scrapes last milliseconds."""
 
 
 def probe_server(
@@ -50,14 +50,14 @@ def probe_server(
     background: Background | None = None,
     sweep_seconds: float = 1.0,
 ) -> Server:
-    """A server that is not started.
+    """Return a server that is not started.
 
     Args:
         health: the checks.
         options: :data:`LIMITS` with an address.
         registry: what ``/metrics`` shows; None serves no such page.
-        background: runs what keeps deadlines.
-        sweep_seconds: between looks at the deadlines.
+        background: runs the loop that keeps deadlines.
+        sweep_seconds: seconds between checks of the deadlines.
     """
     return Server(
         _pages(health, registry),
@@ -83,7 +83,7 @@ def add_health_page(app: FastAPI, health: HealthRegistry, endpoint: str) -> None
 
 
 def health_response(report: Report) -> Response:
-    """A report as the API server of Kubernetes writes it."""
+    """Return a report as kube-apiserver writes it."""
     headers = {"x-content-type-options": "nosniff", "cache-control": "no-cache, private"}
     return Response(report.text, report.code, headers, _TEXT)
 
@@ -96,7 +96,7 @@ def _pages(health: HealthRegistry, registry: CollectorRegistry | None) -> FastAP
     if registry is not None:
         paths.insert(0, "/metrics")
 
-        # At once: while it waited, more requests than there are connections could pile up.
+        # At once: if it waited, more requests than there are connections could accumulate.
         @app.api_route("/metrics", methods=_READ)
         async def metrics() -> Response:
             return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,1 +1,1 @@
-"""What a long-running process needs: background tasks, sliced work, caches, watched files."""
+"""Parts of a long-running process: background tasks, sliced work, caches, file watches."""

@@ -1,8 +1,8 @@
-"""Background tasks that outlive their own failures.
+"""Background tasks that are restarted when they fail.
 
-A task that fails by an exception nobody expected is logged, counted and started again after a
-pause. It never ends the process: the last good state stays in force meanwhile, and readiness
-reports a task that the answers depend on.
+A task that fails with an unexpected exception is logged, counted and restarted after a pause. It
+never ends the process: the last good state stays in use, and readiness reports a failing task that
+answers depend on.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import structlog
 log = structlog.get_logger(__name__)
 
 Loop = Callable[[], Awaitable[None]]
-"""Runs until cancelled."""
+"""A coroutine function that runs until it is cancelled."""
 Kept = Callable[[], Coroutine[Any, Any, None]]
-"""The same, and no failure ends it."""
+"""A :data:`Loop` that no failure ends."""
 
 _STEADY = 60.0
-"""A task that has run for so many seconds since its last failure works again."""
+"""Seconds without a failure after which a task counts as recovered."""
 _PATIENCE = 30.0
 """Seconds of repeated failures after which readiness reports a task."""
 
@@ -62,7 +62,7 @@ class Background:
         """Failures since the start, by task."""
 
     def keep(self, name: str, loop: Loop, *, essential: bool = False) -> Kept:
-        """Return ``loop`` as one that starts again whenever it fails.
+        """Return ``loop`` as a loop that starts again whenever it fails.
 
         Args:
             name: for the log, the metric and readiness.
@@ -102,7 +102,7 @@ class Background:
         return repeated
 
     def problem(self) -> str | None:
-        """Which task that answers depend on keeps failing, and why; None when none does."""
+        """The essential task that keeps failing, and why; None if there is none."""
         now = self._clock()
         for name, trouble in self._troubles.items():
             lasting = trouble.in_a_row > 1 and now - trouble.since >= _PATIENCE
@@ -122,7 +122,7 @@ class Background:
         return min(self._longest, self._pause * 2.0 ** min(trouble.in_a_row - 1, 16))
 
     def _failed(self, name: str, error: Exception) -> float:
-        """Log and count a failure; returns the seconds to pause."""
+        """Log and count a failure. Return the seconds to pause."""
         now, text = self._clock(), _describe(error)
         known = self._troubles.get(name)
         self.failures[name] += 1
@@ -132,12 +132,12 @@ class Background:
             known.in_a_row += 1
             known.last = now
         if text != known.error:
-            # The traceback once: the same failure may come every few seconds.
+            # The traceback is logged once: the same failure may repeat every few seconds.
             log.error(
                 "background task failed and will run again",
                 task=name,
                 error=text,
-                hint="this is a bug: report it with this line; the last good state stays in force",
+                hint="this is a bug: report it with this line; the last good state stays in use",
                 exc_info=error,
             )
         known.error = text

@@ -1,7 +1,7 @@
-"""Caches that are bounded by the bytes they hold, keys included.
+"""Caches bounded by the bytes of their entries, keys included.
 
-A bound on the number of entries says nothing about memory when clients choose the keys.
-Callers state the size of an entry; :func:`weight` computes it.
+A bound on the number of entries does not bound memory when clients choose the keys. Callers state
+the size of an entry; :func:`weight` computes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ tracemalloc for a TTLCache on CPython 3.11, rounded up)."""
 
 
 class ByteCache(Generic[K, V]):
-    """Drops the entries that were not used for longest when its bytes are spent.
+    """Evicts the least recently used entries when its bytes are used up.
 
     Args:
         limit: bytes that all entries may take together.
@@ -52,22 +52,22 @@ class ByteCache(Generic[K, V]):
 
     @property
     def bytes(self) -> int:
-        """What the entries take, by the sizes that their callers stated."""
+        """Bytes of the entries, as their callers stated them."""
         return int(self._entries.currsize)
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Keep an entry of ``size`` bytes, unless it is larger than the whole cache."""
+        """Add an entry of ``size`` bytes, unless it is larger than the whole cache."""
         size += ENTRY
         if size <= self._entries.maxsize:
             self._entries[key] = (value, size)
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Remove all entries."""
         self._entries.clear()
 
 
 def weight(*things: object) -> int:
-    """Bytes that texts and collections of texts take, nested ones included."""
+    """Return the bytes of texts and collections of texts, nested ones included."""
     total = 0
     for thing in things:
         total += sys.getsizeof(thing)

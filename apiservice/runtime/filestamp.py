@@ -1,8 +1,8 @@
-"""Noticing that files changed, whichever way they were replaced.
+"""Detection of changed files, however they were replaced.
 
-Kubernetes swaps a symlinked folder when a Secret or ConfigMap changes, cert-manager and
-people write in place or rename: the stamp follows links and covers all of these. Polling
-is used because no notification works on every volume type.
+Kubernetes swaps a symlinked folder when a Secret or ConfigMap changes; cert-manager and people
+write in place or rename. The stamp follows links and covers all of these. Files are polled because
+no notification works on every volume type.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Stamp = tuple[tuple[int, int, int, int] | None, ...]
 
 
 def stamp(paths: Iterable[Path]) -> Stamp:
-    """The files' stamp as of now; two equal stamps mean equal files."""
+    """Return the files' current stamp. Equal stamps mean equal files."""
     return tuple(_one(path) for path in paths)
 
 
 class Changes:
     """Reports a change of files once they have looked the same in two consecutive checks.
 
-    A writer that does not rename leaves an empty or half-written file for a moment; nobody
-    should read it then.
+    A writer that does not rename leaves an empty or half-written file for a short time, which must
+    not be read.
     """
 
     def __init__(self, paths: Iterable[Path]) -> None:
@@ -34,7 +34,7 @@ class Changes:
     def take(self, *, at_once: bool = False) -> bool:
         """Return whether the files differ from when this last returned True.
 
-        The first check that finds the files settled counts as a change.
+        The first check that finds the files unchanged since the previous one counts as a change.
 
         Args:
             at_once: do not wait for a second check.

@@ -1,4 +1,4 @@
-"""Long work on the event loop, in slices: others have their turn between them."""
+"""Long work on the event loop in slices, so that other tasks run between them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from time import perf_counter
 from typing import Final, TypeAlias, TypeVar
 
 SLICE: Final = 0.002
-"""Seconds that work may take before others have their turn. One step may take longer."""
+"""Seconds that work may take before other tasks run. One step may take longer."""
 
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[None, None, T]
-"""Work that may be interrupted wherever it yields, and its result."""
+"""Work that may be interrupted at each yield, and its result."""
 
 
 class Unfinished(Exception):  # noqa: N818 - no error
-    """The work takes more slices than it may."""
+    """The work needs more slices than its limit."""
 
 
 async def paced(
@@ -57,11 +57,11 @@ async def paced(
                 await asyncio.sleep(0)
                 until = clock() + span
     finally:
-        work.close()  # who was cancelled keeps no half of an answer
+        work.close()  # a cancelled task keeps no partial answer
 
 
 def parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """The items, ``size`` at a time."""
+    """Yield the items in parts of ``size``."""
     for first in range(0, len(items), size):
         yield items[first : first + size]
 

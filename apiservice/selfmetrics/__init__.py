@@ -1,1 +1,1 @@
-"""Counters and histograms of the server itself."""
+"""Counters and histograms of the server itself, and how metrics are declared."""

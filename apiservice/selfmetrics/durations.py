@@ -1,6 +1,6 @@
-"""How long things took, counted without locks.
+"""Duration histograms without locks.
 
-One event loop writes and the same loop's ``/metrics`` reads, so plain integers do; an
+One event loop writes, and ``/metrics`` reads on the same loop, so plain integers suffice. An
 observation costs a bisection and three additions.
 """
 
@@ -14,13 +14,13 @@ FAST: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25),
     *(1.0, 2.5, 10.0),
 )
-"""Seconds, for what is answered from memory, or by one question to the cluster."""
+"""Bucket bounds in seconds, for answers from memory or from one request to the cluster."""
 SLOW: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Seconds, for what is asked over a network."""
+"""Bucket bounds in seconds, for requests over a network."""
 
 
 class Durations:
-    """Counts by upper bound, as a histogram of Prometheus has them."""
+    """Counts by upper bound, as in a Prometheus histogram."""
 
     __slots__ = ("bounds", "buckets", "count", "seconds")
 
@@ -31,13 +31,13 @@ class Durations:
         self.buckets = [0] * (len(bounds) + 1)
 
     def observe(self, seconds: float) -> None:
-        """Count one that took so long."""
+        """Count one duration."""
         self.count += 1
         self.seconds += seconds
         self.buckets[bisect_left(self.bounds, seconds)] += 1
 
     def cumulative(self) -> Iterator[tuple[str, int]]:
-        """Upper bound -> how many took at most so long; the last is ``+Inf``."""
+        """Yield upper bound and how many took at most that long; the last is ``+Inf``."""
         below = 0
         for bound, count in zip((*self.bounds, "+Inf"), self.buckets, strict=True):
             below += count
@@ -45,7 +45,7 @@ class Durations:
 
 
 def merged(parts: Iterable[Durations]) -> Durations:
-    """All of them together; they have the same bounds, and there is at least one."""
+    """Return the sum of durations with equal bounds; there must be at least one."""
     first, *others = parts
     whole = Durations(first.bounds)
     for part in (first, *others):

@@ -1,7 +1,7 @@
-"""Metrics as they are declared: what ``/metrics`` shows and the documentation says.
+"""Declarations of metrics, used by ``/metrics`` and by the documentation.
 
-A declaration bounds its own cardinality: of a label whose values are known, any other value
-counts as ``other``, whoever made it up.
+A declaration bounds its own cardinality. If the values of a label are known, any other value
+counts as ``other``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from prometheus_client.core import (
 from apiservice.selfmetrics.durations import Durations
 
 OTHER: Final = "other"
-"""What a label's value that is not a known one is shown as."""
+"""Shown in place of a label value that is not known."""
 
 Row = tuple[Sequence[str], float]
-"""Values of the labels, and the number."""
+"""Label values, and the number."""
 
 
 class Kind(StrEnum):
-    """Prometheus' types."""
+    """Prometheus metric types."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -40,20 +40,20 @@ class Family:
     """One metric."""
 
     name: str
-    """As the text exposition has it: a counter's ends in ``_total``."""
+    """The name in the text exposition; a counter's name ends in ``_total``."""
     kind: Kind
     text: str
     labels: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
-    """All values of the last label, where they are known. Each is shown from the start, so
-    that a counter's first increase is seen."""
+    """All values of the last label, if they are known. Each is shown from the start, so that
+    a counter's first increase is visible."""
 
     def one(self, value: float) -> Metric:
-        """Without labels."""
+        """Return the metric without labels."""
         return self.rows([((), value)])
 
     def rows(self, rows: Iterable[Row]) -> Metric:
-        """A number for each set of labels; of equal ones, their sum."""
+        """Return a number for each set of labels. Equal sets are summed."""
         family = self._family()
         merged: dict[tuple[str, ...], float] = {}
         for labels, value in rows:
@@ -64,7 +64,7 @@ class Family:
         return family
 
     def by(self, counts: Mapping[str, float]) -> Metric:
-        """A number for each value of the one label, the known ones first."""
+        """Return a number for each value of the only label, the known values first."""
         told = {str(key): count for key, count in sorted(counts.items())}
         return self.rows(((key,), count) for key, count in self._whole(told).items())
 
@@ -77,7 +77,7 @@ class Family:
         return self.rows(rows)
 
     def durations(self, rows: Iterable[tuple[Sequence[str], Durations]]) -> Metric:
-        """A histogram for each set of labels."""
+        """Return a histogram for each set of labels."""
         family = HistogramMetricFamily(self.name, self.text, labels=self.labels)
         for labels, took in rows:
             family.add_metric(labels, list(took.cumulative()), took.seconds)
@@ -100,15 +100,15 @@ class Family:
 
 
 def gauge(name: str, text: str, *labels: str, known: Iterable[str] = ()) -> Family:
-    """Declare a number that goes up and down."""
+    """Declare a gauge."""
     return Family(name, Kind.GAUGE, text, labels, tuple(known))
 
 
 def counter(name: str, text: str, *labels: str, known: Iterable[str] = ()) -> Family:
-    """Declare a count since the start; ``name`` ends in ``_total``."""
+    """Declare a counter; ``name`` ends in ``_total``."""
     return Family(name, Kind.COUNTER, text, labels, tuple(known))
 
 
 def histogram(name: str, text: str, *labels: str) -> Family:
-    """Declare durations in seconds; ``name`` ends in ``_seconds``."""
+    """Declare a histogram of seconds; ``name`` ends in ``_seconds``."""
     return Family(name, Kind.HISTOGRAM, text, labels)

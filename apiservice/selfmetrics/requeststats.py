@@ -1,7 +1,6 @@
-"""How many requests were answered, how, and how fast.
+"""Counts and durations of answered HTTP requests.
 
-Labels are bounded: routes are a fixed set, and neither paths nor metric names ever become a
-label.
+Labels are bounded: routes are a fixed set, and neither paths nor metric names ever become a label.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class RequestStats(Collector):
         registry.register(self)
 
     def series(self, route: str, version: str, code: int) -> Durations:
-        """The counts of a route (such as ``custom``), API version (or empty) and code."""
+        """Return the counts of a route (such as ``custom``), API version (or empty) and code."""
         key = (route, version, code)
         found = self._series.get(key)
         if found is None:
@@ -48,7 +47,7 @@ class RequestStats(Collector):
         return found
 
     def collect(self) -> Iterator[Metric]:
-        """As prometheus_client asks for it."""
+        """Yield the metrics; prometheus_client calls this."""
         yield REQUESTS.rows(
             ((route, version, str(code)), took.count)
             for (route, version, code), took in self._series.items()

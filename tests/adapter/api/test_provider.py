@@ -236,7 +236,7 @@ def test_an_object_metric_on_a_node_names_a_namespace_too(lab: Lab) -> None:
 
 
 def test_nodes_are_not_listed_below_a_namespace(lab: Lab) -> None:
-    with pytest.raises(BadQuery, match="nodes are in no namespace"):
+    with pytest.raises(BadQuery, match="nodes are not namespaced"):
         lab.ask("nodes", namespace="ns")
 
 
@@ -252,7 +252,7 @@ def test_a_node_below_a_namespace_tells_nothing_of_other_namespaces(
     page = UTIL.replace('namespace="ns"', 'namespace="tenant"')
     lab.page(page.format(pod="t", value=77, model="T4"), NOW + 1)
 
-    with pytest.raises(NotFound, match="ask for nodes/n1/gpu_utilization without a namespace"):
+    with pytest.raises(NotFound, match="request nodes/n1/gpu_utilization without a namespace"):
         lab.ask("nodes", "n1", namespace="ns")
     assert lab.values("nodes", "n1") != {}
 

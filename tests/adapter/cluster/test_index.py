@@ -137,7 +137,7 @@ def test_a_replacement_removes_what_it_does_not_name(make_pod: MakePod) -> None:
     assert names(index.select(None, parse(""))) == ["b"]
 
 
-def test_nodes_know_their_pods(make_pod: MakePod) -> None:
+def test_pods_are_found_by_node(make_pod: MakePod) -> None:
     index = index_of(make_pod("b"), make_pod("a"), make_pod("p", node=""))
     assert names(index.on_node("n1")) == ["a", "b"]
     index.apply(EventType.MODIFIED, make_pod("p", node="n2"))
@@ -154,7 +154,7 @@ def test_the_version_changes_with_every_change_and_with_nothing_else(make_pod: M
     assert index.version > before
 
 
-def test_listeners_are_told_before_and_after(make_pod: MakePod) -> None:
+def test_listeners_get_the_pod_before_and_after(make_pod: MakePod) -> None:
     index = index_of(make_pod("a"))
     told: list[tuple[str, str]] = []
     stop = index.listen(
@@ -224,7 +224,7 @@ def test_a_workload_finds_its_pods(
     assert index.owned_by("default", resource, name + "x") == ()
 
 
-def test_a_replica_set_of_its_own_is_no_deployment(make_pod: MakePod) -> None:
+def test_a_standalone_replica_set_is_not_a_deployment(make_pod: MakePod) -> None:
     index = index_of(make_pod("p", owner=Owner("apps/v1", "ReplicaSet", "web-7c9")))
     assert index.owned_by("default", DEPLOYMENT, "web") == ()
 

@@ -191,7 +191,7 @@ def test_an_owner_is_not_mistaken_for_equal_container_names() -> None:
         ({"metadata": {"name": "p", "labels": {"a": True}}}, "$.metadata.labels"),
     ],
 )
-def test_what_is_no_pod_is_refused_with_the_field_named(
+def test_what_is_not_a_pod_is_rejected_with_the_field_named(
     manifest: dict[str, Any], path: str
 ) -> None:
     with pytest.raises(msgspec.ValidationError) as caught:

@@ -56,7 +56,7 @@ def pods(text: str) -> dict[str, Pod]:
     return {pod.ref.name: pod for pod in parse(text.encode(), PodDecoder()).pods}
 
 
-def test_documents_of_several_kinds_are_told_apart() -> None:
+def test_documents_of_several_kinds_are_distinguished() -> None:
     found = parse(DOCUMENTS.encode(), PodDecoder())
     assert [pod.gpus for pod in found.pods] == [{"nvidia.com/gpu": 1}]
     assert [service.selector for service in found.services] == [selector("app=inf")]
@@ -121,7 +121,7 @@ def test_a_pod_that_does_not_say_when_it_was_created_is_older_than_everything() 
     assert pod.born == 0
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_text_are_rejected() -> None:
     with pytest.raises(PodsFileError):
         parse(b"\xff\xfe\x00", PodDecoder())
 

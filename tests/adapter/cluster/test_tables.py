@@ -24,7 +24,7 @@ def test_a_service_is_the_selector_of_its_pods() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"selector": {}}, {"selector": None}])
-def test_a_service_without_selector_selects_nobody(spec: dict[str, object]) -> None:
+def test_a_service_without_selector_selects_no_pods(spec: dict[str, object]) -> None:
     raw = {"metadata": {"name": "s"}, "spec": spec}
     assert services.decode(json.dumps(raw).encode()).selector is None
 
@@ -59,7 +59,7 @@ def test_the_version_of_a_table_changes_with_its_content_only() -> None:
     assert (len(table), list(table)) == (0, [])
 
 
-async def test_a_missing_right_to_services_is_said_where_services_are_asked_for() -> None:
+async def test_a_missing_right_to_services_is_reported_by_queries_on_services() -> None:
     refused = asyncio.Event()
 
     async def forbid(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
