@@ -1,7 +1,7 @@
-"""Writes the part of values.schema.json that comes from the code: the adapter's own settings.
+"""Writes the part of values.schema.json that comes from the code: the adapter's settings.
 
-So Helm refuses a misspelt setting by name, before a pod is replaced for it. The rest of the
-file is kept as it is, but for its line breaks.
+With it, Helm rejects a misspelt setting by name before it replaces a pod. The rest of the file does
+not change, except for its line breaks.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ FILE = Path(__file__).parents[1] / "charts" / "gpu-metrics-adapter" / "values.sc
 _WIDTH = 100
 _LISTENERS = ("ServerSettings", "KedaSettings", "NodepoolSettings")
 _LEFT_OUT = frozenset({"title", "default", "description", "writeOnly"})
-# What pydantic writes for the bounds of a number that may be given as text too: a duration.
+# Bounds of a number that may also be written as text (a duration), in pydantic's schema.
 _BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
 
 
 def page() -> str:
-    """The whole file, with its settings as the code has them."""
+    """The whole file, with the settings of the code."""
     schema = json.loads(FILE.read_text(encoding="utf-8"))
     settings = Settings.model_json_schema()
     models = {name: _plain(row) for name, row in sorted(settings["$defs"].items())}
     for name in _LISTENERS:
-        # The pods are nobody's root: they may listen on no port below.
+        # The pods do not run as root, so they cannot listen on a lower port.
         models[name]["properties"]["port"]["minimum"] = 1024
     own = {"description": "The adapter's settings, written by `make docs`."}
     schema["properties"]["config"] = own | _plain({**settings, "$defs": {}})
@@ -36,7 +36,7 @@ def page() -> str:
 
 
 def _plain(row: Any) -> Any:
-    """The same in draft 7, without what documents it."""
+    """The same in draft 7, without documentation."""
     if isinstance(row, list):
         return [_plain(each) for each in row]
     if not isinstance(row, dict):
@@ -56,7 +56,7 @@ def _plain(row: Any) -> Any:
 
 
 def _text(value: Any, depth: int, taken: int = 0) -> str:
-    """JSON, on one line where it fits; ``taken`` is what stands on that line already."""
+    """JSON, on one line if it fits. ``taken`` counts the characters before it on the line."""
     line = json.dumps(value, ensure_ascii=False)
     if not value or not isinstance(value, dict | list) or depth * 2 + taken + len(line) < _WIDTH:
         return line

@@ -28,10 +28,10 @@ class Value(NamedTuple):
 
 
 def read(text: str) -> Iterator[Value]:
-    """Yield every key that has a value, in order.
+    """Yield every key with a value, in order.
 
     Raises:
-        ValueError: a line is neither a key, a comment nor empty, or a key has no comment.
+        ValueError: a line is not a key, a comment or empty, or a key has no comment.
     """
     path: list[str] = []
     comment: list[str] = []
@@ -64,7 +64,7 @@ def type_of(path: tuple[str, ...], schema: Mapping[str, Any]) -> str:
     """Return the type of a value in a few words.
 
     Raises:
-        KeyError: the schema has no such key.
+        KeyError: the key is not in the schema.
     """
     row: Mapping[str, Any] = schema
     for name in path:
