@@ -21,9 +21,9 @@ from load.process import PYTHON, ROOT, Observed, Usage, on_cores
 from load.report import figure
 
 _STANDS_OUT = 0.2
-"""The share of a process' consumption that must be beyond its rest to be told from it."""
+"""Share of the consumption of a process that must exceed its consumption at rest to count."""
 CREDENTIAL = "authentication.kubernetes.io%2fcredential-id"
-"""kube-apiserver tells the adapter which token its client used."""
+"""With this header, kube-apiserver names the token of its client."""
 ACCEPT = "application/vnd.kubernetes.protobuf, */*"
 """The HPA controller's (wire contract, section 2)."""
 

@@ -1,4 +1,4 @@
-"""What a load client is told, and what it tells."""
+"""The input and the output of a load client."""
 
 from __future__ import annotations
 

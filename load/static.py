@@ -19,7 +19,7 @@ from load.pki import FRONT_PROXY
 
 
 class Bytes:
-    """Sends the same bytes whatever is asked, by whomever."""
+    """Sends the same bytes for every request."""
 
     def __init__(self, body: bytes) -> None:
         self._start = {
