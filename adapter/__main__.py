@@ -29,42 +29,45 @@ _CONFIG = click.option(
 def main() -> None:
     """Scale Kubernetes workloads on the real load of their GPUs.
 
-    Every setting can be given, from strongest to weakest, as a flag, as an environment
-    variable (GMA_ and the key's path joined by __, such as GMA_SOURCE__KIND), or in the
-    file that --config names.
+    Each setting can come from a flag, from an environment variable (GMA_ and the key's path
+    joined by __, such as GMA_SOURCE__KIND), or from the file that --config names. A flag
+    overrides the variable, and the variable overrides the file.
     """
 
 
 @main.command()
 @_CONFIG
-@click.option("--host", metavar="ADDRESS", help="Address to listen on; empty is every one.")
-@click.option("--port", type=int, metavar="PORT", help="HTTPS port [6443]; 0 takes a free one.")
-@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, when not running in a cluster.")
+@click.option("--host", metavar="ADDRESS", help="Address to listen on; empty: all addresses.")
+@click.option("--port", type=int, metavar="PORT", help="HTTPS port [6443]; 0: any free port.")
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, outside a cluster.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
-@click.option("--pods-file", metavar="FILE", help="Pods from a file of manifests; no cluster.")
+@click.option(
+    "--pods-file", metavar="FILE", help="Read pods from a file of manifests, without a cluster."
+)
 @click.option(
     "--source",
     type=click.Choice(["scrape", "prometheus"]),
-    help="Where GPU values come from [scrape].",
+    help="Source of GPU values [scrape].",
 )
 @click.option("--prometheus-url", metavar="URL", help="Query API, with --source prometheus.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Least severity logged [info].",
+    help="Lowest level to log [info].",
 )
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "console", "json"]),
-    help="Form of the log [auto: console on a terminal, else JSON].",
+    help="Log format [auto: console on a terminal, otherwise JSON].",
 )
-@click.option("--check", is_flag=True, help="Check the settings, and end.")
+@click.option("--check", is_flag=True, help="Check the settings and exit.")
 def serve(config: Path | None, check: bool, **given: object) -> None:
     """Serve custom.metrics.k8s.io from the cluster's GPU exporters.
 
     Without any setting it runs in a cluster: it watches pods, finds exporters by the labels
-    the usual charts set, scrapes them every 5 s and answers on port 6443. The file given
-    with --config is watched; a change that is not valid is reported and the old one kept.
+    of the common charts, scrapes them every 5 s and answers on port 6443. It watches the file
+    that --config names. If a change is invalid, the log names the key and the fix, and the
+    previous configuration stays active.
 
     \b
     Outside a cluster:
@@ -95,36 +98,37 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
 
 @main.command()
 @_CONFIG
-@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, when not running in a cluster.")
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, outside a cluster.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
     "--apply/--dry-run", default=None, help="Write to the cluster, or only plan [--dry-run]."
 )
-@click.option("--once", is_flag=True, help="Print one plan as a table, write nothing, and end.")
+@click.option("--once", is_flag=True, help="Print one plan as a table, write nothing, and exit.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Least severity logged [info].",
+    help="Lowest level to log [info].",
 )
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "console", "json"]),
-    help="Form of the log [auto: console on a terminal, else JSON].",
+    help="Log format [auto: console on a terminal, otherwise JSON].",
 )
 def nodepool(config: Path | None, once: bool, **given: object) -> None:
-    """Order GPU nodes before pods wait for them, and let idle headroom go.
+    """Order GPU nodes before pods wait for them, and remove idle headroom.
 
-    It reads HPAs, their GPU metrics and Jobs as any client of the API server does, and keeps
-    headroom for what they will want within a node's boot time: CapacityBuffers where the
-    cluster's autoscaler serves them, placeholder pods of low priority elsewhere. Unless told to
-    apply, it only prints its plan. docs/nodepool.md says how it decides and what bounds it.
+    It reads HPAs, their GPU metrics and Jobs like any client of the API server, and keeps
+    headroom for the pods that they will need within a node's boot time. It uses CapacityBuffers
+    if the cluster's autoscaler supports them, and placeholder pods of low priority otherwise.
+    Dry run by default; --apply makes changes. docs/nodepool.md describes its decisions and
+    limits.
 
     \b
-    What it would do now, from outside the cluster:
+    Print the current plan from outside the cluster:
       gpu-metrics-adapter nodepool --once --kubeconfig ~/.kube/config
     """
     if once and given["apply"]:
-        raise click.UsageError("--once writes nothing: leave out --apply")
+        raise click.UsageError("--once writes nothing: remove --apply")
     flags = named(given)
     try:
         settings = load(config, flags)
@@ -143,23 +147,23 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
 
 
 @main.command()
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="Time to run for.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="Run time.")
 @click.option(
     "--speed",
     type=float,
     metavar="TIMES",
-    help="Simulated seconds in a real one, 1 to 60 [the whole story in --seconds].",
+    help="Simulated seconds per real second, 1 to 60 [fits the whole scenario into --seconds].",
 )
+@click.option("--seed", type=int, default=7, show_default=True, help="Seed of the simulated load.")
+@click.option("--plain", is_flag=True, help="Print lines of text even on a terminal.")
 @click.option(
-    "--seed", type=int, default=7, show_default=True, help="The same seed, the same load."
+    "--port", type=int, default=0, metavar="PORT", help="Port of `serve` [any free port]."
 )
-@click.option("--plain", is_flag=True, help="Lines of text even on a terminal.")
-@click.option("--port", type=int, default=0, metavar="PORT", help="Port of `serve` [a free one].")
-@click.option("--keep", is_flag=True, help="Leave certificates, configuration and log behind.")
+@click.option("--keep", is_flag=True, help="Keep certificates, configuration and log.")
 @click.option(
     "--exporter",
     metavar="NODE",
-    help="Only be NODE's simulated exporter, in a real cluster without GPUs.",
+    help="Run only the simulated exporter of NODE, in a real cluster without GPUs.",
 )
 def demo(
     seconds: float,
@@ -170,15 +174,15 @@ def demo(
     keep: bool,
     exporter: str | None,
 ) -> None:
-    """The main job on this machine: no cluster and no GPU needed.
+    """Run the autoscaling loop on this machine, without a cluster or a GPU.
 
-    Simulated GPU nodes whose exporters speak dcgm-exporter's text, a bursty inference load on
-    them, the real `serve` over HTTPS with front-proxy authentication, and the HPA's algorithm
-    reading it and scaling. It prints the curl command with which to look at the API itself,
-    and ends with a summary.
+    Simulated GPU nodes serve pages in dcgm-exporter's format under a bursty inference load. The
+    real `serve` answers over HTTPS with front-proxy authentication, and the HPA's algorithm
+    reads the metrics and scales. The demo prints a curl command to query the API, and ends with a
+    summary.
 
-    With --exporter it plays nothing: it stands in for dcgm-exporter on a node of a cluster that
-    has no GPUs (docs/quickstart-kind.md), on --port [9400].
+    With --exporter it only replaces dcgm-exporter on a node of a cluster without GPUs
+    (docs/quickstart-kind.md), on --port [9400].
     """
     if exporter is not None:
         _stand_in(exporter, port)
@@ -223,10 +227,10 @@ main.add_command(maintain)
 @main.command()
 @click.option("--proc", type=click.Path(path_type=Path), default="/proc", hidden=True)
 def healthy(proc: Path) -> None:
-    """Ask the `serve` or `nodepool` of this container whether it lives.
+    """Check whether the `serve` or `nodepool` process of this container is alive.
 
-    Ends with 0 when it does, or when the container runs neither; with 1 and the reason when it
-    does not. The image's HEALTHCHECK; Kubernetes asks by itself.
+    Exits with 0 if it is, or if the container runs neither, and otherwise with 1 and the reason.
+    The image's HEALTHCHECK runs this command. Kubernetes uses the chart's probes instead.
     """
     # Imported late: --help needs none of it.
     from adapter.process import healthcheck  # noqa: PLC0415

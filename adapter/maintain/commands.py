@@ -27,16 +27,18 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 _COMMON = _options(
-    click.option("--namespace", required=True, metavar="NAME", help="Of the installation."),
     click.option(
-        "--service", required=True, metavar="NAME", help="The Service that APIServices point to."
+        "--namespace", required=True, metavar="NAME", help="Namespace of the installation."
+    ),
+    click.option(
+        "--service", required=True, metavar="NAME", help="Service that the APIServices point to."
     ),
     click.option(
         "--apiservice",
         "apiservices",
         multiple=True,
         metavar="NAME",
-        help="An APIService of the installation; may be repeated.",
+        help="APIService of the installation; may be repeated.",
     ),
     click.option(
         "--wait",
@@ -44,13 +46,13 @@ _COMMON = _options(
         default=60.0,
         show_default=True,
         metavar="SECONDS",
-        help="How long to wait for the APIServices to come, or to go.",
+        help="Time to wait until the APIServices exist, or are deleted.",
     ),
     click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Kubeconfig, when not running in a cluster.",
+        help="Kubeconfig, outside a cluster.",
     ),
     click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
     click.option(
@@ -58,24 +60,24 @@ _COMMON = _options(
         type=click.Choice(["debug", "info", "warning", "error"]),
         default="info",
         show_default=True,
-        help="Least severity logged.",
+        help="Lowest level to log.",
     ),
     click.option(
         "--log-format",
         type=click.Choice(["auto", "console", "json"]),
         default="auto",
         show_default=True,
-        help="Form of the log; auto: console on a terminal, else JSON.",
+        help="Log format; auto: console on a terminal, otherwise JSON.",
     ),
 )
 
 
 @click.group()
 def maintain() -> None:
-    """Upkeep of an installation: what the chart's Jobs run.
+    """Maintain an installation: the commands of the chart's Jobs.
 
-    Exit codes: 0, 1 for a job that failed and may be tried again, 2 for bad usage and where
-    something is somebody else's.
+    Exit codes: 0 for success, 1 for a failure that may be retried, 2 for invalid usage and if
+    an object belongs to another program.
     """
 
 
@@ -85,24 +87,27 @@ def maintain() -> None:
     "--secret",
     required=True,
     metavar="NAME",
-    help="Secret that pods mount; it exists, maybe empty.",
+    help="Secret that the pods mount. It must exist, and may be empty.",
 )
 @click.option(
-    "--ca-secret", required=True, metavar="NAME", help="Secret for the CA; it exists, maybe empty."
+    "--ca-secret",
+    required=True,
+    metavar="NAME",
+    help="Secret of the CA. It must exist, and may be empty.",
 )
 @click.option(
     "--valid-days",
     type=click.FloatRange(1, 825),
     default=90.0,
     show_default=True,
-    help="Days that a certificate is valid; it is renewed with a third of them left.",
+    help="Validity of a certificate in days; it is renewed when a third of it is left.",
 )
 @click.option(
     "--ca-valid-days",
     type=click.FloatRange(2, 7300),
     default=365.0,
     show_default=True,
-    help="Days that a CA is valid, at least twice --valid-days.",
+    help="Validity of a CA in days, at least twice --valid-days.",
 )
 @click.option(
     "--settle",
@@ -110,7 +115,7 @@ def maintain() -> None:
     default=1800.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long after a write every pod and API server has taken it up.",
+    help="Time until every pod and API server uses a written certificate or CA.",
 )
 def certificates(
     namespace: str,
@@ -127,17 +132,18 @@ def certificates(
     ca_valid_days: float,
     settle: float,
 ) -> None:
-    """Make, renew and publish the serving certificate, as far as that can be done now.
+    """Create, renew and publish the serving certificate, as far as currently possible.
 
-    A CA of the installation's own signs it, and is what the APIServices trust. The CA is replaced
-    in three runs, each --settle or more after the one before: the new one is published beside the
-    old, then signs a certificate, then the old one is let go. No request fails for it, and a run
-    that is killed is taken up by the next. Where all is well, a run writes nothing.
+    A CA of the installation signs the certificate, and the APIServices trust this CA. Three runs
+    replace the CA, each at least --settle after the previous one. The first publishes the new CA
+    beside the old one, the second signs a certificate with it, and the third removes the old CA.
+    No request fails, and the next run continues after a run that was killed. If nothing is due,
+    a run writes nothing.
 
-    An APIService that points to another Service is left alone, and so is a Secret that somebody
-    else filled: the run says so and exits with 2.
+    A run does not change an APIService that points to another Service, nor a Secret that another
+    program has filled. It names the object and exits with 2.
 
-    To renew before the time: annotate either Secret with gpu-metrics-adapter.io/renew=now.
+    To renew early, annotate either Secret with gpu-metrics-adapter.io/renew=now.
     """
     if ca_valid_days < 2 * valid_days:
         raise click.UsageError(
@@ -146,7 +152,7 @@ def certificates(
     if settle >= valid_days * 86400 / 3:
         raise click.UsageError(
             f"--settle {settle:g} must be below a third of --valid-days {valid_days:g} days: a "
-            f"certificate would end before a new CA may sign the next"
+            f"certificate would expire before a new CA may sign the next"
         )
     # Imported late: --help needs none of it.
     from adapter.maintain.rotation import Installation, Rotation  # noqa: PLC0415
@@ -174,10 +180,10 @@ def unregister(
     log_level: Literal["debug", "info", "warning", "error"],
     log_format: Literal["auto", "console", "json"],
 ) -> None:
-    """Delete the APIServices, before an uninstall takes the pods behind them.
+    """Delete the APIServices before an uninstallation deletes the pods behind them.
 
-    Where one points to another Service by now, nothing is deleted and the exit status is 2: Helm
-    would delete it with the release. One that is gone already is fine.
+    If one points to another Service, this command deletes nothing and exits with 2, because Helm
+    would delete that APIService with the release. It ignores an APIService that does not exist.
     """
     # Imported late: --help needs none of it.
     from adapter.maintain import unregistration  # noqa: PLC0415
