@@ -79,7 +79,7 @@ def test_it_fires_when_it_should_and_is_over_afterwards(
     file.write_text(
         yaml.safe_dump({"rule_files": [rules.name], "evaluation_interval": "1m", "tests": [story]})
     )
-    run(promtool, "test", "rules", file)
+    assert "SUCCESS" in run(promtool, "test", "rules", file)
 
 
 def test_every_alert_has_its_story() -> None:

@@ -286,18 +286,18 @@ def everything(lab: World, living: Sequence[str], now: float) -> dict[str, float
     return answers
 
 
-def alike(
+def answers(
     pages: Sequence[tuple[str, float]],
     living: Sequence[str],
     policy: Policy,
     labels: Mapping[str, str],
-) -> None:
+) -> list[dict[str, float | str]]:
+    """What the pods are given in each way: directly, and behind Prometheus."""
     now = pages[-1][1]
-    direct, *behind_it = (
+    return [
         everything(world(way, pages, [pod(n) for n in living], policy.value, labels), living, now)
         for way in WAYS
-    )
-    assert behind_it == [direct, direct]
+    ]
 
 
 @bounded(60)
@@ -306,7 +306,9 @@ def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
     made: list[list[Gpu]], policy: Policy, labels: Mapping[str, str]
 ) -> None:
     pages = [(page(*gpus), 100.0 + 15 * i) for i, gpus in enumerate(made)]
-    alike(pages, [held.name for gpu in made[-1] for held in gpu.holders], policy, labels)
+    living = [held.name for gpu in made[-1] for held in gpu.holders]
+    direct, *behind_it = answers(pages, living, policy, labels)
+    assert behind_it == [direct, direct]
 
 
 @bounded(60)
@@ -315,4 +317,5 @@ def test_other_pages_give_the_same_values_directly_and_behind_prometheus(
     made: list[tuple[str, list[str]]], policy: Policy, labels: Mapping[str, str]
 ) -> None:
     pages = [(text, 100.0 + 15 * i) for i, (text, _) in enumerate(made)]
-    alike(pages, made[-1][1], policy, labels)
+    direct, *behind_it = answers(pages, made[-1][1], policy, labels)
+    assert behind_it == [direct, direct]

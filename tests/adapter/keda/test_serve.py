@@ -91,6 +91,8 @@ def test_tls_is_spoken_with_the_https_certificate(lab: Lab) -> None:
         ca = (lab.folder / "certs" / "ca.crt").read_bytes()
         with channel(serving, grpc.ssl_channel_credentials(ca)) as opened:
             eventually(lambda: value(opened) == 80.0)
+        with channel(serving) as in_the_clear:
+            assert value(in_the_clear) == "UNAVAILABLE"
 
 
 def test_calls_are_told_by_the_process_own_metrics(lab: Lab) -> None:

@@ -135,7 +135,7 @@ def test_what_cannot_work_is_refused_with_its_mend(name: str, tmp_path: Any) -> 
 
 
 IN_THE_CLEAR = {
-    "to this machine": ("bearer_token_file: /t", "http://127.0.0.1:9090"),
+    "to this machine": ("username: u, password: p", "http://127.0.0.1:9090"),
     "where a mesh encrypts": ("username: u, plain_http: true", "http://engine:9090"),
     "without anything secret": ("tenant: a", "http://engine:9090"),
 }
@@ -143,7 +143,8 @@ IN_THE_CLEAR = {
 
 @pytest.mark.parametrize("name", IN_THE_CLEAR)
 def test_http_is_for_what_is_not_secret_or_does_not_leave(name: str) -> None:
-    prometheus(*IN_THE_CLEAR[name])
+    more, url = IN_THE_CLEAR[name]
+    assert prometheus_options(prometheus(more, url)).url.rstrip("/") == url
 
 
 def test_log_analytics_gets_no_token_in_the_clear() -> None:

@@ -20,9 +20,12 @@ ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 TARGET = 'instance="10.0.0.7:9400",job="dcgm-exporter",service="dcgm-exporter"'
 
 
-def test_the_store_is_a_sink() -> None:
-    sink: Sink = World().store
+def test_an_exporter_that_was_never_seen_can_be_forgotten() -> None:
+    world = World(make_pod("p"))
+    world.scrape(row(UTIL, 50, "p"), 100.0)
+    sink: Sink = world.store
     sink.forget("never seen")
+    assert world.value("p", "gpu_utilization", 100.0) == 50.0
 
 
 def test_the_default_age_limit_is_two_collections_and_a_scrape() -> None:

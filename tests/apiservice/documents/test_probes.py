@@ -44,21 +44,20 @@ class Readiness:
 def test_it_answers_as_the_api_does_and_closes(
     factory: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
+    async def answers() -> None:
+        readiness = Readiness()
+        async with readiness.listening() as listener:
+            for problem, expected in ((None, 200), ("none yet", 500)):
+                readiness.problem = problem
+                async with connected(listener) as wire:
+                    status, head, body = await wire.ask(READY)
+                    assert status == expected
+                    assert b"connection: close" in head
+                    assert b"none yet" not in body, "reasons are withheld from everybody"
+                    assert await wire.ended() == b""
+
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_answers())
-
-
-async def _answers() -> None:
-    readiness = Readiness()
-    async with readiness.listening() as listener:
-        for problem, expected in ((None, 200), ("none yet", 500)):
-            readiness.problem = problem
-            async with connected(listener) as wire:
-                status, head, body = await wire.ask(READY)
-                assert status == expected
-                assert b"connection: close" in head
-                assert b"none yet" not in body, "reasons are withheld from everybody"
-                assert await wire.ended() == b""
+        runner.run(answers())
 
 
 @pytest.mark.parametrize(

@@ -47,19 +47,15 @@ async def ask(
     return start["status"], b"".join(message["body"] for message in rest)
 
 
-def _check(method: str, status: int, body: bytes) -> None:
-    assert status < 500
+def _well_formed(method: str, status: int, body: bytes) -> bool:
     if method == "HEAD" or status == 304:
-        return
+        return True
     decoded = msgspec.json.decode(body)
     if "paths" in decoded:
-        return
+        return True
     if status == 200:
-        assert decoded["kind"].endswith("List")
-        return
-    assert decoded["kind"] == "Status"
-    assert decoded["code"] == status
-    assert decoded["message"]
+        return str(decoded["kind"]).endswith(("List", "APIGroup"))
+    return (decoded["kind"], decoded["code"]) == ("Status", status) and bool(decoded["message"])
 
 
 _SEGMENTS = st.one_of(
@@ -138,7 +134,9 @@ def test_any_request_line_is_answered(
 ) -> None:
     assume(path not in _TEXT_PAGES)
     for _ in ("first", "again"):
-        _check(method, *runner.run(ask(app, path, query, method, accept)))
+        status, body = runner.run(ask(app, path, query, method, accept))
+        assert status < 500
+        assert _well_formed(method, status, body)
 
 
 @bounded(100)
@@ -150,7 +148,7 @@ def test_any_selector_is_answered(
     query = f"{name}={quote(selector)}".encode()
     status, body = runner.run(ask(app, path, query, "GET", b""))
     assert status in (200, 400)
-    _check("GET", status, body)
+    assert _well_formed("GET", status, body)
 
 
 LONG = "a" * 100_000
@@ -195,11 +193,11 @@ async def test_a_huge_request_line_is_answered(
 ) -> None:
     status, body = await ask(world.app, path, query, "GET", b"")
     assert status == code
-    _check("GET", status, body)
+    assert _well_formed("GET", status, body)
 
 
 async def test_a_lone_surrogate_in_a_path_is_not_found(world: World) -> None:
     path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/\udcff"
     status, body = await ask(world.app, path, b"", "GET", b"")
     assert status == 404
-    _check("GET", status, body)
+    assert _well_formed("GET", status, body)

@@ -92,8 +92,11 @@ async def test_a_request_that_never_ends_is_cut_after_the_shutdown_time() -> Non
 
 async def test_stopping_twice_does_no_harm() -> None:
     async with serving() as server:
+        port = server.port
         await server.stop()
         await server.stop()
+        with pytest.raises(ConnectionError):
+            await asyncio.open_connection("127.0.0.1", port)
 
 
 async def test_a_taken_port_is_an_error_that_names_it() -> None:

@@ -316,6 +316,7 @@ async def test_cuts_of_quiet_watches_that_stood_do_not_add_up_to_a_long_pause() 
                 else:
                     exchange.page([], "1")
             await rig.api.exchanges.get()
+        assert rig.reflector._pauses <= 1
 
 
 async def test_failures_without_a_watch_that_stood_double_the_pause() -> None:
@@ -468,6 +469,7 @@ async def test_an_unsolicited_answer_does_not_hold_up_the_collection() -> None:
         for _ in range(3):
             exchange = await rig.api.next()
         exchange.writer.close()
+        assert rig.recorder.calls.qsize() >= 1
 
 
 async def test_a_page_that_does_not_end_is_given_up() -> None:

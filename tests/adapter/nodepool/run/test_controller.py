@@ -422,8 +422,10 @@ async def test_the_kill_switch_does_not_wait_for_the_next_round() -> None:
     leading = asyncio.create_task(world.controller.lead())
     try:
         await until(lambda: world.replicas() == [2])
+        asked = len(world.api.asked)
         world.controller.use(NodepoolSettings(stop=True))
         await until(lambda: world.replicas() == [])
+        assert VALUES not in "".join(world.api.asked[asked:]), "nothing is planned any more"
     finally:
         leading.cancel()
 

@@ -330,6 +330,7 @@ async def test_a_wait_that_is_over_does_not_come_again_with_a_clock_that_is_set_
         ahead[0] = 0.0
         before = source.queries
         await settled(lambda: source.queries > before + 2)
+    assert source.failures == {"unavailable": 1}
 
 
 async def test_a_partial_answer_forgets_nobody(

@@ -248,6 +248,7 @@ async def test_a_query_with_an_instant_vector_gives_the_same_on_both(scraped: En
     )
     async with running(source.run):
         await settled(lambda: reader.value("false-0", "gpu_utilization") == 10.0)
+    assert reader.value("true-0", "gpu_utilization") == "no_rows"
 
 
 OWN: dict[str, dict[str, object]] = {

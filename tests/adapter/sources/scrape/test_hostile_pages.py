@@ -186,9 +186,13 @@ async def test_a_gzip_of_line_feeds_is_abandoned_and_counted(web: Web, sink: Rec
 async def test_a_pods_page_may_be_smaller_than_an_exporters(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE + b"# x\n" * 1000)
     mine = Target(web.url(), pod=PodRef("n", "p"), serves=True)
-    made = ScrapeSource(replace(OPTIONS, targets=(mine,), server_max_bytes=1024), sink)
+    theirs = Target(web.url("/exporter"))
+    web.replies["/exporter"] = web.replies["/metrics"]
+    made = ScrapeSource(replace(OPTIONS, targets=(mine, theirs), server_max_bytes=1024), sink)
     async with running(made.run):
         await settled(lambda: made.failures["too_large"] > 0)
+        await sink.until(lambda: len(sink.batches) > 0)
+    assert {batch.origin for batch in sink.batches} == {theirs.url}
 
 
 async def test_silent_pods_of_one_namespace_leave_places_for_others_and_for_exporters(

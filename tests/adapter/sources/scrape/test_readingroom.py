@@ -72,6 +72,8 @@ async def test_a_reader_that_gives_up_gives_everything_back() -> None:
         await asyncio.gather(first, second, return_exceptions=True)
         async with made.place("") as hold:
             await hold.take(100)
+    assert made.label_bytes == 0
+    assert third.exception() is None
 
 
 def test_labels_are_lent_up_to_what_is_left_of_all() -> None:

@@ -144,6 +144,7 @@ async def test_a_slow_exporter_is_given_up(web: Web, sink: Recorder, reply: Repl
         await settled(lambda: made.failures["timeout"] > 0)
         seen = len(sink.batches)
         await sink.until(lambda: len(sink.batches) > seen)
+    assert {batch.origin for batch in sink.batches} == {web.url("/good")}
 
 
 async def test_one_bad_line_costs_one_line(web: Web, sink: Recorder) -> None:
@@ -196,6 +197,7 @@ async def test_an_exporter_that_mends_is_read_again(web: Web, sink: Recorder) ->
     made = source(web, sink)
     async with running(made.run):
         await settled(lambda: made.failures["status"] >= 3)
+        assert sink.batches == []
         web.replies["/metrics"] = answer(PAGE)
         await sink.until(lambda: len(sink.batches) > 0)
         await settled(lambda: state(made, web.url()).failures == 0)
@@ -268,6 +270,7 @@ async def test_pods_known_before_the_start_are_scraped(web: Web, sink: Recorder)
     pods.replace([exporter(web)])
     async with running(ScrapeSource(OPTIONS, sink, pods).run):
         await sink.until(lambda: len(sink.batches) > 0)
+    assert sink.batches[0].node == "gpu-7"
 
 
 async def test_a_stopped_source_scrapes_nothing_more_and_hears_no_pods(
