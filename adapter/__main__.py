@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
 from adapter import __version__
 from adapter.maintain.commands import maintain
 from adapter.process.config import ConfigError, load, named
+from adapter.settings import Settings
+
+_DEFAULTS: Final = Settings()
 
 _CONFIG = click.option(
     "--config",
@@ -38,7 +41,12 @@ def main() -> None:
 @main.command()
 @_CONFIG
 @click.option("--host", metavar="ADDRESS", help="Address to listen on; empty: all addresses.")
-@click.option("--port", type=int, metavar="PORT", help="HTTPS port [6443]; 0: any free port.")
+@click.option(
+    "--port",
+    type=int,
+    metavar="PORT",
+    help=f"HTTPS port [{_DEFAULTS.server.port}]; 0: any free port.",
+)
 @click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, outside a cluster.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
@@ -47,27 +55,27 @@ def main() -> None:
 @click.option(
     "--source",
     type=click.Choice(["scrape", "prometheus"]),
-    help="Source of GPU values [scrape].",
+    help=f"Source of GPU values [{_DEFAULTS.source.kind}].",
 )
 @click.option("--prometheus-url", metavar="URL", help="Query API, with --source prometheus.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Lowest level to log [info].",
+    help=f"Lowest level to log [{_DEFAULTS.log.level}].",
 )
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "console", "json"]),
-    help="Log format [auto: console on a terminal, otherwise JSON].",
+    help=f"Log format [{_DEFAULTS.log.format}]; auto: console on a terminal, otherwise JSON.",
 )
 @click.option("--check", is_flag=True, help="Check the settings and exit.")
 def serve(config: Path | None, check: bool, **given: object) -> None:
     """Serve custom.metrics.k8s.io from the cluster's GPU exporters.
 
     Without any setting it runs in a cluster: it watches pods, finds exporters by the labels
-    of the common charts, scrapes them every 5 s and answers on port 6443. It watches the file
-    that --config names. If a change is invalid, the log names the key and the fix, and the
-    previous configuration stays active.
+    of the common charts, scrapes them and answers over HTTPS. It watches the file that
+    --config names. If a change is invalid, the log names the key and the fix, and the previous
+    configuration stays active.
 
     \b
     Outside a cluster:
@@ -107,12 +115,12 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Lowest level to log [info].",
+    help=f"Lowest level to log [{_DEFAULTS.log.level}].",
 )
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "console", "json"]),
-    help="Log format [auto: console on a terminal, otherwise JSON].",
+    help=f"Log format [{_DEFAULTS.log.format}]; auto: console on a terminal, otherwise JSON.",
 )
 def nodepool(config: Path | None, once: bool, **given: object) -> None:
     """Order GPU nodes before pods wait for them, and remove idle headroom.

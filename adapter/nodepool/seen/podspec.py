@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from adapter.hpa.quantity import parse, to_milli
 from adapter.nodepool.model.shape import Shape, Toleration
+from adapter.settings.nodepool import PlaceholderSettings
 
-PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
+_IMAGE: Final = PlaceholderSettings().image
 _EVERY_POD = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """Tolerated for some seconds by every pod that the API server admits (DefaultTolerationSeconds);
 a template has neither, and both are one shape."""
@@ -78,7 +79,7 @@ def pod_spec(shape: Shape) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "headroom", "image": PAUSE_IMAGE, "resources": resources}],
+        "containers": [{"name": "headroom", "image": _IMAGE, "resources": resources}],
     }
     if shape.node_selector:
         spec["nodeSelector"] = dict(shape.node_selector)
