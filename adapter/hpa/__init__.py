@@ -1,16 +1,15 @@
 """The HorizontalPodAutoscaler's algorithm, autoscaling/v2, as a pure function.
 
-What kube-controller-manager 1.36 decides, given what it sees
-(``pkg/controller/podautoscaler/horizontal.go`` and ``replica_calculator.go`` of
-k8s.io/kubernetes v1.36.3). No clock, no I/O: the caller looks, :func:`decide` says how
-many replicas, the caller scales.
+It decides what kube-controller-manager 1.36 decides (``pkg/controller/podautoscaler/horizontal.go``
+and ``replica_calculator.go`` of k8s.io/kubernetes v1.36.3). It has no clock and no I/O: the caller
+observes, :func:`decide` returns the number of replicas, and the caller scales.
 
     spec = from_manifest(yaml.safe_load(text))
     state = State()
     decision, state = decide(spec, state, Observation(replicas, pods, (values,)), now)
 
-Pods, Object and External metrics are covered. Resource and ContainerResource are not:
-they read another API (``metrics.k8s.io``) and have nothing to do with a GPU.
+Pods, Object and External metrics are covered. Resource and ContainerResource are not: they read
+another API (``metrics.k8s.io``) and are not about GPUs.
 """
 
 from adapter.hpa.behavior import Recommendation, ScaleEvent

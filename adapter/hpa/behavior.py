@@ -1,8 +1,8 @@
-"""From the wanted number of replicas to the allowed one: stabilization and rate limits.
+"""Limits on a proposed number of replicas: stabilization windows and rate policies.
 
-``normalizeDesiredReplicas`` and ``normalizeDesiredReplicasWithBehaviors`` of
-``horizontal.go``. The controller overwrites outdated entries of its lists in place; here
-they are dropped, which decides the same.
+``normalizeDesiredReplicas`` and ``normalizeDesiredReplicasWithBehaviors`` of ``horizontal.go``. The
+controller overwrites outdated entries of its lists in place. Here they are dropped, with the same
+decisions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from adapter.hpa.spec import Behavior, Policy, PolicyKind, Rules, Select
 
 
 class Recommendation(NamedTuple):
-    """What the metrics asked for at one sync, before any limit."""
+    """The proposal of the metrics at one sync, before any limit."""
 
     replicas: int
     time: float
@@ -33,7 +33,7 @@ class ScaleEvent(NamedTuple):
 
 
 class History(NamedTuple):
-    """What earlier syncs left behind."""
+    """Recommendations and scale events of earlier syncs."""
 
     recommendations: tuple[Recommendation, ...]
     ups: tuple[ScaleEvent, ...]
@@ -41,7 +41,7 @@ class History(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """A number of replicas, and what held it back."""
+    """A number of replicas, and what limited it."""
 
     replicas: int
     reason: str
@@ -150,7 +150,7 @@ def limit(current: int, wanted: int, rate: Bounds, bounds: Bounds) -> Limited:
 def record(
     history: History, behavior: Behavior | None, before: int, after: int, now: float
 ) -> History:
-    """Remember a change that was carried out; without ``behavior`` nothing is remembered."""
+    """Record a change that was carried out; without ``behavior`` nothing is recorded."""
     if behavior is None or before == after:
         return history
     event = ScaleEvent(abs(after - before), now)
@@ -172,7 +172,7 @@ def _up_limit(history: History, rules: Rules, current: int, now: float) -> int:
         [
             start + policy.value
             if policy.kind is PolicyKind.PODS
-            # Rounded up, or a small workload could never grow.
+            # Rounded up, because a small workload could otherwise never grow.
             else min(math.ceil(float(start) * (1 + float(policy.value) / 100)), MAX_INT32)
             for policy, start in _starts(history, rules, current, now)
         ]
@@ -194,7 +194,7 @@ def _down_limit(history: History, rules: Rules, current: int, now: float) -> int
 
 
 def _starts(history: History, rules: Rules, current: int, now: float) -> list[tuple[Policy, int]]:
-    """Pair each policy with the replicas that there were when its period began."""
+    """Pair each policy with the number of replicas at the start of its period."""
     return [
         (
             policy,

@@ -1,4 +1,4 @@
-"""``status.conditions`` of an HPA, and how metrics are named in them."""
+"""``status.conditions`` of an HPA, and the texts about metrics in conditions and events."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class Conditions:
         self._now = now
 
     def set(self, kind: str, status: bool, reason: str, message: str) -> None:
-        """Replace the condition of a type; ``since`` moves only when the status turns."""
+        """Replace the condition of a type; ``since`` changes only when the status changes."""
         past = self._rows.get(kind)
         since = past.since if past is not None and past.status == status else self._now
         self._rows[kind] = Condition(kind, status, reason, message, since)
 
     def remove(self, kind: str) -> None:
-        """Drop the condition of a type, if there."""
+        """Remove the condition of a type, if present."""
         self._rows.pop(kind, None)
 
     def holds(self, kind: str) -> bool:
-        """Whether the condition of a type is there and True."""
+        """Return whether the condition of a type is present and True."""
         return kind in self._rows and self._rows[kind].status
 
     def rows(self) -> tuple[Condition, ...]:
-        """Everything, in the order in which the types first came up."""
+        """Return all conditions, in the order in which their types first appeared."""
         return tuple(self._rows.values())
 
 

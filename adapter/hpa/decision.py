@@ -1,4 +1,4 @@
-"""One sync of one HPA: ``reconcileAutoscaler`` of ``horizontal.go``, less the I/O."""
+"""One sync of one HPA: ``reconcileAutoscaler`` of ``horizontal.go`` without the I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adapter.hpa.spec import Controller, HpaSpec, MetricKind
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the controller remembers of an HPA between syncs. ``State()`` is a new HPA."""
+    """What the controller keeps of an HPA between syncs. ``State()`` is a new HPA."""
 
     recommendations: tuple[Recommendation, ...] = ()
     ups: tuple[ScaleEvent, ...] = ()
@@ -24,25 +24,25 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of the scale target. The new state assumes that it is carried out."""
+    """The new size of the scale target. The new state assumes that it is carried out."""
 
     current: int
-    """``spec.replicas`` of the scale target before."""
+    """``spec.replicas`` of the scale target before the sync."""
     desired: int
-    """and after."""
+    """``spec.replicas`` of the scale target after the sync."""
     reason: str
-    """Why it changes, as the event SuccessfulRescale says it; may be set without a change
-    where a limit or a window held it back."""
+    """Why it changes, as in the event SuccessfulRescale. May be set without a change, if a limit
+    or a window prevented the change."""
     conditions: tuple[Condition, ...]
     proposals: tuple[Proposal, ...]
-    """One for each metric; empty where the metrics were not looked at."""
+    """One for each metric; empty if the metrics were not evaluated."""
     error: str = ""
-    """Which metrics are invalid: nothing could be decided (ScalingActive is False, and this
+    """Which metrics are invalid. Either nothing could be decided (ScalingActive is False, and this
     is the event FailedComputeMetricsReplicas), or the others decided (no such event)."""
 
     @property
     def rescale(self) -> bool:
-        """Whether the scale target has to be written."""
+        """Whether the scale target must be written."""
         return self.desired != self.current
 
 
@@ -65,10 +65,10 @@ def decide(
     now: float,
     controller: Controller | None = None,
 ) -> tuple[Decision, State]:
-    """Decide once, as kube-controller-manager does every 15 seconds.
+    """Decide once. kube-controller-manager does so every 15 seconds.
 
     Args:
-        state: what the last call returned, or ``State()``.
+        state: the state that the last call returned, or ``State()``.
         seen: the scale target, its pods and the metrics' values; as many values as
             ``spec.metrics``.
         now: epoch seconds; never less than at the last call.
@@ -78,12 +78,12 @@ def decide(
         The decision, and the state to pass next time.
 
     Raises:
-        ValueError: the number of values is not that of ``spec.metrics``.
+        ValueError: the number of values differs from that of ``spec.metrics``.
     """
     if len(seen.values) != len(spec.metrics):
         raise ValueError(
             f"{len(seen.values)} values for {len(spec.metrics)} metrics: "
-            "give one entry for each of spec.metrics, Missing where there is none"
+            "give one entry for each of spec.metrics, Missing if there is no value"
         )
     return _Sync(spec, state, seen, now, controller or Controller()).run()
 

@@ -1,7 +1,7 @@
-"""An autoscaling/v2 manifest as a dict becomes an :class:`HpaSpec`, defaulted and checked.
+"""Parsing of an autoscaling/v2 manifest into an :class:`HpaSpec`, with defaults and checks.
 
-The checks are the API server's (``pkg/apis/autoscaling/validation/validation.go``) as far
-as they matter to a decision; messages name the key and the fix.
+The checks are the API server's (``pkg/apis/autoscaling/validation/validation.go``) as far as they
+matter to a decision. Messages name the key and the fix.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_PERIOD = 1800
 
 
 class ManifestError(ValueError):
-    """The manifest is no HPA that this module can decide for; the text names the key."""
+    """The manifest is not an HPA that this module can decide for; the text names the key."""
 
 
 def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
@@ -61,7 +61,7 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
     if not isinstance(rows, list) or not rows:
         raise ManifestError(
             "spec.metrics is empty: name at least one Pods, Object or External metric "
-            "(without any, the API server would scale on CPU)"
+            "(without one, the API server would scale on CPU)"
         )
     metrics = tuple(_metric(row, f"spec.metrics[{i}]") for i, row in enumerate(rows))
     if low == 0 and all(metric.kind is MetricKind.PODS for metric in metrics):
@@ -82,11 +82,11 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
 
 def _metric(row: Any, at: str) -> Metric:
     if not isinstance(row, Mapping):
-        raise ManifestError(f"{at} is no mapping: give type and pods, object or external")
+        raise ManifestError(f"{at} is not a mapping: give type and pods, object or external")
     name = row.get("type")
     if name in ("Resource", "ContainerResource"):
         raise ManifestError(
-            f"{at}.type {name} reads metrics.k8s.io, which is not known here: "
+            f"{at}.type {name} reads metrics.k8s.io, which is not supported here: "
             "leave it out, or use a Pods, Object or External metric"
         )
     kind = _choice(MetricKind, name, f"{at}.type")
@@ -107,7 +107,7 @@ def _metric(row: Any, at: str) -> Metric:
 
 
 def _target(metric: MetricKind, target: Mapping[str, Any], at: str) -> Target:
-    """Choose as the controller does: Object by ``type``, Pods and External by what is set."""
+    """Choose like the controller: Object by ``type``, Pods and External by the key that is set."""
     value, average = target.get("value"), target.get("averageValue")
     kind = _choice(TargetKind, target.get("type"), f"{at}.type")
     if metric is MetricKind.EXTERNAL and value is not None and average is not None:
@@ -130,7 +130,7 @@ def _behavior(behavior: Any) -> Behavior | None:
     if behavior is None:
         return None
     if not isinstance(behavior, Mapping):
-        raise ManifestError("spec.behavior is no mapping: give scaleUp or scaleDown, or drop it")
+        raise ManifestError("spec.behavior is not a mapping: give scaleUp or scaleDown, or drop it")
     return Behavior(
         scale_up=_rules(behavior, "scaleUp", DEFAULT_SCALE_UP),
         scale_down=_rules(behavior, "scaleDown", DEFAULT_SCALE_DOWN),
@@ -166,7 +166,7 @@ def _rules(behavior: Mapping[str, Any], key: str, default: Rules) -> Rules:
 
 def _policy(row: Any, at: str) -> Policy:
     if not isinstance(row, Mapping):
-        raise ManifestError(f"{at} is no mapping: give type, value and periodSeconds")
+        raise ManifestError(f"{at} is not a mapping: give type, value and periodSeconds")
     return Policy(
         _choice(PolicyKind, row.get("type"), f"{at}.type"),
         _integer(row, "value", at, low=1),
@@ -188,7 +188,7 @@ def _mapping(parent: Mapping[str, Any], key: str, at: str) -> Mapping[str, Any]:
     if value is None:
         raise ManifestError(f"{path} is missing: add it")
     if not isinstance(value, Mapping):
-        raise ManifestError(f"{path} is no mapping: see the autoscaling/v2 reference")
+        raise ManifestError(f"{path} is not a mapping: see the autoscaling/v2 reference")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What the controller sees at one sync, and what one metric makes of it."""
+"""The input of one sync (the scale target, its pods, the metrics' values), and proposals."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ class PodState(NamedTuple):
     phase: str = "Running"
     """``status.phase``."""
     ready: bool = True
-    """The Ready condition is True. It matters to Object and External values only: Pods
-    metrics count a running pod whether it is ready or not."""
+    """The Ready condition is True. It matters only to Object and External values: Pods metrics
+    count a running pod even if it is not ready."""
     deleting: bool = False
     """A deletionTimestamp is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The metrics API answered with an error, or not at all."""
+    """The metrics API returned an error, or did not answer."""
 
     message: str
 
 
 Values = Mapping[str, int] | Sequence[int] | int | Missing
-"""What the metrics API said, in thousandths. Pods: pod name -> value. External: one value
-per series, which are summed. Object: the one value. An empty mapping or sequence is an
-error to the controller, as :class:`Missing` is."""
+"""What the metrics API returned, in thousandths. Pods: pod name -> value. External: one value per
+series, which are summed. Object: the single value. The controller treats an empty mapping or
+sequence as an error, like :class:`Missing`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the controller sees at one sync."""
+    """What the controller observes at one sync."""
 
     replicas: int
     """``spec.replicas`` of the scale target."""
@@ -43,20 +43,19 @@ class Observation:
     values: Sequence[Values]
     """One entry for each of ``HpaSpec.metrics``, in that order."""
     status_replicas: int | None = None
-    """``status.replicas`` of the scale target; None where it equals ``replicas``."""
+    """``status.replicas`` of the scale target; None if it equals ``replicas``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one metric asks for."""
+    """The result of one metric."""
 
     metric: str
-    """As the controller names it in events: ``pods metric gpu_utilization``."""
+    """The name in the controller's events: ``pods metric gpu_utilization``."""
     replicas: int | None
-    """None where the metric is invalid."""
+    """None if the metric is invalid."""
     usage: int | None
-    """The current value in thousandths as ``status.currentMetrics`` shows it (an average
-    for AverageValue targets); None where the metric is invalid, or the average is over
-    no replicas."""
+    """The current value in thousandths, as in ``status.currentMetrics`` (an average for
+    AverageValue targets). None if the metric is invalid, or the average is over no replicas."""
     error: str = ""
     """Why the metric is invalid."""

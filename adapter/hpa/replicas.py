@@ -1,7 +1,7 @@
-"""One metric in, one proposed number of replicas out: ``replica_calculator.go``.
+"""The number of replicas that one metric proposes: ``replica_calculator.go``.
 
-Go's integer division truncates and its int64 sums wrap; where that shows (negative
-values, overflow) this module says what it does instead.
+Go's integer division truncates, and its int64 sums wrap. Where that has an effect (negative values,
+overflow), a comment says what this module does instead.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ MAX_INT64 = 2**63 - 1
 
 
 class Tolerances(NamedTuple):
-    """How far the ratio of value to target may be off before anything happens."""
+    """How far the ratio of value to target may differ from 1 without a change."""
 
     down: float
     up: float
 
     def within(self, ratio: float) -> bool:
-        """Whether a change would be too small to be worth it."""
+        """Return whether the ratio is within tolerance, so that nothing changes."""
         return (1.0 - self.down) <= ratio <= (1.0 + self.up)
 
 
 class InvalidMetricError(Exception):
-    """The metric cannot be used at this sync; the text says why."""
+    """The metric cannot be used at this sync; the text gives the cause."""
 
 
 def propose(
     metric: Metric, values: Values, seen: Observation, namespace: str, tolerances: Tolerances
 ) -> tuple[int, int | None]:
-    """Return the replicas that a metric asks for, and its current usage in thousandths.
+    """Return the replicas that a metric proposes, and its current usage in thousandths.
 
     Raises:
         InvalidMetricError: no value, or no pods to relate it to.
@@ -57,7 +57,7 @@ def propose(
 def _pods(
     metric: Metric, values: Values, seen: Observation, tolerances: Tolerances
 ) -> tuple[int, int]:
-    """calcPlainMetricReplicas: values of pods that are unknown to the selector count too."""
+    """calcPlainMetricReplicas: values of pods that the selector does not match count too."""
     if isinstance(values, Missing) or not isinstance(values, Mapping) or not values:
         raise InvalidMetricError(f"unable to get metric {metric.name}: {_why('custom', values)}")
     if not seen.pods:
@@ -101,7 +101,7 @@ class _Groups(NamedTuple):
 
 
 def _group(pods: Sequence[PodState], values: Mapping[str, int]) -> _Groups:
-    """groupPods, for metrics other than CPU: Pending is unready, Succeeded is not special."""
+    """groupPods for metrics other than CPU: Pending is unready, Succeeded is not special."""
     alive = [pod for pod in pods if not pod.deleting and pod.phase != "Failed"]
     unready = frozenset(pod.name for pod in alive if pod.phase == "Pending")
     running = [pod.name for pod in alive if pod.name not in unready]
@@ -111,7 +111,7 @@ def _group(pods: Sequence[PodState], values: Mapping[str, int]) -> _Groups:
 
 
 def _ratio(values: Mapping[str, int], target: int) -> tuple[float, int]:
-    """GetMetricUsageRatio: the mean loses its fraction of a thousandth before it is compared."""
+    """GetMetricUsageRatio: the mean is truncated to a thousandth before it is compared."""
     total = sum(values.values())
     usage = abs(total) // len(values) * (1 if total >= 0 else -1)
     return float(usage) / float(target), usage
@@ -150,7 +150,7 @@ def _object_value(metric: Metric, values: Values, namespace: str) -> int:
     if isinstance(values, int):
         return values
     described = metric.described
-    # The controller passes the parts to its format string in the wrong order; so do we.
+    # The controller passes the parts to its format string in the wrong order; so does this.
     about = f"{described.kind} on {namespace} {described.name}/" if described else ""
     raise InvalidMetricError(f"unable to get metric {metric.name}: {about}{_why('custom', values)}")
 
@@ -163,7 +163,7 @@ def _external_sum(metric: Metric, values: Values, namespace: str) -> int:
             f"{_why('external', values)}"
         )
     if metric.target.kind is TargetKind.AVERAGE_VALUE and min(accumulate(values)) < 0:
-        # The controller takes a sum that is negative on the way for an overflow.
+        # The controller treats an intermediate negative sum as an overflow.
         return MAX_INT64
     return min(sum(values), MAX_INT64)
 

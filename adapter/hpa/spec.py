@@ -1,4 +1,4 @@
-"""An HPA's spec with its defaults filled in, and the controller's own settings.
+"""An HPA's spec with its defaults, and the settings of kube-controller-manager.
 
 Defaults: ``pkg/apis/autoscaling/v2/defaults.go`` and
 ``pkg/controller/podautoscaler/config/v1alpha1/defaults.go`` of k8s.io/kubernetes v1.36.3.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class MetricKind(StrEnum):
-    """``spec.metrics[].type``, as far as it is read through the custom or external API."""
+    """``spec.metrics[].type``, for types that are read through the custom or external API."""
 
     PODS = "Pods"
     OBJECT = "Object"
@@ -21,7 +21,7 @@ class MetricKind(StrEnum):
 
 
 class TargetKind(StrEnum):
-    """``target.type``: what the target's quantity is compared with."""
+    """``target.type``: the quantity that the target is compared with."""
 
     VALUE = "Value"
     AVERAGE_VALUE = "AverageValue"
@@ -35,7 +35,7 @@ class PolicyKind(StrEnum):
 
 
 class Select(StrEnum):
-    """``behavior.scale*.selectPolicy``: which of several policies wins."""
+    """``behavior.scale*.selectPolicy``: which of several policies applies."""
 
     MAX = "Max"
     MIN = "Min"
@@ -43,7 +43,7 @@ class Select(StrEnum):
 
 
 class Target(NamedTuple):
-    """What a metric's value ought to be."""
+    """The target of a metric's value."""
 
     kind: TargetKind
     milli: int
@@ -66,13 +66,13 @@ class Metric:
     name: str
     target: Target
     selector: Mapping[str, Any] | None = None
-    """``metric.selector`` as the manifest has it: a LabelSelector, or None."""
+    """``metric.selector`` from the manifest: a LabelSelector, or None."""
     described: DescribedObject | None = None
     """Set for Object metrics only."""
 
 
 class Policy(NamedTuple):
-    """How much may change within a period."""
+    """The largest change allowed within a period."""
 
     kind: PolicyKind
     value: int
@@ -88,10 +88,10 @@ class Rules:
     policies: tuple[Policy, ...]
     select: Select = Select.MAX
     window: float | None = None
-    """Stabilization window in seconds, 0 to 3600. None, possible for scaling down only,
-    takes the controller's own setting."""
+    """Stabilization window in seconds, 0 to 3600. None, allowed for scaling down only,
+    uses the controller's own setting."""
     tolerance: float | None = None
-    """Share of the target; None takes the controller's own setting."""
+    """Share of the target; None uses the controller's own setting."""
 
 
 DEFAULT_SCALE_UP = Rules(
@@ -102,7 +102,7 @@ DEFAULT_SCALE_DOWN = Rules(policies=(Policy(PolicyKind.PERCENT, 100, 15),))
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
-    """``spec.behavior``; what a manifest leaves out has the API server's defaults."""
+    """``spec.behavior``, with the API server's defaults for keys that the manifest omits."""
 
     scale_up: Rules = DEFAULT_SCALE_UP
     scale_down: Rules = DEFAULT_SCALE_DOWN
@@ -117,10 +117,10 @@ class HpaSpec:
     min_replicas: int = 1
     """0 takes effect only with ``Controller.scale_to_zero``."""
     behavior: Behavior | None = None
-    """None where the manifest has none at all. That is not the same as an empty one: the
-    controller then remembers no scale events and caps a step at max(2 x current, 4)."""
+    """None if the manifest has no behavior. That differs from an empty one: the controller then
+    records no scale events and caps a step at max(2 x current, 4)."""
     target: DescribedObject | None = None
-    """``scaleTargetRef``; not used for deciding."""
+    """``scaleTargetRef``; not used for the decision."""
     name: str = ""
     namespace: str = "default"
 

@@ -1,6 +1,6 @@
-"""KEDA's external scaler, served over gRPC from the store that the HPA's API reads.
+"""KEDA's external scaler over gRPC, served from the same store as the HPA's API.
 
-``externalscaler_pb2.py`` and its stub are compiled from ``externalscaler.proto`` by
-``make proto``; a test compares them. gRPC costs about 30 MB and is imported only by
-:mod:`adapter.keda.server` and what it needs, so a process without it does not pay.
+``make proto`` compiles ``externalscaler_pb2.py`` and its stub from ``externalscaler.proto``; a test
+compares them. gRPC costs about 30 MB. Only :mod:`adapter.keda.server` and the modules that it needs
+import it, so a process without KEDA does not pay for it.
 """

@@ -1,7 +1,7 @@
-"""The gRPC listener's TLS: its certificate and its clients' CA, taken up as they change.
+"""TLS of the gRPC listener: its certificate and its clients' CA, reloaded when the files change.
 
-gRPC asks for the configuration at every new connection; connections already made keep
-theirs. Files that cannot be served leave the last good ones in place, told by ``problem``.
+gRPC requests the configuration at every new connection; open connections keep theirs. Files that
+cannot be served leave the last good ones in place, and ``problem`` reports it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Material(NamedTuple):
 
 
 class Credentials:
-    """What the listener serves TLS with.
+    """The certificate and CA that the listener serves TLS with.
 
     Raises:
         CertificatePairError: a file cannot be used at the start.
@@ -39,16 +39,16 @@ class Credentials:
         self._current = self._read(now)
         self._given = self._current
         self.problem = ""
-        """Why the files as they are now are not served; empty when they are."""
+        """Why the current files are not served. Empty if they are served."""
         self.server = grpc.dynamic_ssl_server_credentials(
             _configuration(self._current),
             self._fetch,  # type: ignore[arg-type]  # None is "no change": grpc/__init__.py
             require_client_authentication=client_ca is not None,
         )
-        """For the listener."""
+        """gRPC's credentials for the listener."""
 
     def check(self, now: float) -> None:
-        """Serve the files as they are now, if they changed; called every few seconds."""
+        """Serve the current files if they changed. Called every few seconds."""
         if not self.problem and self._current.stamp == self._stamp():
             return
         try:
@@ -64,7 +64,7 @@ class Credentials:
         log.info("KEDA certificate loaded", file=str(self._files.certificate))
 
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
-        """Called from gRPC's own threads; None is no change."""
+        """Runs in gRPC's own threads. None means no change."""
         material = self._current
         if material is self._given:
             return None
@@ -72,7 +72,7 @@ class Credentials:
         return _configuration(material)
 
     def _read(self, now: float) -> _Material:
-        seen = self._stamp()  # before reading: a change while reading is seen the next time
+        seen = self._stamp()  # before reading: a change while reading is noticed at the next check
         read_pair(self._files, now)
         try:
             certificate, key = self._files.certificate.read_bytes(), self._files.key.read_bytes()
@@ -99,9 +99,9 @@ def _bundle(path: Path | None) -> bytes | None:
         x509.load_pem_x509_certificates(content)
     except OSError as error:
         raise CertificatePairError(
-            f"KEDA client CA {path}: {error.strerror}; name a file that this process may read"
+            f"KEDA client CA {path}: {error.strerror}; name a file that this process can read"
         ) from error
-    except Exception as error:  # the library raises errors of many kinds about a file
+    except Exception as error:  # the library raises many kinds of errors about a file
         raise CertificatePairError(
             f"KEDA client CA {path} contains no PEM certificate: {error}; give a file that "
             f"begins with -----BEGIN CERTIFICATE-----"

@@ -1,12 +1,12 @@
-"""The number that makes KEDA's HPA decide as the HPA would on the Pods metric.
+"""The value for KEDA with which its HPA decides as the HPA would on the Pods metric.
 
-A Pods metric comes as one value per pod, and the HPA controller itself is cautious about
-pods that have none yet: as if at 0 when scaling out, as if at the target when scaling in
-(``replica_calculator.go``, ``calcPlainMetricReplicas``). KEDA hands the controller one
-number over all pods, in which a pod that starts would silently be 0. The target is known
-here, so the same caution is taken before the pods are combined. It decides how far to
-scale and is never shown as a measurement: with a value from every pod the number is those
-values' aggregate and nothing else (docs/decisions/0004).
+A Pods metric has one value per pod, and the HPA controller is cautious about pods without one: it
+counts them as 0 when it scales out, and as at the target when it scales in
+(``replica_calculator.go``, ``calcPlainMetricReplicas``). KEDA gives the controller one number over
+all pods, in which a starting pod would silently be 0. The target is known here, so the same caution
+is applied before the pods are combined. The result decides how far to scale and is never shown as a
+measurement: if every pod has a value, it is those values' aggregate and nothing else
+(docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _TOLERANCE: Final = 0.1
 
 
 class Standing(NamedTuple):
-    """The pods of a workload, by what is known of them."""
+    """The pods of a workload, by what is known about them."""
 
     values: Sequence[float]
-    """Of the pods that have one; at least one."""
+    """The values of pods that have one; at least one."""
     silent: int = 0
-    """Ready pods without rows yet."""
+    """Ready pods without samples yet."""
     unready: int = 0
-    """Running pods that are not Ready, and are left out for that."""
+    """Running pods that are not Ready, and are left out for that reason."""
     pending: int = 0
     """Pods that do not run yet."""
 
     @property
     def whole(self) -> bool:
-        """Every pod has a value."""
+        """Whether every pod has a value."""
         return not (self.silent or self.unready or self.pending)
 
 
 def demand(how: Aggregate, standing: Standing, target: float) -> float:
-    """What to tell KEDA: a sum for ``AverageValue``, any other aggregate for ``Value``.
+    """Return the value for KEDA: a sum for ``AverageValue``, any other aggregate for ``Value``.
 
     Args:
         how: the aggregate.
@@ -55,33 +55,33 @@ def demand(how: Aggregate, standing: Standing, target: float) -> float:
     if level.of(values) <= target:
         values += [target] * (standing.silent + standing.unready)
         if level.of(values) >= (1 - _TOLERANCE) * target:
-            # The HPA will stay. Otherwise it leaves pending pods out: they bear no load.
+            # The HPA will not scale. Otherwise it leaves pending pods out: they have no load.
             values += [target] * standing.pending
         return how.of(values)
     everybody = standing.silent + standing.unready + standing.pending
     if level.of([*values, *[0.0] * everybody]) < target:
-        # Caution turned the direction: stay.
+        # The caution reversed the direction, so nothing changes.
         return how.of([target] * (len(values) + everybody))
-    # With Value the controller multiplies by the ready pods alone.
+    # For Value, the controller multiplies by the ready pods only.
     values += [0.0] * (everybody if how is Aggregate.SUM else standing.silent)
     return how.of(values)
 
 
 MAX_MILLI: Final = 2**63 - 1
-"""What the HPA's arithmetic holds."""
+"""The largest number that the HPA's arithmetic can represent."""
 
 
 class Number(NamedTuple):
-    """Both forms of a number, as the messages have them."""
+    """Both forms of a number in the messages."""
 
     whole: int
-    """For KEDA that does not know the float: rounded, yet 0 only where that is the value."""
+    """For a KEDA without the float field: rounded, and 0 only if the value is 0."""
     exact: float
-    """Used by KEDA where it is above 0."""
+    """KEDA uses it if it is above 0."""
 
 
 def number(value: float) -> Number:
-    """The forms of a finite ``value``; a negative one is 0, as KEDA itself would have it."""
+    """Return the forms of a finite ``value``; a negative one is 0, as in KEDA."""
     milli = min(to_milli(max(0.0, value)), MAX_MILLI)
     exact = milli / 1000
     if int(exact * 1000) < milli:

@@ -1,7 +1,7 @@
-"""Answers calls within a share of the event loop, so that a flood of them leaves it to others.
+"""A queue of calls that uses only a share of the event loop, so that many calls do not block it.
 
-The loop is that of the HPA's API. Calls that arrive together are answered one after another, in
-steps; when they have taken their share of a turn of the loop, the rest waits for the next turn.
+The loop also serves the HPA's API. Calls that arrive together are answered one after another, in
+steps. When they have used their share of a turn of the loop, the rest waits for the next turn.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from apiservice.runtime.steps import Steps
 T = TypeVar("T")
 
 _SHARE: Final = 0.005
-"""Seconds of one turn."""
+"""Seconds of one turn of the loop."""
 
 
 class Desk:
-    """Belongs to one event loop.
+    """Answers the calls of one event loop.
 
     Args:
         share: seconds of a turn of the loop after which the next step waits.
@@ -31,7 +31,7 @@ class Desk:
         self._waiting: deque[tuple[Steps[Any], asyncio.Future[Any]]] = deque()
 
     async def answer(self, work: Steps[T]) -> T:
-        """What ``work`` returns, or raises, once it is its turn."""
+        """Return the result of ``work``, or raise its error, when its turn comes."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         if not self._waiting:

@@ -1,12 +1,12 @@
-"""Why a trigger has no answer.
+"""The reasons why a trigger has no answer.
 
 ::
 
     ScalerError
-    ├── BadTrigger     the metadata is wrong until somebody corrects it
-    ├── NoReadings     a pod exists and there is no telling what it does; no replica can
-    ├── NotReady       this replica has not heard of the pods; another may have
-    └── TooManyStreams as many streams are open as may be
+    ├── BadTrigger     the metadata is wrong until it is corrected
+    ├── NoReadings     a pod exists without a value, on every replica
+    ├── NotReady       this replica has not read the pods; another may have
+    └── TooManyStreams the limit of open streams is reached
 """
 
 # ruff: noqa: N818 - the names say what is wrong
@@ -23,12 +23,12 @@ class BadTrigger(ScalerError):
 
 
 class NoReadings(ScalerError):
-    """Pods exist that nothing is known of; the message says which and why."""
+    """Pods exist without a value; the message says which and why."""
 
 
 class NotReady(ScalerError):
-    """This replica cannot know yet, or no longer."""
+    """This replica has not read the data yet, or its data is outdated."""
 
 
 class TooManyStreams(ScalerError):
-    """As many streams are open as may be."""
+    """The limit of open streams is reached."""

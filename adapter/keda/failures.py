@@ -1,4 +1,4 @@
-"""Logs when a trigger begins, and when it ceases, to have no answer."""
+"""Log lines when a trigger starts to have no value, and when it has one again."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _REMEMBERED: Final = 16384
 _LONGEST: Final = 1000
 """Characters of a text in the log."""
 _LINES: Final = 60
-"""Lines about failing triggers in a minute: anybody can make up thousands of triggers."""
+"""Lines about failing triggers in a minute: any client can invent thousands of triggers."""
 
 
 class Failures:
-    """Remembers which triggers fail."""
+    """The triggers that currently fail."""
 
     def __init__(self) -> None:
         self._failing: LRUCache[int, None] = LRUCache(_REMEMBERED)
-        """By :func:`_key`."""
+        """Failing triggers, by :func:`_key`."""
         self._minute = 0
         self._lines = 0
 
     def begin(self, ref: Ref, reason: str, now: float) -> None:
-        """The trigger has no answer; ``now`` is epoch seconds."""
+        """Record that the trigger has no value; ``now`` is epoch seconds."""
         key = _key(ref)
         if key in self._failing:
             return
@@ -45,14 +45,14 @@ class Failures:
             )
 
     def end(self, ref: Ref) -> None:
-        """The trigger has an answer."""
+        """Record that the trigger has a value."""
         if self._failing and (key := _key(ref)) in self._failing:
             del self._failing[key]
             log.info("trigger has a value again", **_named(ref))
 
 
 def _key(ref: Ref) -> int:
-    """Of one trigger; its texts may be long, and are not kept."""
+    """Return the key of one trigger. Its texts may be long, and are not kept."""
     return hash((ref.namespace, ref.name, frozenset(ref.metadata.items())))
 
 

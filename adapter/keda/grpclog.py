@@ -1,7 +1,8 @@
-"""gRPC's own log lines, which are in no form that we log in: counted in place of printed.
+"""gRPC's own log lines: counted instead of printed, because their format is not this process's.
 
-Its Python part logs, with a traceback, what peers cause: a health check that is no protobuf.
-The core is silenced by :mod:`adapter.keda.server`, because that must happen before its import.
+gRPC's Python part logs, with a traceback, what peers cause, such as a health check that is not a
+protobuf message. :mod:`adapter.keda.server` silences the core, because that must happen before its
+import.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ _LONGEST = 200
 
 
 class GrpcLog(logging.Handler):
-    """Counts what gRPC's Python part would log."""
+    """Counts the lines that gRPC's Python part logs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.errors = 0
-        """Lines of level error or above, since the start."""
+        """Lines of level error or above since the start."""
 
     def install(self) -> None:
-        """Take every line of gRPC's loggers from now on."""
+        """Handle every line of gRPC's loggers from now on."""
         logger = logging.getLogger("grpc")
         logger.handlers = [self]
         logger.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count a line; it is shown at level debug, without its traceback."""
+        """Count a line, and log it at level debug without its traceback."""
         self.errors += record.levelno >= logging.ERROR
         log.debug("gRPC reports", message=record.getMessage()[:_LONGEST])

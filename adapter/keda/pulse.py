@@ -1,6 +1,6 @@
-"""Wakes open streams: for a look, or for the end.
+"""Wakes open streams, to check their value again or to end.
 
-Not all of them at once: a thousand looks in a row would keep everybody else waiting.
+It does not wake all at once: a thousand checks in a row would make other tasks wait.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 from typing import Final
 
 PARTS: Final = 10
-"""Beats from one look of a stream to its next."""
+"""Beats between two checks of a stream."""
 
 
 class Pulse:
@@ -21,18 +21,18 @@ class Pulse:
         self._closed = False
 
     def beat(self) -> None:
-        """Wake those who have waited since :data:`PARTS` beats ago."""
+        """Wake the streams that have waited since :data:`PARTS` beats ago."""
         self._at = (self._at + 1) % PARTS
         self._wake(self._at)
 
     def close(self) -> None:
-        """Wake everybody for the last time."""
+        """Wake all streams for the last time."""
         self._closed = True
         for part in range(PARTS):
             self._wake(part)
 
     async def next(self, deadline: float) -> bool:
-        """Wait for :data:`PARTS` beats; False once it is closed or the loop's clock is past."""
+        """Wait for :data:`PARTS` beats. False once it is closed or the deadline has passed."""
         if not self._closed:
             try:
                 async with asyncio.timeout_at(deadline):
@@ -42,7 +42,7 @@ class Pulse:
         return not self._closed
 
     async def end(self, deadline: float) -> None:
-        """Wait until it is closed or the loop's clock is past."""
+        """Wait until it is closed or the deadline, in the loop's clock, has passed."""
         while await self.next(deadline):
             pass
 

@@ -1,4 +1,4 @@
-"""What each ScaledObject scales, for triggers that name no pods of their own."""
+"""The scale targets of ScaledObjects, for triggers without a podSelector."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATH: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
 NAMED_BY_PODS: Final = frozenset(
     {DEPLOYMENTS, REPLICASETS, ROLLOUTS, GroupResource("statefulsets", "apps")}
 )
-"""Kinds whose pods always tell whose they are: where none does, there is none."""
+"""Kinds whose pods always name their owner: if no pod does, the workload has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ _manifest = msgspec.json.Decoder(_Manifest)
 
 
 def decode(raw: msgspec.Raw | bytes) -> ScaledObject:
-    """A ScaledObject from its JSON; what its target leaves out is a Deployment's.
+    """Decode a ScaledObject from its JSON; a target's missing keys have a Deployment's values.
 
     Raises:
-        msgspec.DecodeError: it is none.
+        msgspec.DecodeError: it is not a ScaledObject.
     """
     manifest = _manifest.decode(raw)
     meta, target = manifest.metadata, manifest.spec.scale_target_ref
@@ -78,7 +78,7 @@ def decode(raw: msgspec.Raw | bytes) -> ScaledObject:
 
 
 def watch(client: Any, table: ScaledObjects) -> Any:
-    """A reflector of all ScaledObjects into ``table``; the caller runs it."""
+    """Return a reflector of all ScaledObjects into ``table``, to be run by the caller."""
     from apiservice.kube.reflector import Reflector  # noqa: PLC0415 - see kubeclient on memory
 
     reflector = Reflector(client, PATH, decode, table)

@@ -1,6 +1,6 @@
-"""What a trigger is told: its target, its value now, whether there is work.
+"""The answers to a trigger: its metric and target, its current value, whether it is active.
 
-Knows nothing of gRPC. Everything is answered from memory, so no call waits.
+Independent of gRPC. Everything is answered from memory, so no call waits.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from apiservice.labels.selector import Selector
 from apiservice.runtime.steps import Steps, at_once
 
 _STEP: Final = 4
-"""Pods that are looked at in one step."""
+"""Pods that are examined in one step."""
 
 _LONGEST_NAME: Final = 253
-"""Characters of an object's name in Kubernetes."""
+"""The longest name of a Kubernetes object, in characters."""
 
 
 class Spec(NamedTuple):
-    """What KEDA makes the HPA's metric of."""
+    """What KEDA needs to configure the HPA's metric."""
 
     metric: str
-    """In lower case: the HPA asks for external metrics so, whatever the name."""
+    """In lower case, because the HPA requests external metrics so."""
     target: float
 
 
 class Found(NamedTuple):
-    """What is known of some pods."""
+    """What is known about some pods."""
 
     values: Sequence[float]
     others: Sequence[PodValue]
@@ -49,59 +49,59 @@ class Found(NamedTuple):
     foreign: int
     """Pods that the metric cannot be about."""
     until: float
-    """Epoch seconds at which a value's age may end it."""
+    """Epoch seconds at which the oldest value may reach the age limit."""
 
 
 class Survey(NamedTuple):
-    """What is known of a trigger's pods."""
+    """What is known about a trigger's pods."""
 
     standing: Standing | None
-    """None where there are no pods. Its silent ones may be busy, for all that is known."""
+    """None if there are no pods. Pods without a value may be busy."""
     until: float
-    """Epoch seconds at which it ends, unless something changes before."""
+    """Epoch seconds at which it expires, unless something changes before."""
 
 
 class PodAnswers(Protocol):
-    """Values as of one moment."""
+    """Values at one point in time."""
 
     def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
-        """A metric's value for a pod over the devices selected, or why there is none."""
+        """Return a metric's value for a pod over the selected devices, or why there is none."""
 
 
 class Known(Protocol):
-    """The values known now."""
+    """The current values."""
 
     @property
     def snapshot(self) -> PodAnswers:
-        """They, as of one moment."""
+        """The values at this point in time."""
 
     @property
     def version(self) -> int:
-        """Grows with every change of them."""
+        """A number that grows with every change of the values."""
 
 
 class Options(NamedTuple):
-    """Seconds."""
+    """Time limits, in seconds."""
 
     patience: Callable[[], float]
-    """How long after it became ready a pod may be without rows before it counts as missing: the
-    age limit, which is time enough for a reading and a scrape."""
+    """How long after it became ready a pod may be without samples before it counts as missing.
+    This is the age limit, which is enough for a reading and a scrape."""
     stale_after: float
-    """Silence of the API server after which "there are no pods" is not believed."""
+    """Silence of the API server after which "there are no pods" is not trusted."""
     hold: float = 0.0
-    """How long an answer stands although values change. A big fleet brings a page every few
-    milliseconds, and each would end all answers. Pods that change and values that grow too
-    old end them at once."""
+    """How long an answer is reused although values change. A large fleet brings a page every few
+    milliseconds, and each would invalidate all answers. Changed pods and values at the age limit
+    invalidate it at once."""
 
 
 class Scaler:
-    """Answers triggers.
+    """Answers triggers from memory.
 
     Args:
         catalog: the metrics.
         known: their values.
         objects: the pods.
-        targets: what ScaledObjects scale; None where they are not watched.
+        targets: what ScaledObjects scale; None if they are not watched.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Scaler:
         self._triggers = Triggers()
 
     def spec(self, ref: Ref) -> Spec:
-        """The metric and its target, from the metadata alone.
+        """Return the metric and its target, from the metadata alone.
 
         Raises:
             BadTrigger: see there.
@@ -128,27 +128,27 @@ class Scaler:
         trigger = self._entry(ref).trigger
         return Spec(trigger.metric.lower(), trigger.target)
 
-    def tell(self, ref: Ref, now: float, *, newest: bool = False) -> Told:
-        """The value, and whether there is work, by what was measured. No pods are 0 and idle.
+    def answer(self, ref: Ref, now: float, *, newest: bool = False) -> Told:
+        """Return the value, and whether the trigger is active. Without pods it is 0 and inactive.
 
         Args:
             ref: the trigger.
             now: epoch seconds.
-            newest: whether an answer that is held is not good enough.
+            newest: ignore a cached answer.
 
         Raises:
-            ScalerError: one of its kinds. Failures are not remembered.
+            ScalerError: one of its subclasses. Failures are not cached.
         """
-        return at_once(self.telling(ref, now, newest=newest))
+        return at_once(self.answering(ref, now, newest=newest))
 
-    def telling(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[Told]:
-        """The same in steps; values are as of one moment."""
+    def answering(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[Told]:
+        """The same in steps. The values are those of one point in time."""
         entry = self._entry(ref)
         state = State(self._known.version, self._objects.version + self._pods.version)
         found = entry.recall(state, now, 0.0 if newest else self._hold)
         if found is None:
             survey = yield from self._survey(entry.trigger, ref, now)
-            found = _told(entry.trigger, survey)
+            found = _answer(entry.trigger, survey)
             entry.remember(found, state, now)
         return found
 
@@ -165,8 +165,8 @@ class Scaler:
                 f"{trigger.metric}: none of {found.foreign} pods holds a GPU by its spec; "
                 f"correct podSelector or the pods' resource limits"
             )
-        self._pods.believe_there_are_none(now)
-        return Survey(None, until=now)  # silence of the API server ends it unannounced
+        self._pods.check_silence(now)
+        return Survey(None, until=now)  # the API server may fall silent without a change
 
     def _look(
         self, trigger: Trigger, pods: Sequence[Pod], snapshot: PodAnswers, now: float
@@ -217,10 +217,10 @@ class Scaler:
         return Survey(Standing(values, starting, unready, pending), until)
 
     def _starts(self, pod: Pod, now: float) -> bool:
-        """Whether a pod became ready so recently that nobody can have a value of it yet.
+        """Return whether a pod became ready so recently that it cannot have a value yet.
 
-        A pod that says nothing of when it became ready, or a time far in the future by its node's
-        clock, does not count as starting: a value that is missing stays an error.
+        A pod without the time at which it became ready, or with a time far in the future by its
+        node's clock, does not count as starting: its missing value stays an error.
         """
         since = _ready_since(pod)
         return since > 0 and abs(now - since) < self._patience()
@@ -231,7 +231,7 @@ class Scaler:
         if len(ref.namespace) > _LONGEST_NAME or len(ref.name) > _LONGEST_NAME:
             raise BadTrigger(
                 f"the ScaledObject's name or namespace has more than {_LONGEST_NAME} characters, "
-                f"which no object in Kubernetes has"
+                f"which is the limit of Kubernetes"
             )
         try:
             return self._triggers.get(ref, self._catalog.metrics)
@@ -240,18 +240,18 @@ class Scaler:
 
 
 def _ready_since(pod: Pod) -> float:
-    """Epoch seconds at which it became ready, or at which it was created; 0 if neither is known."""
+    """Return the epoch seconds at which it became ready, else was created; 0 if not known."""
     return pod.ready_since or pod.born
 
 
-def _told(trigger: Trigger, survey: Survey) -> Told:
+def _answer(trigger: Trigger, survey: Survey) -> Told:
     standing, until = survey
     metric = trigger.metric.lower()
     if standing is None:
         return Told(metric, number(0.0), active=False, until=until)
     measured = trigger.aggregate.of(standing.values)
     value = measured if standing.whole else demand(trigger.aggregate, standing, trigger.target)
-    # A pod that starts may be busy for all that is known.
+    # A starting pod may be busy.
     active = standing.silent > 0 or measured > trigger.activation
     return Told(metric, number(value), active, until)
 

@@ -15,7 +15,7 @@ from apiservice.selfmetrics.families import counter, gauge, histogram
 UNARY: Final = ("GetMetricSpec", "GetMetrics", "IsActive")
 """Methods that answer once."""
 STREAMS: Final = ("StreamIsActive", "StreamMetricSpec")
-"""Methods that answer again and again."""
+"""Methods that answer with a stream."""
 
 
 @dataclass(slots=True)
@@ -29,9 +29,9 @@ class KedaStats:
     durations: dict[str, Durations] = field(
         default_factory=lambda: {method: Durations() for method in UNARY}
     )
-    """What calls took, by method."""
+    """Durations of calls, by method."""
     problem: Callable[[], str] = lambda: ""
-    """Why the certificate files as they are now are not in force; empty when they are."""
+    """Why the current certificate files are not in use. Empty if they are in use."""
     library_errors: Callable[[], int] = lambda: 0
     """Errors that gRPC itself reported."""
 
@@ -65,7 +65,7 @@ FAMILIES: Final = (CALLS, DURATIONS, OPEN, CERTIFICATE, LIBRARY)
 
 
 def keda_families(stats: KedaStats) -> Iterator[Metric]:
-    """Metrics of the scaler."""
+    """Yield the metrics of the scaler."""
     yield CALLS.pairs(stats.calls, (*UNARY, *STREAMS))
     yield DURATIONS.durations(((method,), took) for method, took in stats.durations.items())
     yield OPEN.by(stats.streams)

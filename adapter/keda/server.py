@@ -1,8 +1,8 @@
-"""The gRPC listener's life: bind, serve, drain.
+"""The gRPC listener: bind, serve, drain.
 
-Health follows readiness. A connection that is ``max_connection_age`` old gets a GOAWAY, so
-that KEDA's next one may reach another replica; streams end in order before its grace is
-over, because KEDA waits longer after each stream that ends in any other way
+Health follows readiness. A connection of age ``max_connection_age`` gets a GOAWAY, so that KEDA's
+next connection may reach another replica. Streams end normally before its grace period is over,
+because KEDA waits longer after a stream that ends in another way
 (``pkg/scalers/external_scaler.go``).
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines are in no form that we log in
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its lines are not in this process's log format
 
 import grpc
 import structlog
@@ -38,47 +38,48 @@ _DEFAULTS: Final = KedaSettings()
 _MARGIN: Final = 30.0
 """Seconds that a connection outlives its streams' age."""
 _MESSAGE: Final = 16 * 1024
-"""Largest message accepted, bytes. It is more than a trigger's metadata may have, so that what is
-a little too long is refused with words. Every call under way may hold one that is not complete."""
+"""Largest message accepted, in bytes. It is more than a trigger's metadata may have, so that
+metadata slightly above the limit gets an error text. Every call in progress may hold one that is
+not complete."""
 _CHUNK: Final = 16 * 1024
-"""Bytes that are read of a connection at once."""
+"""Bytes that are read from a connection at once."""
 _HEADERS: Final = 8 * 1024
-"""Largest headers of a call accepted, bytes."""
+"""Largest headers of a call accepted, in bytes."""
 _HANDSHAKE: Final = 10.0
 """Seconds that a new connection has for TLS and the settings of HTTP/2."""
 _IDLE: Final = 60.0
 """Seconds without a call after which a connection is closed: others may need its place."""
 _STREAMS: Final = 0.8
-"""Share of the calls that streams may take: polls find room."""
+"""Share of the calls that streams may take, so that polls find room."""
 _KEEPALIVE: Final = 60.0
-"""Seconds after which a silent peer is asked whether it is still there."""
+"""Seconds after which a silent peer gets a keepalive ping."""
 
 
 @dataclass(frozen=True, slots=True)
 class KedaOptions:
-    """How the listener behaves. Seconds, unless said otherwise."""
+    """Options of the listener. Durations in seconds."""
 
     host: str = _DEFAULTS.host
     port: int = _DEFAULTS.port
-    """0 takes a free one."""
+    """Port; 0 takes a free one."""
     max_connection_age: float = _DEFAULTS.max_connection_age
     push_interval: float = _DEFAULTS.push_interval
     max_calls: int = _DEFAULTS.max_calls
     max_connections: int = _DEFAULTS.max_connections
     drain: float = ServingOptions().drain_seconds
-    """From SIGTERM, with health failing, until the listener closes."""
+    """Time from SIGTERM, with health failing, until the listener closes."""
     grace: float = ServingOptions().shutdown_seconds
-    """That calls in flight may take after that."""
+    """Time that calls in progress may take after that."""
 
 
 class KedaServer:
     """Serves KEDA on one port.
 
     Args:
-        scaler: answers.
+        scaler: answers the calls.
         options: see there.
-        credentials: TLS; None speaks plain text.
-        ready: whether health is SERVING.
+        credentials: TLS; None serves plain text.
+        ready: returns whether health is SERVING.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class KedaServer:
         self._health: Any = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
         self._draining = False
-        self._told_serving: bool | None = None
+        self._serving: bool | None = None
         self.port = 0
         """The port that is bound."""
 
@@ -112,11 +113,12 @@ class KedaServer:
         """Bind and accept.
 
         Raises:
-            ListenError: the address is taken, not this machine's, or not allowed.
+            ListenError: the address is in use, is not an address of this machine, or is not
+                allowed.
         """
         self._grpc_log.install()
         server = build(self._service.handler(), self._health, self._options)
-        await self._tell_health()
+        await self._update_health()
         self.port = self._bind(server)
         await server.start()
         self._server = server
@@ -127,23 +129,23 @@ class KedaServer:
         """Keep streams and health up to date until cancelled."""
         while True:
             await asyncio.sleep(self._options.push_interval / PARTS)
-            await self._tell_health()
+            await self._update_health()
             self._pulse.beat()
 
     def check_files(self, now: float) -> None:
-        """Take up certificates that changed on disk; called every few seconds."""
+        """Reload certificates that changed on disk. Called every few seconds."""
         if self._credentials is not None:
             self._credentials.check(now)
 
     async def drain(self) -> None:
-        """Stop in order: health first, then the streams, then whatever still runs."""
+        """Stop in order: health first, then the streams, then the remaining calls."""
         self._draining = True
-        await self._tell_health()
+        await self._update_health()
         await asyncio.sleep(self._options.drain)
         await self.stop()
 
     async def stop(self) -> None:
-        """End streams with OK, accept nothing more, and let calls in flight finish."""
+        """End streams with OK, accept no more calls, and let calls in progress finish."""
         self._pulse.close()
         if self._server is not None:
             await self._server.stop(self._options.grace)
@@ -157,25 +159,26 @@ class KedaServer:
             return server.add_secure_port(address, self._credentials.server)
         except RuntimeError:
             raise ListenError(
-                f"cannot listen on {address} for KEDA: it is taken, or not this machine's; "
-                f"choose another with keda.host and keda.port, or set keda.enabled to false"
+                f"cannot listen on {address} for KEDA: it is in use, or is not an address "
+                f"of this machine; choose another with keda.host and keda.port, or set "
+                f"keda.enabled to false"
             ) from None
 
-    async def _tell_health(self) -> None:
+    async def _update_health(self) -> None:
         serving = self._ready() and not self._draining
-        if serving is self._told_serving:
+        if serving is self._serving:
             return
-        self._told_serving = serving
+        self._serving = serving
         status = health_pb2.HealthCheckResponse
         for service in ("", NAME):
             await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)
 
 
 def build(handler: grpc.GenericRpcHandler, healthy: Any, options: KedaOptions) -> grpc.aio.Server:
-    """A server of KEDA's protocol, health and reflection that listens nowhere yet.
+    """Return a server of KEDA's protocol, health and reflection that does not listen yet.
 
     Args:
-        handler: of KEDA's protocol.
+        handler: the handler of KEDA's protocol.
         healthy: a ``grpc_health`` servicer.
     """
     server = grpc.aio.server(options=_arguments(options), maximum_concurrent_rpcs=options.max_calls)
@@ -202,14 +205,14 @@ def _arguments(options: KedaOptions) -> list[tuple[str, int]]:
     """See ``include/grpc/impl/channel_arg_names.h``; times in milliseconds."""
     age = _ms(options.max_connection_age)
     return [
-        ("grpc.so_reuseport", 0),  # a port that is taken is an error
+        ("grpc.so_reuseport", 0),  # a port in use is an error
         ("grpc.max_allowed_incoming_connections", options.max_connections),
         ("grpc.server_handshake_timeout_ms", _ms(_HANDSHAKE)),
         ("grpc.http2.settings_timeout", _ms(_HANDSHAKE)),
         ("grpc.max_connection_idle_ms", _ms(_IDLE)),
         ("grpc.max_connection_age_ms", age),
         ("grpc.max_connection_age_grace_ms", age + _ms(_MARGIN)),
-        # Of one connection; more than max_calls, as a client waits where this one is reached.
+        # Per connection; more than max_calls, because a client waits when this one is reached.
         ("grpc.max_concurrent_streams", 2 * options.max_calls),
         ("grpc.max_receive_message_length", _MESSAGE),
         ("grpc.max_metadata_size", _HEADERS),
@@ -217,7 +220,7 @@ def _arguments(options: KedaOptions) -> list[tuple[str, int]]:
         # Windows do not grow: nobody sends much.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _MESSAGE),
-        # A connection's buffer grows to 4 MiB otherwise.
+        # A connection's buffer would otherwise grow to 4 MiB.
         ("grpc.experimental.tcp_read_chunk_size", _CHUNK),
         ("grpc.experimental.tcp_min_read_chunk_size", _CHUNK),
         ("grpc.experimental.tcp_max_read_chunk_size", _CHUNK),

@@ -1,9 +1,8 @@
-"""The gRPC service: messages in, :class:`~adapter.keda.scaler.Scaler`'s answers out.
+"""The gRPC service: decodes messages and returns :class:`~adapter.keda.scaler.Scaler`'s answers.
 
-Codes are what reaches the user, as KEDA's event KEDAScalerFailed: INVALID_ARGUMENT for what
-the author of the manifest has to fix, FAILED_PRECONDITION for readings that are missing (so
-that KEDA's ``fallback`` applies, and no proxy on the way asks again), UNAVAILABLE where
-another replica may know better.
+Users see the status codes in KEDA's event KEDAScalerFailed. INVALID_ARGUMENT: the author of the
+manifest must fix something. FAILED_PRECONDITION: readings are missing, so that KEDA's ``fallback``
+applies and no proxy retries. UNAVAILABLE: another replica may have the answer.
 """
 
 from __future__ import annotations
@@ -45,18 +44,18 @@ _CODES: Final = {
     TooManyStreams: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 _LONGEST: Final = 1000
-"""Characters of a status' text: it travels in a header."""
+"""Characters of a status' text: it is sent in a header."""
 
 
 class Service:
     """KEDA's ``ExternalScaler``.
 
     Args:
-        scaler: answers.
-        pulse: when streams look again, and end.
-        stream_age: seconds after which a stream ends in order; KEDA opens another.
-        max_streams: that are open at once.
-        stats: counted in.
+        scaler: answers the calls.
+        pulse: wakes streams to check again and to end.
+        stream_age: seconds after which a stream ends normally; KEDA opens another.
+        max_streams: the number of streams that may be open at once.
+        stats: counts calls.
         clock: epoch seconds.
     """
 
@@ -79,7 +78,7 @@ class Service:
         self._failures = Failures()
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """For the server."""
+        """Return the handler for the server."""
         return grpc.method_handlers_generic_handler(
             NAME,
             {
@@ -102,15 +101,15 @@ class Service:
 
     def _get_metrics(self, request: messages.GetMetricsRequest) -> Steps[bytes]:
         ref = _ref(request.scaledObjectRef)
-        told = yield from self._tell(ref)
-        asked = request.metricName or told.metric
-        if asked.lower() != told.metric:
-            raise BadTrigger(f"metric: the trigger's is {told.metric}, and {asked} was asked for")
-        return _value(asked, told.number)
+        answer = yield from self._answer(ref)
+        asked = request.metricName or answer.metric
+        if asked.lower() != answer.metric:
+            raise BadTrigger(f"metric: the trigger's is {answer.metric}, and {asked} was asked for")
+        return _value(asked, answer.number)
 
     def _is_active(self, request: messages.ScaledObjectRef) -> Steps[messages.IsActiveResponse]:
-        told = yield from self._tell(_ref(request))
-        return messages.IsActiveResponse(result=told.active)
+        answer = yield from self._answer(_ref(request))
+        return messages.IsActiveResponse(result=answer.active)
 
     async def _stream_is_active(self, ref: Ref, deadline: float, send: Send) -> None:
         last: bool | None = None
@@ -127,23 +126,23 @@ class Service:
         await self._pulse.end(deadline)
 
     def _activity(self, ref: Ref) -> Steps[bool | None]:
-        """Whether there is work; None, about which nothing is said, while nothing is known."""
+        """Return whether the trigger is active; None, which is not sent, if that is not known."""
         try:
-            told = yield from self._scaler.telling(ref, self._clock(), newest=True)
+            answer = yield from self._scaler.answering(ref, self._clock(), newest=True)
         except (NoReadings, NotReady):
             return None
-        return told.active
+        return answer.active
 
-    def _tell(self, ref: Ref) -> Steps[Told]:
-        """Ask, and log when a trigger begins or ceases to have no answer."""
+    def _answer(self, ref: Ref) -> Steps[Told]:
+        """Get the answer, and log when a trigger starts or stops having none."""
         now = self._clock()
         try:
-            told = yield from self._scaler.telling(ref, now)
+            answer = yield from self._scaler.answering(ref, now)
         except ScalerError as error:
             self._failures.begin(ref, str(error), now)
             raise
         self._failures.end(ref)
-        return told
+        return answer
 
     def _unary(
         self, method: str, message: type[M], answer: Callable[[M], Steps[Message | bytes]]
@@ -159,7 +158,7 @@ class Service:
             self._stats.calls[method, "OK"] += 1
             return response
 
-        # Without a deserializer: what is no message is ours to refuse, and not gRPC's to log.
+        # Without a deserializer: this service rejects what is not a message, and gRPC logs nothing.
         return grpc.unary_unary_rpc_method_handler(call, response_serializer=_bytes)
 
     def _stream(
@@ -170,9 +169,11 @@ class Service:
             self._stats.streams[method] += 1
             try:
                 if self._stats.streams.total() > self._max_streams:
-                    raise TooManyStreams(f"{self._max_streams} streams are open, as many as may be")
+                    raise TooManyStreams(
+                        f"{self._max_streams} streams are open, which is the limit"
+                    )
                 ref = _ref(_parsed(messages.ScaledObjectRef, request))
-                del request  # a stream lasts: the bytes need not
+                del request  # a stream lasts long and does not need the bytes
                 await produce(ref, deadline, context.write)
             except asyncio.CancelledError:
                 self._stats.calls[method, grpc.StatusCode.CANCELLED.name] += 1
@@ -200,7 +201,7 @@ def _parsed(kind: type[M], request: bytes) -> M:
         return kind.FromString(request)
     except DecodeError:
         raise BadTrigger(
-            f"the call holds no {kind.DESCRIPTOR.name}: {len(request)} bytes that are not of "
+            f"the call contains no {kind.DESCRIPTOR.name}: {len(request)} bytes that are not of "
             f"externalscaler.proto"
         ) from None
 
@@ -217,13 +218,17 @@ def _bytes(message: Message | bytes) -> bytes:
 
 def _value(metric: str, value: Number) -> bytes:
     response = messages.GetMetricsResponse()
-    told = response.metricValues.add()  # a third of the time that nested constructors take
-    told.metricName, told.metricValue, told.metricValueFloat = metric, value.whole, value.exact
+    answer = response.metricValues.add()  # takes a third of the time of nested constructors
+    answer.metricName, answer.metricValue, answer.metricValueFloat = (
+        metric,
+        value.whole,
+        value.exact,
+    )
     return response.SerializeToString()
 
 
 def _ref(request: messages.ScaledObjectRef) -> Ref:
-    # A map of the message would keep the whole message, with fields that nobody reads.
+    # A map of the message would keep the whole message, with fields that are not used.
     return Ref(request.namespace, request.name, dict(request.scalerMetadata))
 
 

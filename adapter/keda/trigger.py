@@ -1,8 +1,8 @@
-"""A trigger's metadata, as a manifest has it: checked and compiled once.
+"""A trigger's metadata from the manifest: validated and compiled once.
 
-KEDA hands on every key of the trigger, its own included, and never says which
-``metricType`` the HPA will use: the sum that ``AverageValue`` divides is the default, and
-``aggregate: mean`` is for ``Value`` (docs/keda.md).
+KEDA passes on every key of the trigger, its own included, and never says which ``metricType`` the
+HPA will use. The default is the sum, which ``AverageValue`` divides; ``aggregate: mean`` is for
+``Value`` (docs/keda.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from adapter.hpa import quantity
 from apiservice.labels.selector import EVERYTHING, Selector, SelectorError, parse
 
 OWN: Final = ("metric", "target", "activation", "podSelector", "aggregate", "metricSelector")
-"""The keys that mean something here."""
+"""The keys that this scaler reads."""
 
 AGGREGATES: Final = (Aggregate.SUM, Aggregate.MEAN, Aggregate.MAX, Aggregate.P95)
 
@@ -25,12 +25,12 @@ _KEDA: Final = frozenset(
     {"scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey"}
     | {"tlsCertFile", "metricName", "metricType", "useCachedMetrics", "name", "type"}
 )
-"""Keys that KEDA reads from the same map (``pkg/scalers/external_scaler.go``), or did."""
+"""Keys that KEDA reads from the same map (``pkg/scalers/external_scaler.go``), or once read."""
 
 _LONGEST: Final = 200
-"""Characters of somebody's text that a message repeats."""
+"""Characters of a user's text that a message repeats."""
 _MOST_BYTES: Final = 8192
-"""Of a trigger's whole metadata. A ScaledObject that a person writes has a few hundred."""
+"""Bytes of a trigger's whole metadata. A ScaledObject that a person writes has a few hundred."""
 _MOST_KEYS: Final = 64
 """Keys of a trigger's metadata."""
 _MOST_PARTS: Final = 64
@@ -52,7 +52,7 @@ class TriggerError(ValueError):
 
 
 class Trigger:
-    """What a trigger asks."""
+    """A compiled trigger."""
 
     __slots__ = ("activation", "aggregate", "devices", "metric", "pods", "target")
 
@@ -66,16 +66,16 @@ class Trigger:
         devices: Selector,
     ) -> None:
         self.metric = metric
-        """A name of the catalogue."""
+        """A metric's name in the catalogue."""
         self.target = target
         """In the metric's unit: per replica for a sum, else for the value itself."""
         self.activation = activation
-        """Active above it."""
+        """The trigger is active above it."""
         self.aggregate = aggregate
         self.pods = pods
-        """Over the labels of the namespace's pods; None: those of the ScaledObject's target."""
+        """Matches labels of the namespace's pods; None uses the ScaledObject's target."""
         self.devices = devices
-        """Over the labels of the devices."""
+        """Matches labels of the devices."""
 
 
 def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trigger:
@@ -83,7 +83,7 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
 
     Args:
         metadata: every key of the manifest, as KEDA sends it.
-        known: the metrics that there are.
+        known: the names of the metrics.
 
     Raises:
         TriggerError: see there.
@@ -100,7 +100,7 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
         )
     for key in metadata:
         if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):
-            raise TriggerError(f"{_told(key)}: no such key; {_nearest(key, OWN)}")
+            raise TriggerError(f"{_shown(key)}: no such key; {_nearest(key, OWN)}")
     return Trigger(
         metric=_metric(metadata, known),
         target=_number(metadata, "target", _SMALLEST),
@@ -118,7 +118,7 @@ def _metric(metadata: Mapping[str, str], known: Collection[str]) -> str:
     if not name:
         raise TriggerError("metric: is missing; name a metric, e.g. gpu_utilization")
     if name not in known:
-        raise TriggerError(f"metric: there is no {_quoted(name)}; {_nearest(name, known)}")
+        raise TriggerError(f"metric: no metric is named {_quoted(name)}; {_nearest(name, known)}")
     return name
 
 
@@ -130,7 +130,7 @@ def _number(metadata: Mapping[str, str], key: str, least: Decimal) -> float:
         value = quantity.parse(text)
     except ValueError:
         raise TriggerError(
-            f'{key}: {_quoted(text)} is no number; write e.g. "70", "0.5" or "2Gi"'
+            f'{key}: {_quoted(text)} is not a number; write e.g. "70", "0.5" or "2Gi"'
         ) from None
     if not least <= value <= _LARGEST:
         raise TriggerError(f"{key}: {_quoted(text)} must be at least {least} and below 9.2e15")
@@ -141,7 +141,7 @@ def _aggregate(metadata: Mapping[str, str]) -> Aggregate:
     text = metadata.get("aggregate", Aggregate.SUM.value)
     if text not in AGGREGATES:
         known = ", ".join(AGGREGATES)
-        raise TriggerError(f"aggregate: {_quoted(text)} is none; use one of {known}")
+        raise TriggerError(f"aggregate: {_quoted(text)} is not an aggregate; use one of {known}")
     return Aggregate(text)
 
 
@@ -152,7 +152,7 @@ def _selector(metadata: Mapping[str, str], key: str) -> Selector:
     if text.count(",") >= _MOST_PARTS:
         raise TriggerError(
             f"{key}: has more than {_MOST_PARTS} requirements and values; select by a label that "
-            f"these have in common"
+            f"they have in common"
         )
     try:
         return parse(text)
@@ -169,12 +169,12 @@ def _quoted(text: str) -> str:
     return repr(_short(text))
 
 
-def _told(key: str) -> str:
+def _shown(key: str) -> str:
     return _short(key) or "an empty key"
 
 
 def _short(text: str) -> str:
-    """Cut, so that the fix after it is seen."""
+    """Shorten a text, so that the fix after it is visible."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
@@ -184,4 +184,4 @@ def _nearest(name: str, known: Collection[str]) -> str:
         close = difflib.get_close_matches(name.lower(), folded, n=1)
         if close:
             return f"did you mean {folded[close[0]]}?"
-    return f"known here: {', '.join(OWN)}" if known is OWN else "docs/metrics.md lists them all"
+    return f"known keys: {', '.join(OWN)}" if known is OWN else "docs/metrics.md lists them all"

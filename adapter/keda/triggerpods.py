@@ -1,4 +1,4 @@
-"""The pods that a trigger is about."""
+"""The pods of a trigger: those of its podSelector, or of its ScaledObject's target."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from apiservice.runtime.steps import Steps
 
 
 class TriggerPods:
-    """Finds them.
+    """Finds the pods of triggers.
 
     Args:
         index: every pod.
-        targets: what ScaledObjects scale; None where they are not watched.
+        targets: what ScaledObjects scale; None if they are not watched.
         stale_after: seconds of silence of the API server after which "there are no pods" is
-            not believed.
+            not trusted.
     """
 
     def __init__(self, index: PodIndex, targets: ScaledObjects | None, stale_after: float) -> None:
@@ -29,15 +29,15 @@ class TriggerPods:
 
     @property
     def version(self) -> int:
-        """Grows with every change of a ScaledObject."""
+        """A number that grows with every change of a ScaledObject."""
         return self._targets.version if self._targets is not None else 0
 
     def meant(self, trigger: Trigger, ref: Ref) -> Steps[Sequence[Pod]]:
-        """Those that the trigger selects, finished ones included; none is knowledge too.
+        """Return the pods that the trigger selects, finished ones included. May be empty.
 
         Raises:
-            BadTrigger: there is no telling which pods are meant.
-            NotReady: the pods, or the ScaledObject, have not been heard of.
+            BadTrigger: the trigger's pods cannot be determined.
+            NotReady: the pods, or the ScaledObject, have not been read.
         """
         if not self._index.synced:
             raise NotReady("the pods have not been listed yet; /readyz/pods says why")
@@ -57,15 +57,17 @@ class TriggerPods:
         if not pods and found.target.resource not in NAMED_BY_PODS:
             raise BadTrigger(
                 f"podSelector: is missing, and the pods of {found.target.resource} "
-                f"{found.target.name} cannot be told; add it"
+                f"{found.target.name} do not name their owner; add it"
             )
         return pods
 
-    def believe_there_are_none(self, now: float) -> None:
-        """No pod was found.
+    def check_silence(self, now: float) -> None:
+        """Check that an empty list of pods can be trusted.
 
         Raises:
-            NotReady: nothing was heard of the pods for long.
+            NotReady: the API server has been silent about pods for too long.
         """
         if self._index.age(now) > self._stale_after:
-            raise NotReady(f"nothing was heard of the pods for long: {self._index.last_error}")
+            raise NotReady(
+                f"the API server has been silent about pods for too long: {self._index.last_error}"
+            )

@@ -1,6 +1,6 @@
-"""Compiled triggers with their last answers, within a bound in bytes.
+"""A cache of compiled triggers with their last answers, bounded in bytes.
 
-KEDA asks the same few again and again: GetMetrics, and IsActive at once after it.
+KEDA repeats the same few: GetMetrics, and IsActive right after it.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from adapter.keda.trigger import Ref, Trigger, compile_trigger
 
 LIMIT: Final = 16 * 1024 * 1024
 _TRIGGER: Final = 2048
-"""Bytes that a trigger takes beside its texts and selectors, about."""
+"""Bytes of a trigger beside its texts and selectors, about."""
 _TEXT: Final = 64
 """Bytes of a text beside its characters, which take up to four bytes each."""
 
 
 class Told(NamedTuple):
-    """What a trigger is told."""
+    """The answer to a trigger."""
 
     metric: str
-    """In lower case: the HPA asks for external metrics so, whatever the name."""
+    """In lower case, because the HPA requests external metrics so."""
     number: Number
-    """What the HPA is to divide by the target."""
+    """The value that the HPA divides by the target."""
     active: bool
     until: float
-    """Epoch seconds at which it ends, unless something changes before."""
+    """Epoch seconds at which it expires, unless something changes before."""
 
 
 class State(NamedTuple):
-    """What an answer was made from. Either part grows with every change."""
+    """The versions that an answer was made from. Each grows with every change."""
 
     values: int
     pods: int
@@ -45,40 +45,40 @@ _NEVER: Final = State(-1, -1)
 
 @dataclass(slots=True)
 class Entry:
-    """A trigger of one ScaledObject, and what it was told last."""
+    """A trigger of one ScaledObject, and its last answer."""
 
     trigger: Trigger
     known: object
     """The metrics that it was compiled for."""
     size: int
     """Bytes, about."""
-    told: Told | None = None
+    answer: Told | None = None
     state: State = _NEVER
     since: float = 0.0
 
     def recall(self, state: State, now: float, hold: float) -> Told | None:
-        """What it was told, while that stands.
+        """Return the last answer while it is valid.
 
         Args:
-            state: as of now. A change of pods ends an answer at once.
+            state: the current versions. A change of pods invalidates an answer at once.
             now: epoch seconds.
-            hold: seconds that an answer stands although values changed.
+            hold: seconds that an answer is reused although values changed.
         """
-        told = self.told
-        if told is None or not self.since <= now < told.until or self.state.pods != state.pods:
+        answer = self.answer
+        if answer is None or not self.since <= now < answer.until or self.state.pods != state.pods:
             return None
-        return told if self.state == state or now - self.since < hold else None
+        return answer if self.state == state or now - self.since < hold else None
 
-    def remember(self, told: Told, state: State, now: float) -> None:
-        """It is told this."""
-        self.told, self.state, self.since = told, state, now
+    def remember(self, answer: Told, state: State, now: float) -> None:
+        """Keep the answer."""
+        self.answer, self.state, self.since = answer, state, now
 
 
 class Triggers:
     """Compiles metadata.
 
     Args:
-        limit: bytes that are remembered, about; the triggers not asked for longest go first.
+        limit: bytes of the entries, about; the least recently used triggers are evicted.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -87,10 +87,10 @@ class Triggers:
         )
 
     def get(self, ref: Ref, known: Collection[str]) -> Entry:
-        """The entry of this trigger; the same object while ``known`` is the same.
+        """Return the entry of this trigger; the same object while ``known`` is the same.
 
         Raises:
-            TriggerError: the metadata is wrong. Failures are not remembered.
+            TriggerError: the metadata is wrong. Failures are not cached.
         """
         key = (ref.namespace, ref.name, frozenset(ref.metadata.items()))
         found = self._entries.get(key)
@@ -104,7 +104,7 @@ class Triggers:
 
     @property
     def size(self) -> int:
-        """Bytes remembered now, about."""
+        """Bytes of the entries, about."""
         return int(self._entries.currsize)
 
 

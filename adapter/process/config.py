@@ -148,7 +148,7 @@ def _unknown(path: tuple[str, ...]) -> str:
         return f"{key}: is not a setting any more; remove the key, its value is fixed"
     known = _names(path[:-1])
     close = difflib.get_close_matches(path[-1], known, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
+    hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
     return f"{key}: no such key; {hint}"
 
 

@@ -300,7 +300,7 @@ def test_a_value_that_no_quantity_can_say_is_an_error_that_says_so(lab: Lab) -> 
     store = Store(catalog, TelemetryOptions(), lab.objects.pod_index)
     store.ingest(Batch("x", None, parse(PAGE.encode(), time=NOW).rows, NOW))
     external = GpuExternalMetrics(catalog, store, lab.objects, Counter())
-    with pytest.raises(Unavailable, match=r"beyond: 1e\+16 is no quantity"):
+    with pytest.raises(Unavailable, match=r"beyond: 1e\+16 is not a quantity"):
         at_once(external.values(ExternalQuery("ns", "beyond", selector("pod=a")), NOW))
 
 

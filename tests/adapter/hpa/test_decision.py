@@ -127,7 +127,7 @@ PODS = {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValu
         ({"minReplicas": -1}, "spec.minReplicas is -1"),
         ({"metrics": []}, "spec.metrics is empty"),
         ({"metrics": None}, "spec.metrics is empty"),
-        ({"metrics": ["x"]}, r"spec.metrics\[0\] is no mapping"),
+        ({"metrics": ["x"]}, r"spec.metrics\[0\] is not a mapping"),
         ({"metrics": [{"type": "Resource"}]}, r"spec.metrics\[0\].type Resource reads metrics"),
         ({"metrics": [{"type": "Pod"}]}, r"type is 'Pod': use one of Pods, Object, External"),
         ({"metrics": [{"type": "Pods"}]}, r"spec.metrics\[0\].pods is missing"),
@@ -172,7 +172,7 @@ PODS = {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValu
             "sets value and averageValue",
         ),
         ({"metrics": [{"type": "Object", "object": PODS}]}, "describedObject is missing"),
-        ({"behavior": []}, "spec.behavior is no mapping"),
+        ({"behavior": []}, "spec.behavior is not a mapping"),
         ({"behavior": {"scaleUp": {"policies": []}}}, "scaleUp.policies is empty"),
         ({"behavior": {"scaleUp": {"selectPolicy": "max"}}}, "use one of Max, Min, Disabled"),
         ({"behavior": {"scaleDown": {"stabilizationWindowSeconds": 3601}}}, "0 to 3600"),
@@ -180,7 +180,7 @@ PODS = {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValu
         ({"behavior": {"scaleUp": {"policies": [POLICY | {"value": 0}]}}}, "value is 0"),
         ({"behavior": {"scaleUp": {"policies": [POLICY | {"type": "All"}]}}}, "Pods, Percent"),
         ({"behavior": {"scaleUp": {"policies": [POLICY | {"periodSeconds": 1801}]}}}, "1 to 1800"),
-        ({"behavior": {"scaleUp": {"policies": ["x"]}}}, "is no mapping"),
+        ({"behavior": {"scaleUp": {"policies": ["x"]}}}, "is not a mapping"),
         ({"scaleTargetRef": {"kind": "Deployment"}}, "spec.scaleTargetRef.name is missing"),
     ],
 )
@@ -242,9 +242,9 @@ def test_a_quantity_in_thousandths(quantity: object, milli: int) -> None:
         None,
     ],
 )
-def test_what_is_no_quantity_is_refused(quantity: object) -> None:
+def test_what_is_not_a_quantity_is_rejected(quantity: object) -> None:
     """Also what Decimal would take, and what would take Decimal a while."""
-    with pytest.raises(ValueError, match=r"is no quantity|an exponent and a suffix"):
+    with pytest.raises(ValueError, match=r"is not a quantity|an exponent and a suffix"):
         parse(quantity)
 
 

@@ -102,10 +102,10 @@ class Cluster:
         return Reading(known, now, 30, now + PATIENCE, (), partial=False)
 
     def value(self, now: float = 0.0, **metadata: str) -> float:
-        return self.scaler.tell(trigger(**metadata), now).number.exact
+        return self.scaler.answer(trigger(**metadata), now).number.exact
 
     def active(self, now: float = 0.0, **metadata: str) -> bool:
-        return self.scaler.tell(trigger(**metadata), now).active
+        return self.scaler.answer(trigger(**metadata), now).active
 
 
 def trigger(**metadata: str) -> Ref:

@@ -67,7 +67,7 @@ async def code(client: Client) -> grpc.StatusCode:
     return grpc.StatusCode.OK
 
 
-async def test_who_trusts_the_ca_is_served_and_nobody_else_is(files: Files) -> None:
+async def test_only_clients_of_the_trusted_ca_are_served(files: Files) -> None:
     ours, other = trustme.CA(), trustme.CA()
     files.serve(ours)
     credentials = Credentials(files.pair, None, time.time())
@@ -98,7 +98,7 @@ async def test_a_new_certificate_serves_new_connections_and_leaves_old_ones(file
         assert await code(old) is grpc.StatusCode.OK
 
 
-async def test_a_pair_that_does_not_fit_leaves_the_last_one_and_is_told(files: Files) -> None:
+async def test_a_pair_that_does_not_fit_leaves_the_last_one_and_is_reported(files: Files) -> None:
     ours = trustme.CA()
     files.serve(ours)
     credentials = Credentials(files.pair, None, time.time())

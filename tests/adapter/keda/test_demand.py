@@ -113,15 +113,13 @@ def test_caution_never_scales_the_other_way_than_the_pods_metric(workload: Workl
 
 
 @given(workloads.map(lambda w: w._replace(pending=0)))
-def test_an_average_value_scales_as_the_pods_metric_whatever_the_values(workload: Workload) -> None:
+def test_an_average_value_scales_as_the_pods_metric_for_all_values(workload: Workload) -> None:
     by_keda = workload.by_keda(TargetKind.AVERAGE_VALUE, Aggregate.SUM)
     assert by_keda == workload.by_pods_metric()
 
 
 @given(st.lists(utilization, min_size=1, max_size=20), few)
-def test_a_value_scales_as_the_pods_metric_whatever_the_values(
-    values: list[float], silent: int
-) -> None:
+def test_a_value_scales_as_the_pods_metric_for_all_values(values: list[float], silent: int) -> None:
     workload = Workload(values, silent)
     assert workload.by_keda(TargetKind.VALUE, Aggregate.MEAN) == workload.by_pods_metric()
 

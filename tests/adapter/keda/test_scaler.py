@@ -47,7 +47,7 @@ def test_no_pods_are_zero_and_inactive_while_the_pods_are_in_sync() -> None:
     assert (cluster.value(), cluster.active()) == (0.0, False)
 
 
-def test_finished_and_deleted_pods_are_no_pods() -> None:
+def test_finished_and_deleted_pods_do_not_count() -> None:
     cluster = Cluster()
     cluster.put("a", Refusal.FINISHED, phase="Succeeded")
     cluster.put("b", 50.0)
@@ -57,10 +57,10 @@ def test_finished_and_deleted_pods_are_no_pods() -> None:
     assert (cluster.value(), cluster.active()) == (0.0, False)
 
 
-def test_nobody_believes_that_there_are_no_pods_when_nothing_was_heard_for_long() -> None:
+def test_an_empty_list_of_pods_is_not_trusted_after_a_long_silence() -> None:
     cluster = Cluster()
     cluster.feed.silence = STALE_AFTER + 1
-    with pytest.raises(NotReady, match="nothing was heard of the pods for long: the watch was cut"):
+    with pytest.raises(NotReady, match="silent about pods for too long: the watch was cut"):
         cluster.value()
 
 
@@ -72,7 +72,7 @@ def test_before_the_pods_are_listed_there_is_no_answer() -> None:
             ask()
 
 
-def test_the_target_is_told_without_any_data() -> None:
+def test_the_target_is_known_without_data() -> None:
     cluster = Cluster()
     cluster.index.synced = False
     spec = cluster.scaler.spec(trigger(metric="DCGM_FI_DEV_GPU_UTIL", target="500m"))
@@ -119,7 +119,7 @@ def test_a_pod_that_starts_counts_as_the_hpa_would_count_it() -> None:
     assert cluster.value() == 190.0 + 30.0, "as if at 0 when scaling out"
 
 
-def test_a_new_pod_without_rows_is_no_failure_until_it_could_have_had_some() -> None:
+def test_a_new_pod_without_samples_is_not_a_failure_until_it_could_have_some() -> None:
     cluster = Cluster()
     cluster.put("a", 90.0)
     for name in ("b", "c", "d"):
@@ -207,7 +207,7 @@ def test_pods_without_a_gpu_are_left_out_and_only_they_are_an_error() -> None:
     assert cluster.value() == 30.0
 
 
-def test_pods_whose_devices_the_metric_selector_does_not_mean_are_left_out() -> None:
+def test_pods_whose_devices_the_metric_selector_does_not_match_are_left_out() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
     cluster.put("b", NOT_SELECTED)
@@ -218,7 +218,7 @@ def test_pods_whose_devices_the_metric_selector_does_not_mean_are_left_out() -> 
         cluster.value(metricSelector="model=T4")
 
 
-def test_an_answer_stands_until_a_value_a_pod_or_its_age_changes() -> None:
+def test_an_answer_is_reused_until_a_value_a_pod_or_its_age_changes() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
     assert (cluster.value(1.0), cluster.active(1.0), cluster.value(2.0)) == (30.0, True, 30.0)
@@ -238,7 +238,7 @@ def test_an_answer_is_held_although_values_change_but_not_past_a_change_of_pods(
     assert cluster.value(10.0) == 30.0
     cluster.readings["a"] = 40.0
     assert cluster.value(10.9) == 30.0
-    assert cluster.scaler.tell(trigger(), 10.9, newest=True).number.exact == 40.0
+    assert cluster.scaler.answer(trigger(), 10.9, newest=True).number.exact == 40.0
     cluster.readings["a"] = 50.0
     assert cluster.value(11.8) == 40.0
     assert cluster.value(11.9) == 50.0
@@ -270,7 +270,7 @@ def test_one_metadata_in_two_namespaces_is_two_questions() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
     assert cluster.value() == 30.0
-    assert cluster.scaler.tell(trigger()._replace(namespace="other"), 0.0).number.exact == 0.0
+    assert cluster.scaler.answer(trigger()._replace(namespace="other"), 0.0).number.exact == 0.0
 
 
 ACTIVITY: dict[str, tuple[dict[str, float | str], dict[str, str], bool]] = {
@@ -308,7 +308,7 @@ def test_only_pods_of_the_scaled_objects_own_namespace_are_asked() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
     elsewhere = Ref("other", "so", trigger().metadata)
-    assert cluster.scaler.tell(elsewhere, 0.0).number.exact == 0.0
+    assert cluster.scaler.answer(elsewhere, 0.0).number.exact == 0.0
 
 
 def test_a_call_without_a_namespace_is_refused() -> None:
@@ -348,7 +348,7 @@ def test_a_scaled_object_that_was_not_seen_yet_is_nothing_to_answer_about() -> N
         cluster.value(podSelector="")
 
 
-def test_without_a_selector_and_the_right_to_see_targets_the_mend_is_named() -> None:
+def test_without_a_selector_and_the_right_to_see_targets_the_fix_is_named() -> None:
     with pytest.raises(BadTrigger, match=r"podSelector: is missing.*set keda\.scaled_objects"):
         Cluster().value(podSelector="")
 
@@ -357,7 +357,7 @@ def test_no_pods_of_a_kind_that_pods_do_not_name_are_not_taken_for_zero() -> Non
     cluster = Cluster(watched=True)
     assert cluster.targets is not None
     cluster.targets.replace([target("leaderworkersets", "leaderworkerset.x-k8s.io")])
-    with pytest.raises(BadTrigger, match=r"the pods of leaderworkersets.*cannot be told; add it"):
+    with pytest.raises(BadTrigger, match=r"pods of leaderworkersets.*do not name their owner"):
         cluster.value(podSelector="")
 
 

@@ -54,7 +54,7 @@ def value(through: grpc.Channel) -> float | str:
     return float(answer.metricValues[0].metricValueFloat)
 
 
-def test_keda_is_told_what_exporters_say_and_never_zero_when_they_fall_silent(lab: Lab) -> None:
+def test_keda_gets_what_exporters_report_and_never_zero_when_they_fall_silent(lab: Lab) -> None:
     lab.config["values"] = {"age_limit": "1s"}
     with lab.serving() as serving, channel(serving) as opened:
         eventually(lambda: value(opened) == 80.0)
@@ -95,7 +95,7 @@ def test_tls_is_spoken_with_the_https_certificate(lab: Lab) -> None:
             assert value(in_the_clear) == "UNAVAILABLE"
 
 
-def test_calls_are_told_by_the_process_own_metrics(lab: Lab) -> None:
+def test_calls_are_counted_in_the_process_own_metrics(lab: Lab) -> None:
     with lab.serving() as serving, channel(serving) as opened, serving.client() as client:
         eventually(lambda: value(opened) == 80.0)
         text = client.get("/metrics").text
@@ -109,7 +109,7 @@ def test_a_port_that_is_taken_exits_1_and_is_named(lab: Lab) -> None:
         lab.config["keda"]["port"] = port
         ended = invoke("serve", "--config", str(lab.write()))
     assert ended.code == 1
-    assert f"cannot listen on 127.0.0.1:{port} for KEDA: it is taken" in ended.output
+    assert f"cannot listen on 127.0.0.1:{port} for KEDA: it is in use" in ended.output
 
 
 def test_a_certificate_that_is_not_there_exits_1_and_is_named(lab: Lab) -> None:

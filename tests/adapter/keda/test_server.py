@@ -98,7 +98,7 @@ REFUSALS: dict[str, tuple[dict[str, str], grpc.StatusCode, str]] = {
     "a bad number": (
         {"target": "high"},
         grpc.StatusCode.INVALID_ARGUMENT,
-        'target: \'high\' is no number; write e.g. "70", "0.5" or "2Gi"',
+        'target: \'high\' is not a number; write e.g. "70", "0.5" or "2Gi"',
     ),
     "a bad selector": (
         {"podSelector": "a b"},
@@ -108,7 +108,7 @@ REFUSALS: dict[str, tuple[dict[str, str], grpc.StatusCode, str]] = {
     "an unknown metric": (
         {"metric": "gpu_utilisation"},
         grpc.StatusCode.INVALID_ARGUMENT,
-        "metric: there is no 'gpu_utilisation'; did you mean gpu_utilization?",
+        "metric: no metric is named 'gpu_utilisation'; did you mean gpu_utilization?",
     ),
 }
 
@@ -168,14 +168,14 @@ async def test_a_replica_that_knows_no_pods_yet_is_unavailable(scene: Scene) -> 
     assert "the pods have not been listed yet" in words
 
 
-async def test_a_fault_of_ours_is_internal_and_tells_nothing_more(scene: Scene) -> None:
+async def test_a_bug_is_internal_and_reveals_nothing_more(scene: Scene) -> None:
     scene.cluster.put("a", 1.0)
     scene.cluster.readings.clear()
     answer = await refused(scene.client.metrics())
     assert answer == (grpc.StatusCode.INTERNAL, "internal error: KeyError")
 
 
-async def test_a_stream_tells_the_state_at_once_and_then_its_changes(scene: Scene) -> None:
+async def test_a_stream_sends_the_state_at_once_and_then_its_changes(scene: Scene) -> None:
     scene.cluster.put("a", 0.0)
     stream = scene.client.stream_active()
     seen = [(await stream.read()).result]
@@ -219,7 +219,7 @@ async def beats(scene: Scene, count: int) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_a_stream_of_specs_tells_it_at_once_and_stays_open(scene: Scene) -> None:
+async def test_a_stream_of_specs_sends_one_at_once_and_stays_open(scene: Scene) -> None:
     stream = scene.client.stream_spec(target="33")
     spec = await stream.read()
     assert spec.metricSpecs[0].targetSizeFloat == 33.0
@@ -277,7 +277,7 @@ async def test_reflection_names_the_services_and_describes_the_scaler(scene: Sce
     assert described == messages.DESCRIPTOR.serialized_pb
 
 
-async def test_an_old_connection_is_told_to_go_and_its_streams_end_with_ok() -> None:
+async def test_an_old_connection_gets_a_goaway_and_its_streams_end_with_ok() -> None:
     cluster = Cluster()
     cluster.put("a", 1.0)
     async with (
@@ -311,7 +311,7 @@ async def test_streams_beyond_their_share_are_refused_and_polls_find_room() -> N
         for stream in streams:
             await stream.read()
         answer = await refused(client.stream_active().read())
-        expected = "4 streams are open, as many as may be"
+        expected = "4 streams are open, which is the limit"
         assert answer == (grpc.StatusCode.RESOURCE_EXHAUSTED, expected)
         assert await client.value() == 1.0
         assert server.stats.calls["StreamIsActive", "RESOURCE_EXHAUSTED"] == 1
@@ -319,7 +319,7 @@ async def test_streams_beyond_their_share_are_refused_and_polls_find_room() -> N
 
 
 @pytest.mark.parametrize("method", ["GetMetricSpec", "GetMetrics", "IsActive"])
-async def test_a_message_that_is_no_protobuf_is_refused_and_not_logged(
+async def test_a_message_that_is_not_protobuf_is_rejected_and_not_logged(
     method: str, scene: Scene
 ) -> None:
     call: Any = scene.client.channel.unary_unary(f"/{NAME}/{method}")
@@ -416,7 +416,7 @@ async def test_calls_are_counted_by_method_and_status(scene: Scene) -> None:
     }
 
 
-async def test_a_port_that_is_taken_is_named_with_the_mend(scene: Scene) -> None:
+async def test_a_port_in_use_is_named_with_the_fix(scene: Scene) -> None:
     with pytest.raises(ListenError, match=f"cannot listen on 127.0.0.1:{scene.server.port} for KE"):
         async with listening(Cluster(), port=scene.server.port):
             """Not reached."""

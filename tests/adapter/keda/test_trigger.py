@@ -20,27 +20,30 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "no metric": ({"metric": ""}, "metric: is missing; name a metric, e.g. gpu_utilization"),
     "unknown metric": (
         {"metric": "gpu_utilisation"},
-        "metric: there is no 'gpu_utilisation'; did you mean gpu_utilization?",
+        "metric: no metric is named 'gpu_utilisation'; did you mean gpu_utilization?",
     ),
     "metric like nothing": (
         {"metric": "zzz"},
-        "metric: there is no 'zzz'; docs/metrics.md lists them all",
+        "metric: no metric is named 'zzz'; docs/metrics.md lists them all",
     ),
     "no target": ({"target": ""}, 'target: is missing; give a number, e.g. target: "70"'),
     "target is a word": (
         {"target": "high"},
-        'target: \'high\' is no number; write e.g. "70", "0.5" or "2Gi"',
+        'target: \'high\' is not a number; write e.g. "70", "0.5" or "2Gi"',
     ),
     "target is zero": ({"target": "0"}, "target: '0' must be at least 0.001 and below 9.2e15"),
     "target is negative": ({"target": "-1"}, "target: '-1' must be at least 0.001 and below"),
-    "target is NaN": ({"target": "NaN"}, "target: 'NaN' is no number; write e.g."),
-    "target is infinite": ({"target": "inf"}, "target: 'inf' is no number; write e.g."),
+    "target is NaN": ({"target": "NaN"}, "target: 'NaN' is not a number; write e.g."),
+    "target is infinite": ({"target": "inf"}, "target: 'inf' is not a number; write e.g."),
     "target is below a thousandth": ({"target": "100u"}, "target: '100u' must be at least 0.001"),
     "target is beyond the HPA": ({"target": "1e16"}, "target: '1e16' must be at least 0.001"),
-    "activation is a word": ({"activation": "x"}, "activation: 'x' is no number"),
+    "activation is a word": ({"activation": "x"}, "activation: 'x' is not a number"),
     "activation is empty": ({"activation": ""}, "activation: is missing; give a number"),
     "activation is negative": ({"activation": "-0.1"}, "activation: '-0.1' must be at least 0"),
-    "aggregate": ({"aggregate": "avg"}, "aggregate: 'avg' is none; use one of sum, mean, max, p95"),
+    "aggregate": (
+        {"aggregate": "avg"},
+        "aggregate: 'avg' is not an aggregate; use one of sum, mean, max, p95",
+    ),
     "podSelector": (
         {"podSelector": "app in inf"},
         "podSelector: is not a label selector: found 'inf' at character 7, expected: '('; write",
@@ -56,17 +59,17 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "a key that is none": ({"podselector": "a=b"}, "podselector: no such key; did you mean podSel"),
     "metric in capitals": (
         {"metric": "GPU_UTILIZATION"},
-        "metric: there is no 'GPU_UTILIZATION'; did you mean gpu_utilization?",
+        "metric: no metric is named 'GPU_UTILIZATION'; did you mean gpu_utilization?",
     ),
     "a key in capitals": ({"Target": "70"}, "Target: no such key; did you mean target?"),
-    "an empty key": ({"": "1"}, "an empty key: no such key; known here: metric, "),
+    "an empty key": ({"": "1"}, "an empty key: no such key; known keys: metric, "),
     "a metric that is far too long": (
         {"metric": "x" * 8_000},
-        f"metric: there is no '{'x' * 200}…'; docs/metrics.md lists them all",
+        f"metric: no metric is named '{'x' * 200}…'; docs/metrics.md lists them all",
     ),
     "a number that is far too long": (
         {"target": "9" * 8_000},
-        f"target: '{'9' * 200}…' is no number; write e.g. \"70\"",
+        f"target: '{'9' * 200}…' is not a number; write e.g. \"70\"",
     ),
     "more metadata than is read": (
         {"scalerAddress": "x" * 8_192},
@@ -82,21 +85,21 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     ),
     "a selector of too many parts": (
         {"podSelector": ",".join(f"k{at}" for at in range(65))},
-        "podSelector: has more than 64 requirements and values; select by a label that these",
+        "podSelector: has more than 64 requirements and values; select by a label that they",
     ),
     "a selector of too many values": (
         {"metricSelector": f"model in ({','.join(f'm{at}' for at in range(65))})"},
-        "metricSelector: has more than 64 requirements and values; select by a label that these",
+        "metricSelector: has more than 64 requirements and values; select by a label that they",
     ),
     "a key like nothing": (
         {"xyz": "1"},
-        "xyz: no such key; known here: metric, target, activation, podSelector, aggregate, metric",
+        "xyz: no such key; known keys: metric, target, activation, podSelector, aggregate, metric",
     ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_wrong_metadata_is_refused_with_key_and_mend(name: str) -> None:
+def test_wrong_metadata_is_rejected_with_key_and_fix(name: str) -> None:
     change, words = REFUSED[name]
     with pytest.raises(TriggerError, match="^" + re.escape(words)):
         compile_trigger({**LEAST, **change}, KNOWN)

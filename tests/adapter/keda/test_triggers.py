@@ -13,14 +13,14 @@ from tests.adapter.keda.cluster import METRIC, named, trigger
 KNOWN = (METRIC,)
 
 
-def test_a_trigger_is_compiled_once_whatever_the_order_of_its_keys() -> None:
+def test_a_trigger_is_compiled_once_for_any_order_of_its_keys() -> None:
     triggers, ref = Triggers(), trigger()
     first = triggers.get(ref, KNOWN)
     turned = ref._replace(metadata=dict(reversed(list(ref.metadata.items()))))
     assert triggers.get(turned, KNOWN) is first
 
 
-def test_a_trigger_is_compiled_anew_when_the_metrics_change() -> None:
+def test_a_trigger_is_compiled_again_when_the_metrics_change() -> None:
     triggers, more = Triggers(), (METRIC, "another")
     first = triggers.get(trigger(), KNOWN)
     second = triggers.get(trigger(), more)
@@ -92,6 +92,6 @@ def test_names_count_as_what_they_take_in_memory(key: str) -> None:
 def test_a_wrong_trigger_is_not_remembered() -> None:
     triggers = Triggers()
     for _ in range(2):
-        with pytest.raises(TriggerError, match="metric: there is no 'x'"):
+        with pytest.raises(TriggerError, match="metric: no metric is named 'x'"):
             triggers.get(trigger(metric="x"), KNOWN)
     assert triggers.size == 0

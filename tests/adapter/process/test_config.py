@@ -69,7 +69,7 @@ REFUSED = {
         "source: {scrape: {intervall: 5s}}",
         "{file}: source.scrape.intervall: no such key; did you mean interval?",
     ),
-    "key unlike any": ("server: {zzz: 1}", "{file}: server.zzz: no such key; known here: host, "),
+    "key unlike any": ("server: {zzz: 1}", "{file}: server.zzz: no such key; known keys: host, "),
     "out of range": ("server: {port: 99999}", "{file}: server.port: Input should be less than"),
     "not a duration": (
         "values: {window: soon}",

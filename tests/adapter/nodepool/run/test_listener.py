@@ -92,7 +92,7 @@ async def test_metrics_are_served_as_text(listening: Listening) -> None:
     assert "gma_nodepool_rounds_total 0.0" in text.splitlines()
 
 
-async def test_a_port_that_is_taken_is_named_with_the_mend(listening: Listening) -> None:
+async def test_a_port_in_use_is_named_with_the_fix(listening: Listening) -> None:
     controller, watches, url = listening
     port = int(url.rpartition(":")[2])
     with pytest.raises(ListenError, match=r"nodepool\.port"):

@@ -100,7 +100,7 @@ def test_requests_are_counted_as_the_scheduler_does(text: str, counted: dict[str
 
 
 def test_an_amount_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="'two' is no quantity"):
+    with pytest.raises(ValueError, match="'two' is not a quantity"):
         shape_of({"containers": [{"resources": {"requests": {"cpu": "two"}}}]})
 
 
