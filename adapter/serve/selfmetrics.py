@@ -40,7 +40,7 @@ from apiservice.selfmetrics.families import Row, counter, gauge, histogram
 from apiservice.selfmetrics.looplag import LoopLag
 
 BUILD: Final = gauge(
-    "gma_build_info", "1, labelled with the version of this process.", "version", "component"
+    "gma_build_info", "1, labeled with the version of this process.", "version", "component"
 )
 REJECTED: Final = counter(
     "gma_rejects_total", "Samples and values that were left out.", "reason", known=REJECTS

@@ -18,7 +18,7 @@ KINDS: Final = (*sorted(RESOURCES), "Event")
 _ORDER: Final = ("namespace", "workload", "pool")
 
 BUILD: Final = gauge(
-    "gma_build_info", "1, labelled with the version of this process.", "version", "component"
+    "gma_build_info", "1, labeled with the version of this process.", "version", "component"
 )
 LEADING: Final = gauge("gma_nodepool_leading", "1 while this replica is the leader and plans.")
 APPLY: Final = gauge(
