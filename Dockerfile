@@ -73,7 +73,5 @@ EXPOSE 6000
 EXPOSE 8080
 EXPOSE 8081
 STOPSIGNAL SIGTERM
-# For Docker and Podman. A kubelet uses the chart's probes.
-HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["gpu-metrics-adapter", "healthy"]
 ENTRYPOINT ["gpu-metrics-adapter"]
 CMD ["serve"]

@@ -232,36 +232,10 @@ def _stand_in(node: str, port: int) -> None:
 main.add_command(maintain)
 
 
-@main.command()
-@click.option("--proc", type=click.Path(path_type=Path), default="/proc", hidden=True)
-def healthy(proc: Path) -> None:
-    """Check whether the `serve` or `nodepool` process of this container is alive.
-
-    Exits with 0 if it is, or if the container runs neither, and otherwise with 1 and the reason.
-    The image's HEALTHCHECK runs this command. Kubernetes uses the chart's probes instead.
-    """
-    # Imported late: --help needs none of it.
-    from adapter.process import healthcheck  # noqa: PLC0415
-
-    found = healthcheck.beside(proc)
-    if found is None:
-        click.echo("nothing here is to be asked")
-        return
-    given = main.commands[found.command].make_context(found.command, found.arguments).params
-    try:
-        settings = load(given["config"], named(given))
-    except ConfigError as error:
-        _refuse(error, status=1)  # HEALTHCHECK knows 0 and 1
-    if problem := healthcheck.problem(healthcheck.address(found.command, settings)):
-        click.echo(problem)
-        sys.exit(1)
-    click.echo("ok")
-
-
-def _refuse(error: ConfigError, status: int = 2) -> NoReturn:
+def _refuse(error: ConfigError) -> NoReturn:
     for problem in error.problems:
         click.echo(f"gpu-metrics-adapter: {problem}", err=True)
-    sys.exit(status)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

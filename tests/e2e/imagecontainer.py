@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.e2e import programs
@@ -76,30 +75,6 @@ class Container:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    def healthy(self) -> tuple[int, str]:
-        """What the image's HEALTHCHECK says, run inside: exit status and output."""
-        self.check()
-        kind, *command = self._image.config["Healthcheck"]["Test"]
-        assert kind == "CMD"
-        inside = ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--root", "--wd"]
-        done = subprocess.run(
-            [*inside, "env", "-i", *_variables(self._image), *_user(self._image), *command],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, (done.stdout + done.stderr).strip()
-
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Meanwhile process 1 does nothing."""
-        os.kill(self.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(self.pid, signal.SIGCONT)
 
     def check(self) -> None:
         """Raise FailedError with the log if it has ended."""

@@ -128,5 +128,3 @@ def test_labels_ports_and_signals_are_those_of_the_program() -> None:
     assert named("EXPOSE", LAST) == [str(port) for port in ports]
     assert named("STOPSIGNAL", LAST) == ["SIGTERM"]
     assert named("ENTRYPOINT", LAST) == ['["gpu-metrics-adapter"]']
-    (check,) = named("HEALTHCHECK", LAST)
-    assert check.endswith('CMD ["gpu-metrics-adapter", "healthy"]')
