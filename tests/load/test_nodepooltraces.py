@@ -19,7 +19,7 @@ def traces() -> dict[str, Trace]:
     return {each.name: each for each in load_traces(source)}
 
 
-def test_missing_traces_are_named_with_the_mend(
+def test_missing_traces_are_named_with_the_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPU_METRICS_SHARED_DATA", str(tmp_path))

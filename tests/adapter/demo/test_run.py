@@ -160,7 +160,7 @@ def test_a_serve_that_does_not_start_is_an_error_with_its_log(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_taken_port_is_an_error_with_the_mend(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_is_an_error_with_the_fix(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

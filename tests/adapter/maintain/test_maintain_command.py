@@ -156,7 +156,7 @@ def test_unregister_deletes_and_says_so(api: Api) -> None:
         ((422, "caBundle: Invalid value"), "422 caBundle: Invalid value"),
     ],
 )
-def test_a_refusal_is_exit_code_1_and_names_object_and_mend(
+def test_a_rejection_exits_1_and_names_the_object_and_the_fix(
     api: Api, answer: tuple[int, str], words: str
 ) -> None:
     api.answer = answer

@@ -316,7 +316,7 @@ def test_a_secret_that_somebody_else_filled_is_left_alone(path: str) -> None:
     assert cluster.writes == []
 
 
-def test_a_secret_that_is_gone_is_named_with_the_mend(cluster: FakeCluster) -> None:
+def test_a_missing_secret_is_named_with_the_fix(cluster: FakeCluster) -> None:
     del cluster.objects[CERTIFICATE]
     with pytest.raises(MaintainError, match="adapter-certificate is not there: apply the chart"):
         cluster.run()

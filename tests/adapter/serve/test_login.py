@@ -126,7 +126,7 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_work_is_refused_with_its_mend(name: str, tmp_path: Any) -> None:
+def test_what_cannot_work_is_rejected_with_the_fix(name: str, tmp_path: Any) -> None:
     more, url, said = REFUSED[name]
     file = tmp_path / "config.yaml"
     file.write_text(f"source: {{kind: prometheus, prometheus: {{url: '{url}', {more}}}}}")

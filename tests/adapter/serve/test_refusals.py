@@ -21,7 +21,7 @@ def no_pods(folder: Path) -> str:
     return str(file)
 
 
-def test_a_wrong_configuration_exits_2_and_names_key_and_mend(tmp_path: Path) -> None:
+def test_a_wrong_configuration_exits_2_and_names_the_key_and_the_fix(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("source: {kind: graphite}")
     ended = run("serve", "--config", str(file))
@@ -57,7 +57,7 @@ EXTRAS = {
 
 
 @pytest.mark.parametrize("name", EXTRAS)
-def test_an_extra_that_is_not_installed_exits_2_with_key_and_mend(
+def test_a_missing_extra_exits_2_and_names_the_key_and_the_fix(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, source, said = EXTRAS[name]

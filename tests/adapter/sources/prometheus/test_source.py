@@ -311,7 +311,7 @@ async def test_the_samples_of_a_refused_answer_come_with_the_next_answer(
     assert [row.value for row in sink.batches[0].rows] == [30.0, 20.0, 10.0]
 
 
-async def test_what_finds_nothing_is_told_once_with_its_mend(web: Web, sink: Recorder) -> None:
+async def test_a_query_without_series_is_logged_once_with_a_hint(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = answer(matrix())
     made = options(web, query={"metrics.lag": "no_such_series"})
     with capture_logs() as logs:
@@ -417,7 +417,7 @@ async def test_a_redirect_takes_no_token_elsewhere(web: Web, sink: Recorder) -> 
     assert {request.line.split(" ")[1] for request in web.requests} == {PATH}
 
 
-async def test_a_query_that_drops_the_name_is_told_with_its_mend(web: Web, sink: Recorder) -> None:
+async def test_a_query_that_drops_the_name_is_logged_with_a_hint(web: Web, sink: Recorder) -> None:
     unnamed = {"metric": {"instance": "gpu-1:9400"}, "values": [[time.time(), "1"]]}
     web.replies[PATH] = answer(matrix(unnamed))
     made = options(web, query={"memory": "sum by (instance) (USED)"})

@@ -112,7 +112,7 @@ def test_a_rule_may_be_pinned_to_a_namespace() -> None:
     assert discover(pod({"app": "own"}), (pinned,)) is None
 
 
-def test_a_port_name_that_the_pod_lacks_is_told_with_the_mend() -> None:
+def test_a_missing_port_name_is_reported_with_the_fix() -> None:
     found = discover(pod({"app": "own"}), (Rule("mine", parse("app=own"), "web"),))
     assert isinstance(found, Unscrapable)
     assert found.reason == "no_port"
