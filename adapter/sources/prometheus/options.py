@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from adapter.sources.login.port import Anonymous, Login
+if TYPE_CHECKING:  # the settings need this module, and not an HTTP client
+    from adapter.sources.login.port import Login
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class PrometheusOptions:
     """How queries are sent. A URL may not be as long as a form."""
     params: Mapping[str, str] = field(default_factory=dict)
     """Parameters that are added to every query."""
-    login: Login = field(default_factory=Anonymous)
-    """Credentials for every query."""
+    login: Login | None = None
+    """Credentials for every query. None sends none."""
     ca_file: Path | None = None
     """CA of the server. None trusts the system's CAs."""
     cert_file: Path | None = None

@@ -13,7 +13,7 @@ from yarl import URL
 from adapter.sources.body import read_body
 from adapter.sources.errors import SourceError
 from adapter.sources.login.credentials import TlsClient, TlsFiles
-from adapter.sources.login.port import Outgoing
+from adapter.sources.login.port import Anonymous, Outgoing
 from adapter.sources.prometheus.engineclock import EngineClock
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.refusal import refusal, without
@@ -42,6 +42,7 @@ class QueryApi:
         self._options = options
         self.url = options.url.rstrip("/") + "/api/v1/query"
         """Where queries are posted."""
+        self._login = options.login or Anonymous()
         self._clock = EngineClock(self.url, clock)
         self._tls = TlsClient(TlsFiles(options.ca_file, options.cert_file, options.key_file))
         self._shown: Mapping[str, str] = {}
@@ -51,7 +52,7 @@ class QueryApi:
 
         The session must not decompress. Raises SourceError, and what the transport raises.
         """
-        request, login = self._request(query), self._options.login
+        request, login = self._request(query), self._login
         shown = await login.headers(request)
         answered = await self._send(session, request, shown)
         if answered.status == 401 and login.refused(shown):
