@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapter.nodepool.act.serverside import Object, Writer, label
+from adapter.nodepool.act.serverside import KubeObject, Writer, label
 from adapter.nodepool.model.names import LIFELINE
 from adapter.nodepool.seen import instant
 
@@ -41,7 +41,7 @@ class Lifeline:
     ends: float
     """Epoch seconds, by the API server's clock."""
 
-    def reference(self) -> Object:
+    def reference(self) -> KubeObject:
         """What its headroom has as ``ownerReferences``."""
         return {
             "apiVersion": "batch/v1",
@@ -51,7 +51,7 @@ class Lifeline:
         }
 
 
-def manifest(namespace: str, deadline: int, image: str) -> Object:
+def manifest(namespace: str, deadline: int, image: str) -> KubeObject:
     """The Job; ``deadline`` is in seconds from its start."""
     container = {
         "name": "none",

@@ -15,7 +15,7 @@ import structlog
 
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, History, Point
+from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandHistory, DemandPoint
 
 log = structlog.get_logger(__name__)
 
@@ -24,7 +24,7 @@ _TIMEOUT: Final = 20
 """Seconds; asked once, when a replica begins to lead."""
 
 
-async def read_back(url: str, now: float) -> Mapping[WorkloadRef, History]:
+async def read_back(url: str, now: float) -> Mapping[WorkloadRef, DemandHistory]:
     """Workloads to what Prometheus remembers of them; empty, and said why, where it fails."""
     try:
         rows = await asyncio.to_thread(_ask, url, now)
@@ -40,16 +40,16 @@ async def read_back(url: str, now: float) -> Mapping[WorkloadRef, History]:
     return histories(rows)
 
 
-def histories(rows: Iterable[Mapping[str, Any]]) -> Mapping[WorkloadRef, History]:
+def histories(rows: Iterable[Mapping[str, Any]]) -> Mapping[WorkloadRef, DemandHistory]:
     """The rows of a range query's answer as histories; what is no workload's is left out."""
-    found: dict[WorkloadRef, History] = {}
+    found: dict[WorkloadRef, DemandHistory] = {}
     for row in rows:
         labels = row.get("metric") or {}
         if not all(labels.get(key) for key in WorkloadRef._fields):
             continue
         history = EMPTY
         for time, value in row.get("values") or ():
-            history = learn(history, Point(float(time), round(float(value))))
+            history = learn(history, DemandPoint(float(time), round(float(value))))
         found[WorkloadRef(*(str(labels[key]) for key in WorkloadRef._fields))] = history
     return found
 

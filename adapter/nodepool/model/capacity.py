@@ -19,7 +19,7 @@ class Taint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PoolNode:
     """One node of a pool, less what its DaemonSets take."""
 
     name: str
@@ -61,7 +61,7 @@ class Pool:
     backoff_until: float | None = None
     """Epoch seconds; the autoscaler refuses the pool until then."""
     traps: frozenset[Trap] = frozenset()
-    example: Node | None = None
+    example: PoolNode | None = None
     """What its next node would look like: the newest ready one, empty. None where the pool has
     never had one."""
     limits: Amounts = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Pool:
     NodePool)."""
 
 
-class Way(StrEnum):
+class ProvisioningMethod(StrEnum):
     """How headroom is ordered."""
 
     BUFFER = "CapacityBuffer"
@@ -95,7 +95,7 @@ class Headroom:
 class Capacity:
     """The cluster at one moment."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[PoolNode, ...]
     pools: Mapping[str, Pool]
     headroom: tuple[Headroom, ...] = ()
     gpu_hours_spent: Mapping[str, float] = field(default_factory=dict)

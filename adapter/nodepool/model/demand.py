@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from adapter.nodepool.model.history import EMPTY, History
+from adapter.nodepool.model.history import EMPTY, DemandHistory
 from adapter.nodepool.model.shape import Shape
 
 JOB_QUEUE: Final = "Job"
@@ -36,7 +36,7 @@ class Demand:
     Jobs, the pods that are there. None where no metric could be read."""
     max_replicas: int | None
     """None where nothing limits it (queues of Jobs)."""
-    history: History = EMPTY
+    history: DemandHistory = EMPTY
     """What was learned of it."""
     known_at: float | None = None
     """When ``wanted`` was last known; None never."""

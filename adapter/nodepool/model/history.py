@@ -20,7 +20,7 @@ DAYS: Final = 7
 """Days kept beside the running one."""
 
 
-class Point(NamedTuple):
+class DemandPoint(NamedTuple):
     """One observation of a workload."""
 
     time: float
@@ -29,7 +29,7 @@ class Point(NamedTuple):
     """Pods wanted then, before any limit of the HorizontalPodAutoscaler."""
 
 
-class Day(NamedTuple):
+class DemandDay(NamedTuple):
     """One day (UTC) of a workload."""
 
     number: int
@@ -39,13 +39,13 @@ class Day(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class DemandHistory:
     """A workload's past. :func:`learn` makes the next one."""
 
-    recent: tuple[Point, ...] = ()
+    recent: tuple[DemandPoint, ...] = ()
     """At whole minutes, oldest first, at most one a minute, at most :data:`RECENT` back."""
-    days: tuple[Day, ...] = ()
+    days: tuple[DemandDay, ...] = ()
     """Oldest first; the last is the running day, once one was seen."""
 
 
-EMPTY: Final = History()
+EMPTY: Final = DemandHistory()

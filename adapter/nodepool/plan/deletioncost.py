@@ -37,7 +37,7 @@ class PodLoad(NamedTuple):
     """The annotation was written by this controller (``managedFields``)."""
 
 
-class Change(NamedTuple):
+class CostChange(NamedTuple):
     """What is to be written; pods that are right as they are have no entry."""
 
     costs: Mapping[str, int | None]
@@ -66,7 +66,7 @@ def near(
     return load < target * (1 - (margin / 2 if was else margin))
 
 
-def costs(pods: Sequence[PodLoad], *, near: bool) -> Change:
+def costs(pods: Sequence[PodLoad], *, near: bool) -> CostChange:
     """The costs of a workload's pods, less those that are right already.
 
     The utilisation decides; among pods of one bucket those go first whose node has the fewest
@@ -75,12 +75,12 @@ def costs(pods: Sequence[PodLoad], *, near: bool) -> Change:
     """
     foreign = tuple(sorted(pod.name for pod in pods if pod.cost is not None and not pod.ours))
     if foreign or not near:
-        return Change(
+        return CostChange(
             {pod.name: None for pod in pods if pod.cost is not None and pod.ours}, foreign
         )
     wanted = {pod.name: _cost(pod) for pod in pods}
     known = {pod.name: pod.cost for pod in pods}
-    return Change(
+    return CostChange(
         {name: cost for name, cost in wanted.items() if known[name] != str(cost)}, foreign
     )
 

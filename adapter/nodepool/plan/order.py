@@ -9,7 +9,7 @@ from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.plan.poolchoice import PoolNote
-from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.seen.headroom import HeadroomObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Plan:
     """By pool."""
 
 
-def pools_of(planned: Iterable[Order], *found: Iterable[Found]) -> Mapping[str, str]:
+def pools_of(planned: Iterable[Order], *found: Iterable[HeadroomObject]) -> Mapping[str, str]:
     """Each shape's key, with its namespace, to the pool that its headroom is in; what is there
     knows better than the last plan."""
     pools = {f"{row.namespace}/{key(row.shape)}": row.pool for row in planned}

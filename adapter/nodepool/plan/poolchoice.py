@@ -39,7 +39,7 @@ class PoolNote(NamedTuple):
     trap: Trap | None = None
 
 
-class Choice(NamedTuple):
+class PoolChoice(NamedTuple):
     """A shape's pool."""
 
     pool: Pool | None
@@ -49,7 +49,7 @@ class Choice(NamedTuple):
 
 def choose(
     shape: Shape, members: Sequence[Demand], pools: Mapping[str, Pool], now: float
-) -> Choice:
+) -> PoolChoice:
     """The pool that most pods of the workloads are on, else the first that takes the shape.
 
     Pools that had no node yet are taken last, as nobody knows what their nodes look like; of
@@ -61,7 +61,9 @@ def choose(
             on[name] = on.get(name, 0) + pods
     fit = [pool for pool in pools.values() if pool.example is None or ever(shape, pool.example)]
     if not fit:
-        return Choice(None, Reason("no_pool", "no pool has a node that takes a pod of this shape"))
+        return PoolChoice(
+            None, Reason("no_pool", "no pool has a node that takes a pod of this shape")
+        )
     named = {value for _, value in shape.node_selector}
     pool = min(
         fit,
@@ -75,8 +77,8 @@ def choose(
     )
     harm = sorted(pool.traps & HARMFUL)
     if harm:
-        return Choice(pool, Reason("trap", f"pool {pool.name}: {TRAPS[harm[0]]}"))
-    return Choice(pool)
+        return PoolChoice(pool, Reason("trap", f"pool {pool.name}: {TRAPS[harm[0]]}"))
+    return PoolChoice(pool)
 
 
 def backed_off(pool: Pool, now: float) -> bool:

@@ -15,7 +15,7 @@ from adapter.hpa.conditions import name_of
 from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
 from adapter.hpa.spec import Controller
 from adapter.nodepool.model.reason import Reason, count_pods
-from adapter.nodepool.seen.autoscalers import Readable
+from adapter.nodepool.seen.autoscalers import ReadableHpa
 
 RATE_LIMITED = "ScaleUpLimit"
 """ScalingLimited: the HPA grows as fast as it may, and wants more."""
@@ -36,7 +36,7 @@ class Want(NamedTuple):
 
 
 def wanted(
-    hpa: Readable, seen: Observation, status: Mapping[str, Any], *, from_zero: bool = False
+    hpa: ReadableHpa, seen: Observation, status: Mapping[str, Any], *, from_zero: bool = False
 ) -> Want:
     """What an HPA's metrics ask for, the largest of them.
 
@@ -61,14 +61,14 @@ def wanted(
     return Want(pods, spec.max_replicas, most.reason)
 
 
-class _Asked(NamedTuple):
+class _MetricProposal(NamedTuple):
     pods: int
     reason: Reason
 
 
-def _proposals(spec: HpaSpec, seen: Observation) -> tuple[list[_Asked], list[str]]:
+def _proposals(spec: HpaSpec, seen: Observation) -> tuple[list[_MetricProposal], list[str]]:
     """What each metric asks for, and why the others do not."""
-    asked: list[_Asked] = []
+    asked: list[_MetricProposal] = []
     unread: list[str] = []
     tolerances = _tolerances(spec)
     for metric, values in zip(spec.metrics, seen.values, strict=True):
@@ -77,11 +77,11 @@ def _proposals(spec: HpaSpec, seen: Observation) -> tuple[list[_Asked], list[str
         except InvalidMetricError as error:
             unread.append(str(error))
             continue
-        asked.append(_Asked(pods, Reason("metric", _told(metric, pods))))
+        asked.append(_MetricProposal(pods, Reason("metric", _told(metric, pods))))
     return asked, unread
 
 
-def _decided(status: Mapping[str, Any]) -> _Asked | None:
+def _decided(status: Mapping[str, Any]) -> _MetricProposal | None:
     """What the HPA wants at least, by its status; None where that says nothing new.
 
     Only a scale-out is news: a desired number below the current one may be held up by a
@@ -94,15 +94,17 @@ def _decided(status: Mapping[str, Any]) -> _Asked | None:
     limited = rows.get("ScalingLimited") or {}
     why = limited.get("reason") if limited.get("status") == "True" else None
     if why == RATE_LIMITED:
-        return _Asked(
+        return _MetricProposal(
             desired + 1, Reason("rate_limited", f"it wants more than {count_pods(desired)}")
         )
     if why == AT_MOST:
-        return _Asked(
+        return _MetricProposal(
             desired, Reason("at_max", f"it wants more than maxReplicas, {count_pods(desired)}")
         )
     if desired > (status.get("currentReplicas") or 0):
-        return _Asked(desired, Reason("decided", f"it has decided for {count_pods(desired)}"))
+        return _MetricProposal(
+            desired, Reason("decided", f"it has decided for {count_pods(desired)}")
+        )
     return None
 
 

@@ -16,7 +16,7 @@ import structlog
 from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.run.leaselock import LeaseLock
 from adapter.settings.nodepool import LeaseSettings
 from apiservice.kube.outages import Outages
@@ -32,7 +32,7 @@ class Election:
 
     def __init__(
         self,
-        call: Call,
+        call: ApiCall,
         settings: LeaseSettings,
         namespace: str,
         identity: str,

@@ -17,7 +17,7 @@ from kubernetes.aio.client import ApiException
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from apiservice.kube.client import ClusterAnswerError
 from apiservice.kube.failures import NOT_AN_API_SERVER
 from apiservice.kube.outages import Outages
@@ -32,7 +32,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
 
     def __init__(
         self,
-        call: Call,
+        call: ApiCall,
         name: str,
         namespace: str,
         identity: str,

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from adapter.nodepool.act.orders import Outcome
-from adapter.nodepool.learn.idle import Idle
+from adapter.nodepool.act.orders import OrderOutcome
+from adapter.nodepool.learn.idle import IdlePod
 from adapter.nodepool.model.capacity import Pool
 from adapter.nodepool.plan.order import Plan
 
 
 @dataclass(slots=True)
-class State:
+class ControllerState:
     """Written by the loop alone."""
 
     started: float
@@ -27,7 +27,7 @@ class State:
     """Why nothing is planned; empty while it is."""
     plan: Plan | None = None
     pools: Mapping[str, Pool] = field(default_factory=dict)
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[OrderOutcome, ...] = ()
     way: str = ""
     """``CapacityBuffer``, ``Placeholder``, or empty while it is not decided."""
     way_reason: str = ""
@@ -35,7 +35,7 @@ class State:
     shortfalls: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Headroom that the autoscaler cannot fill, by the workloads' namespace and the object's name,
     and why."""
-    idle: tuple[Idle, ...] = ()
+    idle: tuple[IdlePod, ...] = ()
     round_seconds: float = 0.0
     """What the last round took."""
     ended_at: float | None = None

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen.meta import Meta
+from adapter.nodepool.seen.meta import ObjectMeta
 
 GROUP = "resource.k8s.io"
 VERSIONS = ("v1", "v1beta2", "v1beta1")
@@ -39,13 +39,13 @@ class ClaimTemplate:
         return (self.namespace, self.name)
 
 
-ClaimTemplates = Table[tuple[str, str], ClaimTemplate]
+ClaimTemplateTable = Table[tuple[str, str], ClaimTemplate]
 
 
 def decode(raw: msgspec.Raw | bytes) -> ClaimTemplate:
     """A ResourceClaimTemplate from its JSON; raises if it is malformed."""
     manifest: dict[str, Any] = msgspec.json.decode(raw)
-    meta = msgspec.convert(manifest.get("metadata"), Meta)
+    meta = msgspec.convert(manifest.get("metadata"), ObjectMeta)
     return ClaimTemplate(meta.namespace, meta.name, devices(manifest))
 
 

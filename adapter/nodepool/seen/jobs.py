@@ -10,7 +10,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import Meta
+from adapter.nodepool.seen.meta import ObjectMeta
 from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/apis/batch/v1/jobs"
@@ -18,7 +18,7 @@ _ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"}
 
 
 @dataclass(frozen=True, slots=True)
-class JobObject:
+class JobInfo:
     """A Job."""
 
     namespace: str
@@ -36,10 +36,10 @@ class JobObject:
         return (self.namespace, self.name)
 
 
-Jobs = Table[tuple[str, str], JobObject]
+JobInfoTable = Table[tuple[str, str], JobInfo]
 
 
-def decode(raw: msgspec.Raw | bytes) -> JobObject:
+def decode(raw: msgspec.Raw | bytes) -> JobInfo:
     """A Job from its JSON.
 
     Raises:
@@ -51,8 +51,8 @@ def decode(raw: msgspec.Raw | bytes) -> JobObject:
     template = (spec.get("template") or {}).get("spec")
     if not template:
         raise ValueError("spec.template.spec is missing")
-    meta = msgspec.convert(manifest.get("metadata"), Meta)
-    return JobObject(
+    meta = msgspec.convert(manifest.get("metadata"), ObjectMeta)
+    return JobInfo(
         namespace=meta.namespace,
         name=meta.name,
         left=pods_left(manifest),

@@ -11,7 +11,7 @@ from adapter.cluster.table import Table
 from adapter.hpa import quantity
 from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.model.shape import device_resource
-from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions
+from adapter.nodepool.seen.meta import ConditionRow, ObjectMeta, conditions
 
 PATH = "/api/v1/nodes"
 
@@ -47,7 +47,7 @@ _FLEETING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeInfo:
     """A node as it is now."""
 
     name: str
@@ -69,7 +69,7 @@ class Node:
         return next((self.labels[key] for key in (*labels, *POOL_LABELS) if key in self.labels), "")
 
 
-Nodes = Table[str, Node]
+NodeInfoTable = Table[str, NodeInfo]
 
 
 class _Taint(msgspec.Struct):
@@ -89,7 +89,7 @@ class _Status(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
 
@@ -97,7 +97,7 @@ class _Manifest(msgspec.Struct):
 _manifest = msgspec.json.Decoder(_Manifest)
 
 
-def decode(raw: msgspec.Raw | bytes) -> Node:
+def decode(raw: msgspec.Raw | bytes) -> NodeInfo:
     """A node from its JSON.
 
     Raises:
@@ -108,7 +108,7 @@ def decode(raw: msgspec.Raw | bytes) -> Node:
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status
     ready = conditions(status.conditions).get("Ready")
     up = ready is not None and ready.status == "True"
-    return Node(
+    return NodeInfo(
         name=meta.name,
         labels=meta.labels or {},
         taints=tuple(
@@ -125,7 +125,7 @@ def decode(raw: msgspec.Raw | bytes) -> Node:
     )
 
 
-def devices(node: Node) -> frozenset[str]:
+def devices(node: NodeInfo) -> frozenset[str]:
     """The device resources that a node has to give."""
     return frozenset(
         name for name, milli in node.allocatable.items() if milli > 0 and device_resource(name)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.capacity import Node, Pool, Taint, Trap
+from adapter.nodepool.model.capacity import Pool, PoolNode, Taint, Trap
 from adapter.nodepool.model.demand import Demand
-from adapter.nodepool.model.history import EMPTY, Point
+from adapter.nodepool.model.history import EMPTY, DemandPoint
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.plan import plan
@@ -82,7 +82,7 @@ def test_growth_that_was_seen_before_is_ordered_ahead() -> None:
     history = EMPTY
     for minute in range(360):
         pods = 2 if minute // 5 % 2 else 6
-        history = learn(history, Point(NOW - (360 - minute) * 60, pods))
+        history = learn(history, DemandPoint(NOW - (360 - minute) * 60, pods))
     made = order(demand(2, bound=2, history=history), limits=Limits(quantile=0.9))
     assert made.replicas > 0
 
@@ -90,7 +90,7 @@ def test_growth_that_was_seen_before_is_ordered_ahead() -> None:
 def test_a_pools_own_boot_time_is_the_lead() -> None:
     history = EMPTY
     for minute in range(360):
-        history = learn(history, Point(NOW - (360 - minute) * 60, 2 + minute // 30))
+        history = learn(history, DemandPoint(NOW - (360 - minute) * 60, 2 + minute // 30))
     row = demand(14, bound=14, history=history)
     limits = Limits(boot_seconds=60, quantile=0.9)
     slow = order(row, at=capacity(pools=(pool(boot_seconds=3600),)), limits=limits)
@@ -191,7 +191,7 @@ def test_a_floor_is_no_reason_to_pass_the_most_replicas() -> None:
 def test_a_target_scaled_to_0_has_its_floor_and_nothing_of_its_past() -> None:
     history = EMPTY
     for minute in range(60):
-        history = learn(history, Point(NOW - (60 - minute) * 60, minute))
+        history = learn(history, DemandPoint(NOW - (60 - minute) * 60, minute))
     parked = demand(0, history=history, parked=True)
     assert order(parked).replicas == 0
     assert order(replace(parked, floor=2)).replicas == 2
@@ -461,7 +461,7 @@ def test_free_room_on_ready_nodes_counts_as_there_and_is_still_ordered() -> None
 
 
 OTHER_TAINT = Taint("other", "", "NoSchedule")
-NOT_FREE: dict[str, tuple[Node, int]] = {
+NOT_FREE: dict[str, tuple[PoolNode, int]] = {
     "the node is not ready": (node("x", ready=False), 0),
     "a pod uses it": (node("x", used=GPU), 1),
     "its taint is not tolerated": (node("x", taints=(OTHER_TAINT,)), 1),
@@ -470,7 +470,7 @@ NOT_FREE: dict[str, tuple[Node, int]] = {
 
 
 @pytest.mark.parametrize(("found", "nodes"), NOT_FREE.values(), ids=NOT_FREE)
-def test_room_that_is_not_really_free_is_not_there(found: Node, nodes: int) -> None:
+def test_room_that_is_not_really_free_is_not_there(found: PoolNode, nodes: int) -> None:
     made = order(demand(1), at=capacity(nodes=(found,)))
     assert (made.replicas, made.ready, made.nodes) == (1, 0, nodes)
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.capacity import Capacity, Headroom, Node, Pool, Trap
+from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode, Trap
 from adapter.nodepool.model.demand import Demand, WorkloadRef
-from adapter.nodepool.model.history import EMPTY, History, Point
+from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.reason import CODES
 from adapter.nodepool.model.shape import gpus, key
 from adapter.nodepool.plan.limits import Limits
@@ -37,11 +37,11 @@ SHAPES = (
 )
 
 
-def past(*pods: int) -> History:
+def past(*pods: int) -> DemandHistory:
     """What was seen every ten minutes until now."""
     history = EMPTY
     for number, count in enumerate(reversed(pods)):
-        history = learn(history, Point(NOW - 600 * (len(pods) - number), count))
+        history = learn(history, DemandPoint(NOW - 600 * (len(pods) - number), count))
     return history
 
 
@@ -76,7 +76,7 @@ def demands(draw: st.DrawFn) -> tuple[Demand, ...]:
 
 
 @st.composite
-def nodes(draw: st.DrawFn, example: Node) -> tuple[Node, ...]:
+def nodes(draw: st.DrawFn, example: PoolNode) -> tuple[PoolNode, ...]:
     made = []
     for number in range(draw(st.integers(0, 3))):
         used = draw(st.sampled_from((None, *SHAPES[:3])))
@@ -94,7 +94,7 @@ def nodes(draw: st.DrawFn, example: Node) -> tuple[Node, ...]:
 @st.composite
 def capacities(draw: st.DrawFn) -> Capacity:
     pools: list[Pool] = []
-    found: list[Node] = []
+    found: list[PoolNode] = []
     for name in POOLS:
         size = draw(st.sampled_from((1, 4, 8)))
         example = replace(node("example", gpus=size), pool=name, labels={"pool": name})

@@ -11,7 +11,7 @@ import yaml
 from adapter.hpa import ManifestError, Missing, Observation, PodState
 from adapter.hpa.observation import Values
 from adapter.nodepool.plan.want import Want, wanted
-from adapter.nodepool.seen.autoscalers import Readable, readable
+from adapter.nodepool.seen.autoscalers import ReadableHpa, readable
 
 HPA = """
 metadata: {name: inference, namespace: ml}
@@ -36,7 +36,7 @@ QUEUE = {
 GONE = Missing("no such metric")
 
 
-def hpa(*more: Mapping[str, Any], **spec: Any) -> Readable:
+def hpa(*more: Mapping[str, Any], **spec: Any) -> ReadableHpa:
     manifest = yaml.safe_load(HPA)
     manifest["spec"]["metrics"].extend(more)
     manifest["spec"].update(spec)

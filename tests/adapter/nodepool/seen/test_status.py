@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.nodepool.seen.status import Group, groups_of, parse, pool_name
+from adapter.nodepool.seen.status import NodeGroup, groups_of, parse, pool_name
 from tests.adapter.nodepool.manifests import STATUS, T0, autoscaler_status
 
 
 def test_groups_have_their_bounds_target_and_back_off() -> None:
     gpu, system = autoscaler_status().groups
-    assert gpu == Group(
+    assert gpu == NodeGroup(
         name="aks-gput4-12345678-vmss",
         low=1,
         high=6,
@@ -61,8 +61,8 @@ def test_an_initializing_autoscaler_has_no_groups() -> None:
     )
 
 
-def group(name: str) -> Group:
-    return Group(name, 0, 4, 1, healthy=True, backing_off=False, backoff="", since=None)
+def group(name: str) -> NodeGroup:
+    return NodeGroup(name, 0, 4, 1, healthy=True, backing_off=False, backoff="", since=None)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.serverside import Object
-from adapter.nodepool.act.ways import headroomobjects
+from adapter.nodepool.act.methods import headroomobjects
+from adapter.nodepool.act.serverside import KubeObject
 from adapter.nodepool.model import names
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.order import Order
@@ -47,7 +47,7 @@ def refusal(name: str, found: PriorityClass | None, shape: Shape) -> str:
     return ""
 
 
-def manifest(order: Order, lifeline: Lifeline, image: str, priority_class: str) -> Object:
+def manifest(order: Order, lifeline: Lifeline, image: str, priority_class: str) -> KubeObject:
     """The Deployment of placeholders.
 
     Tolerations are the shape's own, explicitly: not every cluster has the admission plug-in

@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from adapter.nodepool.act.ways import capacitybuffer
-from adapter.nodepool.model.capacity import Way
-from adapter.nodepool.seen.headroom import Found
-from adapter.nodepool.seen.served import Served
+from adapter.nodepool.act.methods import capacitybuffer
+from adapter.nodepool.model.capacity import ProvisioningMethod
+from adapter.nodepool.seen.headroom import HeadroomObject
+from adapter.nodepool.seen.served import ServedApis
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MethodChoice:
     """The way that is taken."""
 
-    way: Way | None
+    way: ProvisioningMethod | None
     """None while the probe is waited for, or where the way that is set is not there."""
     reason: str
 
@@ -34,20 +34,20 @@ GPU_WAIT: Final = (
 """What placeholders cannot do there, and what to do about it. A CapacityBuffer has no age."""
 
 
-def with_wait(choice: Choice, *, cluster_autoscaler: bool) -> Choice:
+def with_wait(choice: MethodChoice, *, cluster_autoscaler: bool) -> MethodChoice:
     """The choice, with a warning where placeholders wait as long as the pods themselves."""
-    if choice.way is not Way.PLACEHOLDER or not cluster_autoscaler:
+    if choice.way is not ProvisioningMethod.PLACEHOLDER or not cluster_autoscaler:
         return choice
-    return Choice(choice.way, f"{choice.reason}; {GPU_WAIT}")
+    return MethodChoice(choice.way, f"{choice.reason}; {GPU_WAIT}")
 
 
 def choose(
     setting: Literal["auto", "buffer", "placeholder"],
-    served: Served,
-    buffers: Iterable[Found],
+    served: ServedApis,
+    buffers: Iterable[HeadroomObject],
     waited: float | None,
     patience: float,
-) -> Choice:
+) -> MethodChoice:
     """Decide for a way.
 
     Args:
@@ -56,35 +56,41 @@ def choose(
         patience: seconds that the probe is given.
     """
     if setting == "placeholder":
-        return Choice(Way.PLACEHOLDER, "nodepool.way is placeholder")
+        return MethodChoice(ProvisioningMethod.PLACEHOLDER, "nodepool.way is placeholder")
     version = f"CapacityBuffer {served.buffers}"
     if setting == "buffer":
         if served.buffers:
-            return Choice(Way.BUFFER, f"nodepool.way is buffer ({version})")
-        return Choice(
+            return MethodChoice(ProvisioningMethod.BUFFER, f"nodepool.way is buffer ({version})")
+        return MethodChoice(
             None,
             "nodepool.way is buffer, and no CapacityBuffer is served: install its CRD and turn "
             "the autoscaler's feature on, or set auto",
         )
     if not served.buffers:
-        return Choice(Way.PLACEHOLDER, "the API server serves no CapacityBuffer")
+        return MethodChoice(
+            ProvisioningMethod.PLACEHOLDER, "the API server serves no CapacityBuffer"
+        )
     return _probed(version, list(buffers), waited, patience)
 
 
-def _probed(version: str, found: list[Found], waited: float | None, patience: float) -> Choice:
+def _probed(
+    version: str, found: list[HeadroomObject], waited: float | None, patience: float
+) -> MethodChoice:
     if any(capacitybuffer.served(row.conditions) for row in found):
-        return Choice(Way.BUFFER, f"{version} is taken up by a controller")
+        return MethodChoice(ProvisioningMethod.BUFFER, f"{version} is taken up by a controller")
     if waited is None:
-        return Choice(Way.BUFFER, f"{version} is served; not probed in a dry run")
+        return MethodChoice(
+            ProvisioningMethod.BUFFER, f"{version} is served; not probed in a dry run"
+        )
     if waited < patience:
-        return Choice(None, f"{version} is served; waiting for a controller to take it up")
+        return MethodChoice(None, f"{version} is served; waiting for a controller to take it up")
     said = "; ".join(
         f"{kind}={row.status} {row.reason}"
         for each in found
         for kind, row in each.conditions.items()
     )
-    return Choice(
-        Way.PLACEHOLDER,
+    return MethodChoice(
+        ProvisioningMethod.PLACEHOLDER,
         f"{version} is served, but no controller takes it up ({said or 'its status is empty'}): "
         f"is the autoscaler's feature on?",
     )
