@@ -82,7 +82,6 @@ def pool(pool: Pool, every: Iterable[capacity.PoolNode], boots: BootTimes) -> ca
     newest = max(ready, key=lambda node: node.created, default=None)
     return capacity.Pool(
         name=pool.name,
-        low=pool.first,
         high=pool.most,
         boot_seconds=boots.p90(pool.name),
         example=None if newest is None else _empty(newest),

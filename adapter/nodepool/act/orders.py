@@ -48,7 +48,6 @@ class OrderOutcome:
     """Of its objects."""
     uid: str
     """Of the object; empty where there is none."""
-    changed: bool
     failure: str
     """``WriteFailure``, ``lifeline``, ``priority``, ``way`` or ``error``; empty on success."""
     text: str
@@ -66,7 +65,7 @@ class _Refused(NamedTuple):
 
 
 class Orders:
-    """Applies orders by whatever way the cluster has."""
+    """Applies orders by the provisioning method that the cluster has."""
 
     def __init__(
         self, writer: Writer, lifelines: Lifelines, home: Home, settings: NodepoolSettings
@@ -146,7 +145,7 @@ class Orders:
             text = f"{type(error).__name__}: {error}"
             uid = own[0].uid if own else ""
             place, _ = self._place(order)
-            return OrderOutcome(order, place, uid, changed=False, failure="error", text=text)
+            return OrderOutcome(order, place, uid, failure="error", text=text)
 
     async def _one(
         self,
@@ -163,34 +162,25 @@ class Orders:
             # Letting go needs neither a way nor a lifeline, and no field of its own.
             if not order.replicas:
                 await self._let_go(own, served)
-                return OrderOutcome(order, place, uid, changed=True, failure="", text=order.why)
+                return OrderOutcome(order, place, uid, failure="", text=order.why)
             try:
                 lifeline = await self._lifelines.keep(place, now, sure=not own)
             except LifelineError as error:
                 # What is there would have no end.
                 await self._let_go(own, served)
-                return OrderOutcome(
-                    order, place, uid, bool(own), failure="lifeline", text=str(error)
-                )
+                return OrderOutcome(order, place, uid, failure="lifeline", text=str(error))
             way = choice.way
             if way is None:
-                return OrderOutcome(
-                    order, place, uid, changed=False, failure="way", text=choice.reason
-                )
+                return OrderOutcome(order, place, uid, failure="way", text=choice.reason)
             current = next((row for row in own if row.way is way), None)
             if way is ProvisioningMethod.PLACEHOLDER and (refusal := self._refusal(order, classes)):
-                return OrderOutcome(
-                    order, place, uid, changed=False, failure="priority", text=refusal
-                )
-            changed = headroomobjects.worth_a_write(order, current, way, lifeline)
-            if changed:
+                return OrderOutcome(order, place, uid, failure="priority", text=refusal)
+            if headroomobjects.worth_a_write(order, current, way, lifeline):
                 uid = await self._write(order, current, way, lifeline, served, now)
             await self._let_go((row for row in own if row.way is not way), served)
-            return OrderOutcome(order, place, uid, changed=changed, failure="", text=order.why)
+            return OrderOutcome(order, place, uid, failure="", text=order.why)
         except WriteError as error:
-            return OrderOutcome(
-                order, place, uid, changed=False, failure=error.failure, text=str(error)
-            )
+            return OrderOutcome(order, place, uid, failure=error.failure, text=str(error))
 
     def _refusal(self, order: Order, classes: Mapping[str, PriorityClass]) -> str:
         name = self._settings.placeholder.priority_class

@@ -51,11 +51,9 @@ class WriteFailure(StrEnum):
 class WriteError(Exception):
     """A write that did not happen; the message names the object and the fix."""
 
-    def __init__(self, failure: WriteFailure, message: str, others: tuple[str, ...] = ()) -> None:
+    def __init__(self, failure: WriteFailure, message: str) -> None:
         super().__init__(message)
         self.failure = failure
-        self.others = others
-        """Field managers that a conflict is with."""
 
 
 class Writer:
@@ -140,12 +138,11 @@ def _object(obj: KubeObject, body: bytes) -> KubeObject:
 
 def _failure(obj: KubeObject, status: int, text: str) -> WriteError:
     name = label(obj)
-    if status == 409 and (others := tuple(sorted(set(_OTHERS.findall(text))))):
+    if status == 409 and (others := sorted(set(_OTHERS.findall(text)))):
         return WriteError(
             WriteFailure.CONFLICT,
             f"{name} has fields of {', '.join(others)}, and nothing is forced: let that one go, "
             f"or delete the object",
-            others,
         )
     if status == 403:
         return WriteError(

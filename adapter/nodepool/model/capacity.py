@@ -52,8 +52,6 @@ class Pool:
     """One node pool (AKS agentpool, GKE node pool, EKS node group, Karpenter NodePool)."""
 
     name: str
-    low: int = 0
-    """Fewest nodes."""
     high: int | None = None
     """Most nodes; None where nobody says."""
     boot_seconds: float | None = None

@@ -36,7 +36,6 @@ class PoolNote(NamedTuple):
 
     pool: str
     reason: Reason
-    trap: Trap | None = None
 
 
 class PoolChoice(NamedTuple):
@@ -91,9 +90,7 @@ def notes(pools: Mapping[str, Pool], now: float) -> tuple[PoolNote, ...]:
     found: list[PoolNote] = []
     for name in sorted(pools):
         pool = pools[name]
-        found.extend(
-            PoolNote(name, Reason("trap", TRAPS[trap]), trap) for trap in sorted(pool.traps)
-        )
+        found.extend(PoolNote(name, Reason("trap", TRAPS[trap])) for trap in sorted(pool.traps))
         if pool.backoff_until is not None and now < pool.backoff_until:
             left = pool.backoff_until - now
             text = f"the autoscaler has backed off for {left:.0f} s more: nothing is raised"

@@ -136,7 +136,6 @@ def pools(
         own = groups_of(name, names.get(name, ()), groups)
         found[name] = Pool(
             name=name,
-            low=sum(group.low for group in own),
             high=sum(group.high for group in own) if own else None,
             boot_seconds=boots.get(name),
             # A NodePool that is not Ready says so each round, and never until when.

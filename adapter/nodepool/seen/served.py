@@ -17,8 +17,7 @@ T = TypeVar("T")
 _CUSTOM: Final = "custom.metrics.k8s.io"
 
 
-class _Version(msgspec.Struct, rename="camel"):
-    group_version: str
+class _Version(msgspec.Struct):
     version: str
 
 

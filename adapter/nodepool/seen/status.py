@@ -31,7 +31,6 @@ class NodeGroup:
     """One node group; several, such as one per zone, may be one pool."""
 
     name: str
-    low: int
     high: int
     target: int
     """Nodes that the cloud was asked for."""
@@ -83,7 +82,6 @@ class _ScaleUp(msgspec.Struct, rename="camel"):
 class _Health(msgspec.Struct, rename="camel"):
     status: str = ""
     cloud_provider_target: int = 0
-    min_size: int = 0
     max_size: int = 0
     last_probe_time: str | None = None
 
@@ -151,7 +149,6 @@ def _group(row: _Group) -> NodeGroup:
     up, info = row.scale_up, row.scale_up.backoff_info or _Backoff()
     return NodeGroup(
         name=row.name,
-        low=row.health.min_size,
         high=row.health.max_size,
         target=row.health.cloud_provider_target,
         healthy=row.health.status == "Healthy",

@@ -74,7 +74,7 @@ async def test_a_buffer_comes_after_its_lifeline_and_its_template() -> None:
     world = World()
     (outcome,) = await world.act(order())
     assert world.api.paths("PATCH") == [JOB, TEMPLATE, BUFFER]
-    assert (outcome.failure, outcome.changed) == ("", True)
+    assert outcome.failure == ""
     owner = world.api.objects[BUFFER]["metadata"]["ownerReferences"][0]
     assert owner["uid"] == world.api.objects[JOB]["metadata"]["uid"]
 
@@ -101,7 +101,7 @@ async def test_headroom_whose_lifeline_counts_no_longer_is_let_go() -> None:
 async def test_what_is_as_it_should_be_is_not_written() -> None:
     world = World()
     (outcome,) = await world.act(order(was=2), there=(buffer(),))
-    assert not outcome.changed
+    assert not outcome.failure
     assert world.api.paths("PATCH") == [JOB]
 
 
@@ -272,7 +272,7 @@ async def test_events_are_written_on_change_only() -> None:
     events = Events(world.writer)
     (first,) = await world.act(order())
     refused = OrderOutcome(
-        order(3, 2), "gpu-metrics", first.uid, changed=False, failure="conflict", text="kubectl"
+        order(3, 2), "gpu-metrics", first.uid, failure="conflict", text="kubectl"
     )
     for outcome in (first, first, refused, refused):
         await events.tell([outcome], ProvisioningMethod.BUFFER, T0)
@@ -285,7 +285,7 @@ async def test_events_are_written_on_change_only() -> None:
 
 def test_an_event_is_about_the_object_and_says_why() -> None:
     made = order()
-    outcome = OrderOutcome(made, "gpu-metrics", "uid-1", changed=True, failure="", text=made.why)
+    outcome = OrderOutcome(made, "gpu-metrics", "uid-1", failure="", text=made.why)
     row = event(outcome, ProvisioningMethod.PLACEHOLDER, T0)
     assert row["involvedObject"] == {
         "apiVersion": "apps/v1",
@@ -305,4 +305,4 @@ async def test_an_order_that_fails_unexpectedly_costs_that_order_alone() -> None
     world.api.failures.insert(0, ("PATCH", f"capacitybuffers/{NAME}", ZeroDivisionError("bug")))
     broken, good = await world.act(order(), order(namespace="other"))
     assert (broken.failure, broken.text) == ("error", "ZeroDivisionError: bug")
-    assert (good.failure, good.changed) == ("", True)
+    assert good.failure == ""

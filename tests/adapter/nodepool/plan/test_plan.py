@@ -10,9 +10,11 @@ from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.capacity import Pool, PoolNode, Taint, Trap
 from adapter.nodepool.model.demand import Demand
 from adapter.nodepool.model.history import EMPTY, DemandPoint
+from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.plan import plan
+from adapter.nodepool.plan.poolchoice import TRAPS
 from tests.adapter.nodepool.planning import (
     GPU,
     NOW,
@@ -507,8 +509,8 @@ def test_a_pool_that_would_block_the_autoscaler_gets_nothing(trap: Trap) -> None
     made = plan([demand(6)], at, Limits(), NOW)
     (only,) = made.orders
     assert (only.replicas, codes(only)[-1]) == (0, "trap")
-    assert [(note.pool, note.trap, note.reason.code) for note in made.notes] == [
-        ("gpu", trap, "trap")
+    assert [(note.pool, note.reason) for note in made.notes] == [
+        ("gpu", Reason("trap", TRAPS[trap]))
     ]
 
 
@@ -516,7 +518,7 @@ def test_a_time_sliced_pool_is_named_and_served() -> None:
     at = capacity(pools=(pool(traps=frozenset({Trap.TIME_SLICED})),))
     made = plan([demand(2)], at, Limits(), NOW)
     assert [each.replicas for each in made.orders] == [2]
-    assert [note.trap for note in made.notes] == [Trap.TIME_SLICED]
+    assert [note.reason.text for note in made.notes] == [TRAPS[Trap.TIME_SLICED]]
 
 
 def test_a_backoff_is_noted() -> None:

@@ -12,7 +12,6 @@ def test_groups_have_their_bounds_target_and_back_off() -> None:
     gpu, system = autoscaler_status().groups
     assert gpu == NodeGroup(
         name="aks-gput4-12345678-vmss",
-        low=1,
         high=6,
         target=2,
         healthy=True,
@@ -62,7 +61,7 @@ def test_an_initializing_autoscaler_has_no_groups() -> None:
 
 
 def group(name: str) -> NodeGroup:
-    return NodeGroup(name, 0, 4, 1, healthy=True, backing_off=False, backoff="", since=None)
+    return NodeGroup(name, 4, 1, healthy=True, backing_off=False, backoff="", since=None)
 
 
 @pytest.mark.parametrize(
