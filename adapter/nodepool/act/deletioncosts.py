@@ -1,6 +1,6 @@
 """Writes ``controller.kubernetes.io/pod-deletion-cost`` where a scale-in is near.
 
-A pod whose cost somebody else writes is left alone, with all pods of its workload.
+If another writer sets the cost of a pod, all pods of its workload are left to that writer.
 """
 
 from __future__ import annotations

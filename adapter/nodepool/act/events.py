@@ -1,4 +1,4 @@
-"""Events about what this controller did, once for each change."""
+"""Kubernetes Events about orders, one for each change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 1024
 
 
 class Events:
-    """Remembers what was said last of each order, and says only what is new."""
+    """Remembers the last Event of each order, and writes one only on a change."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

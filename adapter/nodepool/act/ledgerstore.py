@@ -1,6 +1,6 @@
-"""The ledger in a ConfigMap, so that a restart forgets nothing.
+"""The ledger in a ConfigMap, so that a restart loses nothing.
 
-Written every few minutes by the one replica that leads; read when it begins to lead. What
+The leader writes it every few minutes, and reads it when it begins to lead. A ConfigMap that
 cannot be read is not overwritten.
 """
 
@@ -60,7 +60,7 @@ class LedgerStore:
         self._written_at: float | None = None
 
     def forget(self) -> None:
-        """Read anew before the next write: somebody else may have led meanwhile."""
+        """Read again before the next write: another replica may have led in the meantime."""
         self._read = False
 
     async def read(self, now: float) -> bool:

@@ -1,8 +1,8 @@
-"""Carries a plan out: lifelines first, then what each order needs, and nothing twice.
+"""Carries out a plan: lifelines first, then what each order needs, and nothing twice.
 
-Safety is in the order of things: no headroom without a lifeline that counts, neither new nor
-kept; the old way's object goes only when the new way's is there; and a write that was refused
-is not tried again before its order changes or some minutes have passed.
+The sequence is what makes it safe: no headroom is written or kept without a lifeline; the object
+of the previous provisioning method is deleted only when the new one exists; and a refused write
+is tried again only when its order changes or some minutes have passed.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Orders:
         classes: Mapping[str, PriorityClass],
         now: float,
     ) -> OrderOutcome:
-        """The outcome of one order; what nobody expected costs this order alone."""
+        """The outcome of one order; an unexpected error affects this order alone."""
         try:
             return await self._one(order, own, choice, served, classes, now)
         except Exception as error:

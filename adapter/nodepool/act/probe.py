@@ -1,4 +1,4 @@
-"""The probe: a CapacityBuffer of no replicas that shows whether anybody serves them."""
+"""The probe: a CapacityBuffer of 0 replicas that shows whether a controller serves them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AGAIN: Final = 300.0
 
 
 class Probe:
-    """Written once by who leads, and kept: what takes it up later is seen without asking."""
+    """Written once by the leader, and kept: a controller that takes it up later is seen."""
 
     def __init__(
         self, writer: Writer, lifelines: Lifelines, settings: NodepoolSettings, namespace: str
@@ -33,13 +33,13 @@ class Probe:
         """When a write was last refused, and why."""
 
     def forget(self) -> None:
-        """Write it anew: somebody else may have led meanwhile."""
+        """Write it again: another replica may have led in the meantime."""
         self._written = self._refused = None
 
     async def way(
         self, served: ServedApis, buffers: Iterable[HeadroomObject], now: float
     ) -> MethodChoice:
-        """The way, after a probe where one is needed and may be written."""
+        """The provisioning method, after a probe where one is needed and may be written."""
         # The probe alone proves that buffers are taken up: tenants may write that of their own.
         probe = (self._namespace, names.PROBE)
         settings, waited = self._settings, None

@@ -1,6 +1,6 @@
-"""Writes to the API server: server-side apply as one field manager, and nothing by force.
+"""Writes to the API server: server-side apply as one field manager, never forced.
 
-Whoever else manages a field is named in the error and left alone.
+The error names another manager of a field, and the field stays as it is.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class WriteError(Exception):
 class Writer:
     """Applies and deletes, while it may.
 
-    ``may_write`` is asked right before each request is sent: who lost the lease sends none.
+    ``may_write`` is asked right before each request is sent: without the lease, none is.
     """
 
     def __init__(self, call: ApiCall, may_write: Callable[[], bool]) -> None:

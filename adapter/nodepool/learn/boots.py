@@ -1,8 +1,8 @@
-"""How long a pool's nodes take, from the order to a GPU that can be used. Pure.
+"""How long the nodes of a pool take, from the order to a GPU that can be used. Pure.
 
-The order is a NodeClaim's creation (Karpenter) or the moment when the cluster-autoscaler's
-status raised a group's target. Where neither is to be had nothing is learned: a node's own
-creation comes long after its order.
+The order is the creation of a NodeClaim (Karpenter), or the time when the cluster-autoscaler's
+status raised a group's target. Without either, nothing is learned: a node is created long after
+its order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST: Final = 3600.0
 
 
 class Boot(NamedTuple):
-    """A node that has come up, by whoever ordered it."""
+    """A node that has come up, regardless of what ordered it."""
 
     pool: str
     name: str

@@ -1,6 +1,6 @@
 """How many pods a workload may want when a node ordered now is up. Pure.
 
-Three readings of a workload's own past, of which the largest decides:
+The largest of three estimates from the workload's own past decides:
 
 - growth: how far demand has risen above its level within a boot time, in the hours before;
 - trend: where the level is going, if it goes on;
@@ -103,7 +103,7 @@ def _rises(
 ) -> list[float]:
     """How far demand went above its level within the lead time after each point.
 
-    A point counts once the whole lead time after it is past, and if somebody looked then.
+    A point counts once the whole lead time after it is past, and if there was an observation.
     """
     rises = []
     after = 0

@@ -1,7 +1,7 @@
 """Histories read back from a Prometheus that scrapes this controller.
 
-For who loses the ConfigMap, or installs anew beside an old Prometheus: a workload without a
-history gets the last hours of ``gma_nodepool_wanted_pods``.
+If the ConfigMap is lost, or nodepool is installed again beside an older Prometheus, a workload
+without a history gets the last hours of ``gma_nodepool_wanted_pods``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ async def read_back(url: str, now: float) -> Mapping[WorkloadRef, DemandHistory]
             hint="pip install 'gpu-metrics-adapter[prometheus]'",
         )
         return {}
-    except Exception as error:  # whatever a store answers, planning goes on without
+    except Exception as error:  # planning goes on without a history
         log.warning("no history from Prometheus", url=url, error=str(error))
         return {}
     return histories(rows)
 
 
 def histories(rows: Iterable[Mapping[str, Any]]) -> Mapping[WorkloadRef, DemandHistory]:
-    """The rows of a range query's answer as histories; what is no workload's is left out."""
+    """A range query's rows as histories; rows without the labels of a workload are left out."""
     found: dict[WorkloadRef, DemandHistory] = {}
     for row in rows:
         labels = row.get("metric") or {}

@@ -2,8 +2,8 @@
 
 ``1:`` and base64 of deflated JSON ``[first, [pods, ...], [[day, [peak, ...]], ...]]``: the
 first recent minute since the epoch and the pods of it and every minute after it, null where
-nobody looked; then the days. Somebody else may have written or cut the text, so that whatever
-does not read is given up as a whole: a workload then learns anew.
+there was no observation; then the days. The text may have been written or cut by others. A text
+that cannot be read is dropped as a whole, and the workload starts again without a history.
 """
 
 from __future__ import annotations

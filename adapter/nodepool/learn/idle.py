@@ -1,6 +1,6 @@
-"""GPUs that a pod holds and does not use: whose, since when, and what they cost. Pure.
+"""GPUs that a pod holds and does not use: which pod, since when, and at what cost. Pure.
 
-No autoscaler sees them: it counts what pods request. They are reported; nothing is evicted.
+Autoscalers do not see them: they count what pods request. Idle pods are reported, not evicted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class GpuPod(NamedTuple):
 
 
 class IdleStreak(NamedTuple):
-    """How long a pod has been idle, as far as somebody looked. The shell keeps it."""
+    """How long a pod has been idle, as far as there were readings."""
 
     since: float
     """Epoch seconds of the first reading."""

@@ -1,4 +1,4 @@
-"""What is remembered between rounds: histories, boot times, and what headroom has cost today.
+"""What is kept between rounds: histories, boot times, and the cost of headroom today.
 
 Kept in memory, written to a ConfigMap now and then (:mod:`adapter.nodepool.act.ledgerstore`).
 """
@@ -40,7 +40,7 @@ class LedgerView:
 
 @dataclass(slots=True)
 class Ledger:
-    """Owned by the loop; edited by nobody else."""
+    """Only the loop changes it."""
 
     histories: dict[WorkloadRef, DemandHistory] = field(default_factory=dict)
     known_at: dict[WorkloadRef, float] = field(default_factory=dict)

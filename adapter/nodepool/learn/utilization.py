@@ -120,6 +120,6 @@ def smooth(
     """
     if value is None or past is None:
         return past if value is None else value
-    # A clock that was set back tells no time that has passed.
+    # After a clock was set back, the elapsed time is unknown.
     keep: float = 0.5 ** (max(elapsed, 0.0) / half_life)
     return past * keep + value * (1 - keep)

@@ -53,7 +53,7 @@ class Pool:
 
     name: str
     high: int | None = None
-    """Most nodes; None where nobody says."""
+    """Most nodes; None if unknown."""
     boot_seconds: float | None = None
     """p90 from order to GPU allocatable; None until one was seen."""
     backoff_until: float | None = None
@@ -91,7 +91,7 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The cluster at one moment."""
+    """The GPU capacity of the cluster at one time."""
 
     nodes: tuple[PoolNode, ...]
     pools: Mapping[str, Pool]

@@ -1,4 +1,4 @@
-"""What is asked for: one workload, its pods, and how many it would have if nothing held it."""
+"""One workload: its pods, and how many it would have without limits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Demand:
     asked: int = 0
     """``spec.replicas`` of the workload: pods that are created at once where they are missing."""
     coming: int = 0
-    """Pods that its HPA will have created by itself when it has looked once more. They drive the
+    """Pods that its HPA will have created at its next sync. They drive the
     autoscaler themselves: no headroom is ordered for them."""
     about: str = ""
     """The workload in words, where its name says nothing (a queue of Jobs)."""
@@ -67,7 +67,7 @@ class Demand:
 
     @property
     def expected(self) -> int:
-        """Pods that there will be in a moment without our help."""
+        """Pods that will soon exist without headroom."""
         most = self.coming if self.max_replicas is None else min(self.coming, self.max_replicas)
         return max(self.present, most)
 

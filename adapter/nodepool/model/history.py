@@ -1,7 +1,7 @@
 """What a workload's own past teaches: every minute of the last hours, and the days before.
 
 Bounded, immutable, and small enough that a ConfigMap holds some hundreds of them. A minute
-or a stretch of a day that nobody saw is absent; it is never 0.
+or a stretch of a day without an observation is absent; it is never 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DemandDay(NamedTuple):
     number: int
     """Days since the epoch."""
     peaks: tuple[int | None, ...]
-    """Most pods wanted in each of the day's slots; None where nobody looked."""
+    """Most pods wanted in each of the day's slots; None without an observation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def _beyond(value: str, bound: str, sign: int) -> bool:
-    """Whether a label is greater than a bound, or less; texts that are no integer are neither."""
+    """Whether a label is greater than a bound, or less; only integers are."""
     try:
         return (int(value) - int(bound)) * sign > 0
     except ValueError:

@@ -18,7 +18,7 @@ BUSIEST: Final = 10 * BUCKET
 _SINGLE: Final = 5
 _NEIGHBOUR: Final = 10
 _STICKY: Final = 7.5
-"""Percent that a pod may be off the middle of its bucket before its cost is written anew."""
+"""Percent that a pod may be off the middle of its bucket before its cost is written again."""
 
 
 class PodLoad(NamedTuple):
@@ -43,7 +43,7 @@ class CostChange(NamedTuple):
     costs: Mapping[str, int | None]
     """Pod to its cost; None takes the annotation off."""
     foreign: tuple[str, ...]
-    """Pods whose cost somebody else writes: the whole workload is then left to them."""
+    """Pods whose cost another writer sets: the whole workload is then left to that writer."""
 
 
 def near(
@@ -71,7 +71,7 @@ def costs(pods: Sequence[PodLoad], *, near: bool) -> CostChange:
 
     The utilisation decides; among pods of one bucket those go first whose node has the fewest
     other GPUs in use, and of these the ones on multi-GPU nodes. A pod whose utilisation is
-    unknown gets the highest bucket: it must not go because nobody looked.
+    unknown gets the highest bucket: a missing reading must not remove it.
     """
     foreign = tuple(sorted(pod.name for pod in pods if pod.cost is not None and not pod.ours))
     if foreign or not near:

@@ -2,7 +2,7 @@
 
 The Job controller creates a Job's pods within milliseconds, and pending pods drive the node
 autoscaler: a queue wants the pods that it has, and only a forecast adds headroom. Pods that are
-missing by a Job's spec are no demand either, nor do they keep headroom: mostly they have just
+missing by a Job's spec are not demand either, and do not keep headroom: mostly they have just
 ended, and the Job's status does not say so yet.
 
 Queues that hold Jobs back themselves (Kueue) do it by suspending them: a suspended Job asks
@@ -64,7 +64,7 @@ def queues(
 
 
 def _about(queue: WorkloadRef, jobs: Iterable[JobPods]) -> str:
-    """The queue in words that lead to its Jobs: by its key alone nobody finds them."""
+    """The queue in words that lead to its Jobs: its key alone does not lead to them."""
     names = sorted(job.name for job in jobs if job.name)
     if not names:
         return f"Job queue {queue.name} (no Jobs now)"

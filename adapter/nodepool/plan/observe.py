@@ -35,7 +35,7 @@ from adapter.nodepool.seen.targets import (
 
 
 class PlanInput(NamedTuple):
-    """One moment, ready to be planned for."""
+    """What a plan is made from."""
 
     demand: tuple[Demand, ...]
     capacity: Capacity

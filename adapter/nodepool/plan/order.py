@@ -14,7 +14,7 @@ from adapter.nodepool.seen.headroom import HeadroomObject
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The headroom that one shape in one namespace shall have: a total, not a change."""
+    """The desired headroom of one shape in one namespace: a total, not a change."""
 
     namespace: str
     shape: Shape
@@ -36,7 +36,7 @@ class Order:
     """Pods have consumed the buffer: change the object so that Karpenter looks at once."""
     ready: int | None = 0
     """Pods of ``replicas`` that free room on Ready nodes holds now; None where the devices of
-    DRA claims decide, which nodes do not tell."""
+    DRA claims decide, which nodes do not show."""
     nodes: int | None = 0
     """New nodes that it still needs, nodes that boot not counted; None as for ``ready``, and
     where the pool has never had a node to be counted in."""

@@ -1,6 +1,6 @@
 """The plan: how much headroom each shape should have, and why. Pure.
 
-Each order is a total and is decided anew from what is seen. It can only be cut below what
+Each order is a total, decided again in each round from what is seen. It can only be cut below what
 the demand asks for, never raised above it: by the pods a workload may have, by the cap of
 the shape, by the GPUs and the budget of its pool, by a back-off, and by what the pool can
 hold.
@@ -83,7 +83,7 @@ class _OrderDraft:
 
 
 def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: float) -> Plan:
-    """Decide every order anew from what is seen; the same input, the same plan.
+    """Decide every order from what is seen now; the same input gives the same plan.
 
     Args:
         demand: the workloads, in any order.
@@ -176,7 +176,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
                 draft.cut(draft.given, *_unpaid(limits, name, spent))
                 continue
             put = space.put(draft.shape, 1)
-            # Of a pool that never had a node nobody knows what it holds.
+            # It is unknown what a pool that never had a node can hold.
             if put.left and pool.example is not None:
                 draft.cut(draft.given, *_full(pool))
                 continue

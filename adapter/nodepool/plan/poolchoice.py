@@ -51,7 +51,7 @@ def choose(
 ) -> PoolChoice:
     """The pool that most pods of the workloads are on, else the first that takes the shape.
 
-    Pools that had no node yet are taken last, as nobody knows what their nodes look like; of
+    Pools that had no node yet are taken last, as their nodes are unknown; of
     the others, those in a back-off or a trap come after those that are well.
     """
     on: dict[str, int] = {}

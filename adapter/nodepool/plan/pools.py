@@ -1,4 +1,4 @@
-"""Nodes become pools: what is free, what the next node looks like, and what is odd. Pure."""
+"""Nodes become pools: free capacity, an example of the next node, and traps. Pure."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def pools(
     """The pools of the GPU nodes, and those that may get some.
 
     Args:
-        every: all nodes of the cluster, whatever they have.
+        every: all nodes of the cluster, with GPUs or without.
         nodes: those of :func:`with_pods`.
         groups: of the cluster-autoscaler's status.
         boots: pool to its p90.

@@ -1,8 +1,8 @@
-"""How much headroom one shape in one namespace asks for, before any cap. Pure.
+"""How much headroom one shape in one namespace needs, before any cap. Pure.
 
 Up at once; down after a hold, and then by halves. What is held is the total of pods and
 headroom: pods that came since the last order have consumed headroom, and consumed headroom
-is not asked for again. Pods that an HPA creates in a moment without our help drive the
+is not asked for again. Pods that an HPA is about to create drive the
 node autoscaler themselves: headroom is asked for beyond them. A forecast only ever raises.
 """
 
@@ -30,7 +30,7 @@ class HeadroomRequest(NamedTuple):
     consumed: bool
     """Pods have come since the last order, while there was headroom."""
     expected: int = 0
-    """Pods that there will be in a moment without our help."""
+    """Pods that will soon exist without headroom."""
     awaited: int = 0
     """Of ``replicas``, those that expected pods will take as soon as they are created."""
 
@@ -84,7 +84,7 @@ class _Need(NamedTuple):
     beyond: int
     """Pods beyond those expected."""
     least: int
-    """Pods of headroom that there shall be at least, by the floors too."""
+    """Fewest pods of headroom, with the floors."""
     reasons: tuple[Reason, ...]
 
 
@@ -167,7 +167,7 @@ def _kept(
     halvings = int((now - due) // limits.decay_seconds) + 1
     needed_at = since + halvings * limits.decay_seconds
     if needed_at + limits.hold_seconds <= now:
-        # Rounded to the very moment: the next halving would be due at once.
+        # Rounded to this very time: the next halving would be due at once.
         halvings += 1
         needed_at += limits.decay_seconds
     kept = left >> min(halvings, left.bit_length())
@@ -188,7 +188,7 @@ def _latest(limits: Limits, now: float) -> float:
 
 
 def _frozen_until(members: Sequence[Demand], limits: Limits, now: float) -> float:
-    """Epoch seconds until which demand counts as unknown for a moment only."""
+    """Epoch seconds until which demand counts as unknown for a short time only."""
     seen = [
         each.known_at
         for each in members

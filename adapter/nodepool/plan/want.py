@@ -26,7 +26,7 @@ class Want(NamedTuple):
     """What an HPA asks for."""
 
     pods: int | None
-    """Not below ``minReplicas``, not clamped at ``maxReplicas``; None where nobody knows."""
+    """Not below ``minReplicas``, not clamped at ``maxReplicas``; None if unknown."""
     parked: bool = False
     """Its target is scaled to 0, and only a person will scale it up again."""
 

@@ -1,4 +1,4 @@
-"""Changes of pods that a plan may not wait for.
+"""Changes of pods that begin a round at once.
 
 Node autoscalers act within seconds on pending pods plus headroom. Once pods have come that the
 headroom was for, the same demand counts twice until the headroom is lowered: the plan is made
@@ -90,7 +90,7 @@ class WatchedTable(Generic[K, V]):
 
 
 def living(pod: PodInfo) -> object:
-    """A pod of somebody's that holds GPUs and stays."""
+    """A pod of a workload that holds GPUs and is not being deleted."""
     ours = pod.headroom or pod.daemon or pod.deleting
     return None if ours or gpus(pod.shape) == 0 else pod.uid
 

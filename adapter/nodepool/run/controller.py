@@ -1,7 +1,7 @@
-"""The loop: look, plan, say what is new, and apply.
+"""One round: read the cluster, plan, report what is new, and apply.
 
-When the API server is away nothing is planned: headroom stays as it is, and ends by its
-lifeline if that lasts. Every round is bounded in time.
+While the API server is unavailable, nothing is planned: headroom stays as it is, and its lifeline
+ends it if that lasts. Every round is bounded in time.
 
 A full round reads the metrics of all HPAs, once in an interval. Between two of them, a round
 that changes of pods begin plans again from the same values: it lowers headroom that pods have
@@ -165,14 +165,14 @@ class NodepoolController:
     def freeze(self, problem: str) -> None:
         """Nothing is planned for now; it is said when the reason is new."""
         if problem != self.state.frozen:
-            # Where a watch has said that the API server is away, this only follows from it.
+            # Where a watch has said that the API server is unavailable, this only follows from it.
             first = self._outages.begins(self, problem.partition(": ")[2] or problem)
             say = log.warning if first else log.info
             say("nothing is planned, headroom stays as it is", problem=problem)
         self.state.frozen, self._read = problem, None
 
     def broke(self, error: Exception) -> None:
-        """A round failed in a way that nobody expected."""
+        """A round failed with an unexpected error."""
         self.state.broken += 1
         self.freeze(f"the round failed: {type(error).__name__}: {error}")
         log.error("round failed", error=str(error), exc_info=error)
@@ -182,7 +182,7 @@ class NodepoolController:
         self.state.round_seconds, self.state.ended_at = took, self.clock()
 
     async def round(self, now: float, *, again: bool = False) -> Plan | None:
-        """Look and plan once, and apply if this is no dry run.
+        """Look and plan once, and apply unless this is a dry run.
 
         Args:
             again: plan from the metrics of the last full round, if there was one.

@@ -114,7 +114,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         try:
             await self._call("PATCH", path, body, "application/merge-patch+json")
         except ClusterAnswerError as error:
-            log.info("lease not released; it ends by itself", error=str(error))
+            log.info("lease not released; it expires", error=str(error))
 
     async def _write(self, method: str, path: str, lease: dict[str, Any]) -> bool:
         # Counted from before the request: the server may have taken it at once.

@@ -27,7 +27,7 @@ class Rounds(Protocol):
         """A round came to nothing."""
 
     def broke(self, error: Exception) -> None:
-        """A round failed in a way that nobody expected."""
+        """A round failed with an unexpected error."""
 
     def ended(self, took: float) -> None:
         """A round has ended."""

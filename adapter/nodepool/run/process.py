@@ -61,7 +61,7 @@ def run(
     try:
         uvloop.run(_once(settings) if once else _serve(settings, file, reload))
     except BaseExceptionGroup as group:
-        # A failure inside a group of tasks: by itself it is one line.
+        # A failure inside a group of tasks: alone it is one line.
         if failure := group.subgroup(NodepoolError):
             raise _first(failure) from None
         raise
@@ -228,7 +228,7 @@ def _caller(client: Any, seconds: float) -> ApiCall:
 
 async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
     if settings.cluster.pods_file is not None:
-        raise NodepoolError("cluster.pods_file is no cluster: nodepool needs one; take it out")
+        raise NodepoolError("nodepool needs a cluster: remove cluster.pods_file")
     try:
         client = await connect(
             settings.cluster.kubeconfig,

@@ -1,4 +1,4 @@
-"""What is told of a round, and what a dry run remembers in place of the cluster."""
+"""Logs and prints what is new in a round, and keeps the orders of a dry run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the controller is at now, as its metrics and its readiness see it."""
+"""The state of the controller that its metrics and its readiness show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ControllerState:
     apply: bool
     rounds: int = 0
     broken: int = 0
-    """Rounds that ended with an exception nobody expected."""
+    """Rounds that ended with an unexpected exception."""
     planned_at: float | None = None
     """Epoch seconds of the last plan; None before the first."""
     frozen: str = ""

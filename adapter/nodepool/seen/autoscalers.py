@@ -42,7 +42,7 @@ class HpaInfo:
     """Why that is None, or what its annotation should be."""
     status: Mapping[str, Any]
     from_zero: bool
-    """KEDA's: its target is scaled from 0 by somebody else than the HPA."""
+    """KEDA's: its target is scaled from 0 by KEDA, not by the HPA."""
     floor: int | None
     """Fewest headroom pods, by the annotation; None without it."""
 
@@ -65,7 +65,7 @@ def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
     """An HPA from its JSON; in a list, objects do not say what they are.
 
     Raises:
-        msgspec.DecodeError: it is no JSON.
+        msgspec.DecodeError: it is not JSON.
         ValueError: it names no target.
     """
     manifest: dict[str, Any] = msgspec.json.decode(raw)

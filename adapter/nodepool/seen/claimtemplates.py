@@ -1,7 +1,7 @@
 """ResourceClaimTemplates (DRA): how many devices a pod's claim asks for.
 
 ``resource.k8s.io`` v1 and v1beta2 nest an exact request under ``exactly``; v1beta1 does not.
-Every device counts as a GPU, whatever its class: a cap is then never exceeded.
+Every device counts as a GPU, regardless of its class: a cap is then never exceeded.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def read_shape(text: str) -> Shape:
     shape = _shape.decode(text)
     try:
         again = shape_of(pod_spec(shape), priority=shape.priority)
-    except Exception as error:  # JSON in JSON: whatever is wrong with it
+    except Exception as error:  # JSON in JSON: any error
         raise ValueError(f"no pod has this shape: {type(error).__name__}: {error}") from error
     if replace(again, claim_devices=shape.claim_devices) != shape:
         raise ValueError("no pod has exactly this shape")
@@ -128,7 +128,7 @@ def read_shape(text: str) -> Shape:
 def decoder(way: ProvisioningMethod, home: Home) -> Callable[[msgspec.Raw | bytes], HeadroomObject]:
     """A reader of the objects of one way.
 
-    The label alone proves nothing: everybody who may create such objects in a namespace may set
+    The label alone proves nothing: anyone who may create such objects in a namespace may set
     it. An object that this controller did not write as it is now, or that is not in its ``home``,
     becomes a :class:`HeadroomObject` with a ``problem`` and without a shape. It raises
     msgspec.DecodeError where the object is malformed.

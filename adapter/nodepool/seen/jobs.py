@@ -43,8 +43,8 @@ def decode(raw: msgspec.Raw | bytes) -> JobInfo:
     """A Job from its JSON.
 
     Raises:
-        msgspec.DecodeError: it is no JSON.
-        ValueError: it has no template, or an amount is no quantity.
+        msgspec.DecodeError: it is not JSON.
+        ValueError: it has no template, or an amount is not a quantity.
     """
     manifest: dict[str, Any] = msgspec.json.decode(raw)
     spec: dict[str, Any] = manifest.get("spec") or {}

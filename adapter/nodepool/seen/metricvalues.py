@@ -128,7 +128,7 @@ class MetricValues:
             return Missing(str(error))
         except (msgspec.DecodeError, ValueError) as error:
             self.failures["garbled"] += 1
-            return Missing(f"GET {path}: the answer is no list of values: {error}")
+            return Missing(f"GET {path}: the answer is not a list of values: {error}")
         if kind is MetricKind.PODS:
             return dict(values)
         if kind is MetricKind.EXTERNAL:

@@ -30,8 +30,8 @@ ACCELERATOR_LABELS: tuple[str, ...] = (
     "kubernetes.azure.com/accelerator",
     "accelerator",
 )
-"""By which the Cluster Autoscaler knows a GPU node, whatever it has allocatable (nodepool.md, GPU
-traps); the last is AKS's old one."""
+"""By which the Cluster Autoscaler knows a GPU node, regardless of its allocatable resources
+(nodepool.md, GPU traps); the last is the old one of AKS."""
 
 UNLABELLED = "unlabelled"
 """The pool of nodes that carry no pool's label."""
@@ -43,7 +43,7 @@ _FLEETING = frozenset(
         "node.kubernetes.io/unreachable",
     }
 )
-"""Taints that say how a node fares, not what it is."""
+"""Taints for a condition of a node, not for its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def decode(raw: msgspec.Raw | bytes) -> NodeInfo:
 
     Raises:
         msgspec.DecodeError: it is none.
-        ValueError: an amount is no quantity.
+        ValueError: an amount is not a quantity.
     """
     manifest = _manifest.decode(raw)
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status

@@ -33,7 +33,7 @@ class PodInfo:
     ready: bool
     deleting: bool
     workloads: tuple[Workload, ...]
-    """Its controller, and that one's where the names tell it."""
+    """Its controller, and that one's where the names show it."""
     shape: Shape
     daemon: bool
     """A DaemonSet's: every node has one of its own."""
@@ -90,7 +90,7 @@ class PodInfoDecoder:
 
         Raises:
             msgspec.DecodeError: it is none.
-            ValueError: an amount of its resources is no quantity.
+            ValueError: an amount of its resources is not a quantity.
         """
         manifest = _manifest.decode(raw)
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status

@@ -49,7 +49,7 @@ class ServedApis:
     karpenter: bool = False
     """NodePools and NodeClaims, v1."""
     custom_metrics: str = ""
-    """Version of custom.metrics.k8s.io; empty where nobody serves it."""
+    """Version of custom.metrics.k8s.io; empty where it is not served."""
     claims: str = ""
     """Version of resource.k8s.io (DRA); empty where it is off."""
 

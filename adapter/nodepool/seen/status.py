@@ -111,10 +111,10 @@ _configmap = msgspec.json.Decoder(_ConfigMap)
 
 
 def decode(raw: msgspec.Raw | bytes) -> AutoscalerStatus:
-    """The status from the ConfigMap's JSON; what is no such document is a ``problem``.
+    """The status from the ConfigMap's JSON; another text becomes a ``problem``.
 
     Raises:
-        msgspec.DecodeError: it is no ConfigMap.
+        msgspec.DecodeError: it is not a ConfigMap.
     """
     return parse((_configmap.decode(raw).data or {}).get("status", ""))
 
@@ -130,7 +130,7 @@ def parse(document: str) -> AutoscalerStatus:
         read = msgspec.convert(content, _Document)
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         text = re.sub(r"\s+", " ", str(error))
-        return AutoscalerStatus((), None, f"is no status of a cluster-autoscaler: {text}")
+        return AutoscalerStatus((), None, f"is not a status of a cluster-autoscaler: {text}")
     groups = tuple(map(_group, read.node_groups or ()))
     return AutoscalerStatus(groups, instant.read(read.cluster_wide.health.last_probe_time))
 
@@ -159,7 +159,7 @@ def _group(row: _Group) -> NodeGroup:
 
 
 def groups_of(pool: str, nodes: Collection[str], groups: Sequence[NodeGroup]) -> list[NodeGroup]:
-    """The groups that are the pool's, told by names: nothing else relates them.
+    """The groups of a pool, by their names: nothing else relates them.
 
     Nodes are named after their group on AKS (``aks-POOL-…-vmss000001``) and GKE (``gke-…-grp``
     less its end); EKS calls the group of node group POOL ``eks-POOL-UUID``. Elsewhere group and
@@ -184,7 +184,7 @@ def _belongs(group: str, pool: str, nodes: Collection[str]) -> bool:
 
 
 def pool_name(group: str) -> str:
-    """The pool that a group without nodes is of, where its name tells; else the group's name."""
+    """The pool that a group without nodes is of, where its name shows it; else the group's name."""
     base = group.rstrip("/").rpartition("/")[2]
     for form in (r"aks-(.+)-\d+-vmss", r"eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"):
         if match := re.fullmatch(form, base):

@@ -73,7 +73,7 @@ PodsOf = Callable[[str, Workload], tuple[PodInfo, ...]]
 
 
 def by_workload(pods: Iterable[PodInfo]) -> PodsOf:
-    """The pods of each workload; placeholders are nobody's."""
+    """The pods of each workload; placeholders are left out."""
     found: dict[tuple[str, Workload], list[PodInfo]] = {}
     for pod in pods:
         if not pod.headroom:
@@ -109,7 +109,7 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
             left_out["no_metric"] += 1
             continue
         ref = WorkloadRef(scaler.namespace, scaler.kind, scaler.target.name)
-        # Its annotation is no number: planned for, without a floor.
+        # Its annotation is not a number: planned for, without a floor.
         left_out["annotation"] += bool(scaler.problem)
         if ref in found:
             left_out["second_hpa"] += 1

@@ -1,7 +1,7 @@
 """Headroom as a CapacityBuffer with its PodTemplate (``autoscaling.x-k8s.io``).
 
 Only ``replicas`` is set: of replicas, percentage and limits the cluster-autoscaler takes the
-least and Karpenter the most.
+smallest and Karpenter the largest.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def buffer(meta: KubeObject, version: str, replicas: int) -> KubeObject:
 def probe(
     namespace: str, version: str, lifeline: Lifeline, image: str
 ) -> tuple[KubeObject, KubeObject]:
-    """A PodTemplate and a CapacityBuffer of no replicas: whoever serves buffers says so on it."""
+    """A PodTemplate and a CapacityBuffer of 0 replicas: a controller that serves buffers sets
+    its status."""
     meta: KubeObject = {
         "name": names.PROBE,
         "namespace": namespace,

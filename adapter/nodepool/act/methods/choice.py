@@ -1,8 +1,8 @@
-"""Which way a cluster has, and why.
+"""Which provisioning method a cluster has, and why.
 
-A CRD without a controller is common, so a CapacityBuffer counts only once a buffer of no
-replicas was taken up. The probe stays: what is taken up later, when somebody turns the
-feature on, is seen without asking again.
+A CRD without a controller is common, so CapacityBuffers are used only after a controller has
+taken up a buffer of 0 replicas, the probe. The probe stays: a controller that is turned on later
+is seen without asking again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from adapter.nodepool.seen.served import ServedApis
 
 @dataclass(frozen=True, slots=True)
 class MethodChoice:
-    """The way that is taken."""
+    """The provisioning method in use."""
 
     way: ProvisioningMethod | None
-    """None while the probe is waited for, or where the way that is set is not there."""
+    """None while the probe is pending, or where the configured method is not available."""
     reason: str
 
 
@@ -48,7 +48,7 @@ def choose(
     waited: float | None,
     patience: float,
 ) -> MethodChoice:
-    """Decide for a way.
+    """Choose a provisioning method.
 
     Args:
         buffers: the probe, and the buffers that were ordered.

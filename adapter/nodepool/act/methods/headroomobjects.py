@@ -1,4 +1,4 @@
-"""What every way writes of an order: name, labels, and annotations that say why."""
+"""What every provisioning method writes of an order: name, labels and annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headroom as pause pods of low priority: every cluster has this way.
+"""Headroom as pause pods of low priority. This method works in every cluster.
 
 Pods of the workload preempt them at once, and the autoscaler makes room for the preempted
 ones. It works only while their priority is below the workload's and not below -10, the

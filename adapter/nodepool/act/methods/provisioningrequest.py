@@ -26,7 +26,7 @@ def wanted(order: Order, least: int | None) -> bool:
 def manifests(
     order: Order, lifeline: Lifeline, image: str, step: int
 ) -> tuple[KubeObject, KubeObject]:
-    """PodTemplate and ProvisioningRequest of one step; ``step`` tells steps apart."""
+    """PodTemplate and ProvisioningRequest of one step; ``step`` makes the name unique."""
     meta = headroomobjects.metadata(order, lifeline, None)
     meta["name"] = f"{meta['name']}-{step}"
     template: KubeObject = {

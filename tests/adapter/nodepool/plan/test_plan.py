@@ -400,7 +400,7 @@ def test_gpus_that_a_shape_finds_no_room_for_are_the_others_in_the_same_round() 
 
 
 def test_a_budget_pays_for_headroom_until_the_dead_mans_deadline() -> None:
-    limits = Limits(gpu_hours_per_day=10, deadman_seconds=1800)
+    limits = Limits(gpu_hours_per_day=10, lifeline_seconds=1800)
     made = order(demand(8), at=capacity(spent={"gpu": 8.4}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (3, "budget")
     assert made.reasons[-1].text == "the budget pays for 3 GPUs: 8.4 GPU-hours are spent"
@@ -412,7 +412,7 @@ def test_a_spent_budget_lets_headroom_go() -> None:
 
 
 def test_a_budget_in_money_by_the_pools_price() -> None:
-    limits = Limits(cost_per_day=20, gpu_hour_prices={"gpu": 4, "*": 1}, deadman_seconds=3600)
+    limits = Limits(cost_per_day=20, gpu_hour_prices={"gpu": 4, "*": 1}, lifeline_seconds=3600)
     made = order(demand(8), at=capacity(spent={"gpu": 3}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (2, "budget")
 
@@ -424,7 +424,7 @@ def test_a_budget_in_money_orders_nothing_without_a_price() -> None:
 
 def test_the_smaller_budget_decides() -> None:
     limits = Limits(
-        cost_per_day=100, gpu_hours_per_day=2, gpu_hour_prices={"*": 1}, deadman_seconds=3600
+        cost_per_day=100, gpu_hours_per_day=2, gpu_hour_prices={"*": 1}, lifeline_seconds=3600
     )
     assert order(demand(8), limits=limits).replicas == 2
 

@@ -62,7 +62,7 @@ def test_a_cluster_that_is_not_there_is_a_failed_job(tmp_path: Path) -> None:
 def test_pods_of_a_file_are_no_cluster(tmp_path: Path) -> None:
     code, output = run("--once", config="cluster: {pods_file: x.yaml}", folder=tmp_path)
     assert code == 1
-    assert "nodepool needs one; take it out" in output
+    assert "nodepool needs a cluster: remove cluster.pods_file" in output
 
 
 def test_help_says_how_to_look_without_writing() -> None:
