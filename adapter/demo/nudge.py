@@ -97,4 +97,4 @@ class Nudge:
                 continue
             names = ", ".join(each.name for each in order.workloads)
             why = "; ".join(reason.text for reason in order.reasons)
-            world.tell("nudge", f"headroom of {names} {order.was} -> {order.replicas}: {why}")
+            world.tell("nodepool", f"headroom of {names} {order.was} -> {order.replicas}: {why}")

@@ -1,4 +1,4 @@
-"""The stand-in as a process: it follows a cluster, and keeps its page while that is away."""
+"""The stand-in as a process: it follows a cluster, and keeps its page while the cluster is unavailable."""
 
 from __future__ import annotations
 
