@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
 from adapter.catalog.field import Field, Mig, Spelling
@@ -58,7 +58,7 @@ class Catalog:
         self.windows: Mapping[str, float] = _windows(self.metrics.values())
         """Field -> seconds of the longest window that a metric of its own has; 0 where only
         a rate is made of it, which wants a sample from before the window too."""
-        self._spans: dict[Layout, tuple[float, bool]] = {}
+        self._longest = lru_cache(_MAX_SPANS)(self._longest_window)
         self._fields, self._metrics = tuple(fields), tuple(metrics)
 
     def extended(self, fields: Sequence[Field], metrics: Sequence[Metric]) -> Catalog:
@@ -75,14 +75,13 @@ class Catalog:
             window: seconds that all values are taken over, unless their metric says more.
             oldest: seconds after which nothing is served.
         """
-        known = self._spans.get(columns)
-        if known is None:
-            wanted = [self.windows[field] for field in columns.of_field if field in self.windows]
-            if len(self._spans) >= _MAX_SPANS:
-                self._spans.clear()
-            known = self._spans[columns] = (max(wanted, default=0.0), bool(wanted))
-        longest, more = known
-        return max(window, longest, oldest) if more else window
+        longest = self._longest(columns)
+        return window if longest is None else max(window, longest, oldest)
+
+    def _longest_window(self, columns: Layout) -> float | None:
+        """The longest window that a metric of these columns has of its own; None without one."""
+        wanted = [self.windows[field] for field in columns.of_field if field in self.windows]
+        return max(wanted, default=None)
 
     @cached_property
     def principal(self) -> Sequence[str]:

@@ -9,7 +9,8 @@ from apiservice.runtime.bytecache import ENTRY, weight
 
 _LIMIT: Final = 8 << 20
 """Bytes. A full table is emptied: common values return with one more copy, and values that are
-unique to a pod (a StatefulSet's labels) do not accumulate."""
+unique to a pod (a StatefulSet's labels) do not accumulate. A dictionary, because every pod is read
+through it: with cachetools a pod takes 118 us (LRUCache) or 108 us (FIFOCache) instead of 92."""
 
 V = TypeVar("V")
 H = TypeVar("H", bound=Hashable)

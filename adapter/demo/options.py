@@ -1,4 +1,4 @@
-"""The options of the demo."""
+"""What the demo can be told."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class Side:
     """A simulated cluster, the HPAs on it, and whether its nodes are ordered ahead."""
 
     namespace: str
-    """The namespace of its services, by which ``serve`` distinguishes the two clusters."""
+    """Of its services; by it ``serve`` tells the two apart."""
     world: World
     autoscalers: Sequence[Autoscaler]
     nudge: Nudge | None = None

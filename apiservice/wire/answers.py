@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any, NamedTuple
 
+from apiservice.runtime.bytecache import ENTRY as SLOT
+from apiservice.runtime.bytecache import ByteCache
+
 Message = dict[str, Any]
 Key = tuple[str, bytes]
 """Decoded path and raw query string, which identify a GET."""
@@ -50,9 +53,8 @@ class PreparedAnswers:
 
     def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
         self._limit = limit
-        self._bytes = 0
         self._version: int | None = None
-        self._answers: dict[Key, Prepared] = {}
+        self._answers: ByteCache[Key, Prepared] = ByteCache(limit, first_in=True)
 
     def get(self, key: Key, version: int, now: float) -> Prepared | None:
         """Return the answer if it was prepared from this version and has not expired."""
@@ -69,24 +71,12 @@ class PreparedAnswers:
         if self._version is not None and version < self._version:
             return prepared  # data changed while it was prepared in slices
         if version != self._version:
-            self._answers.clear()
-            self._bytes = 0
+            self._answers = ByteCache(self._limit, first_in=True)
             self._version = version
-        size = _size(key, body)
-        if size > self._limit:
-            return prepared
-        self._drop(key)
-        while self._bytes + size > self._limit:
-            self._drop(next(iter(self._answers)))
-        self._answers[key] = prepared
-        self._bytes += size
+        self._answers.put(key, prepared, _size(key, body))
         return prepared
-
-    def _drop(self, key: Key) -> None:
-        if (dropped := self._answers.pop(key, None)) is not None:
-            self._bytes -= _size(key, dropped.body["body"])
 
 
 def _size(key: Key, body: bytes) -> int:
     # A path with one character of four bytes takes four for each of them.
-    return len(body) + sys.getsizeof(key[0]) - _EMPTY + len(key[1]) + ENTRY
+    return len(body) + sys.getsizeof(key[0]) - _EMPTY + len(key[1]) + ENTRY - SLOT

@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 
 from apiservice.identity import Attributes
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
-from apiservice.runtime.bytecache import weight
+from apiservice.runtime.bytecache import ENTRY, ByteCache, weight
 from apiservice.runtime.steps import Steps, Unfinished, paced
 from apiservice.selfmetrics.durations import Durations
 from apiservice.wire.answers import Key, Prepared, PreparedAnswers
 from apiservice.wire.metricvalues import external_metric_value_list, metric_value_list
 from apiservice.wire.routes import Location, custom_query, external_query
 
-_ROUTE = 2048
-"""Bytes of a route beside its texts and selectors: the query, two functions and what they hold, a
-slot (1,830 by tracemalloc on CPython 3.11, rounded up)."""
+_ROUTE = 2048 - ENTRY
+"""Bytes of a route beside its texts and selectors: the query, two functions and what they hold
+(1,830 by tracemalloc on CPython 3.11, rounded up)."""
 
 _SLICES: Final = 12
 """Slices of work (24 ms) that an answer may take before it counts as large."""
@@ -132,34 +132,20 @@ class Route(NamedTuple):
 
 
 class RouteCache:
-    """Routes by request, bounded in bytes; the oldest are evicted.
-
-    There is no least-recently-used order, so a hit costs one dictionary lookup.
-    """
+    """Routes by request, bounded in bytes; the oldest are evicted."""
 
     def __init__(self, limit: int = 16 << 20, largest: int = 1 << 16) -> None:
-        self._limit = limit
         self._largest = largest
-        self._routes: dict[Key, Route] = {}
+        self._routes: ByteCache[Key, Route] = ByteCache(limit, first_in=True)
         self.get = self._routes.get
-        self.bytes = 0
+
+    @property
+    def bytes(self) -> int:
         """Bytes of the routes."""
+        return self._routes.bytes
 
     def add(self, key: Key, route: Route) -> None:
         """Cache a route, unless it is so large that a few would fill the cache."""
-        size = _size(key, route)
-        if size > self._largest:
-            return
-        self._drop(key)
-        while self.bytes + size > self._limit:
-            self._drop(next(iter(self._routes)))
-        self._routes[key] = route
-        self.bytes += size
-
-    def _drop(self, key: Key) -> None:
-        if (dropped := self._routes.pop(key, None)) is not None:
-            self.bytes -= _size(key, dropped)
-
-
-def _size(key: Key, route: Route) -> int:
-    return weight(key, route.attributes) + route.bytes + _ROUTE
+        size = weight(key, route.attributes) + route.bytes + _ROUTE
+        if size <= self._largest:
+            self._routes.put(key, route, size)

@@ -1,4 +1,4 @@
-"""The instructions of the Dockerfile, and the build context."""
+"""The Dockerfile as instructions, and what is sent to whoever builds it."""
 
 from __future__ import annotations
 

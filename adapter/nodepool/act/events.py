@@ -1,4 +1,4 @@
-"""Kubernetes Events about orders, one for each change."""
+"""Events about what this controller did, once for each change."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 import structlog
 
-from adapter.nodepool.act.orders import OrderOutcome
-from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
-from adapter.nodepool.model.capacity import ProvisioningMethod
+from adapter.nodepool.act.orders import Outcome
+from adapter.nodepool.act.serverside import Object, WriteError, Writer
+from adapter.nodepool.model.capacity import Way
 from adapter.nodepool.model.names import MANAGER
 from adapter.nodepool.model.reason import count_pods
 from adapter.nodepool.seen import instant
@@ -21,15 +21,13 @@ _LONGEST: Final = 1024
 
 
 class Events:
-    """Remembers the last Event of each order, and writes one only on a change."""
+    """Remembers what was said last of each order, and says only what is new."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._said: dict[tuple[str, str], tuple[int, str]] = {}
 
-    async def tell(
-        self, outcomes: Iterable[OrderOutcome], way: ProvisioningMethod | None, now: float
-    ) -> None:
+    async def tell(self, outcomes: Iterable[Outcome], way: Way | None, now: float) -> None:
         """Write an Event for each order whose number or failure is another than before."""
         current: dict[tuple[str, str], tuple[int, str]] = {}
         for outcome in outcomes:
@@ -48,7 +46,7 @@ class Events:
         self._said = current
 
 
-def _log(outcome: OrderOutcome) -> None:
+def _log(outcome: Outcome) -> None:
     order = outcome.order
     say = log.warning if outcome.failure else log.info
     say(
@@ -63,7 +61,7 @@ def _log(outcome: OrderOutcome) -> None:
     )
 
 
-def _what(outcome: OrderOutcome) -> str:
+def _what(outcome: Outcome) -> str:
     """What became of an order, in a word."""
     order = outcome.order
     if outcome.failure:
@@ -73,7 +71,7 @@ def _what(outcome: OrderOutcome) -> str:
     return "lowered" if order.replicas < order.was else "ordered"
 
 
-def _message(outcome: OrderOutcome) -> str:
+def _message(outcome: Outcome) -> str:
     order = outcome.order
     where = f" in pool {order.pool}" if order.pool else ""
     about = f" for {', '.join(order.about)}" if order.about else ""
@@ -82,10 +80,10 @@ def _message(outcome: OrderOutcome) -> str:
     return f"{number}: {outcome.text}"
 
 
-def event(outcome: OrderOutcome, way: ProvisioningMethod | None, now: float) -> KubeObject:
+def event(outcome: Outcome, way: Way | None, now: float) -> Object:
     """The Event about an order, on its object."""
     namespace, name = outcome.place
-    buffer = way is ProvisioningMethod.BUFFER
+    buffer = way is Way.BUFFER
     stamp = instant.write(now)
     return {
         "apiVersion": "v1",

@@ -2,8 +2,8 @@
 
 ``1:`` and base64 of deflated JSON ``[first, [pods, ...], [[day, [peak, ...]], ...]]``: the
 first recent minute since the epoch and the pods of it and every minute after it, null where
-there was no observation; then the days. The text may have been written or cut by others. A text
-that cannot be read is dropped as a whole, and the workload starts again without a history.
+nobody looked; then the days. Somebody else may have written or cut the text, so that whatever
+does not read is given up as a whole: a workload then learns anew.
 """
 
 from __future__ import annotations
@@ -14,16 +14,7 @@ import zlib
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from adapter.nodepool.model.history import (
-    DAYS,
-    EMPTY,
-    MINUTE,
-    RECENT,
-    SLOTS,
-    DemandDay,
-    DemandHistory,
-    DemandPoint,
-)
+from adapter.nodepool.model.history import DAYS, EMPTY, MINUTE, RECENT, SLOTS, Day, History, Point
 
 _VERSION: Final = "1"
 _LARGEST: Final = 64 * 1024
@@ -32,15 +23,15 @@ _MOST_PODS: Final = 2**31 - 1
 """What ``spec.replicas`` can hold."""
 
 
-class DecodedHistory(NamedTuple):
+class Decoded(NamedTuple):
     """What a text holds."""
 
-    history: DemandHistory
+    history: History
     problem: str | None
     """Why the history is empty although there was a text; None where nothing is wrong."""
 
 
-def encode(history: DemandHistory) -> str:
+def encode(history: History) -> str:
     """The history as ASCII; :func:`decode` gives back the same."""
     recent = history.recent
     first = int(recent[0].time) // MINUTE if recent else 0
@@ -54,15 +45,15 @@ def encode(history: DemandHistory) -> str:
     return f"{_VERSION}:{base64.b64encode(packed).decode()}"
 
 
-def decode(text: str) -> DecodedHistory:
+def decode(text: str) -> Decoded:
     """Read what :func:`encode` wrote; anything else is an empty history and the reason."""
     version, _, body = text.partition(":")
     if version != _VERSION:
-        return DecodedHistory(EMPTY, f"the history is of version {version[:20]!r}, not {_VERSION}")
+        return Decoded(EMPTY, f"the history is of version {version[:20]!r}, not {_VERSION}")
     try:
-        return DecodedHistory(_history(json.loads(_inflate(body))), None)
+        return Decoded(_history(json.loads(_inflate(body))), None)
     except (ValueError, TypeError, zlib.error, RecursionError) as error:
-        return DecodedHistory(EMPTY, f"the history cannot be read: {error}")
+        return Decoded(EMPTY, f"the history cannot be read: {error}")
 
 
 def _inflate(body: str) -> bytes:
@@ -73,28 +64,26 @@ def _inflate(body: str) -> bytes:
     return data
 
 
-def _history(document: Any) -> DemandHistory:
+def _history(document: Any) -> History:
     first, pods, days = document
     if len(pods) > RECENT or len(days) > DAYS + 1:
         raise ValueError(f"{len(pods)} minutes and {len(days)} days are more than are ever kept")
     start = _whole(first)
     recent = tuple(
-        DemandPoint(float((start + index) * MINUTE), _whole(each))
+        Point(float((start + index) * MINUTE), _whole(each))
         for index, each in enumerate(pods)
         if each is not None
     )
     known = tuple(_day(*day) for day in days)
     if any(left.number >= right.number for left, right in pairwise(known)):
         raise ValueError("its days are not in order")
-    return DemandHistory(recent, known)
+    return History(recent, known)
 
 
-def _day(number: Any, peaks: Any) -> DemandDay:
+def _day(number: Any, peaks: Any) -> Day:
     if len(peaks) != SLOTS:
         raise ValueError(f"a day has {len(peaks)} slots, not {SLOTS}")
-    return DemandDay(
-        _whole(number), tuple(None if each is None else _whole(each) for each in peaks)
-    )
+    return Day(_whole(number), tuple(None if each is None else _whole(each) for each in peaks))
 
 
 def _whole(value: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 
-class ApiCall(Protocol):
+class Call(Protocol):
     """One request to the API server; raises ClusterAnswerError."""
 
     async def __call__(

@@ -19,7 +19,7 @@ class Taint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PoolNode:
+class Node:
     """One node of a pool, less what its DaemonSets take."""
 
     name: str
@@ -52,14 +52,16 @@ class Pool:
     """One node pool (AKS agentpool, GKE node pool, EKS node group, Karpenter NodePool)."""
 
     name: str
+    low: int = 0
+    """Fewest nodes."""
     high: int | None = None
-    """Most nodes; None if unknown."""
+    """Most nodes; None where nobody says."""
     boot_seconds: float | None = None
     """p90 from order to GPU allocatable; None until one was seen."""
     backoff_until: float | None = None
     """Epoch seconds; the autoscaler refuses the pool until then."""
     traps: frozenset[Trap] = frozenset()
-    example: PoolNode | None = None
+    example: Node | None = None
     """What its next node would look like: the newest ready one, empty. None where the pool has
     never had one."""
     limits: Amounts = field(default_factory=dict)
@@ -67,7 +69,7 @@ class Pool:
     NodePool)."""
 
 
-class ProvisioningMethod(StrEnum):
+class Way(StrEnum):
     """How headroom is ordered."""
 
     BUFFER = "CapacityBuffer"
@@ -91,9 +93,9 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The GPU capacity of the cluster at one time."""
+    """The cluster at one moment."""
 
-    nodes: tuple[PoolNode, ...]
+    nodes: tuple[Node, ...]
     pools: Mapping[str, Pool]
     headroom: tuple[Headroom, ...] = ()
     gpu_hours_spent: Mapping[str, float] = field(default_factory=dict)

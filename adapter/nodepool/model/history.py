@@ -1,7 +1,7 @@
 """What a workload's own past teaches: every minute of the last hours, and the days before.
 
 Bounded, immutable, and small enough that a ConfigMap holds some hundreds of them. A minute
-or a stretch of a day without an observation is absent; it is never 0.
+or a stretch of a day that nobody saw is absent; it is never 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAYS: Final = 7
 """Days kept beside the running one."""
 
 
-class DemandPoint(NamedTuple):
+class Point(NamedTuple):
     """One observation of a workload."""
 
     time: float
@@ -29,23 +29,23 @@ class DemandPoint(NamedTuple):
     """Pods wanted then, before any limit of the HorizontalPodAutoscaler."""
 
 
-class DemandDay(NamedTuple):
+class Day(NamedTuple):
     """One day (UTC) of a workload."""
 
     number: int
     """Days since the epoch."""
     peaks: tuple[int | None, ...]
-    """Most pods wanted in each of the day's slots; None without an observation."""
+    """Most pods wanted in each of the day's slots; None where nobody looked."""
 
 
 @dataclass(frozen=True, slots=True)
-class DemandHistory:
+class History:
     """A workload's past. :func:`learn` makes the next one."""
 
-    recent: tuple[DemandPoint, ...] = ()
+    recent: tuple[Point, ...] = ()
     """At whole minutes, oldest first, at most one a minute, at most :data:`RECENT` back."""
-    days: tuple[DemandDay, ...] = ()
+    days: tuple[Day, ...] = ()
     """Oldest first; the last is the running day, once one was seen."""
 
 
-EMPTY: Final = DemandHistory()
+EMPTY: Final = History()

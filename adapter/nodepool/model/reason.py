@@ -1,4 +1,4 @@
-"""Why the plan is as it is: a code for metrics, a text for people."""
+"""Why something is as it is."""
 
 from __future__ import annotations
 

@@ -12,30 +12,24 @@ from typing import NamedTuple
 
 from adapter.cluster.workload import JOBS, Workload
 from adapter.hpa import Observation, Values
-from adapter.nodepool.learn.ledger import LedgerView
+from adapter.nodepool.learn.ledger import Known
 from adapter.nodepool.learn.pace import NEW, after_next_sync, ceiling, follow
 from adapter.nodepool.model.capacity import Capacity, Headroom
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.history import EMPTY
 from adapter.nodepool.model.shape import gpus, key
-from adapter.nodepool.plan.jobs import JobPods, queues
+from adapter.nodepool.plan.jobs import Job, queues
 from adapter.nodepool.plan.pools import pools, with_pods
 from adapter.nodepool.plan.want import wanted
-from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.headroom import HeadroomObject
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.seen.nodes import UNLABELLED
-from adapter.nodepool.seen.pods import PodInfo
-from adapter.nodepool.seen.targets import (
-    PodsOf,
-    ScaleTarget,
-    priorities,
-    with_claims,
-    with_priority,
-)
+from adapter.nodepool.seen.pods import Pod
+from adapter.nodepool.seen.targets import PodsOf, Target, priorities, with_claims, with_priority
 
 
-class PlanInput(NamedTuple):
-    """What a plan is made from."""
+class Seen(NamedTuple):
+    """One moment, ready to be planned for."""
 
     demand: tuple[Demand, ...]
     capacity: Capacity
@@ -44,17 +38,17 @@ class PlanInput(NamedTuple):
 
 
 def observe(
-    cluster: ClusterTables,
-    targets: Sequence[ScaleTarget],
+    cluster: Cluster,
+    targets: Sequence[Target],
     values: Mapping[WorkloadRef, tuple[Values, ...]],
     pods_of: PodsOf,
-    known: LedgerView,
+    known: Known,
     pool_labels: Sequence[str],
     now: float,
     *,
     jobs: bool = True,
     within: Collection[str] = (),
-) -> PlanInput:
+) -> Seen:
     """Demand and capacity of the cluster as it is.
 
     Args:
@@ -89,12 +83,12 @@ def observe(
         headroom=headroom(found),
         gpu_hours_spent=known.gpu_hours,
     )
-    return PlanInput(tuple(demand), capacity, +left_out)
+    return Seen(tuple(demand), capacity, +left_out)
 
 
-def headroom(found: Iterable[HeadroomObject]) -> tuple[Headroom, ...]:
+def headroom(found: Iterable[Found]) -> tuple[Headroom, ...]:
     """What is ordered; while the way changes there are two objects of a shape, one need."""
-    most: dict[tuple[str, str], HeadroomObject] = {}
+    most: dict[tuple[str, str], Found] = {}
     for row in found:
         if row.shape is None:
             continue
@@ -109,10 +103,10 @@ def headroom(found: Iterable[HeadroomObject]) -> tuple[Headroom, ...]:
 
 
 def _scaled(
-    target: ScaleTarget,
+    target: Target,
     values: tuple[Values, ...] | None,
     pool_of: Mapping[str, str],
-    known: LedgerView,
+    known: Known,
     now: float,
 ) -> Demand:
     count, parked = None, False
@@ -147,17 +141,17 @@ def _scaled(
 
 
 def _queues(
-    cluster: ClusterTables,
+    cluster: Cluster,
     pods_of: PodsOf,
     pool_of: Mapping[str, str],
-    known: LedgerView,
+    known: Known,
     left_out: Counter[str],
     within: Collection[str],
     now: float,
 ) -> Iterable[Demand]:
     """The queues of Jobs; those of the past are kept, as they may fill again."""
     classes = priorities(cluster)
-    rows = [JobPods(space, shape, 0, 0, 0) for (space, _), shape in known.queues.items()]
+    rows = [Job(space, shape, 0, 0, 0) for (space, _), shape in known.queues.items()]
     for job in cluster.jobs:
         if gpus(with_claims(job.shape, job.namespace, cluster)) == 0 or (
             within and job.namespace not in within
@@ -171,7 +165,7 @@ def _queues(
         if not job.left and not there.bound + there.pending:
             # It has ended, or is suspended: the queue is known by the Jobs that are in it.
             continue
-        rows.append(JobPods(job.namespace, shape, job.left, *there, name=job.name))
+        rows.append(Job(job.namespace, shape, job.left, *there, name=job.name))
     return queues(rows, known.histories, now)
 
 
@@ -181,7 +175,7 @@ class _There(NamedTuple):
     pools: Mapping[str, int]
 
 
-def _there(pods: Sequence[PodInfo], pool_of: Mapping[str, str]) -> _There:
+def _there(pods: Sequence[Pod], pool_of: Mapping[str, str]) -> _There:
     living = [pod for pod in pods if not pod.deleting]
     bound = [pod.node for pod in living if pod.node]
     on = Counter(pool_of[node] for node in bound if node in pool_of)

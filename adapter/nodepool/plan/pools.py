@@ -1,4 +1,4 @@
-"""Nodes become pools: free capacity, an example of the next node, and traps. Pure."""
+"""Nodes become pools: what is free, what the next node looks like, and what is odd. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from adapter.nodepool.model.capacity import Pool, PoolNode, Trap
+from adapter.nodepool.model.capacity import Node, Pool, Trap
+from adapter.nodepool.seen import nodes as seen_nodes
 from adapter.nodepool.seen.karpenter import NodePool
-from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, UNLABELLED, NodeInfo, devices
-from adapter.nodepool.seen.pods import PodInfo
-from adapter.nodepool.seen.status import NodeGroup, groups_of, pool_name
+from adapter.nodepool.seen.nodes import UNLABELLED, devices
+from adapter.nodepool.seen.pods import Pod
+from adapter.nodepool.seen.status import Group, groups_of, pool_name
 
 _LONGEST_BOOT: Final = 1800.0
 """Seconds after which a node without its devices no longer boots: it is broken."""
@@ -25,8 +26,8 @@ _REPLICAS: Final = "nvidia.com/gpu.replicas"
 
 
 def with_pods(
-    nodes: Iterable[NodeInfo], pods: Iterable[PodInfo], labels: Sequence[str], now: float
-) -> tuple[PoolNode, ...]:
+    nodes: Iterable[seen_nodes.Node], pods: Iterable[Pod], labels: Sequence[str], now: float
+) -> tuple[Node, ...]:
     """The nodes of GPU pools, less what DaemonSets take, with what other pods take.
 
     Nodes without any device are kept while they may still get one: they boot.
@@ -56,7 +57,7 @@ def with_pods(
         taken = daemons.get(node.name, Counter())
         allocatable = {name: milli - taken[name] for name, milli in node.allocatable.items()}
         found.append(
-            PoolNode(
+            Node(
                 name=node.name,
                 pool=pool,
                 labels=node.labels,
@@ -70,7 +71,9 @@ def with_pods(
     return tuple(found)
 
 
-def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, frozenset[str]]:
+def _devices(
+    nodes: Iterable[seen_nodes.Node], labels: Sequence[str]
+) -> Mapping[str, frozenset[str]]:
     """Pool to the devices that all its nodes with devices have."""
     expected: dict[str, frozenset[str]] = {}
     for node in nodes:
@@ -81,10 +84,10 @@ def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, f
     return expected
 
 
-def traps(node: NodeInfo) -> frozenset[Trap]:
+def traps(node: seen_nodes.Node) -> frozenset[Trap]:
     """What about a node confuses an autoscaler (nodepool.md, GPU traps)."""
     found = set()
-    labelled = any(key in node.labels for key in ACCELERATOR_LABELS)
+    labelled = any(key in node.labels for key in seen_nodes.ACCELERATOR_LABELS)
     mig = any(name.startswith("nvidia.com/mig-") and n for name, n in node.allocatable.items())
     whole = node.allocatable.get(_WHOLE, 0)
     if labelled and mig and not whole:
@@ -102,9 +105,9 @@ def _number(text: str | None) -> int | None:
 
 
 def pools(
-    every: Iterable[NodeInfo],
-    nodes: Sequence[PoolNode],
-    groups: Sequence[NodeGroup],
+    every: Iterable[seen_nodes.Node],
+    nodes: Sequence[Node],
+    groups: Sequence[Group],
     karpenter: Iterable[NodePool],
     boots: Mapping[str, float],
     labels: Sequence[str],
@@ -113,7 +116,7 @@ def pools(
     """The pools of the GPU nodes, and those that may get some.
 
     Args:
-        every: all nodes of the cluster, with GPUs or without.
+        every: all nodes of the cluster, whatever they have.
         nodes: those of :func:`with_pods`.
         groups: of the cluster-autoscaler's status.
         boots: pool to its p90.
@@ -136,6 +139,7 @@ def pools(
         own = groups_of(name, names.get(name, ()), groups)
         found[name] = Pool(
             name=name,
+            low=sum(group.low for group in own),
             high=sum(group.high for group in own) if own else None,
             boot_seconds=boots.get(name),
             # A NodePool that is not Ready says so each round, and never until when.
@@ -149,14 +153,14 @@ def pools(
     return found
 
 
-def _refused(groups: Sequence[NodeGroup], now: float) -> float | None:
+def _refused(groups: Sequence[Group], now: float) -> float | None:
     """Till when all of a pool's groups back off; while one does not, the pool can grow."""
     until = [group.refused_until(now) for group in groups]
     ends = [end for end in until if end is not None]
     return min(ends) if ends and len(ends) == len(until) else None
 
 
-def _example(pool: str, nodes: Iterable[PoolNode]) -> PoolNode | None:
+def _example(pool: str, nodes: Iterable[Node]) -> Node | None:
     ready = [node for node in nodes if node.pool == pool and node.ready]
     newest = max(ready, key=lambda node: (node.created, node.name), default=None)
     return replace(newest, used={}) if newest is not None else None

@@ -1,7 +1,7 @@
-"""One round: read the cluster, plan, report what is new, and apply.
+"""The loop: look, plan, say what is new, and apply.
 
-While the API server is unavailable, nothing is planned: headroom stays as it is, and its lifeline
-ends it if that lasts. Every round is bounded in time.
+When the API server is away nothing is planned: headroom stays as it is, and ends by its
+lifeline if that lasts. Every round is bounded in time.
 
 A full round reads the metrics of all HPAs, once in an interval. Between two of them, a round
 that changes of pods begin plans again from the same values: it lowers headroom that pods have
@@ -21,37 +21,30 @@ from adapter.nodepool.act.deletioncosts import DeletionCosts
 from adapter.nodepool.act.events import Events
 from adapter.nodepool.act.ledgerstore import LedgerStore
 from adapter.nodepool.act.lifeline import Lifelines
-from adapter.nodepool.act.methods.choice import MethodChoice, with_wait
 from adapter.nodepool.act.orders import Orders
 from adapter.nodepool.act.probe import Probe
 from adapter.nodepool.act.serverside import Writer
+from adapter.nodepool.act.ways.detect import Choice, with_wait
 from adapter.nodepool.learn import boots
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.learn.utilization import Utilization
-from adapter.nodepool.model.apicall import ApiCall
+from adapter.nodepool.model.apicall import Call
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.plan.limits import limits_of
-from adapter.nodepool.plan.observe import PlanInput, observe
+from adapter.nodepool.plan.observe import Seen, observe
 from adapter.nodepool.plan.order import Plan, pools_of
 from adapter.nodepool.plan.plan import plan
 from adapter.nodepool.run import loop
-from adapter.nodepool.run.changes import ChangeSignal
 from adapter.nodepool.run.reports import Reports
-from adapter.nodepool.run.state import ControllerState
-from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.headroom import HeadroomObject
+from adapter.nodepool.run.state import State
+from adapter.nodepool.run.stir import Stir
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.headroom import Found
 from adapter.nodepool.seen.metricvalues import MetricValues
-from adapter.nodepool.seen.served import ServedApis, discover
-from adapter.nodepool.seen.status import AutoscalerStatus
-from adapter.nodepool.seen.targets import (
-    PodsOf,
-    RoundValues,
-    ScaleTarget,
-    ScaleTargets,
-    by_workload,
-    targets,
-)
+from adapter.nodepool.seen.served import Served, discover
+from adapter.nodepool.seen.status import Status
+from adapter.nodepool.seen.targets import PodsOf, Reading, Target, Targets, by_workload, targets
 from adapter.settings.nodepool import NodepoolSettings
 from apiservice.kube.outages import Outages
 
@@ -63,23 +56,23 @@ _DISCOVERY: Final = 300.0
 """Seconds between looks at what the API server serves."""
 
 
-class NodepoolController:
+class Controller:
     """One cluster's controller. ``lead`` runs while this process may act."""
 
     def __init__(
         self,
         settings: NodepoolSettings,
         home: Home,
-        cluster: ClusterTables,
-        call: ApiCall,
+        cluster: Cluster,
+        call: Call,
         may_write: Callable[[], bool],
         watched: Callable[[float], str],
-        started: Callable[[ServedApis], None],
+        started: Callable[[Served], None],
         ledger: Ledger,
         reports: Reports,
         clock: Callable[[], float] = time.time,
         *,
-        changes: ChangeSignal | None = None,
+        stir: Stir | None = None,
         listed: Callable[[], Awaitable[object]] = loop.at_once,
         outages: Outages | None = None,
     ) -> None:
@@ -89,7 +82,7 @@ class NodepoolController:
             home: its own namespace, and where else headroom may be.
             watched: says why the collections cannot be used.
             started: gets what is served, so that it is watched.
-            changes: notes the changes that begin a round at once.
+            stir: notes the changes that begin a round at once.
             listed: returns when all collections have been listed once.
             outages: what is known of the API server's outages.
         """
@@ -102,10 +95,10 @@ class NodepoolController:
         self.ledger = ledger
         self._reports = reports
         self._outages = outages or Outages()
-        self._changes = changes or ChangeSignal()
+        self._stir = stir or Stir()
         self._listed = listed
-        self._read: RoundValues | None = None
-        self._choice = MethodChoice(None, "not looked yet")
+        self._read: Reading | None = None
+        self._choice = Choice(None, "not looked yet")
         self.writer = Writer(call, may_write)
         self.values = MetricValues(call)
         self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
@@ -115,8 +108,8 @@ class NodepoolController:
         self._store = LedgerStore(self.writer, ledger, home.namespace, settings.history)
         self.utilization = Utilization(self.values)
         self.deletion_costs = DeletionCosts(self.writer)
-        self.state = ControllerState(clock(), settings.apply)
-        self.served = ServedApis()
+        self.state = State(clock(), settings.apply)
+        self.served = Served()
         self._discovered = 0.0
 
     @property
@@ -130,7 +123,7 @@ class NodepoolController:
         return self._discovered > 0
 
     @property
-    def autoscaler_status(self) -> AutoscalerStatus | None:
+    def autoscaler_status(self) -> Status | None:
         """The cluster-autoscaler's word; None where there is none."""
         return next(iter(self._cluster.status), None)
 
@@ -145,7 +138,7 @@ class NodepoolController:
         self._settings = self._settings.model_copy(update=taken)
         if settings != self._settings:
             log.warning("of section nodepool only stop and limits change without a restart")
-        self._changes.note()
+        self._stir.note()
 
     async def lead(self) -> None:
         """Plan and act every interval until cancelled."""
@@ -156,7 +149,7 @@ class NodepoolController:
         # Liveness counts from here: a follower has had no rounds.
         self.state.ended_at = self.clock()
         interval = self._settings.interval
-        await loop.run(self, self._changes, self._listing, interval, self.clock)
+        await loop.run(self, self._stir, self._listing, interval, self.clock)
 
     async def _listing(self) -> None:
         await self.look(self.clock())
@@ -165,14 +158,14 @@ class NodepoolController:
     def freeze(self, problem: str) -> None:
         """Nothing is planned for now; it is said when the reason is new."""
         if problem != self.state.frozen:
-            # Where a watch has said that the API server is unavailable, this only follows from it.
+            # Where a watch has said that the API server is away, this only follows from it.
             first = self._outages.begins(self, problem.partition(": ")[2] or problem)
             say = log.warning if first else log.info
             say("nothing is planned, headroom stays as it is", problem=problem)
         self.state.frozen, self._read = problem, None
 
     def broke(self, error: Exception) -> None:
-        """A round failed with an unexpected error."""
+        """A round failed in a way that nobody expected."""
         self.state.broken += 1
         self.freeze(f"the round failed: {type(error).__name__}: {error}")
         log.error("round failed", error=str(error), exc_info=error)
@@ -182,7 +175,7 @@ class NodepoolController:
         self.state.round_seconds, self.state.ended_at = took, self.clock()
 
     async def round(self, now: float, *, again: bool = False) -> Plan | None:
-        """Look and plan once, and apply unless this is a dry run.
+        """Look and plan once, and apply if this is no dry run.
 
         Args:
             again: plan from the metrics of the last full round, if there was one.
@@ -214,7 +207,7 @@ class NodepoolController:
         seen = self._observe(found, values, pods_of, now)
         if read is None:
             await self._use(found.targets, values, now)
-            self._read = RoundValues.of(found.targets, values)
+            self._read = Reading.of(found.targets, values)
         there = [*self._cluster.buffers, *self._cluster.placeholders]
         self.ledger.learn(seen.demand, now)
         ordered = self.state.plan.orders if self.state.plan else ()
@@ -242,11 +235,11 @@ class NodepoolController:
 
     def _observe(
         self,
-        found: ScaleTargets,
+        found: Targets,
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         pods_of: PodsOf,
         now: float,
-    ) -> PlanInput:
+    ) -> Seen:
         cluster, settings = self._cluster, self._settings
         self.ledger.boots = boots.watch(self.ledger.boots, cluster, settings.pool_labels, now)
         seen = observe(
@@ -265,7 +258,7 @@ class NodepoolController:
 
     async def _use(
         self,
-        found: Sequence[ScaleTarget],
+        found: Sequence[Target],
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         now: float,
     ) -> None:
@@ -278,9 +271,7 @@ class NodepoolController:
         if fresh and settings.apply and settings.deletion_cost:
             await self.deletion_costs.write(self._cluster, found, values, self.utilization.smoothed)
 
-    async def _act(
-        self, decided: Plan, there: list[HeadroomObject], choice: MethodChoice, now: float
-    ) -> None:
+    async def _act(self, decided: Plan, there: list[Found], choice: Choice, now: float) -> None:
         classes = {row.name: row for row in self._cluster.classes}
         outcomes = await self._orders.carry_out(
             decided.orders, there, choice, self.served, classes, now

@@ -19,7 +19,7 @@ PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 _KINDS = frozenset(MetricKind)
 
 
-class ReadableHpa(NamedTuple):
+class Readable(NamedTuple):
     """An HPA, as far as its metrics can be asked for."""
 
     spec: HpaSpec
@@ -28,7 +28,7 @@ class ReadableHpa(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HpaInfo:
+class Autoscaler:
     """An HPA."""
 
     namespace: str
@@ -36,13 +36,13 @@ class HpaInfo:
     target: Workload
     kind: str
     """Of the target, as people write it."""
-    readable: ReadableHpa | None
+    readable: Readable | None
     """None where it has no metric that can be read here."""
     problem: str
     """Why that is None, or what its annotation should be."""
     status: Mapping[str, Any]
     from_zero: bool
-    """KEDA's: its target is scaled from 0 by KEDA, not by the HPA."""
+    """KEDA's: its target is scaled from 0 by somebody else than the HPA."""
     floor: int | None
     """Fewest headroom pods, by the annotation; None without it."""
 
@@ -52,28 +52,26 @@ class HpaInfo:
         return (self.namespace, self.name)
 
 
-class _ScaleTargetRef(msgspec.Struct, rename="camel"):
+class _Target(msgspec.Struct, rename="camel"):
     kind: str = ""
     name: str = ""
     api_version: str = ""
 
 
-HpaTable = Table[tuple[str, str], HpaInfo]
+Autoscalers = Table[tuple[str, str], Autoscaler]
 
 
-def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
+def decode(raw: msgspec.Raw | bytes) -> Autoscaler:
     """An HPA from its JSON; in a list, objects do not say what they are.
 
     Raises:
-        msgspec.DecodeError: it is not JSON.
+        msgspec.DecodeError: it is no JSON.
         ValueError: it names no target.
     """
     manifest: dict[str, Any] = msgspec.json.decode(raw)
     manifest |= {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     meta = manifest.get("metadata") or {}
-    target = msgspec.convert(
-        (manifest.get("spec") or {}).get("scaleTargetRef") or {}, _ScaleTargetRef
-    )
+    target = msgspec.convert((manifest.get("spec") or {}).get("scaleTargetRef") or {}, _Target)
     if not target.kind or not target.name:
         raise ValueError("spec.scaleTargetRef names no object")
     found, problem = None, ""
@@ -87,7 +85,7 @@ def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
         problem = f"annotation {FLOOR} is {asked!r}: give a whole number of pods"
     status = manifest.get("status") or {}
     kept = ("conditions", "desiredReplicas", "currentReplicas")
-    return HpaInfo(
+    return Autoscaler(
         namespace=str(meta.get("namespace") or "default"),
         name=str(meta.get("name") or ""),
         target=Workload(resource_of(target.api_version, target.kind), target.name),
@@ -100,7 +98,7 @@ def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
     )
 
 
-def readable(manifest: Mapping[str, Any]) -> ReadableHpa:
+def readable(manifest: Mapping[str, Any]) -> Readable:
     """Read an HPA, leaving out the metrics that another API answers for.
 
     Args:
@@ -118,4 +116,4 @@ def readable(manifest: Mapping[str, Any]) -> ReadableHpa:
         **manifest,
         "spec": {**spec, "metrics": kept},
     }
-    return ReadableHpa(from_manifest(whole), len(rows) - len(kept))
+    return Readable(from_manifest(whole), len(rows) - len(kept))

@@ -12,7 +12,7 @@ from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload, workloads_of
 from adapter.nodepool.model.names import DELETION_COST, HEADROOM
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import ConditionRow, ObjectMeta, conditions, resource_of
+from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions, resource_of
 from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/api/v1/pods"
@@ -21,7 +21,7 @@ LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass(frozen=True, slots=True)
-class PodInfo:
+class Pod:
     """A pod that has not ended."""
 
     namespace: str
@@ -33,7 +33,7 @@ class PodInfo:
     ready: bool
     deleting: bool
     workloads: tuple[Workload, ...]
-    """Its controller, and that one's where the names show it."""
+    """Its controller, and that one's where the names tell it."""
     shape: Shape
     daemon: bool
     """A DaemonSet's: every node has one of its own."""
@@ -51,7 +51,7 @@ class PodInfo:
         return (self.namespace, self.name)
 
 
-PodInfoTable = Table[tuple[str, str], PodInfo]
+Pods = Table[tuple[str, str], Pod]
 
 
 class _Managed(msgspec.Struct, rename="camel"):
@@ -59,7 +59,7 @@ class _Managed(msgspec.Struct, rename="camel"):
     fields_v1: msgspec.Raw = msgspec.Raw(b"")
 
 
-class _PodMeta(ObjectMeta, rename="camel"):
+class _PodMeta(Meta, rename="camel"):
     managed_fields: list[_Managed] | None = None
 
 
@@ -77,7 +77,7 @@ class _Manifest(msgspec.Struct):
 _manifest = msgspec.json.Decoder(_Manifest)
 
 
-class PodInfoDecoder:
+class PodDecoder:
     """Reads pods; one instance per collection, for what its pods share."""
 
     def __init__(self, priority_class: str) -> None:
@@ -85,12 +85,12 @@ class PodInfoDecoder:
         self._once = SharedValues().once
         self._class = priority_class
 
-    def decode(self, raw: msgspec.Raw | bytes) -> PodInfo:
+    def decode(self, raw: msgspec.Raw | bytes) -> Pod:
         """A pod from its JSON.
 
         Raises:
             msgspec.DecodeError: it is none.
-            ValueError: an amount of its resources is not a quantity.
+            ValueError: an amount of its resources is no quantity.
         """
         manifest = _manifest.decode(raw)
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status
@@ -99,7 +99,7 @@ class PodInfoDecoder:
         cost = (meta.annotations or {}).get(DELETION_COST)
         labels = meta.labels or {}
         direct = Workload(resource_of(owner.api_version, owner.kind), owner.name) if owner else None
-        return PodInfo(
+        return Pod(
             namespace=self._once(meta.namespace),
             name=meta.name,
             uid=meta.uid,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen.meta import ObjectMeta
+from adapter.nodepool.seen.meta import Meta
 
 PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
@@ -28,11 +28,11 @@ class PriorityClass:
         return self.name
 
 
-PriorityClassTable = Table[str, PriorityClass]
+PriorityClasses = Table[str, PriorityClass]
 
 
 class _Class(msgspec.Struct, rename="camel"):
-    metadata: ObjectMeta
+    metadata: Meta
     value: int
     preemption_policy: str = "PreemptLowerPriority"
     global_default: bool = False

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from adapter.nodepool.model.apicall import ApiCall
+from adapter.nodepool.model.apicall import Call
 from adapter.nodepool.seen import claimtemplates, headroom, karpenter
 from apiservice.kube.client import ClusterAnswerError
 from apiservice.kube.failures import NOT_AN_API_SERVER
@@ -17,7 +17,8 @@ T = TypeVar("T")
 _CUSTOM: Final = "custom.metrics.k8s.io"
 
 
-class _Version(msgspec.Struct):
+class _Version(msgspec.Struct, rename="camel"):
+    group_version: str
     version: str
 
 
@@ -39,7 +40,7 @@ class _Resources(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class ServedApis:
+class Served:
     """What the API server serves of what is optional here."""
 
     buffers: str = ""
@@ -49,12 +50,12 @@ class ServedApis:
     karpenter: bool = False
     """NodePools and NodeClaims, v1."""
     custom_metrics: str = ""
-    """Version of custom.metrics.k8s.io; empty where it is not served."""
+    """Version of custom.metrics.k8s.io; empty where nobody serves it."""
     claims: str = ""
     """Version of resource.k8s.io (DRA); empty where it is off."""
 
 
-async def discover(call: ApiCall) -> ServedApis:
+async def discover(call: Call) -> Served:
     """Ask the API server what it serves; raises ClusterAnswerError."""
     answer = await _ask(call, "/apis", _Groups)
     groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
@@ -68,7 +69,7 @@ async def discover(call: ApiCall) -> ServedApis:
             requests = "provisioningrequests" in names
         elif "capacitybuffers" in names and not buffers:
             buffers = version
-    return ServedApis(
+    return Served(
         buffers=buffers,
         requests=requests,
         karpenter="v1" in groups.get(karpenter.GROUP, []),
@@ -77,7 +78,7 @@ async def discover(call: ApiCall) -> ServedApis:
     )
 
 
-async def _ask(call: ApiCall, path: str, kind: type[T]) -> T:
+async def _ask(call: Call, path: str, kind: type[T]) -> T:
     body = await call("GET", path)
     try:
         return msgspec.json.decode(body, type=kind)
@@ -89,7 +90,7 @@ def _first(wanted: Sequence[str], served: Sequence[str]) -> str:
     return next((version for version in wanted if version in served), "")
 
 
-async def _resources(call: ApiCall, path: str) -> frozenset[str]:
+async def _resources(call: Call, path: str) -> frozenset[str]:
     try:
         answer = await _ask(call, path, _Resources)
     except ClusterAnswerError as error:

@@ -11,48 +11,48 @@ from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
 from adapter.hpa import PodState, Values
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.shape import Shape, gpus
-from adapter.nodepool.seen.autoscalers import HpaInfo, ReadableHpa
-from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.pods import PodInfo
-from adapter.nodepool.seen.workloads import ScalableWorkload
+from adapter.nodepool.seen.autoscalers import Autoscaler, Readable
+from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.pods import Pod
+from adapter.nodepool.seen.workloads import Scaled
 from apiservice.provider import GroupResource
 
 STATEFULSETS = GroupResource("statefulsets", "apps")
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleTarget:
+class Target:
     """A workload that an HPA scales and whose pods hold GPUs."""
 
     workload: WorkloadRef
-    autoscaler: HpaInfo
-    readable: ReadableHpa
+    autoscaler: Autoscaler
+    readable: Readable
     shape: Shape
     replicas: int
     status_replicas: int
     selector: str
-    pods: tuple[PodInfo, ...]
+    pods: tuple[Pod, ...]
 
     def states(self) -> list[PodState]:
         """The pods as the HPA controller sees them."""
         return [PodState(pod.name, pod.phase, pod.ready, pod.deleting) for pod in self.pods]
 
 
-class RoundValues(NamedTuple):
+class Reading(NamedTuple):
     """The values that a full round has read; rounds until the next go by them."""
 
     values: Mapping[WorkloadRef, tuple[Values, ...]]
-    asked: Mapping[WorkloadRef, ReadableHpa]
+    asked: Mapping[WorkloadRef, Readable]
     """The HPAs that the values are of."""
 
     @classmethod
     def of(
-        cls, found: Sequence[ScaleTarget], values: Mapping[WorkloadRef, tuple[Values, ...]]
-    ) -> RoundValues:
+        cls, found: Sequence[Target], values: Mapping[WorkloadRef, tuple[Values, ...]]
+    ) -> Reading:
         """The values, with whom they are of."""
         return cls(values, {target.workload: target.readable for target in found})
 
-    def still(self, found: Sequence[ScaleTarget]) -> Mapping[WorkloadRef, tuple[Values, ...]]:
+    def still(self, found: Sequence[Target]) -> Mapping[WorkloadRef, tuple[Values, ...]]:
         """The values whose HPA has not been changed since."""
         return {
             target.workload: self.values[target.workload]
@@ -61,20 +61,20 @@ class RoundValues(NamedTuple):
         }
 
 
-class ScaleTargets(NamedTuple):
+class Targets(NamedTuple):
     """All of them."""
 
-    targets: tuple[ScaleTarget, ...]
+    targets: tuple[Target, ...]
     left_out: Counter[str]
     """HPAs of GPU workloads that nothing is planned for, by reason."""
 
 
-PodsOf = Callable[[str, Workload], tuple[PodInfo, ...]]
+PodsOf = Callable[[str, Workload], tuple[Pod, ...]]
 
 
-def by_workload(pods: Iterable[PodInfo]) -> PodsOf:
-    """The pods of each workload; placeholders are left out."""
-    found: dict[tuple[str, Workload], list[PodInfo]] = {}
+def by_workload(pods: Iterable[Pod]) -> PodsOf:
+    """The pods of each workload; placeholders are nobody's."""
+    found: dict[tuple[str, Workload], list[Pod]] = {}
     for pod in pods:
         if not pod.headroom:
             for workload in pod.workloads:
@@ -83,12 +83,12 @@ def by_workload(pods: Iterable[PodInfo]) -> PodsOf:
     return lambda namespace, workload: rows.get((namespace, workload), ())
 
 
-def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = ()) -> ScaleTargets:
+def targets(cluster: Cluster, pods_of: PodsOf, within: Collection[str] = ()) -> Targets:
     """The HPAs of GPU workloads, by namespace and name; of two on one workload the first.
 
     ``within`` are the namespaces that are looked at; empty for all.
     """
-    found: dict[WorkloadRef, ScaleTarget] = {}
+    found: dict[WorkloadRef, Target] = {}
     left_out: Counter[str] = Counter()
     for scaler in sorted(cluster.autoscalers, key=lambda row: row.key):
         if within and scaler.namespace not in within:
@@ -109,12 +109,12 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
             left_out["no_metric"] += 1
             continue
         ref = WorkloadRef(scaler.namespace, scaler.kind, scaler.target.name)
-        # Its annotation is not a number: planned for, without a floor.
+        # Its annotation is no number: planned for, without a floor.
         left_out["annotation"] += bool(scaler.problem)
         if ref in found:
             left_out["second_hpa"] += 1
             continue
-        found[ref] = ScaleTarget(
+        found[ref] = Target(
             workload=ref,
             autoscaler=scaler,
             readable=scaler.readable,
@@ -124,7 +124,7 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
             selector=scaled.selector,
             pods=pods,
         )
-    return ScaleTargets(tuple(found.values()), +left_out)
+    return Targets(tuple(found.values()), +left_out)
 
 
 def with_priority(shape: Shape, priority_class: str, classes: Mapping[str, int]) -> Shape:
@@ -133,13 +133,13 @@ def with_priority(shape: Shape, priority_class: str, classes: Mapping[str, int])
     return replace(shape, priority=classes.get(name, shape.priority))
 
 
-def priorities(cluster: ClusterTables) -> Mapping[str, int]:
+def priorities(cluster: Cluster) -> Mapping[str, int]:
     """PriorityClass to its value; a key that begins with ``*`` is the default of all pods."""
     rows = {row.name: row.value for row in cluster.classes}
     return rows | {f"*{row.name}": row.value for row in cluster.classes if row.default}
 
 
-def with_claims(shape: Shape, namespace: str, cluster: ClusterTables) -> Shape:
+def with_claims(shape: Shape, namespace: str, cluster: Cluster) -> Shape:
     """A shape with the devices that its claims ask for, where their templates are known."""
     if not shape.claims:
         return shape
@@ -149,7 +149,7 @@ def with_claims(shape: Shape, namespace: str, cluster: ClusterTables) -> Shape:
     return replace(shape, claim_devices=sum(known) if len(known) == len(sizes) else None)
 
 
-def _scaled(cluster: ClusterTables, scaler: HpaInfo) -> ScalableWorkload | None:
+def _scaled(cluster: Cluster, scaler: Autoscaler) -> Scaled | None:
     tables = {
         DEPLOYMENTS: cluster.deployments,
         STATEFULSETS: cluster.statefulsets,
@@ -159,9 +159,7 @@ def _scaled(cluster: ClusterTables, scaler: HpaInfo) -> ScalableWorkload | None:
     return table.find((scaler.namespace, scaler.target)) if table is not None else None
 
 
-def _shape(
-    cluster: ClusterTables, scaled: ScalableWorkload | None, pods: tuple[PodInfo, ...]
-) -> Shape | None:
+def _shape(cluster: Cluster, scaled: Scaled | None, pods: tuple[Pod, ...]) -> Shape | None:
     """That of the newest pod: admission may have added to the template what decides where it
     fits. The template's where there are no pods."""
     living = [pod for pod in pods if not pod.deleting]

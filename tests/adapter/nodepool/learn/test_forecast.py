@@ -10,23 +10,21 @@ from hypothesis import strategies as st
 
 from adapter.nodepool.learn.forecast import forecast
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
+from adapter.nodepool.model.history import EMPTY, History, Point
 
 DAY = 86400.0
 MIDNIGHT = 20_000 * DAY
 LEAD = 300.0
 
 
-def past(
-    pods: Sequence[int], begin: float = MIDNIGHT, history: DemandHistory = EMPTY
-) -> DemandHistory:
+def past(pods: Sequence[int], begin: float = MIDNIGHT, history: History = EMPTY) -> History:
     """One observation a minute."""
     for minute, each in enumerate(pods):
-        history = learn(history, DemandPoint(begin + minute * 60, each))
+        history = learn(history, Point(begin + minute * 60, each))
     return history
 
 
-def end(history: DemandHistory) -> float:
+def end(history: History) -> float:
     return history.recent[-1].time
 
 
@@ -95,7 +93,7 @@ def test_no_trend_is_seen_in_a_climb(pods: list[int]) -> None:
     assert forecast(history, pods[-1], LEAD, 0.8, end(history)).code != "trend"
 
 
-def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> DemandHistory:
+def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> History:
     """Days that stand at ``low`` until ``at`` minutes, at ``high`` for an hour, and fall back."""
     history = EMPTY
     for day in range(days):

@@ -1,7 +1,7 @@
 """Headroom as a CapacityBuffer with its PodTemplate (``autoscaling.x-k8s.io``).
 
 Only ``replicas`` is set: of replicas, percentage and limits the cluster-autoscaler takes the
-smallest and Karpenter the largest.
+least and Karpenter the most.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.methods import headroomobjects
-from adapter.nodepool.act.serverside import KubeObject
+from adapter.nodepool.act.serverside import Object
+from adapter.nodepool.act.ways import headroomobjects
 from adapter.nodepool.model import names
 from adapter.nodepool.plan.order import Order
-from adapter.nodepool.seen.headroom import BUFFER_GROUP, HeadroomObject
-from adapter.nodepool.seen.meta import ObjectCondition
+from adapter.nodepool.seen.headroom import BUFFER_GROUP, Found
+from adapter.nodepool.seen.meta import Condition
 
 
 def manifests(
     order: Order, version: str, lifeline: Lifeline, image: str, nudged_at: float | None
-) -> tuple[KubeObject, KubeObject]:
+) -> tuple[Object, Object]:
     """The PodTemplate and the CapacityBuffer, in the order in which they are applied."""
     meta = headroomobjects.metadata(order, lifeline, nudged_at)
-    template: KubeObject = {
+    template: Object = {
         "apiVersion": "v1",
         "kind": "PodTemplate",
         # Of the lasting facts only: the template's own words would be a write each round.
@@ -35,7 +35,7 @@ def manifests(
     return template, buffer(meta, version, order.replicas)
 
 
-def buffer(meta: KubeObject, version: str, replicas: int) -> KubeObject:
+def buffer(meta: Object, version: str, replicas: int) -> Object:
     """A CapacityBuffer of the PodTemplate of the same name."""
     return {
         "apiVersion": f"{BUFFER_GROUP}/{version}",
@@ -45,12 +45,9 @@ def buffer(meta: KubeObject, version: str, replicas: int) -> KubeObject:
     }
 
 
-def probe(
-    namespace: str, version: str, lifeline: Lifeline, image: str
-) -> tuple[KubeObject, KubeObject]:
-    """A PodTemplate and a CapacityBuffer of 0 replicas: a controller that serves buffers sets
-    its status."""
-    meta: KubeObject = {
+def probe(namespace: str, version: str, lifeline: Lifeline, image: str) -> tuple[Object, Object]:
+    """A PodTemplate and a CapacityBuffer of no replicas: whoever serves buffers says so on it."""
+    meta: Object = {
         "name": names.PROBE,
         "namespace": namespace,
         "labels": {
@@ -60,7 +57,7 @@ def probe(
         "annotations": {names.WHY: "of no replicas: shows whether CapacityBuffers are served"},
         "ownerReferences": [lifeline.reference()],
     }
-    template: KubeObject = {
+    template: Object = {
         "apiVersion": "v1",
         "kind": "PodTemplate",
         "metadata": meta,
@@ -82,13 +79,13 @@ def probe(
     return template, buffer(meta, version, 0)
 
 
-def served(conditions: Mapping[str, ObjectCondition]) -> bool:
+def served(conditions: Mapping[str, Condition]) -> bool:
     """Whether a controller has taken the buffer up."""
     ready = conditions.get("ReadyForProvisioning")
     return ready is not None and ready.status == "True"
 
 
-def shortfall(found: HeadroomObject) -> str:
+def shortfall(found: Found) -> str:
     """Why the autoscaler cannot have all that a buffer asks for; empty where it does not say so.
 
     Both autoscalers' conditions are as autoscaler-lab.md measured them: no condition says that

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.methods import headroomobjects
-from adapter.nodepool.act.serverside import KubeObject
+from adapter.nodepool.act.serverside import Object
+from adapter.nodepool.act.ways import headroomobjects
 from adapter.nodepool.plan.order import Order
 
 API: Final = "autoscaling.x-k8s.io/v1"
@@ -23,13 +23,11 @@ def wanted(order: Order, least: int | None) -> bool:
     return least is not None and jobs and order.replicas - order.was >= least
 
 
-def manifests(
-    order: Order, lifeline: Lifeline, image: str, step: int
-) -> tuple[KubeObject, KubeObject]:
-    """PodTemplate and ProvisioningRequest of one step; ``step`` makes the name unique."""
+def manifests(order: Order, lifeline: Lifeline, image: str, step: int) -> tuple[Object, Object]:
+    """PodTemplate and ProvisioningRequest of one step; ``step`` tells steps apart."""
     meta = headroomobjects.metadata(order, lifeline, None)
     meta["name"] = f"{meta['name']}-{step}"
-    template: KubeObject = {
+    template: Object = {
         "apiVersion": "v1",
         "kind": "PodTemplate",
         "metadata": meta,
@@ -38,7 +36,7 @@ def manifests(
             "spec": headroomobjects.pause_pod(order, image),
         },
     }
-    request: KubeObject = {
+    request: Object = {
         "apiVersion": API,
         "kind": "ProvisioningRequest",
         "metadata": meta,
