@@ -48,7 +48,7 @@ from apiservice.wire.metricvalues import (
     EXTERNAL_VERSIONS,
 )
 from apiservice.wire.routes import (
-    Location,
+    ResourcePath,
     accept_header,
     accepts_json,
     attributes,
@@ -197,7 +197,7 @@ class ApiServer:
         self._stats.series(label, version, watch.code).observe(perf_counter() - started)
 
     async def _metric(
-        self, scope: Scope, where: Location, receive: Receive, send: Send, key: Key
+        self, scope: Scope, where: ResourcePath, receive: Receive, send: Send, key: Key
     ) -> None:
         parameters = query_parameters(key[1])
         wanted = attributes(scope["method"], key[0], parameters)
@@ -234,7 +234,7 @@ class ApiServer:
         label, version = self._labels(scope["path"], locate(scope["path"]))
         self._stats.series(label, version, error.code).observe(perf_counter() - started)
 
-    def _labels(self, path: str, where: Location | None) -> tuple[str, str]:
+    def _labels(self, path: str, where: ResourcePath | None) -> tuple[str, str]:
         """Return route and API version to count a request as, from a fixed set."""
         if where is None:
             return _PAGE_LABELS.get(path.strip("/").partition("/")[0], "other"), ""

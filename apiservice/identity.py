@@ -60,7 +60,7 @@ class Attributes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AccessDecision:
     """The result of an authorizer; a denied user sees ``reason``."""
 
     allowed: bool
@@ -81,10 +81,10 @@ class Authenticator(Protocol):
 class Authorizer(Protocol):
     """Decides whether a user may do what a request asks. An error is never an allow."""
 
-    def cached(self, user: User, attributes: Attributes) -> Decision | None:
+    def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
         """Return the decision if it needs no waiting, else None."""
 
-    async def authorize(self, user: User, attributes: Attributes) -> Decision:
+    async def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         """Return the decision, and request it if it is not cached.
 
         Raises:

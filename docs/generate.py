@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from adapter.catalog import VENDORS, Catalog
 from adapter.catalog.formulas import Presence, Rated, Scaled
-from adapter.catalog.metric import Basis, Metric, Scope
+from adapter.catalog.metric import Formula, Metric, Scope
 from adapter.process.environment import PREFIX
 from adapter.settings import Settings
 from adapter.settings.types import ADVANCED
@@ -214,40 +214,40 @@ def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
 
 def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
     """One table for all metrics with the same formulas."""
-    alike: dict[tuple[Basis, ...], list[str]] = {}
+    alike: dict[tuple[Formula, ...], list[str]] = {}
     for metric in metrics:
-        alike.setdefault(metric.bases, []).append(f"`{metric.name}`")
+        alike.setdefault(metric.formulas, []).append(f"`{metric.name}`")
     vendors = {field.name: vendor for vendor, fields in VENDORS.items() for field in fields}
-    for bases, names in alike.items():
+    for formulas, names in alike.items():
         yield f"### {', '.join(names)}"
         yield ""
-        if any(isinstance(basis, Presence) for basis in bases):
+        if any(isinstance(formula, Presence) for formula in formulas):
             yield "Any sample of the device."
             yield ""
             continue
         yield "| Fields | Vendor | Condition |"
         yield "|---|---|---|"
-        for basis in bases:
-            parts = " + ".join(_shown(basis, catalog))
-            where = ", ".join(_conditions(basis, catalog))
-            yield f"| {parts} | {vendors[basis.fields[0]]} | {where} |"
+        for formula in formulas:
+            parts = " + ".join(_shown(formula, catalog))
+            where = ", ".join(_conditions(formula, catalog))
+            yield f"| {parts} | {vendors[formula.fields[0]]} | {where} |"
         yield ""
 
 
-def _conditions(basis: Basis, catalog: Catalog) -> Iterator[str]:
+def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
     """The conditions under which a formula applies; none if it always does."""
-    if catalog.fields[basis.fields[0]].seen:
+    if catalog.fields[formula.fields[0]].seen:
         yield "no exporter describes the devices of the pod"
-    if not isinstance(basis, Scaled | Rated):
+    if not isinstance(formula, Scaled | Rated):
         return
-    if isinstance(basis, Scaled) and basis.mig is not None:
-        yield "MIG instances and partitions" if basis.mig else "whole devices"
-    if basis.unless is not None:
-        yield f"the exporter does not report {_series(basis.unless, catalog)}"
+    if isinstance(formula, Scaled) and formula.mig is not None:
+        yield "MIG instances and partitions" if formula.mig else "whole devices"
+    if formula.unless is not None:
+        yield f"the exporter does not report {_series(formula.unless, catalog)}"
 
 
-def _shown(basis: Basis, catalog: Catalog) -> Iterator[str]:
-    for name in dict.fromkeys(basis.fields):
+def _shown(formula: Formula, catalog: Catalog) -> Iterator[str]:
+    for name in dict.fromkeys(formula.fields):
         yield _series(name, catalog)
 
 

@@ -16,13 +16,13 @@ from typing import Final, NamedTuple, Protocol
 
 from adapter.hpa import (
     HpaSpec,
-    Metric,
+    HpaState,
     MetricKind,
+    MetricSpec,
+    MetricTarget,
     Missing,
     Observation,
     PodState,
-    State,
-    Target,
     TargetKind,
     Values,
     decide,
@@ -113,9 +113,13 @@ class _World:
         self.physics = physics
         self.spec = HpaSpec(
             ceiling(work),
-            (Metric(MetricKind.PODS, "work", Target(TargetKind.AVERAGE_VALUE, TARGET * 1000)),),
+            (
+                MetricSpec(
+                    MetricKind.PODS, "work", MetricTarget(TargetKind.AVERAGE_VALUE, TARGET * 1000)
+                ),
+            ),
         )
-        self.state = State()
+        self.state = HpaState()
         self.replicas = first
         self.ready = first
         self.booting: deque[float] = deque()

@@ -28,7 +28,7 @@ from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Pod
 from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import LabelMemo, parse
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.store.store import Store
 from apiservice.labels.selector import EVERYTHING
 from load.drive import split_cores
@@ -102,12 +102,12 @@ class Fleet:
                 text, time=float(second), memo=self._memos[node], wanted=self.catalog.series
             )
             middle = time.thread_time()
-            batch = Batch(f"http://{node}:9400/metrics", node, read.rows, float(second))
+            batch = ScrapeResult(f"http://{node}:9400/metrics", node, read.samples, float(second))
             self.store.ingest(batch)
             end = time.thread_time()
             times.parse.append(middle - begin)
             times.ingest.append(end - middle)
-        return times._replace(kept=len(read.rows))
+        return times._replace(kept=len(read.samples))
 
     def read(self, second: int) -> list[float]:
         """CPU seconds of asking for every pod once, by node."""

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from adapter.attribution.pods import NOT_SELECTED
 from adapter.attribution.reading import Absence, Reading
 from adapter.cluster.pod import Pod, PodRef
-from adapter.devices.assignment import Refusal
+from adapter.devices.assignment import Mismatch
 from apiservice.runtime.steps import Steps, parts
 
 _NOT_AWAITED: Final = frozenset(
-    {Refusal.FINISHED, Refusal.NOT_RUNNING, Refusal.NOT_READY, NOT_SELECTED}
+    {Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY, NOT_SELECTED}
 )
 _STEP: Final = 64
 """Pods that are looked at in one step."""
@@ -42,7 +42,8 @@ class Aggregate(StrEnum):
         if self is Aggregate.SUM:
             return math.fsum(values)
         if self is Aggregate.MEAN:
-            return math.fsum(values) / len(values)
+            # Rounding must not raise a mean above the largest value.
+            return min(math.fsum(values) / len(values), max(values))
         if self is Aggregate.MAX:
             return max(values)
         if self is Aggregate.MIN:
@@ -70,7 +71,7 @@ def missing(found: Sequence[PodValue], expected: Sequence[Pod]) -> Steps[list[Po
     Args:
         found: every pod that was selected.
         expected: those of them that ought to have one, working or not
-            (:func:`adapter.api.expected.witnesses`).
+            (:func:`adapter.api.expected.expected_pods`).
     """
     without: list[PodValue] = []
     for some in parts(found, _STEP):

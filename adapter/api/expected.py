@@ -23,14 +23,14 @@ _STEP: Final = 64
 """Pods that are looked at in one step."""
 
 
-class Seen(Protocol):
+class ServedPods(Protocol):
     """What has been seen of pods."""
 
     def serves(self, ref: PodRef) -> bool:
         """A page of the pod's own, an inference server's, has been seen since the pod lives."""
 
 
-def witnesses(pods: Sequence[Pod], metric: Metric, seen: Seen) -> Steps[Sequence[Pod]]:
+def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Steps[Sequence[Pod]]:
     """The pods that ought to have a value of ``metric``, working now or not."""
     if metric.scope is Scope.DEVICE:
         holding: list[Pod] = []

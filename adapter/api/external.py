@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 import structlog
 
 from adapter.api.aggregate import Aggregate, PodValue, missing, told
-from adapter.api.expected import witnesses
+from adapter.api.expected import expected_pods
 from adapter.api.provider import STEP, Values
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog.metric import Metric
 from adapter.catalog.names import Names
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import Objects, workload_kind
+from adapter.cluster.lookup import ObjectLookup, workload_kind
 from adapter.cluster.pod import Pod
 from adapter.cluster.workload import workloads
 from apiservice.errors import BadQuery, MetricNotFound, Unavailable
@@ -69,7 +69,7 @@ class GpuExternalMetrics:
     """
 
     def __init__(
-        self, catalog: Names, known: Values, objects: Objects, absent: Counter[str]
+        self, catalog: Names, known: Values, objects: ObjectLookup, absent: Counter[str]
     ) -> None:
         self._catalog = catalog
         self._known = known
@@ -111,7 +111,7 @@ class GpuExternalMetrics:
                 if not pod.deleting
             ]
             yield
-        expected = yield from witnesses(pods, metric, snapshot)
+        expected = yield from expected_pods(pods, metric, snapshot)
         lacking = yield from missing(found, expected)
         readings = yield from self._readings(found, lacking, metric, wanted)
         expires = min((reading.expires for _, reading in readings), default=float("inf"))
@@ -153,12 +153,12 @@ def by_lower_case(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
     """The metrics by their lower-case names; who is written so keeps the name.
 
     Spellings that differ in case alone are the same metric in the catalogue itself; of two
-    rows of a user's the first has the name, and a log line says which has none.
+    samples of a user's the first has the name, and a log line says which has none.
     """
     named = {name: metric for name, metric in metrics.items() if name == name.lower()}
     for name, metric in metrics.items():
         holder = named.setdefault(name.lower(), metric)
-        if (holder.unit, holder.bases) != (metric.unit, metric.bases):
+        if (holder.unit, holder.formulas) != (metric.unit, metric.formulas):
             log.warning("no external name is left for a metric", metric=name, has_it=holder.name)
     return named
 

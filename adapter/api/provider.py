@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from adapter.api.aggregate import PodValue, enough, missing
-from adapter.api.expected import witnesses
+from adapter.api.expected import expected_pods
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog.metric import Combine, Metric, Scope
 from adapter.catalog.names import Names
-from adapter.cluster.lookup import LISTED, NAMESPACES, NODES, PODS, Objects
+from adapter.cluster.lookup import LISTED, NAMESPACES, NODES, PODS, ObjectLookup
 from adapter.cluster.pod import Pod, PodRef
 from adapter.store.snapshot import Snapshot
 from apiservice.errors import MetricNotFound, Unavailable
@@ -65,7 +65,7 @@ class Values(Protocol):
 class GpuMetricsProvider:
     """Implements :class:`apiservice.provider.CustomMetricsProvider`."""
 
-    def __init__(self, names: Names, known: Values, objects: Objects) -> None:
+    def __init__(self, names: Names, known: Values, objects: ObjectLookup) -> None:
         self._names = names
         self._known = known
         self._objects = objects
@@ -136,7 +136,7 @@ class GpuMetricsProvider:
         summed = metric.over_pods is Combine.SUM
         served: list[_Served] = []
         for reference, pods in (yield from self._objects.groups(asked.query)):
-            expected = yield from witnesses(pods, metric, asked.snapshot)
+            expected = yield from expected_pods(pods, metric, asked.snapshot)
             found: list[PodValue] = []
             for some in parts(expected, STEP):
                 found += [PodValue(pod, asked.about(pod)) for pod in some]

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from typing import Final
 
-from adapter.attribution.nodecontext import Places, nodes_of
+from adapter.attribution.nodecontext import NodeContexts, nodes_of
 from adapter.attribution.reading import Attribution
 from adapter.attribution.sharing import NodeSharing, Share
-from adapter.attribution.split import Given, Place, given
-from adapter.catalog.metric import Metric, Sample
+from adapter.attribution.split import Allocation, NodeContext, allocation
+from adapter.catalog.metric import DeviceValue, Metric
 from adapter.cluster.pod import Pod, PodRef
-from adapter.devices.assignment import refusal
-from adapter.devices.series import Track
-from adapter.devices.state import Exporter
+from adapter.devices.assignment import mismatch
+from adapter.devices.series import DeviceSeries
+from adapter.devices.state import ExporterState
 
 LEFT_OUT: Final = "left_out"
 """The device is shared and the policy gives the pod nothing of it, or nothing tells which of
@@ -26,7 +26,7 @@ _ANY: Final = 1.0
 
 
 def attributions(
-    exporters: Iterable[Exporter], places: Places, metric: Metric
+    exporters: Iterable[ExporterState], contexts: NodeContexts, metric: Metric
 ) -> Generator[None, None, Counter[str]]:
     """Ways -> devices, once per pod that has or shares them.
 
@@ -38,16 +38,16 @@ def attributions(
         places: what is known about where pods run.
         metric: whose way is asked for.
     """
-    count = _Count(places, metric)
+    count = _Count(contexts, metric)
     held = tuple(exporters)
     nodes: set[str] = set()
     for exporter in held:
-        nodes.update(nodes_of(exporter, places.sites))
+        nodes.update(nodes_of(exporter, contexts.cluster))
         yield
-        for ref, tracks in exporter.pods.items():
-            pod = places.sites.pods.get(*ref)
+        for ref, all_series in exporter.pods.items():
+            pod = contexts.cluster.pods.get(*ref)
             if pod is not None:
-                count.named(pod, tracks)
+                count.named(pod, all_series)
                 yield
     for node in nodes:
         count.sharers(node)
@@ -58,35 +58,35 @@ def attributions(
 class _Count:
     """The pairs of pod and device that were met."""
 
-    def __init__(self, places: Places, metric: Metric) -> None:
-        self._places = places
+    def __init__(self, contexts: NodeContexts, metric: Metric) -> None:
+        self._contexts = contexts
         self._metric = metric
         self._ways: dict[tuple[PodRef, str], str] = {}
         self._unplaced: set[PodRef] = set()
 
-    def named(self, pod: Pod, tracks: Sequence[Track]) -> None:
-        """A pod that an exporter's rows name."""
-        place: Place | None = None
-        for track in tracks:
-            claim = track.claim
-            if claim is None or track.serves or track.superseded or track.cut:
+    def named(self, pod: Pod, all_series: Sequence[DeviceSeries]) -> None:
+        """A pod that an exporter's samples name."""
+        context: NodeContext | None = None
+        for series in all_series:
+            assignment = series.assignment
+            if assignment is None or series.serves or series.superseded or series.cut:
                 continue
-            if track.received <= pod.born or refusal(claim, pod, track.node) is not None:
+            if series.received <= pod.born or mismatch(assignment, pod, series.node) is not None:
                 continue
-            if place is None:
-                place, _ = self._places.pod(pod, tracks)
-            key = (pod.ref, track.device.id)
+            if context is None:
+                context, _ = self._contexts.pod(pod, all_series)
+            key = (pod.ref, series.device.id)
             if self._ways.get(key) != Attribution.EXACT:
-                self._ways[key] = self._way(pod, track, place)
+                self._ways[key] = self._way(pod, series, context)
 
     def sharers(self, node: str) -> None:
-        """Pods that share a node's devices, whether or not a row names them now."""
-        sharing: NodeSharing = self._places.sharing(node)
+        """Pods that share a node's devices, whether or not a sample names them now."""
+        sharing: NodeSharing = self._contexts.sharing(node)
         for device, share in sharing.devices.items():
             for pod in share.pods:
                 if (pod.ref, device) not in self._ways:
-                    place = self._places.pod(pod, ())[0]
-                    self._ways[pod.ref, device] = self._part(pod, share.whole, share, place)
+                    context = self._contexts.pod(pod, ())[0]
+                    self._ways[pod.ref, device] = self._part(pod, share.whole, share, context)
         self._unplaced |= sharing.unplaced
 
     def ways(self) -> Counter[str]:
@@ -96,14 +96,16 @@ class _Count:
         counts[LEFT_OUT] += len(self._unplaced)
         return counts
 
-    def _way(self, pod: Pod, track: Track, place: Place) -> str:
-        share = place.sharing.of.get(pod.ref, {}).get(track.device.id)
-        if track.own or track.per_process or (share is None and not track.shared):
+    def _way(self, pod: Pod, series: DeviceSeries, context: NodeContext) -> str:
+        share = context.sharing.of.get(pod.ref, {}).get(series.device.id)
+        if series.own or series.per_process or (share is None and not series.shared):
             return Attribution.EXACT.value
-        return self._part(pod, track, share, place)
+        return self._part(pod, series, share, context)
 
-    def _part(self, pod: Pod, track: Track | None, share: Share | None, place: Place) -> str:
-        if track is None:
+    def _part(
+        self, pod: Pod, series: DeviceSeries | None, share: Share | None, context: NodeContext
+    ) -> str:
+        if series is None:
             return LEFT_OUT
-        part = given(self._metric, Sample(_ANY, 0.0, "", ""), track, share, pod, place)
-        return part.how.value if isinstance(part, Given) else LEFT_OUT
+        part = allocation(self._metric, DeviceValue(_ANY, 0.0, "", ""), series, share, pod, context)
+        return part.how.value if isinstance(part, Allocation) else LEFT_OUT

@@ -1,7 +1,7 @@
-"""Which of the devices that rows name for a pod are believed, where not all can be its. Pure.
+"""Which of the devices that samples name for a pod are believed, where not all can be its. Pure.
 
-A row lingers on the node that a pod has left, or on a device that another pod of its name had
-(dcgm-exporter#140). Without the pod's uid, the row itself shows nothing.
+A sample lingers on the node that a pod has left, or on a device that another pod of its name had
+(dcgm-exporter#140). Without the pod's uid, the sample itself shows nothing.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Final
 from adapter.attribution.candidate import Candidate
 from adapter.attribution.holdings import Holders, Holding
 from adapter.attribution.reading import Absence
-from adapter.attribution.split import Place
+from adapter.attribution.split import NodeContext
 from adapter.cluster.pod import Pod
-from adapter.devices.series import Track
+from adapter.devices.series import DeviceSeries
 
 WAITS: Final = "row_without_node"
-"""Nothing says on which node the row's exporter is, and another one that is known to be on the
+"""Nothing says on which node the sample's exporter is, and another one that is known to be on the
 pod's node reports the same."""
 TOO_MANY: Final = "more_devices_than_asked"
-"""Rows name the pod for more devices than its spec asks for, and nothing shows which are its."""
+"""Samples name the pod for more devices than its spec asks for, and nothing shows which are its."""
 CLUSTERS: Final = "several_clusters"
-"""Rows of several clusters name a pod of this name."""
+"""Samples of several clusters name a pod of this name."""
 BOARD: Final = "board_of_mig_instances"
-"""The row is about a board that is cut into instances; pods have the instances."""
+"""The sample is about a board that is cut into instances; pods have the instances."""
 
 
 _WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
@@ -41,26 +41,26 @@ def asked(pod: Pod) -> int:
     return total
 
 
-def several_clusters(tracks: Sequence[Track]) -> Absence | None:
-    """Why nothing is served where rows of several clusters name the pod."""
-    if len(tracks) == 1:
+def several_clusters(all_series: Sequence[DeviceSeries]) -> Absence | None:
+    """Why nothing is served where samples of several clusters name the pod."""
+    if len(all_series) == 1:
         return None
-    found = sorted({track.cluster for track in tracks} - {""})
+    found = sorted({series.cluster for series in all_series} - {""})
     if len(found) <= 1:
         return None
     return Absence(CLUSTERS, f"{', '.join(found)}: choose one by source.prometheus.matchers")
 
 
 def unbelieved(
-    devices: Mapping[str, list[Candidate]], requested: int, pod: Pod, place: Place
+    devices: Mapping[str, list[Candidate]], requested: int, pod: Pod, context: NodeContext
 ) -> dict[str, str]:
-    """Devices that the pod cannot have as well -> why their rows are left out.
+    """Devices that the pod cannot have as well -> why their samples are left out.
 
     Args:
         devices: device -> candidates with a usable sample.
         requested: devices that the pod's spec asks for; 0 where that is no limit.
         pod: as the cluster has it now.
-        place: where it runs.
+        context: where it runs.
     """
     left = {device: WAITS for device, some in devices.items() if all(map(_waits, some))}
     if not requested or pod.claims or len(devices) - len(left) <= requested:
@@ -68,26 +68,26 @@ def unbelieved(
     by_series: defaultdict[str, list[str]] = defaultdict(list)
     for device, some in devices.items():
         if device not in left:
-            for series in {s.series for one in some if (s := one.sample) and _whole(one)}:
+            for series in {s.series for one in some if (s := one.measured) and _whole(one)}:
                 by_series[series].append(device)
     # Two exporters may have a name each for one device; no exporter has two.
     for named in by_series.values():
         if len(named) > requested:
-            proven = _proven(named, requested, devices, pod, place.held)
+            proven = _proven(named, requested, devices, pod, context.held)
             left |= {device: TOO_MANY for device in named if device not in proven}
     return left
 
 
 def _whole(found: Candidate) -> bool:
     """The pod has the whole device: of parts of devices, a spec's number says little."""
-    return not found.shared and not found.track.own
+    return not found.shared and not found.series.own
 
 
 def _waits(found: Candidate) -> bool:
-    track, sample = found.track, found.sample
-    if track.node or track.claim is None or track.sees or sample is None:
+    series, measured = found.series, found.measured
+    if series.node or series.assignment is None or series.sees or measured is None:
         return False
-    return found.place.reported.issuperset(sample.field.split("+"))
+    return found.context.reported.issuperset(measured.field.split("+"))
 
 
 def _proven(
@@ -99,7 +99,7 @@ def _proven(
 ) -> list[str]:
     """Of too many devices those that are the pod's; none where nothing shows it.
 
-    First those whose rows carry its uid; then those that rows did not give to its predecessor
+    First those whose samples carry its uid; then those that samples did not give to its predecessor
     of the same name, which is what the memory of names holds; then those on the newest page
     of their exporter, which no longer names the pod for the others.
     """
@@ -120,11 +120,11 @@ def _newest(found: Iterable[Candidate]) -> dict[str, float]:
 
 
 def _page(found: Candidate) -> str:
-    return found.track.origin
+    return found.series.origin
 
 
 def _time(found: Candidate) -> float:
-    return found.sample.time if found.sample is not None else 0.0
+    return found.measured.time if found.measured is not None else 0.0
 
 
 def _holds(holding: Holding, pod: Pod) -> bool:
@@ -132,5 +132,5 @@ def _holds(holding: Holding, pod: Pod) -> bool:
 
 
 def _certain(found: Candidate, pod: Pod) -> bool:
-    claim = found.track.claim
-    return claim is not None and bool(claim.uid) and claim.uid == pod.uid
+    assignment = found.series.assignment
+    return assignment is not None and bool(assignment.uid) and assignment.uid == pod.uid

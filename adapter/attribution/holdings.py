@@ -1,6 +1,6 @@
-"""Which pods rows have named for which device, as long as those pods live.
+"""Which pods samples have named for which device, as long as those pods live.
 
-A device plugin never moves a pod to another device. So what one row said stands, although
+A device plugin never moves a pod to another device. So what one sample said stands, although
 the next page of a time-sliced device names another pod (gpu-telemetry, section 3).
 """
 
@@ -13,12 +13,12 @@ from adapter.cluster.pod import Pod, PodRef
 
 
 class Holding(NamedTuple):
-    """A pod that a row named for a device."""
+    """A pod that a sample named for a device."""
 
     pod: PodRef
     uid: str
     origin: str
-    """The exporter whose row it was."""
+    """The exporter whose sample it was."""
 
 
 Holders = Mapping[str, tuple[Holding, ...]]
@@ -44,13 +44,13 @@ class Holdings:
         return self._devices.get(device, ())
 
     def named(self, device: str, pod: Pod, origin: str, *, certain: bool) -> None:
-        """A row names the pod for the device.
+        """A sample names the pod for the device.
 
         Args:
             device: its identity.
             pod: as the cluster has it now.
-            origin: the exporter whose row it is.
-            certain: the row carries the pod's uid. Without it, a row on the device of the
+            origin: the exporter whose sample it is.
+            certain: the sample carries the pod's uid. Without it, a sample on the device of the
                 pod's predecessor of the same name may be a lingering one and is not believed.
         """
         known = self._devices.get(device, ())

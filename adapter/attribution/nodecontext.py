@@ -9,14 +9,14 @@ from typing import Final, NamedTuple, Protocol
 from adapter.attribution.holdings import Holders
 from adapter.attribution.policy import SharingOptions
 from adapter.attribution.sharing import NodeSharing, asks_shared, node_sharing
-from adapter.attribution.split import Accounting, Place
+from adapter.attribution.split import Accounting, NodeContext
 from adapter.catalog import Catalog
 from adapter.cluster.nodelabels import NodeFacts, facts
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod, PodRef
-from adapter.devices.assignment import refusal
-from adapter.devices.series import Track
-from adapter.devices.state import Exporter
+from adapter.devices.assignment import mismatch
+from adapter.devices.series import DeviceSeries
+from adapter.devices.state import ExporterState
 
 _USED: Final = "gpu_memory_used_bytes"
 _NO_FACTS: Final = NodeFacts()
@@ -54,7 +54,7 @@ class Stamp(NamedTuple):
     facts: NodeFacts
 
 
-class Sites:
+class ClusterContext:
     """The cluster as attribution sees it. Lives as long as the store."""
 
     def __init__(
@@ -114,33 +114,33 @@ class Sites:
         """Differs once a pod or a label of the node has changed."""
         return Stamp(self.pods.changes(node), self.facts(node))
 
-    def believes(self, track: Track) -> bool:
-        """The pod that the track names is there and may hold its device."""
-        claim = track.claim
-        if claim is None:
+    def believes(self, series: DeviceSeries) -> bool:
+        """The pod that the device series names is there and may hold its device."""
+        assignment = series.assignment
+        if assignment is None:
             return False
-        pod = self.pods.get(*claim.pod)
-        return pod is not None and refusal(claim, pod, track.node) is None
+        pod = self.pods.get(*assignment.pod)
+        return pod is not None and mismatch(assignment, pod, series.node) is None
 
-    def of_track(self, track: Track) -> str:
-        """The node of a device: known for certain, its pod's, or by the row's own words."""
-        if track.node:
-            return track.node
-        pod = self.pods.get(*track.claim.pod) if track.claim is not None else None
-        return pod.node if pod is not None and pod.holds_gpu and pod.node else track.host
+    def of_series(self, series: DeviceSeries) -> str:
+        """The node of a device: known for certain, its pod's, or by the sample's own words."""
+        if series.node:
+            return series.node
+        pod = self.pods.get(*series.assignment.pod) if series.assignment is not None else None
+        return pod.node if pod is not None and pod.holds_gpu and pod.node else series.host
 
 
-class Places:
+class NodeContexts:
     """The places of pods at one moment."""
 
     def __init__(
         self,
-        sites: Sites,
-        exporters: Mapping[str, Exporter],
+        cluster: ClusterContext,
+        exporters: Mapping[str, ExporterState],
         on_node: Mapping[str, tuple[str, ...]],
         held: Holders,
     ) -> None:
-        self._sites = self.sites = sites
+        self._cluster = self.cluster = cluster
         self._exporters = exporters
         self._on_node = on_node
         """Node -> the exporters that speak of its devices."""
@@ -150,82 +150,86 @@ class Places:
 
     def sharing(self, node: str) -> NodeSharing:
         """Who shares which devices of a node; nobody where nothing hints at it."""
-        tracks = (
-            t for o in self._on_node.get(node, ()) for t in self._tracks(self._exporters[o], node)
+        all_series = (
+            t
+            for o in self._on_node.get(node, ())
+            for t in self._all_series(self._exporters[o], node)
         )
-        pods = self._sites.pods.on_node(node)
-        hinted = self._sites.facts(node).shared or any(map(asks_shared, pods))
-        if not hinted and self._alone(tracks):
+        pods = self._cluster.pods.on_node(node)
+        hinted = self._cluster.facts(node).shared or any(map(asks_shared, pods))
+        if not hinted and self._alone(all_series):
             return _NOBODY
-        return self._of_node(node, self._sites.stamp(node))
+        return self._of_node(node, self._cluster.stamp(node))
 
     def rests_on(self, pod: Pod, origin: str) -> bool:
-        """What is said of the pod's devices ends with the batches of this exporter alone."""
+        """What is said of the pod's devices ends with the scrape results of this exporter alone."""
         return self._on_node.get(pod.node, (origin,)) == (origin,) or not pod.holds_gpu
 
     def may_share(self, pod: Pod) -> bool:
-        """A pod that no row names may share a device all the same."""
+        """A pod that no sample names may share a device all the same."""
         return bool(pod.node) and pod.holds_gpu and pod.node in self._on_node
 
-    def node(self, node: str) -> Place:
+    def node(self, node: str) -> NodeContext:
         """What is known about a node, whoever shares its devices."""
-        sites = self._sites
-        return Place(
-            facts=sites.facts(node),
-            accounting=sites.accounting,
-            normalized=sites.options.normalized,
+        cluster = self._cluster
+        return NodeContext(
+            facts=cluster.facts(node),
+            accounting=cluster.accounting,
+            normalized=cluster.options.normalized,
         )
 
-    def pod(self, pod: Pod, tracks: Collection[Track]) -> tuple[Place, Stamp | None]:
+    def pod(
+        self, pod: Pod, all_series: Collection[DeviceSeries]
+    ) -> tuple[NodeContext, Stamp | None]:
         """What is known about a pod's place, and what ends that; None: nothing but its exporter.
 
         Args:
             pod: as the cluster has it now.
-            tracks: those whose rows name it.
+            all_series: those whose samples name it.
         """
-        sites = self._sites
-        found = sites.facts(pod.node)
-        policy = sites.options.policy
-        if sites.options.rules:
-            policy = sites.options.of(pod.ref.namespace, sites.labels(pod.node))
-        place = Place(
+        cluster = self._cluster
+        found = cluster.facts(pod.node)
+        policy = cluster.options.policy
+        if cluster.options.rules:
+            policy = cluster.options.of(pod.ref.namespace, cluster.labels(pod.node))
+        context = NodeContext(
             found,
             _NOBODY,
             policy,
-            sites.accounting,
+            cluster.accounting,
             self._held,
-            normalized=sites.options.normalized,
+            normalized=cluster.options.normalized,
         )
-        adrift = pod.node and None in map(_NODE, tracks)  # rare, and cheaper than to ask each
-        if adrift and any(track.node is None and not track.serves for track in tracks):
-            place = place._replace(reported=self._reported(pod.node))
-        if not (found.shared or asks_shared(pod)) and self._alone(tracks):
-            return place, None
-        stamp = sites.stamp(pod.node)
-        sharing = self._of_node(pod.node, stamp) if pod.node else self._of_tracks(tracks)
-        return place._replace(sharing=sharing), stamp
+        adrift = pod.node and None in map(_NODE, all_series)  # rare, and cheaper than to ask each
+        if adrift and any(series.node is None and not series.serves for series in all_series):
+            context = context._replace(reported=self._reported(pod.node))
+        if not (found.shared or asks_shared(pod)) and self._alone(all_series):
+            return context, None
+        stamp = cluster.stamp(pod.node)
+        sharing = self._of_node(pod.node, stamp) if pod.node else self._of_all_series(all_series)
+        return context._replace(sharing=sharing), stamp
 
     def _reported(self, node: str) -> frozenset[str]:
         """Fields that exporters report which are known to be on a node."""
         known = self._fields.get(node)
         if known is None:
             placed = (
-                track.history.layout.of_field
+                series.history.layout.of_field
                 for origin in self._on_node.get(node, ())
-                for track in self._tracks(self._exporters[origin], node)
-                if track.node == node
+                for series in self._all_series(self._exporters[origin], node)
+                if series.node == node
             )
             known = self._fields[node] = frozenset().union(*placed)
         return known
 
-    def _alone(self, tracks: Iterable[Track]) -> bool:
-        """Rows name the pod for devices, and nothing hints at anybody else on these."""
+    def _alone(self, all_series: Iterable[DeviceSeries]) -> bool:
+        """Samples name the pod for devices, and nothing hints at anybody else on these."""
         named = False
-        for track in tracks:
-            held = self._held.get(track.device.id)
-            if track.shared or track.superseded or (held is not None and len(held) > 1):
+        for series in all_series:
+            held = self._held.get(series.device.id)
+            if series.shared or series.superseded or (held is not None and len(held) > 1):
                 return False
-            named = named or not track.serves
+            named = named or not series.serves
         return named
 
     def _of_node(self, node: str, stamp: Stamp) -> NodeSharing:
@@ -238,35 +242,35 @@ class Places:
         if isinstance(known, tuple) and known[0] == stamp:
             sharing: NodeSharing = known[1]
             return sharing
-        tracks = [t for o in origins for t in self._tracks(self._exporters[o], node)]
-        made = node_sharing(tracks, self._sites.pods.on_node(node), stamp.facts, self._held)
+        all_series = [t for o in origins for t in self._all_series(self._exporters[o], node)]
+        made = node_sharing(all_series, self._cluster.pods.on_node(node), stamp.facts, self._held)
         memory[key] = (stamp, made)
         return made
 
-    def _of_tracks(self, tracks: Iterable[Track]) -> NodeSharing:
-        """Where the pod's node is not known: by the rows of its devices alone."""
-        devices = {(track.origin, track.device.id) for track in tracks if not track.serves}
+    def _of_all_series(self, all_series: Iterable[DeviceSeries]) -> NodeSharing:
+        """Where the pod's node is not known: by the samples of its devices alone."""
+        devices = {(series.origin, series.device.id) for series in all_series if not series.serves}
         its = [t for origin, d in devices for t in self._exporters[origin].devices.get(d, ())]
-        claimed = {track.claim.pod for track in its if track.claim is not None}
-        pods = [pod for ref in claimed if (pod := self._sites.pods.get(*ref)) is not None]
+        assigned = {series.assignment.pod for series in its if series.assignment is not None}
+        pods = [pod for ref in assigned if (pod := self._cluster.pods.get(*ref)) is not None]
         return node_sharing(its, pods, _NO_FACTS, {})
 
-    def _tracks(self, exporter: Exporter, node: str) -> Sequence[Track]:
-        """An exporter's tracks on a node; sorted out once per batch."""
+    def _all_series(self, exporter: ExporterState, node: str) -> Sequence[DeviceSeries]:
+        """An exporter's device series on a node; sorted out once per scrape result."""
         known = exporter.answers.get("by_node")
         if isinstance(known, dict):
-            found: Sequence[Track] = known.get(node, ())
+            found: Sequence[DeviceSeries] = known.get(node, ())
             return found
-        by_node: dict[str, list[Track]] = {}
-        for track in exporter.tracks.values():
-            if not track.serves:
-                by_node.setdefault(self._sites.of_track(track), []).append(track)
+        by_node: dict[str, list[DeviceSeries]] = {}
+        for series in exporter.all_series.values():
+            if not series.serves:
+                by_node.setdefault(self._cluster.of_series(series), []).append(series)
         exporter.answers["by_node"] = by_node
         return by_node.get(node, ())
 
 
-def nodes_of(exporter: Exporter, sites: Sites) -> frozenset[str]:
+def nodes_of(exporter: ExporterState, cluster: ClusterContext) -> frozenset[str]:
     """The nodes of whose devices an exporter speaks."""
     return frozenset(
-        sites.of_track(track) for track in exporter.tracks.values() if not track.serves
+        cluster.of_series(series) for series in exporter.all_series.values() if not series.serves
     ) - {""}

@@ -1,6 +1,6 @@
 """From what exporters say about devices to what a pod or a node is doing.
 
-Pure: tracks, a pod, a metric and the time in; a reading or a reasoned absence out, with
+Pure: device series, a pod, a metric and the time in; a reading or a reasoned absence out, with
 whatever was left out on the way beside it.
 """
 
@@ -13,17 +13,24 @@ from typing import Final, NamedTuple
 
 from adapter.attribution.candidate import Candidate, candidate, of_device
 from adapter.attribution.credibility import BOARD, TOO_MANY, asked, several_clusters, unbelieved
-from adapter.attribution.policy import Policy
+from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Absence, Reading
 from adapter.attribution.sharing import Share, asks_shared
-from adapter.attribution.split import NO_WEIGHT, NOT_EXACT, NOWHERE, SHARE_UNKNOWN, Place, lent
+from adapter.attribution.split import (
+    NO_CONTEXT,
+    NO_WEIGHT,
+    NOT_EXACT,
+    SHARE_UNKNOWN,
+    NodeContext,
+    lent,
+)
 from adapter.catalog.metric import Metric, Scope
 from adapter.catalog.migprofile import normalized
 from adapter.cluster.pod import Pod
-from adapter.devices.assignment import refusal, unfit
+from adapter.devices.assignment import mismatch, unfit
 from adapter.devices.crosschecks import doubt
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.series import Doubt, Track
+from adapter.devices.series import DeviceSeries, Doubt
 from apiservice.labels.selector import Selector
 
 UNKNOWN_METRIC: Final = "unknown_metric"
@@ -70,7 +77,7 @@ class Outcome(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of the tracks."""
+    """What is asked of the device series."""
 
     metric: Metric
     selector: Selector
@@ -81,43 +88,43 @@ class Question(NamedTuple):
 
 
 def pod_outcome(
-    tracks: Sequence[Track],
+    all_series: Sequence[DeviceSeries],
     pod: Pod,
     question: Question,
     rivals: Mapping[str, float] | None = None,
-    place: Place = NOWHERE,
+    context: NodeContext = NO_CONTEXT,
 ) -> Outcome:
-    """What ``pod`` is doing, by the tracks that name it and the devices that it shares.
+    """What ``pod`` is doing, by the device series that name it and the devices that it shares.
 
     Args:
-        tracks: those whose rows name the pod.
+        all_series: those whose samples name the pod.
         pod: as the cluster has it now.
         question: what is asked.
-        rivals: device -> epoch seconds of the newest batch of another exporter that gives
+        rivals: device -> epoch seconds of the newest scrape result of another exporter that gives
             the device to another pod.
-        place: what is known about where it runs.
+        context: what is known about where it runs.
     """
     wrong = unfit(pod, unready=question.options.unready)
     if wrong is not None:
         return Outcome(Absence(wrong, f"pod is {pod.phase}"))
-    kept: list[Track] = []
+    kept: list[DeviceSeries] = []
     left: list[LeftOut] = []
     server = question.metric.scope is Scope.SERVER
-    shares = _NONE if server else place.sharing.of.get(pod.ref, _NONE)
-    for track in (*tracks, *lent(tracks, shares)) if shares else tracks:
-        if track.serves is not server or track.superseded:
+    shares = _NONE if server else context.sharing.of.get(pod.ref, _NONE)
+    for series in (*all_series, *lent(all_series, shares)) if shares else all_series:
+        if series.serves is not server or series.superseded:
             continue
-        if track.device.id in shares and not (track.shared or track.own):
+        if series.device.id in shares and not (series.shared or series.own):
             continue
-        contested = {} if track.device.id in shares else rivals or {}
-        reason = _refused(track, pod, contested, question.metric)
+        contested = {} if series.device.id in shares else rivals or {}
+        reason = _refused(series, pod, contested, question.metric)
         if reason is None:
-            kept.append(track.after(pod.born))
+            kept.append(series.after(pod.born))
         else:
-            left.append(LeftOut(track.device.id, reason, track.origin))
+            left.append(LeftOut(series.device.id, reason, series.origin))
     if not kept and not left and not server:
-        kept = _seen(tracks, pod, place)
-    if not kept and not left and not server and pod.ref in place.sharing.unplaced:
+        kept = _seen(all_series, pod, context)
+    if not kept and not left and not server and pod.ref in context.sharing.unplaced:
         return Outcome(Absence(UNPLACED, "of several shared devices no row named the pod's"))
     if not kept:
         return Outcome(_absence(left, NO_ROWS), tuple(left))
@@ -125,67 +132,69 @@ def pod_outcome(
     if mixed is not None:
         return Outcome(mixed, tuple(left))
     whole = not server and not any(map(_SHARED, kept))
-    return _combined(kept, question, left, asked(pod) if whole else 0, pod, place)
+    return _combined(kept, question, left, asked(pod) if whole else 0, pod, context)
 
 
-def _seen(tracks: Sequence[Track], pod: Pod, place: Place) -> list[Track]:
+def _seen(all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext) -> list[DeviceSeries]:
     """What the pod's own server says of its devices; heard where no exporter speaks of them."""
     if not pod.holds_gpu:
         return []
-    shared = place.facts.shared or asks_shared(pod)
-    if shared and place.policy in (Policy.EQUAL, Policy.MEMORY):
+    shared = context.facts.shared or asks_shared(pod)
+    if shared and context.policy in (SharingPolicy.EQUAL, SharingPolicy.MEMORY):
         return []  # nobody tells among whom to divide
     return [
-        replace(track.after(pod.born), shared=shared)
-        for track in tracks
-        if track.sees and track.received > pod.born
+        replace(series.after(pod.born), shared=shared)
+        for series in all_series
+        if series.sees and series.received > pod.born
     ]
 
 
-def node_outcome(tracks: Sequence[Track], question: Question, place: Place = NOWHERE) -> Outcome:
+def node_outcome(
+    all_series: Sequence[DeviceSeries], question: Question, context: NodeContext = NO_CONTEXT
+) -> Outcome:
     """What all devices of a node are doing, assigned or not.
 
     A board that is cut into MIG instances counts by its instances, or, for what the board
     alone can have, by the board.
     """
-    cut = {track.device.board for track in tracks if track.mig}
+    cut = {series.device.board for series in all_series if series.mig}
     per_board = question.metric.per_board
-    kept = [t for t in tracks if per_board or t.mig or t.device.id not in cut]
+    kept = [t for t in all_series if per_board or t.mig or t.device.id not in cut]
     if not kept:
         return Outcome(Absence(NO_ROWS))
-    return _combined(kept, question, [], 0, None, place)
+    return _combined(kept, question, [], 0, None, context)
 
 
 def _combined(
-    tracks: Iterable[Track],
+    all_series: Iterable[DeviceSeries],
     question: Question,
     left: list[LeftOut],
     requested: int,
     pod: Pod | None,
-    place: Place,
+    context: NodeContext,
 ) -> Outcome:
     metric, selector, options, _ = question
     devices: dict[str, list[Candidate]] = {}
     everything = selector.empty
     named: dict[str, list[Candidate]] = {}
-    for track in tracks:
-        found = _candidate(track, question, pod, place)
-        device = track.device.board if metric.per_board else track.device.id
+    for series in all_series:
+        found = _candidate(series, question, pod, context)
+        device = series.device.board if metric.per_board else series.device.id
         reason = _unusable(found, question)
         if reason is None:
             named.setdefault(device, []).append(found)
         if not everything and not selector.matches(found.labels(metric)):
-            left.append(LeftOut(track.device.id, NOT_SELECTED, track.origin))
+            left.append(LeftOut(series.device.id, NOT_SELECTED, series.origin))
             continue
-        if found.sample is None and track.serves:
+        if found.measured is None and series.serves:
             continue  # another part of the server: a model that has no such number
         usable = devices.setdefault(device, [])
         if reason is not None:
-            left.append(LeftOut(track.device.id, reason, track.origin))
+            left.append(LeftOut(series.device.id, reason, series.origin))
         else:
             usable.append(found)
     if pod is not None and metric.scope is not Scope.SERVER:
-        for device, why in unbelieved(named, requested, pod, place).items():
+        for device, why in unbelieved(named, requested, pod, context).items():
             devices.pop(device, None)
             left.append(LeftOut(device, why))
     parts = tuple(
@@ -211,33 +220,37 @@ def _combined(
     return Outcome(reading, tuple(left))
 
 
-def _candidate(track: Track, question: Question, pod: Pod | None, place: Place) -> Candidate:
+def _candidate(
+    series: DeviceSeries, question: Question, pod: Pod | None, context: NodeContext
+) -> Candidate:
     metric = question.metric
-    sample = metric.read(track)
-    if sample is not None and track.mig and place.normalized:
-        sample = normalized(sample, metric, track.device.mig_profile)
-    return candidate(metric, track, sample, pod, place)
+    measured = metric.read(series)
+    if measured is not None and series.mig and context.normalized:
+        measured = normalized(measured, metric, series.device.mig_profile)
+    return candidate(metric, series, measured, pod, context)
 
 
 def _unusable(found: Candidate, question: Question) -> str | None:
     """Why a candidate has no part in the value."""
-    if found.sample is None:
-        return doubt(question.metric, found.track) or NO_VALUE
-    age = question.now - found.sample.time
+    if found.measured is None:
+        return doubt(question.metric, found.series) or NO_VALUE
+    age = question.now - found.measured.time
     if age >= question.options.oldest or age < -_STEP:
         return STALE
-    return found.given if isinstance(found.given, str) else None
+    return found.allocation if isinstance(found.allocation, str) else None
 
 
-def _refused(track: Track, pod: Pod, rivals: Mapping[str, float], metric: Metric) -> str | None:
-    if track.cut and not metric.per_board:
+def _refused(
+    series: DeviceSeries, pod: Pod, rivals: Mapping[str, float], metric: Metric
+) -> str | None:
+    if series.cut and not metric.per_board:
         return BOARD
-    if rivals.get(track.device.id, float("-inf")) > track.received:
+    if rivals.get(series.device.id, float("-inf")) > series.received:
         return CONFLICT
-    if track.received <= pod.born:
+    if series.received <= pod.born:
         return PREDECESSOR
-    # A shared device's samples may be of a row that names nobody.
-    return refusal(track.claim, pod, track.node) if track.claim is not None else None
+    # A shared device's samples may be of a sample that names nobody.
+    return mismatch(series.assignment, pod, series.node) if series.assignment is not None else None
 
 
 def _absence(left: Sequence[LeftOut], otherwise: str) -> Absence:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from apiservice.labels.selector import EVERYTHING, Selector
 
 
-class Policy(StrEnum):
+class SharingPolicy(StrEnum):
     """What becomes of a shared device's value. What was accounted per process stays exact."""
 
     COPY = "copy"
@@ -28,7 +28,7 @@ class Policy(StrEnum):
 class PolicyRule:
     """A policy for the pods of some namespaces on some nodes."""
 
-    policy: Policy
+    policy: SharingPolicy
     namespaces: tuple[str, ...] = ()
     """Shell patterns; empty means all."""
     nodes: Selector = EVERYTHING
@@ -45,14 +45,14 @@ class PolicyRule:
 class SharingOptions:
     """How shared devices are attributed."""
 
-    policy: Policy = Policy.COPY
+    policy: SharingPolicy = SharingPolicy.COPY
     """Where no rule applies."""
     rules: tuple[PolicyRule, ...] = ()
     """The first that applies is taken."""
     normalized: bool = False
     """Engine activity of MIG instances is put in relation to what their profile allows."""
 
-    def of(self, namespace: str, node: Mapping[str, str]) -> Policy:
+    def of(self, namespace: str, node: Mapping[str, str]) -> SharingPolicy:
         """The policy for a pod.
 
         Args:

@@ -27,7 +27,7 @@ class DeviceReading(NamedTuple):
     """Epoch seconds of the newest valid sample behind ``value``."""
     labels: Mapping[str, str]
     """``model``, ``mig_profile``, ``sharing``, ``attribution``, ``container``, ``device``."""
-    basis: str
+    formula: str
     """The exporter's series that the value came from."""
     attribution: Attribution = Attribution.EXACT
     policy: str = ""

@@ -1,4 +1,4 @@
-"""What is learnt from each batch about who holds which device, and which nodes share theirs."""
+"""Learned from scrape results: which pod holds which device, and which nodes share devices."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 import structlog
 
 from adapter.attribution.holdings import Holders, Holding, Holdings
-from adapter.attribution.nodecontext import Sites, Stamp
+from adapter.attribution.nodecontext import ClusterContext, Stamp
 from adapter.attribution.sharing import GPU, Evidence, asks_shared, flaps, offered
 from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
-from adapter.devices.assignment import refusal
-from adapter.devices.series import Track
-from adapter.devices.state import Exporter
+from adapter.devices.assignment import mismatch
+from adapter.devices.series import DeviceSeries
+from adapter.devices.state import ExporterState
 
 log = structlog.get_logger(__name__)
 
@@ -25,8 +25,8 @@ _ORDER: Final = {evidence: rank for rank, evidence in enumerate(Evidence)}
 class Recognition:
     """Belongs to a store and its thread."""
 
-    def __init__(self, sites: Sites) -> None:
-        self._sites = sites
+    def __init__(self, cluster: ClusterContext) -> None:
+        self._cluster = cluster
         self._holdings = Holdings()
         self._nodes: dict[str, dict[str, Evidence]] = {}
         """Node that is known to share devices -> exporter -> by what."""
@@ -36,11 +36,11 @@ class Recognition:
 
     @property
     def exclusive(self) -> Mapping[str, int]:
-        """Exporter -> its pods' devices, as of its last batch, if none of its nodes shares any."""
+        """Exporter -> number of its pods' devices, if none of its nodes shares a device."""
         return self._exclusive
 
     def lend(self) -> Holders:
-        """Device -> the pods that rows named for it; never changes."""
+        """Device -> the pods that samples named for it; never changes."""
         return self._holdings.lend()
 
     def by_evidence(self) -> Counter[str]:
@@ -49,8 +49,8 @@ class Recognition:
         counts.update(_first(known.values()).value for known in self._nodes.values())
         return counts
 
-    def note(self, exporter: Exporter, nodes: Iterable[str]) -> None:
-        """Learn from an exporter's state after a batch.
+    def note(self, exporter: ExporterState, nodes: Iterable[str]) -> None:
+        """Learn from an exporter's state after a scrape result.
 
         Args:
             exporter: its state.
@@ -58,18 +58,18 @@ class Recognition:
         """
         found: dict[str, set[Evidence]] = {node: set(self._told(node)) for node in nodes}
         devices: set[tuple[PodRef, str]] = set()
-        for ref, tracks in exporter.pods.items():
-            pod = self._sites.pods.get(*ref)
+        for ref, all_series in exporter.pods.items():
+            pod = self._cluster.pods.get(*ref)
             if pod is None or pod.node not in found:
                 continue
-            for track in tracks:
-                if track.received != exporter.received or not _holds(track, pod):
+            for series in all_series:
+                if series.received != exporter.received or not _holds(series, pod):
                     continue
-                self._named(track, pod)
-                devices.add((ref, track.device.id))
-                if track.shared:
+                self._named(series, pod)
+                devices.add((ref, series.device.id))
+                if series.shared:
                     found[pod.node].add(Evidence.ROWS)
-                elif self._flaps(track.device.id, pod.node):
+                elif self._flaps(series.device.id, pod.node):
                     found[pod.node].add(Evidence.FLAPPING)
         self._exclusive.pop(exporter.origin, None)
         if found and not any(found.values()):
@@ -90,40 +90,40 @@ class Recognition:
         self._tells.pop(node, None)
         self._recognise(node, origin, None)
 
-    def _named(self, track: Track, pod: Pod) -> None:
-        claim = track.claim
-        certain = claim is not None and bool(claim.uid)
-        known = self._holdings.of(track.device.id)
-        if Holding(pod.ref, pod.uid, track.origin) in known:
+    def _named(self, series: DeviceSeries, pod: Pod) -> None:
+        assignment = series.assignment
+        certain = assignment is not None and bool(assignment.uid)
+        known = self._holdings.of(series.device.id)
+        if Holding(pod.ref, pod.uid, series.origin) in known:
             return
         gone = tuple(held for held in known if held.pod != pod.ref and not self._lives(held))
         if gone:
-            self._holdings.drop(track.device.id, gone)
-        self._holdings.named(track.device.id, pod, track.origin, certain=certain)
+            self._holdings.drop(series.device.id, gone)
+        self._holdings.named(series.device.id, pod, series.origin, certain=certain)
 
     def _flaps(self, device: str, node: str) -> bool:
         known = self._holdings.of(device)
         return len(known) > 1 and flaps(held for held in known if self._lives(held, node))
 
     def _lives(self, held: Holding, node: str | None = None) -> bool:
-        pod = self._sites.pods.get(*held.pod)
+        pod = self._cluster.pods.get(*held.pod)
         if pod is None or pod.uid != held.uid or pod.finished:
             return False
         return node is None or (pod.node == node and pod.phase == "Running" and not pod.deleting)
 
     def _told(self, node: str) -> frozenset[Evidence]:
-        """What the node's labels and its pods' specs tell, whatever rows say."""
-        stamp, known = self._sites.stamp(node), self._tells.get(node)
+        """What the node's labels and its pods' specs tell, whatever samples say."""
+        stamp, known = self._cluster.stamp(node), self._tells.get(node)
         if known is None or known[0] != stamp:
             known = self._tells[node] = (stamp, frozenset(self._tell(node)))
         return known[1]
 
     def _tell(self, node: str) -> set[Evidence]:
         told: set[Evidence] = set()
-        pods = self._sites.pods.on_node(node)
+        pods = self._cluster.pods.on_node(node)
         if any(asks_shared(pod) for pod in pods if not pod.finished):
             told.add(Evidence.SPEC)
-        facts: NodeFacts = self._sites.facts(node)
+        facts: NodeFacts = self._cluster.facts(node)
         if facts.shared:
             offers = (offered(facts, kind) for kind in (*facts.replicas, GPU))
             told.update(evidence for evidence in offers if evidence is not None)
@@ -144,11 +144,11 @@ def _first(evidences: Iterable[Evidence]) -> Evidence:
     return min(evidences, key=_ORDER.__getitem__)
 
 
-def _holds(track: Track, pod: Pod) -> bool:
-    """The track's row proves that the pod holds the device."""
-    claim = track.claim
-    if claim is None or track.serves or track.superseded or track.cut:
+def _holds(series: DeviceSeries, pod: Pod) -> bool:
+    """The device series's sample proves that the pod holds the device."""
+    assignment = series.assignment
+    if assignment is None or series.serves or series.superseded or series.cut:
         return False
-    if track.received <= pod.born:
+    if series.received <= pod.born:
         return False
-    return refusal(claim, pod, track.node) is None
+    return mismatch(assignment, pod, series.node) is None

@@ -1,8 +1,8 @@
 """Which pods share which device of a node, and by what that is known. Pure.
 
-Without ``--kubernetes-virtual-gpus`` a time-sliced device's row names one arbitrary pod of
-those that share it (gpu-telemetry, sections 3 and 4), so the row alone tells neither that
-the device is shared nor by whom. What does: the node's labels, the pods' specs, and rows
+Without ``--kubernetes-virtual-gpus`` a time-sliced device's sample names one arbitrary pod of
+those that share it (gpu-telemetry, sections 3 and 4), so the sample alone tells neither that
+the device is shared nor by whom. What does: the node's labels, the pods' specs, and samples
 that name several living pods, now or earlier.
 """
 
@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 from adapter.attribution.holdings import Holders, Holding
 from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
-from adapter.devices.assignment import refusal
+from adapter.devices.assignment import mismatch
 from adapter.devices.history import Frame, history
-from adapter.devices.series import Track
+from adapter.devices.series import DeviceSeries
 
 GPU: Final = "nvidia.com/gpu"
 _MIG: Final = "nvidia.com/mig-"
@@ -40,9 +40,9 @@ class Evidence(StrEnum):
     SPEC = "pod_spec"
     """A pod on the node asks for the renamed resource."""
     ROWS = "rows"
-    """Rows of one page name several pods, or a replica."""
+    """Samples of one page name several pods, or a replica."""
     FLAPPING = "flapping_rows"
-    """Rows named different pods, one after the other, that all live."""
+    """Samples named different pods, one after the other, that all live."""
 
 
 class Share(NamedTuple):
@@ -51,10 +51,10 @@ class Share(NamedTuple):
     evidence: Evidence
     pods: tuple[Pod, ...]
     """Running pods known to share it."""
-    tracks: tuple[Track, ...]
+    all_series: tuple[DeviceSeries, ...]
     """All that name it."""
-    whole: Track | None
-    """The device's own samples, whichever pod a row gave them to; None if there are none."""
+    whole: DeviceSeries | None
+    """The device's own samples, whichever pod a sample gave them to; None if there are none."""
     weights: dict[str, Mapping[PodRef, float]]
     """What readers worked out of how it is divided, by what is weighed; ends with it."""
 
@@ -66,22 +66,22 @@ class NodeSharing(NamedTuple):
     of: Mapping[PodRef, Mapping[str, Share]] = {}
     """Pod -> the devices that it shares."""
     unplaced: frozenset[PodRef] = frozenset()
-    """Pods that hold one of several shared devices; no row ever said which."""
+    """Pods that hold one of several shared devices; no sample ever said which."""
 
 
 def node_sharing(
-    tracks: Iterable[Track], pods: Iterable[Pod], facts: NodeFacts, held: Holders
+    all_series: Iterable[DeviceSeries], pods: Iterable[Pod], facts: NodeFacts, held: Holders
 ) -> NodeSharing:
     """Who shares what.
 
     Args:
-        tracks: of the node's devices, those of earlier holders too.
+        all_series: of the node's devices, those of earlier holders too.
         pods: on the node.
         facts: by the node's labels.
-        held: device -> pods that rows named for it since they live.
+        held: device -> pods that samples named for it since they live.
     """
     live = {pod.ref: pod for pod in pods if pod.holds_gpu and pod.phase == "Running"}
-    devices = _devices(tracks)
+    devices = _devices(all_series)
     shares: dict[str, Share] = {}
     named: set[PodRef] = set()
     kinds: dict[str, list[str]] = {}
@@ -110,10 +110,10 @@ def node_sharing(
     return NodeSharing(shares, _by_pod(shares), frozenset(unplaced))
 
 
-def resource(track: Track, facts: NodeFacts) -> str:
+def resource(series: DeviceSeries, facts: NodeFacts) -> str:
     """The extended resource by which pods ask for such a device, before any renaming."""
-    profile = track.device.mig_profile
-    if track.mig and profile and facts.mig_strategy != "single":
+    profile = series.device.mig_profile
+    if series.mig and profile and facts.mig_strategy != "single":
         return _MIG + profile.replace("+", ".")
     return GPU
 
@@ -141,7 +141,7 @@ def offered(facts: NodeFacts, kind: str) -> Evidence | None:
 
 def _evidence(
     kind: str,
-    tracks: Sequence[Track],
+    all_series: Sequence[DeviceSeries],
     past: Sequence[Holding],
     live: Mapping[PodRef, Pod],
     facts: NodeFacts,
@@ -151,7 +151,7 @@ def _evidence(
         return by_label
     if any(kind + _RENAMED in pod.gpus for pod in live.values()):
         return Evidence.SPEC
-    if any(track.shared for track in tracks):
+    if any(series.shared for series in all_series):
         return Evidence.ROWS
     # A pod that ends may have let go of its device before the cluster says so.
     return Evidence.FLAPPING if flaps(h for h in past if not live[h.pod].deleting) else None
@@ -171,30 +171,30 @@ def _by_pod(shares: Mapping[str, Share]) -> dict[PodRef, dict[str, Share]]:
     return found
 
 
-def _devices(tracks: Iterable[Track]) -> dict[str, list[Track]]:
-    """Tracks by device, without boards that are cut into instances."""
-    devices: dict[str, list[Track]] = {}
+def _devices(all_series: Iterable[DeviceSeries]) -> dict[str, list[DeviceSeries]]:
+    """Device series by device, without boards that are cut into instances."""
+    devices: dict[str, list[DeviceSeries]] = {}
     cut = set()
-    for track in tracks:
-        if track.serves:
+    for series in all_series:
+        if series.serves:
             continue
-        devices.setdefault(track.device.id, []).append(track)
-        if track.mig:
-            cut.add(track.device.board)
+        devices.setdefault(series.device.id, []).append(series)
+        if series.mig:
+            cut.add(series.device.board)
     return {device: its for device, its in devices.items() if device not in cut}
 
 
 def _named(
-    tracks: Iterable[Track], live: Mapping[PodRef, Pod], past: Iterable[Holding]
+    all_series: Iterable[DeviceSeries], live: Mapping[PodRef, Pod], past: Iterable[Holding]
 ) -> set[PodRef]:
     named = {holding.pod for holding in past}
-    for track in tracks:
-        claim = track.claim
-        if claim is None or track.superseded or claim.pod not in live:
+    for series in all_series:
+        assignment = series.assignment
+        if assignment is None or series.superseded or assignment.pod not in live:
             continue
-        pod = live[claim.pod]
-        if track.received > pod.born and refusal(claim, pod, track.node) is None:
-            named.add(claim.pod)
+        pod = live[assignment.pod]
+        if series.received > pod.born and mismatch(assignment, pod, series.node) is None:
+            named.add(assignment.pod)
     return named
 
 
@@ -207,20 +207,20 @@ def _ordered(live: Mapping[PodRef, Pod], refs: Iterable[PodRef]) -> tuple[Pod, .
     return tuple(live[ref] for ref in sorted(refs))
 
 
-def _whole(tracks: Sequence[Track]) -> Track | None:
-    """One track of all samples that are the device's own, not a process' or a container's."""
+def _whole(all_series: Sequence[DeviceSeries]) -> DeviceSeries | None:
+    """One device series of all samples about the whole device."""
     of_device = [
-        track
-        for track in tracks
-        if not track.own and (track.claim is None or not track.per_process)
+        series
+        for series in all_series
+        if not series.own and (series.assignment is None or not series.per_process)
     ]
     if not of_device:
         return None
-    newest = max(of_device, key=lambda track: track.received)
+    newest = max(of_device, key=lambda series: series.received)
     if len(of_device) == 1:
         return newest
     frames: dict[float, Frame] = {}
-    for track in sorted(of_device, key=lambda track: track.received):
-        for time, frame in track.history.frames():
+    for series in sorted(of_device, key=lambda series: series.received):
+        for time, frame in series.history.frames():
             frames.setdefault(time, {}).update(frame)
     return replace(newest, history=history(frames, inf, inf))

@@ -8,14 +8,14 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from adapter.attribution.holdings import Holders
-from adapter.attribution.policy import Policy
+from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Attribution
 from adapter.attribution.sharing import NodeSharing, Share, resource
-from adapter.catalog.metric import Metric, Sample
+from adapter.catalog.metric import DeviceValue, Metric
 from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.accounting import ACCOUNTED
-from adapter.devices.series import Track
+from adapter.devices.series import DeviceSeries
 
 NOT_EXACT: Final = "not_exact"
 """The policy is ``exact`` and the value is not accounted per process."""
@@ -31,82 +31,87 @@ class Accounting(NamedTuple):
     """What the catalogue says about values that are a pod's own."""
 
     exact: frozenset[str] = frozenset()
-    """Fields whose rows are the container's own."""
+    """Fields whose samples are the container's own."""
     memory: Metric | None = None
     """Used memory."""
 
 
-class Place(NamedTuple):
+class NodeContext(NamedTuple):
     """What is known about where a pod runs."""
 
     facts: NodeFacts = NodeFacts()
     sharing: NodeSharing = NodeSharing()
-    policy: Policy = Policy.COPY
+    policy: SharingPolicy = SharingPolicy.COPY
     accounting: Accounting = Accounting()
     held: Holders = MappingProxyType({})
-    """Device -> the pods that rows named for it."""
+    """Device -> the pods that samples named for it."""
     reported: frozenset[str] = frozenset()
     """Fields that exporters report which are known to be on the pod's node."""
     normalized: bool = False
     """See :attr:`adapter.attribution.policy.SharingOptions.normalized`."""
 
 
-NOWHERE: Final = Place()
+NO_CONTEXT: Final = NodeContext()
 """Nothing is known."""
 
 
-class Given(NamedTuple):
+class Allocation(NamedTuple):
     """What a pod is given of a device's value."""
 
     value: float
     how: Attribution
 
 
-def lent(tracks: Sequence[Track], shares: Mapping[str, Share]) -> Iterator[Track]:
-    """The samples of shared devices whose rows name only one of their pods at a time."""
-    own = {track.device.id for track in tracks if track.shared and not track.own}
-    claims = {track.device.id: track.claim for track in tracks}
+def lent(all_series: Sequence[DeviceSeries], shares: Mapping[str, Share]) -> Iterator[DeviceSeries]:
+    """The samples of shared devices whose samples name only one of their pods at a time."""
+    own = {series.device.id for series in all_series if series.shared and not series.own}
+    claims = {series.device.id: series.assignment for series in all_series}
     for device, share in shares.items():
         if device not in own and share.whole is not None:
-            claim = claims.get(device)
-            yield replace(share.whole, claim=claim, shared=True, superseded=False)
+            assignment = claims.get(device)
+            yield replace(share.whole, assignment=assignment, shared=True, superseded=False)
 
 
-def is_exact(track: Track, sample: Sample, accounting: Accounting) -> bool:
+def is_exact(series: DeviceSeries, measured: DeviceValue, accounting: Accounting) -> bool:
     """The sample is of the pod's own processes, however the device is shared."""
-    fields = sample.field.split("+")
+    fields = measured.field.split("+")
     if accounting.exact.issuperset(fields):
         return True
-    return track.per_process and ACCOUNTED.issuperset(fields)
+    return series.per_process and ACCOUNTED.issuperset(fields)
 
 
-def given(
-    metric: Metric, sample: Sample, track: Track, share: Share | None, pod: Pod, place: Place
-) -> Given | str:
+def allocation(
+    metric: Metric,
+    measured: DeviceValue,
+    series: DeviceSeries,
+    share: Share | None,
+    pod: Pod,
+    context: NodeContext,
+) -> Allocation | str:
     """The pod's part of a shared device's sample, or why it has none.
 
     Args:
         metric: that is asked for.
         sample: the device's.
-        track: that it is of.
+        all_series: that it is of.
         share: who shares the device, the pod among them; None where nobody else is known.
         pod: whose part.
-        place: where it runs.
+        context: where it runs.
     """
-    if is_exact(track, sample, place.accounting):
-        return Given(sample.value, Attribution.EXACT)
-    if place.policy is Policy.EXACT:
+    if is_exact(series, measured, context.accounting):
+        return Allocation(measured.value, Attribution.EXACT)
+    if context.policy is SharingPolicy.EXACT:
         return NOT_EXACT
-    if place.policy is Policy.COPY or not metric.divisible:
-        return Given(sample.value, Attribution.COPIED)
+    if context.policy is SharingPolicy.COPY or not metric.divisible:
+        return Allocation(measured.value, Attribution.COPIED)
     pods = share.pods if share is not None else (pod,)
-    if place.policy is Policy.EQUAL:
-        return Given(sample.value / len(pods), Attribution.SPLIT)
-    weights = _remembered(pods, share, place.accounting)
+    if context.policy is SharingPolicy.EQUAL:
+        return Allocation(measured.value / len(pods), Attribution.SPLIT)
+    weights = _remembered(pods, share, context.accounting)
     total = sum(weights.values())
     if total <= 0:
         return NO_WEIGHT
-    return Given(sample.value * (weights[pod.ref] / total), Attribution.SPLIT)
+    return Allocation(measured.value * (weights[pod.ref] / total), Attribution.SPLIT)
 
 
 def _remembered(
@@ -137,19 +142,19 @@ def _used(share: Share | None, accounting: Accounting) -> dict[PodRef, float]:
     """Pod -> its own used memory on the device, where that is accounted.
 
     A container's own counts for the container; what is accounted per process stands on the
-    row of each of the pod's containers, so the largest is the pod's.
+    sample of each of the pod's containers, so the largest is the pod's.
     """
     if share is None or accounting.memory is None:
         return {}
     used: dict[PodRef, dict[str, float]] = {}
-    for track in share.tracks:
-        sample = accounting.memory.read(track)
-        if track.claim is None or track.superseded or sample is None:
+    for series in share.all_series:
+        measured = accounting.memory.read(series)
+        if series.assignment is None or series.superseded or measured is None:
             continue
-        if is_exact(track, sample, accounting):
-            of_pod = used.setdefault(track.claim.pod, {})
-            part = track.claim.container if track.own else ""
-            of_pod[part] = max(sample.value, of_pod.get(part, 0.0))
+        if is_exact(series, measured, accounting):
+            of_pod = used.setdefault(series.assignment.pod, {})
+            part = series.assignment.container if series.own else ""
+            of_pod[part] = max(measured.value, of_pod.get(part, 0.0))
     return {pod: sum(parts.values()) for pod, parts in used.items()}
 
 
@@ -164,25 +169,25 @@ _CORES: Final = {
 
 
 def of_request(
-    given: Given, pod: Pod | None, track: Track, facts: NodeFacts, *, shared: bool
-) -> Given | str:
+    allocation: Allocation, pod: Pod | None, series: DeviceSeries, facts: NodeFacts, *, shared: bool
+) -> Allocation | str:
     """The pod's part divided by its requested share of the device, or why it cannot be.
 
     Args:
         given: the pod's part.
         pod: None where the question is about the device, of which nobody requests anything.
-        track: of the device.
+        all_series: of the device.
         facts: of its node.
         shared: several pods have the device.
     """
     if pod is None:
         return NO_REQUEST
     share = _cores(pod)
-    if shared and given.how is Attribution.COPIED:
+    if shared and allocation.how is Attribution.COPIED:
         return SHARE_UNKNOWN  # what the others do is in it
     if share is None:
-        share = _replica(pod, track, facts) if shared else 1.0
-    return SHARE_UNKNOWN if share is None else given._replace(value=given.value / share)
+        share = _replica(pod, series, facts) if shared else 1.0
+    return SHARE_UNKNOWN if share is None else allocation._replace(value=allocation.value / share)
 
 
 def _cores(pod: Pod) -> float | None:
@@ -194,9 +199,9 @@ def _cores(pod: Pod) -> float | None:
     return None
 
 
-def _replica(pod: Pod, track: Track, facts: NodeFacts) -> float | None:
+def _replica(pod: Pod, series: DeviceSeries, facts: NodeFacts) -> float | None:
     """One of the replicas that the node offers of a device, for a pod that asks for one."""
-    kind = resource(track, facts)
+    kind = resource(series, facts)
     replicas = facts.replicas.get(kind, 0)
     asked = pod.gpus.get(kind, 0) + pod.gpus.get(kind + ".shared", 0)
     return 1.0 / replicas if replicas > 1 and asked == 1 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adapter.catalog.metric import LAST, Basis, Evidence, Kind, Sample, Statistic
+from adapter.catalog.metric import LAST, DeviceData, DeviceValue, Formula, Kind, Statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class Scaled:
         """The one."""
         return (self.field,)
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """The field's value times the factor."""
         if self.mig is not None and device.mig is not self.mig:
             return None
         if self.unless is not None and device.reports(self.unless):
             return None
-        sample = device.sample(self.field, what)
-        if sample is None or self.factor == 1.0:
-            return sample
-        return sample._replace(value=sample.value * self.factor)
+        measured = device.value_of(self.field, what)
+        if measured is None or self.factor == 1.0:
+            return measured
+        return measured._replace(value=measured.value * self.factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Rated:
         """The one."""
         return (self.field,)
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """The rate; None with fewer than two samples in the window."""
         if self.unless is not None and device.reports(self.unless):
             return None
-        sample = device.sample(self.field, Statistic(Kind.RATE, what.window))
-        return sample and sample._replace(value=sample.value * self.factor)
+        measured = device.value_of(self.field, Statistic(Kind.RATE, what.window))
+        return measured and measured._replace(value=measured.value * self.factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ class Total:
         """All that may count."""
         return (*self.required, *self.optional)
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """The sum, as old as its oldest part; None if a part is missing."""
-        parts = [device.sample(field, what) for field in self.required]
+        parts = [device.value_of(field, what) for field in self.required]
         if any(part is None for part in parts):
             return None
-        parts += [device.sample(field, what) for field in self.optional]
+        parts += [device.value_of(field, what) for field in self.optional]
         found = [part for part in parts if part is not None]
-        return Sample(
+        return DeviceValue(
             sum(part.value for part in found) * self.factor,
             min(part.time for part in found),
             "+".join(part.series for part in found),
@@ -90,23 +90,23 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Percentage:
     """A part as a percentage of a whole."""
 
-    part: Basis
-    whole: Basis
+    part: Formula
+    whole: Formula
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The part's and the whole's."""
         return (*self.part.fields, *self.whole.fields)
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Percent; None if part or whole is missing or the part is more than the whole."""
         part, whole = self.part.read(device, what), self.whole.read(device, what)
         if part is None or whole is None or whole.value <= 0 or part.value > whole.value:
             return None
-        return Sample(
+        return DeviceValue(
             100.0 * part.value / whole.value,
             min(part.time, whole.time),
             f"{part.series}/({whole.series})",
@@ -118,20 +118,20 @@ class Share:
 class Rest:
     """What a whole has beyond a part, in the unit of both."""
 
-    whole: Basis
-    part: Basis
+    whole: Formula
+    part: Formula
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The whole's and the part's."""
         return (*self.whole.fields, *self.part.fields)
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """The difference; None if part or whole is missing or the part is more."""
         whole, part = self.whole.read(device, what), self.part.read(device, what)
         if whole is None or part is None or part.value > whole.value:
             return None
-        return Sample(
+        return DeviceValue(
             whole.value - part.value,
             min(part.time, whole.time),
             f"({whole.series})-{part.series}",
@@ -145,10 +145,10 @@ class Presence:
 
     fields: tuple[str, ...]
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """1, as old as the newest of the fields; None if none was heard of."""
-        heard = [s for s in (device.sample(field, LAST) for field in self.fields) if s]
+        heard = [s for s in (device.value_of(field, LAST) for field in self.fields) if s]
         if not heard:
             return None
-        newest = max(heard, key=lambda sample: sample.time)
+        newest = max(heard, key=lambda measured: measured.time)
         return newest._replace(value=1.0)

@@ -1,6 +1,6 @@
 """How a metric of the API is made of what exporters measure (:mod:`adapter.catalog.field`).
 
-A :class:`Metric` is one name of the API, made of fields by a :class:`Basis`. It is data:
+A :class:`Metric` is one name of the API, made of fields by a :class:`Formula`. It is data:
 :mod:`adapter.catalog` holds the rows.
 """
 
@@ -88,7 +88,7 @@ class Scope(StrEnum):
     """The process that serves the page, such as an inference server: it needs no GPU."""
 
 
-class Sample(NamedTuple):
+class DeviceValue(NamedTuple):
     """A device's value of one field."""
 
     value: float
@@ -100,24 +100,24 @@ class Sample(NamedTuple):
     """The field's name; several joined by ``+``."""
 
 
-class Evidence(Protocol):
+class DeviceData(Protocol):
     """What is known about one device."""
 
     @property
     def mig(self) -> bool:
         """The device is a MIG instance."""
 
-    def sample(self, field: str, what: Statistic) -> Sample | None:
+    def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
         """The field's number that is meant; None if there is none."""
 
     def reports(self, field: str) -> bool:
         """The device's exporter writes rows of this field, valid or not."""
 
 
-class Basis(Protocol):
+class Formula(Protocol):
     """One way to a metric's value of one device."""
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """The value, or None where this way is not open."""
 
     @property
@@ -143,7 +143,7 @@ class Metric:
     name: str
     unit: Unit
     kind: Kind
-    bases: tuple[Basis, ...]
+    formulas: tuple[Formula, ...]
     over_devices: Combine = Combine.MEAN
     over_pods: Combine = Combine.MEAN
     per_board: bool = False
@@ -163,11 +163,11 @@ class Metric:
             return None
         return max(1, round(self.window or window))
 
-    def read(self, device: Evidence) -> Sample | None:
+    def read(self, device: DeviceData) -> DeviceValue | None:
         """The device's value of this metric."""
         what = Statistic(self.kind, self.window, self.percentile)
-        for basis in self.bases:
-            sample = basis.read(device, what)
-            if sample is not None:
-                return sample
+        for formula in self.formulas:
+            measured = formula.read(device, what)
+            if measured is not None:
+                return measured
         return None

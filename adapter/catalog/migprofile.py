@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.catalog import ENGINE
-from adapter.catalog.metric import Metric, Sample, Unit
+from adapter.catalog.metric import DeviceValue, Metric, Unit
 
 _TOPS: Final = {"1g": 1.0, "2g": 1 / 2, "3g": 1 / 3}
 _ROUNDING: Final = 1.02
@@ -18,16 +18,16 @@ _ROUNDING: Final = 1.02
 _FULL: Final = 100.0
 
 
-def normalized(sample: Sample, metric: Metric, profile: str) -> Sample:
+def normalized(measured: DeviceValue, metric: Metric, profile: str) -> DeviceValue:
     """Engine activity in percent, in relation to what the profile allows.
 
     Left as it is where the profile's limit is not known, where the sample exceeds it, and
     under the exporter's own names: those are verbatim.
     """
     top = _TOPS.get(profile.partition(".")[0])
-    if top is None or top == 1.0 or sample.field != ENGINE or metric.unit is not Unit.PERCENT:
-        return sample
-    value = sample.value / top
+    if top is None or top == 1.0 or measured.field != ENGINE or metric.unit is not Unit.PERCENT:
+        return measured
+    value = measured.value / top
     if value > _FULL * _ROUNDING:
-        return sample
-    return sample._replace(value=min(value, _FULL), series=f"{sample.series}/{profile}")
+        return measured
+    return measured._replace(value=min(value, _FULL), series=f"{measured.series}/{profile}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
-from adapter.catalog.formulas import Presence, Rated, Rest, Scaled, Share, Total
-from adapter.catalog.metric import Basis, Combine, Kind, Metric, Scope, Unit
+from adapter.catalog.formulas import Percentage, Presence, Rated, Rest, Scaled, Total
+from adapter.catalog.metric import Combine, Formula, Kind, Metric, Scope, Unit
 from adapter.catalog.units import MIB
 
-_BUSY: Final[tuple[Basis, ...]] = (
+_BUSY: Final[tuple[Formula, ...]] = (
     Scaled(hami.UTIL),
     Scaled(nvidia.ENGINE, 100.0, mig=True),
     Scaled(nvidia.UTIL, mig=False),
@@ -33,7 +33,7 @@ _DCGM_SUM: Final = Total((nvidia.USED, nvidia.FREE), (nvidia.RESERVED,), MIB)
 _AMD_USED: Final = Scaled(amd.USED, MIB)
 _TRITON_USED: Final = Scaled(servers.TRITON_USED)
 
-_MEMORY: Final[tuple[tuple[Basis, Basis], ...]] = (
+_MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
     (_HAMI_USED, Scaled(hami.LIMIT)),
     (_DCGM_USED, Scaled(nvidia.TOTAL, MIB)),
     (_DCGM_USED, _DCGM_SUM),
@@ -47,16 +47,16 @@ _MEMORY: Final[tuple[tuple[Basis, Basis], ...]] = (
 """(Used, total), each in bytes."""
 
 
-def _mean(name: str, *bases: Basis) -> Metric:
-    return Metric(name, Unit.PERCENT, Kind.MEAN, bases)
+def _mean(name: str, *formulas: Formula) -> Metric:
+    return Metric(name, Unit.PERCENT, Kind.MEAN, formulas)
 
 
-def _bytes(name: str, *bases: Basis) -> Metric:
+def _bytes(name: str, *formulas: Formula) -> Metric:
     return Metric(
         name,
         Unit.BYTES,
         Kind.LAST,
-        tuple(dict.fromkeys(bases)),
+        tuple(dict.fromkeys(formulas)),
         over_devices=Combine.SUM,
         over_pods=Combine.SUM,
     )
@@ -73,12 +73,12 @@ def _board(name: str, unit: Unit, *fields: str) -> Metric:
     )
 
 
-def _server(name: str, unit: Unit, how: Combine, *bases: Basis) -> Metric:
+def _server(name: str, unit: Unit, how: Combine, *formulas: Formula) -> Metric:
     return Metric(
         name,
         unit,
         Kind.LAST,
-        bases,
+        formulas,
         over_devices=how,
         over_pods=how,
         scope=Scope.SERVER,
@@ -110,7 +110,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         Unit.PERCENT,
         Kind.LAST,
         (
-            *(Share(used, total) for used, total in _MEMORY),
+            *(Percentage(used, total) for used, total in _MEMORY),
             Scaled(nvidia.USED_SHARE, 100.0),
             Scaled(intel.USED_SHARE, 100.0),
         ),

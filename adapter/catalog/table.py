@@ -37,7 +37,7 @@ class Catalog:
         for field in fields:
             for spelling in _spellings(field):
                 by_series.setdefault(spelling.series, []).append(spelling)
-        self.forks: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
+        self.label_variants: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
             series: tuple((f"{s.name} {s.field.name}", s) for s in found)
             for series, found in by_series.items()
             if len(found) > 1 or found[0].field.where
@@ -45,8 +45,10 @@ class Catalog:
         """Series that only a row's labels tell the fields of -> (a name that no page has, how
         to read it), each."""
         self.spellings: Mapping[str, Spelling] = {
-            series: found[0] for series, found in by_series.items() if series not in self.forks
-        } | dict(fork for forks in self.forks.values() for fork in forks)
+            series: found[0]
+            for series, found in by_series.items()
+            if series not in self.label_variants
+        } | dict(fork for label_variants in self.label_variants.values() for fork in label_variants)
         """Series name on a page, or one of the names in ``forks`` -> how to read it."""
         self.series: frozenset[str] = frozenset(by_series)
         """Every series name worth reading."""
@@ -135,8 +137,8 @@ def _groups(by_series: Mapping[str, Sequence[Spelling]]) -> dict[str, tuple[str,
 def _windows(metrics: Iterable[Metric]) -> dict[str, float]:
     windows: dict[str, float] = {}
     for metric in metrics:
-        for basis in metric.bases:
-            rated = metric.kind is Kind.RATE or isinstance(basis, Rated)
-            for field in basis.fields if rated or metric.window else ():
+        for formula in metric.formulas:
+            rated = metric.kind is Kind.RATE or isinstance(formula, Rated)
+            for field in formula.fields if rated or metric.window else ():
                 windows[field] = max(windows.get(field, 0.0), metric.window or 0.0)
     return windows

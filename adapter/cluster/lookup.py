@@ -43,7 +43,7 @@ _MOST_PODS: Final = 2000
 """Objects, and pods of all of them, in one answer to a request that names no object."""
 
 
-class Group(NamedTuple):
+class PodGroup(NamedTuple):
     """An object and its pods."""
 
     reference: ObjectReference
@@ -51,7 +51,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Objects:
+class ObjectLookup:
     """Looks objects up in the watched collections."""
 
     pod_index: PodIndex
@@ -114,7 +114,7 @@ class Objects:
                 f"GPUs; request nodes/{node}/{query.metric} without a namespace"
             )
 
-    def groups(self, query: ObjectQuery) -> Steps[Sequence[Group]]:
+    def groups(self, query: ObjectQuery) -> Steps[Sequence[PodGroup]]:
         """Return the objects that a query on namespaces or workloads selects.
 
         Raises:
@@ -132,9 +132,9 @@ class Objects:
             return (yield from self._all(query, query.namespace))
         return (yield from self._one(query.resource, query.namespace, query.name))
 
-    def _all(self, query: ObjectQuery, namespace: str) -> Steps[list[Group]]:
+    def _all(self, query: ObjectQuery, namespace: str) -> Steps[list[PodGroup]]:
         """Return every object of a kind in a namespace."""
-        groups: list[Group] = []
+        groups: list[PodGroup] = []
         pods = 0
         for name in self._names(query, namespace):
             found = yield from self._one(query.resource, namespace, name)
@@ -159,32 +159,32 @@ class Objects:
             raise BadQuery(f"labels of {resource} are not watched: leave labelSelector out")
         return names
 
-    def _namespaces(self, query: ObjectQuery) -> Steps[list[Group]]:
+    def _namespaces(self, query: ObjectQuery) -> Steps[list[PodGroup]]:
         if not query.object_selector.empty:
             raise BadQuery("labels of namespaces are not watched: leave labelSelector out")
         names = self.pod_index.namespaces() if query.name is None else (query.name,)
-        groups: list[Group] = []
+        groups: list[PodGroup] = []
         for name in names:
             pods = yield from self.pod_index.selecting(name, EVERYTHING)
-            groups.append(Group(ObjectReference("Namespace", name), pods))
+            groups.append(PodGroup(ObjectReference("Namespace", name), pods))
             yield
         return groups
 
-    def _one(self, resource: GroupResource, namespace: str, name: str) -> Steps[Sequence[Group]]:
+    def _one(self, resource: GroupResource, namespace: str, name: str) -> Steps[Sequence[PodGroup]]:
         if resource != SERVICES:
             return self._workload(resource, namespace, name)
         service = self.services.get(namespace, name)
         if service is None or service.selector is None:
             return ()
         pods = yield from self.pod_index.selecting(namespace, service.selector)
-        return (Group(ObjectReference("Service", name, namespace), pods),)
+        return (PodGroup(ObjectReference("Service", name, namespace), pods),)
 
-    def _workload(self, resource: GroupResource, namespace: str, name: str) -> Sequence[Group]:
+    def _workload(self, resource: GroupResource, namespace: str, name: str) -> Sequence[PodGroup]:
         pods = self.pod_index.owned_by(namespace, resource, name)
         if not pods:
             return ()
         api_version, kind = workload_kind(resource, pods[0])
-        return (Group(ObjectReference(kind, name, namespace, api_version), pods),)
+        return (PodGroup(ObjectReference(kind, name, namespace, api_version), pods),)
 
 
 def workload_kind(resource: GroupResource, pod: Pod) -> tuple[str, str]:

@@ -39,7 +39,7 @@ class PodsFileError(Exception):
 
 
 @dataclass(slots=True)
-class Objects:
+class FileObjects:
     """The content of one file."""
 
     pods: list[Pod] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Objects:
     nodes: list[Node] = field(default_factory=list)
 
 
-def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> Objects:
+def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> FileObjects:
     """Parse a file's content.
 
     Raises:
@@ -59,7 +59,7 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> Objects:
         raise PodsFileError(f"{name} is neither YAML nor JSON: {_one_line(error)}") from error
     if not manifests and not data.strip():
         raise PodsFileError(f"{name} is empty; write manifests, or [] for no objects")
-    found = Objects()
+    found = FileObjects()
     for number, manifest in enumerate(manifests, 1):
         try:
             _add(found, manifest, decoder)
@@ -93,7 +93,7 @@ def _flat(documents: list[Any]) -> Iterator[Any]:
             yield document
 
 
-def _add(found: Objects, manifest: Any, decoder: PodDecoder) -> None:
+def _add(found: FileObjects, manifest: Any, decoder: PodDecoder) -> None:
     if not isinstance(manifest, dict):
         raise ValueError(f"a manifest is a mapping, not {type(manifest).__name__}")
     kind = manifest.get("kind")
@@ -183,7 +183,7 @@ class PodsFile:
                 log.error("pods file rejected; the previous objects stay in use", error=str(error))
             await asyncio.sleep(self._poll)
 
-    def _read(self) -> Objects:
+    def _read(self) -> FileObjects:
         try:
             data = self._path.read_bytes()
         except OSError as error:
@@ -193,7 +193,7 @@ class PodsFile:
             ) from error
         return parse(data, self._decoder, str(self._path))
 
-    def _put(self, found: Objects) -> None:
+    def _put(self, found: FileObjects) -> None:
         self._pods.replace(found.pods)
         if self._services is not None:
             self._services.replace(found.services)

@@ -10,7 +10,7 @@ from adapter.demo.client import Answer, MetricsReader
 from adapter.demo.manifests import pod_state
 from adapter.demo.words import explain
 from adapter.demo.world import World
-from adapter.hpa import Decision, HpaSpec, Missing, Observation, State, decide, from_manifest
+from adapter.hpa import Decision, HpaSpec, HpaState, Missing, Observation, decide, from_manifest
 
 PERIOD = 15.0
 """Seconds, of the simulation, between two syncs (the controller's default)."""
@@ -43,14 +43,14 @@ class Sync:
         return next((row.status for row in rows if row.type == "ScalingActive"), False)
 
 
-class Autoscaler:
+class DemoAutoscaler:
     """An autoscaling/v2 HPA with one Pods metric, on the service of the same name."""
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         self.manifest = manifest
         self.spec: HpaSpec = from_manifest(manifest)
         self.syncs: list[Sync] = []
-        self._state = State()
+        self._state = HpaState()
 
     @property
     def service(self) -> str:

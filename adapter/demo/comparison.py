@@ -8,10 +8,10 @@ from rich import box
 from rich.table import Table
 
 from adapter.demo import story, waits
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.show import Show, clock
 from adapter.demo.side import Side
-from adapter.hpa import Controller
+from adapter.hpa import ControllerOptions
 
 
 def comparison(show: Show) -> Table:
@@ -44,14 +44,14 @@ def learned(show: Show) -> str:
     return text
 
 
-def needed(scaler: Autoscaler, rate: float, mean_work: float) -> int:
+def needed(scaler: DemoAutoscaler, rate: float, mean_work: float) -> int:
     """Fewest replicas with which the HPA wants no more at a load.
 
     Args:
         rate: requests per second.
         mean_work: GPU-seconds of a request.
     """
-    target = scaler.target / 100 * (1 + Controller().tolerance)
+    target = scaler.target / 100 * (1 + ControllerOptions().tolerance)
     return max(1, math.ceil(rate * mean_work / target))
 
 
@@ -108,7 +108,7 @@ def _paid(side: Side, names: list[str]) -> float:
 
 def _over(side: Side, names: list[str]) -> str:
     """Share of the syncs; one without a value says nothing."""
-    most = 1 + Controller().tolerance
+    most = 1 + ControllerOptions().tolerance
     over = [
         sync.value > most * scaler.target
         for scaler in side.autoscalers

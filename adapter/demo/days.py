@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapter.demo import sight, story
-from adapter.demo.autoscaler import PERIOD, Autoscaler
+from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
 from adapter.demo.gauge import Gauge
 from adapter.demo.nudge import Nudge, Past
 from adapter.demo.server import SCRAPE
@@ -58,7 +58,7 @@ async def play(
 ) -> None:
     """Go on to ``until`` with HPAs of its own, of the services whose pools can grow."""
     gauge = Gauge(world)
-    every = [Autoscaler(each) for each in hpas]
+    every = [DemoAutoscaler(each) for each in hpas]
     scalers = [
         scaler
         for scaler in every

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from adapter.demo.hardware import Device, Node, Pool, make_node
+from adapter.demo.hardware import DemoDevice, DemoNode, DemoPool, make_node
 
 
 class Stage(StrEnum):
@@ -27,7 +27,7 @@ class Stage(StrEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Pod:
+class DemoPod:
     """One replica of a service."""
 
     name: str
@@ -37,8 +37,8 @@ class Pod:
     resource: str
     start_seconds: float
     stage: Stage = Stage.PENDING
-    node: Node | None = None
-    device: Device | None = None
+    node: DemoNode | None = None
+    device: DemoDevice | None = None
     since: float = 0.0
     """When the present stage began."""
     bound: float | None = None
@@ -49,12 +49,14 @@ class Pod:
 class Fleet:
     """All nodes and pods. Deterministic: the same calls give the same names and places."""
 
-    def __init__(self, pools: tuple[Pool, ...], now: float, terminate_seconds: float = 5.0) -> None:
+    def __init__(
+        self, pools: tuple[DemoPool, ...], now: float, terminate_seconds: float = 5.0
+    ) -> None:
         self._terminate_seconds = terminate_seconds
         self._numbers: dict[str, int] = {}
         self.pools = pools
-        self.nodes: list[Node] = []
-        self.pods: dict[str, Pod] = {}
+        self.nodes: list[DemoNode] = []
+        self.pods: dict[str, DemoPod] = {}
         self.version = 0
         """Changes with anything that a pod's manifest shows."""
         self.headroom: dict[str, int] = {}
@@ -64,23 +66,23 @@ class Fleet:
             for _ in range(pool.first):
                 self._add(pool, now, boot_seconds=0.0)
 
-    def boot(self, pool: Pool, now: float) -> Node | None:
+    def boot(self, pool: DemoPool, now: float) -> DemoNode | None:
         """Start one more node of ``pool``; None when it may not grow."""
         if sum(node.pool is pool for node in self.nodes) >= pool.most:
             return None
         return self._add(pool, now, pool.boot_seconds)
 
-    def create(self, service: str, resource: str, start_seconds: float, now: float) -> Pod:
+    def create(self, service: str, resource: str, start_seconds: float, now: float) -> DemoPod:
         """A new pod, waiting for a device."""
         number = self._number(service)
         identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{service}-{number}.pod")
         name = f"{service}-{_suffix(identity)}"
-        pod = Pod(name, service, str(identity), now, resource, start_seconds, since=now)
+        pod = DemoPod(name, service, str(identity), now, resource, start_seconds, since=now)
         self.pods[name] = pod
         self.version += 1
         return pod
 
-    def delete(self, pod: Pod, now: float) -> None:
+    def delete(self, pod: DemoPod, now: float) -> None:
         """Begin to terminate ``pod``; one without a device is gone at once."""
         self.version += 1
         pod.deleted = now
@@ -89,7 +91,7 @@ class Fleet:
             return
         pod.stage, pod.since = Stage.TERMINATING, now
 
-    def of(self, service: str) -> list[Pod]:
+    def of(self, service: str) -> list[DemoPod]:
         """The service's pods that are not terminating, oldest first."""
         return [
             pod
@@ -97,20 +99,20 @@ class Fleet:
             if pod.service == service and pod.stage is not Stage.TERMINATING
         ]
 
-    def step(self, now: float) -> Iterator[tuple[str, Node | Pod]]:
+    def step(self, now: float) -> Iterator[tuple[str, DemoNode | DemoPod]]:
         """Advance to ``now``; yields what changed: (word, what)."""
         yield from self.schedule(now)
         yield from self._grow(now)
         yield from self._shrink(now)
 
-    def schedule(self, now: float) -> Iterator[tuple[str, Node | Pod]]:
+    def schedule(self, now: float) -> Iterator[tuple[str, DemoNode | DemoPod]]:
         """What scheduler and kubelets do; the node autoscaler is slower and comes with a step."""
         yield from self._finish(now)
         yield from self._boot(now)
         yield from self._place(now)
         yield from self._start(now)
 
-    def _finish(self, now: float) -> Iterator[tuple[str, Pod]]:
+    def _finish(self, now: float) -> Iterator[tuple[str, DemoPod]]:
         for pod in list(self.pods.values()):
             if pod.stage is Stage.TERMINATING and now - pod.since >= self._terminate_seconds:
                 del self.pods[pod.name]
@@ -119,14 +121,14 @@ class Fleet:
                 self.version += 1
                 yield "gone", pod
 
-    def _boot(self, now: float) -> Iterator[tuple[str, Node]]:
+    def _boot(self, now: float) -> Iterator[tuple[str, DemoNode]]:
         for node in self.nodes:
             if not node.joined and node.ready(now):
                 node.joined = True
                 self.version += 1
                 yield "booted", node
 
-    def _place(self, now: float) -> Iterator[tuple[str, Pod]]:
+    def _place(self, now: float) -> Iterator[tuple[str, DemoPod]]:
         for pod in self.pods.values():
             if pod.stage is not Stage.PENDING:
                 continue
@@ -139,14 +141,14 @@ class Fleet:
             self.version += 1
             yield "bound", pod
 
-    def _start(self, now: float) -> Iterator[tuple[str, Pod]]:
+    def _start(self, now: float) -> Iterator[tuple[str, DemoPod]]:
         for pod in self.pods.values():
             if pod.stage is Stage.STARTING and now - pod.since >= pod.start_seconds:
                 pod.stage, pod.since = Stage.READY, now
                 self.version += 1
                 yield "ready", pod
 
-    def _grow(self, now: float) -> Iterator[tuple[str, Node]]:
+    def _grow(self, now: float) -> Iterator[tuple[str, DemoNode]]:
         """As a node autoscaler: one node at a time for what nothing booting will take."""
         for pool in self.pools:
             waiting = sum(
@@ -158,7 +160,7 @@ class Fleet:
             if wanted > free + coming and (node := self.boot(pool, now)):
                 yield "booting" if waiting > coming else "ahead", node
 
-    def _shrink(self, now: float) -> Iterator[tuple[str, Node]]:
+    def _shrink(self, now: float) -> Iterator[tuple[str, DemoNode]]:
         for node in list(self.nodes):
             if not node.ready(now) or any(device.pod for device in node.devices):
                 node.empty_since = None
@@ -177,7 +179,7 @@ class Fleet:
                 self.version += 1
                 yield "removed", node
 
-    def _spare(self, pool: Pool, now: float) -> tuple[int, int]:
+    def _spare(self, pool: DemoPool, now: float) -> tuple[int, int]:
         """Free devices on the pool's nodes, and devices on those that boot."""
         free = coming = 0
         for node in self.nodes:
@@ -189,7 +191,7 @@ class Fleet:
                 coming += len(node.devices)
         return free, coming
 
-    def _free(self, resource: str, now: float) -> tuple[Node, Device] | None:
+    def _free(self, resource: str, now: float) -> tuple[DemoNode, DemoDevice] | None:
         for node in self.nodes:
             if node.pool.resource != resource or not node.ready(now):
                 continue
@@ -198,7 +200,7 @@ class Fleet:
                     return node, device
         return None
 
-    def _add(self, pool: Pool, now: float, boot_seconds: float) -> Node:
+    def _add(self, pool: DemoPool, now: float, boot_seconds: float) -> DemoNode:
         name = f"{pool.name}-{self._number(pool.name)}"
         node = make_node(name, pool, now, now + boot_seconds)
         self.nodes.append(node)

@@ -13,7 +13,7 @@ _FIRST_INSTANCE = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class DemoPool:
     """A kind of node."""
 
     name: str
@@ -36,7 +36,7 @@ class Pool:
 
 
 @dataclass(slots=True, eq=False)
-class Device:
+class DemoDevice:
     """A GPU, or one MIG instance of it."""
 
     uuid: str
@@ -60,14 +60,14 @@ class Device:
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class DemoNode:
     """A machine with GPUs."""
 
     name: str
-    pool: Pool
+    pool: DemoPool
     ordered_at: float
     ready_at: float
-    devices: tuple[Device, ...]
+    devices: tuple[DemoDevice, ...]
     joined: bool = False
     """It has been seen ready: its exporter's pod exists."""
     empty_since: float | None = None
@@ -77,10 +77,10 @@ class Node:
         return now >= self.ready_at
 
 
-def make_node(name: str, pool: Pool, ordered_at: float, ready_at: float) -> Node:
+def make_node(name: str, pool: DemoPool, ordered_at: float, ready_at: float) -> DemoNode:
     """A node with its devices; the same name gives the same UUIDs."""
     devices = tuple(
-        Device(
+        DemoDevice(
             uuid=f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.{gpu}')}",
             gpu=gpu,
             instance=_FIRST_INSTANCE + slot if pool.mig_profile else None,
@@ -88,4 +88,4 @@ def make_node(name: str, pool: Pool, ordered_at: float, ready_at: float) -> Node
         for gpu in range(pool.gpus)
         for slot in range(pool.instances)
     )
-    return Node(name, pool, ordered_at, ready_at, devices)
+    return DemoNode(name, pool, ordered_at, ready_at, devices)

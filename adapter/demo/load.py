@@ -19,7 +19,7 @@ _WORK_SHAPE = 4.0
 """Shape of the gamma distribution of work: requests differ by half of their mean."""
 
 
-class Point(NamedTuple):
+class LoadPoint(NamedTuple):
     """A corner of a load profile."""
 
     at: float
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 class Profile:
     """A mean arrival rate that is linear between its corners and starts again at the end."""
 
-    points: tuple[Point, ...]
+    points: tuple[LoadPoint, ...]
     """In order of time; the first at 0, the last at the profile's end."""
 
     @property
@@ -53,7 +53,7 @@ class Profile:
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class DemoRequest:
     """One request on its way through a service."""
 
     arrived: float
@@ -71,18 +71,18 @@ class Arrivals:
         self._rng = rng
         self._mood = 0.0
 
-    def draw(self, now: float, seconds: float) -> Sequence[Request]:
+    def draw(self, now: float, seconds: float) -> Sequence[DemoRequest]:
         """The requests of ``[now, now + seconds)``, in order of arrival."""
         memory = _MOOD_MEMORY**seconds
         noise = _MOOD_NOISE * math.sqrt(seconds)
         self._mood = memory * self._mood + self._rng.gauss(0.0, noise)
         rate = self._profile.rate(now) * math.exp(self._mood)
-        requests: list[Request] = []
+        requests: list[DemoRequest] = []
         if rate <= 0:
             return requests
         at = now + self._rng.expovariate(rate)
         while at < now + seconds:
             work = self._rng.gammavariate(_WORK_SHAPE, self._mean_work / _WORK_SHAPE)
-            requests.append(Request(at, work))
+            requests.append(DemoRequest(at, work))
             at += self._rng.expovariate(rate)
         return requests

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from adapter.demo.fleet import Pod, Stage
-from adapter.demo.hardware import Node
+from adapter.demo.fleet import DemoPod, Stage
+from adapter.demo.hardware import DemoNode
 from adapter.demo.world import World
 from adapter.hpa import PodState
 
@@ -23,7 +23,7 @@ _EXPORTER_LABELS = {"app.kubernetes.io/name": "dcgm-exporter"}
 _EXPORTER_PORT = "metrics"
 
 
-def pod_state(pod: Pod) -> PodState:
+def pod_state(pod: DemoPod) -> PodState:
     """The pod as the HPA controller sees it."""
     pending = pod.stage is Stage.PENDING
     return PodState(
@@ -73,7 +73,7 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
     beside.replace(path)
 
 
-def _pod(pod: Pod, namespace: str) -> dict[str, Any]:
+def _pod(pod: DemoPod, namespace: str) -> dict[str, Any]:
     state = pod_state(pod)
     metadata: dict[str, Any] = {
         "name": pod.name,
@@ -107,7 +107,7 @@ def _pod(pod: Pod, namespace: str) -> dict[str, Any]:
     }
 
 
-def _exporter(node: Node, port: int) -> dict[str, Any]:
+def _exporter(node: DemoNode, port: int) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",

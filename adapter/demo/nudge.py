@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adapter.demo import sight
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.world import World
 from adapter.nodepool.learn.boots import Boots, watch_claims
 from adapter.nodepool.learn.history import learn
@@ -46,7 +46,7 @@ class Nudge:
         self._held: tuple[Headroom, ...] = ()
         self._known_at: dict[str, float] = {}
 
-    def round(self, world: World, autoscalers: Sequence[Autoscaler]) -> None:
+    def round(self, world: World, autoscalers: Sequence[DemoAutoscaler]) -> None:
         """Look, learn, plan, order."""
         now = self._begin + world.now
         mine = [scaler for scaler in autoscalers if sight.grows(world, scaler.service)]
@@ -75,7 +75,7 @@ class Nudge:
         }
         self._tell(world)
 
-    def _learn(self, world: World, autoscalers: Sequence[Autoscaler], now: float) -> None:
+    def _learn(self, world: World, autoscalers: Sequence[DemoAutoscaler], now: float) -> None:
         histories = dict(self.past.histories)
         for scaler in autoscalers:
             name, pods = scaler.service, sight.asked(scaler)

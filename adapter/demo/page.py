@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from adapter.demo.fleet import Pod, Stage
-from adapter.demo.hardware import Device, Node
-from adapter.demo.world import Workload, power
+from adapter.demo.fleet import DemoPod, Stage
+from adapter.demo.hardware import DemoDevice, DemoNode
+from adapter.demo.world import DemoWorkload, power
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _DRIVER = "580.105.08"
@@ -135,7 +135,7 @@ _FIELDS = (
 )
 
 
-class Holder(NamedTuple):
+class DeviceHolder(NamedTuple):
     """The container that a device is assigned to."""
 
     namespace: str
@@ -146,24 +146,24 @@ class Holder(NamedTuple):
 
 
 def render(
-    node: Node,
-    pods: Mapping[str, Pod],
-    workloads: Mapping[str, Workload],
+    node: DemoNode,
+    pods: Mapping[str, DemoPod],
+    workloads: Mapping[str, DemoWorkload],
     namespace: str,
 ) -> bytes:
     """The whole page of a node of the simulated cluster, as UTF-8."""
 
-    def holder(device: Device) -> Holder | None:
+    def holder(device: DemoDevice) -> DeviceHolder | None:
         pod = pods.get(device.pod) if device.pod else None
         if pod is None:
             return None
         share = 0.0 if pod.stage is Stage.STARTING else workloads[pod.service].memory_share
-        return Holder(namespace, pod.name, "server", share)
+        return DeviceHolder(namespace, pod.name, "server", share)
 
     return text(node, holder)
 
 
-def text(node: Node, holder: Callable[[Device], Holder | None]) -> bytes:
+def text(node: DemoNode, holder: Callable[[DemoDevice], DeviceHolder | None]) -> bytes:
     """The whole page, as UTF-8; ``holder`` says whose a device is, None for an unassigned one."""
     devices = [_device(node, device, holder(device)) for device in node.devices]
     lines = []
@@ -179,7 +179,7 @@ def text(node: Node, holder: Callable[[Device], Holder | None]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _device(node: Node, device: Device, holder: Holder | None) -> tuple[str, _Seen]:
+def _device(node: DemoNode, device: DemoDevice, holder: DeviceHolder | None) -> tuple[str, _Seen]:
     pool = node.pool
     labels = {
         "gpu": str(device.gpu),
@@ -210,6 +210,6 @@ def _device(node: Node, device: Device, holder: Holder | None) -> tuple[str, _Se
     return ",".join(f'{name}="{value}"' for name, value in labels.items()), seen
 
 
-def _board_busy(node: Node, gpu: int) -> float:
+def _board_busy(node: DemoNode, gpu: int) -> float:
     shares = [device.busy for device in node.devices if device.gpu == gpu]
     return sum(shares) / len(shares)

@@ -6,10 +6,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from adapter.demo.autoscaler import Autoscaler, Sync
-from adapter.demo.fleet import Pod, Stage
+from adapter.demo.autoscaler import DemoAutoscaler, Sync
+from adapter.demo.fleet import DemoPod, Stage
 from adapter.demo.glyphs import Glyphs
-from adapter.demo.hardware import Device, Node
+from adapter.demo.hardware import DemoDevice, DemoNode
 from adapter.demo.show import Show, clock
 
 _STAGE_STYLE = {
@@ -21,7 +21,7 @@ _STAGE_STYLE = {
 _LABEL_COLUMNS = 5
 
 
-def service_title(show: Show, scaler: Autoscaler) -> str:
+def service_title(show: Show, scaler: DemoAutoscaler) -> str:
     """The service and its HPA in a line."""
     spec = scaler.spec
     resource = show.world.workloads[scaler.service].resource
@@ -31,7 +31,7 @@ def service_title(show: Show, scaler: Autoscaler) -> str:
     )
 
 
-def service_body(show: Show, scaler: Autoscaler, glyphs: Glyphs, width: int) -> RenderableType:
+def service_body(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs, width: int) -> RenderableType:
     """Load, pods, what the HPA read and why it did what it did: four lines."""
     grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
     grid.add_column(width=_LABEL_COLUMNS, style="dim")
@@ -48,7 +48,7 @@ def service_body(show: Show, scaler: Autoscaler, glyphs: Glyphs, width: int) -> 
     return grid
 
 
-def node_title(show: Show, node: Node) -> Text:
+def node_title(show: Show, node: DemoNode) -> Text:
     """The node's name, and whether its exporter is dead."""
     title = Text(node.name, style="bold")
     if node.name in show.exporters.dead:
@@ -56,7 +56,7 @@ def node_title(show: Show, node: Node) -> Text:
     return title
 
 
-def node_line(show: Show, node: Node, glyphs: Glyphs, width: int) -> Text:
+def node_line(show: Show, node: DemoNode, glyphs: Glyphs, width: int) -> Text:
     """All devices of a node in one line: a bar and a percentage each."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if not node.ready(show.world.now):
@@ -68,7 +68,7 @@ def node_line(show: Show, node: Node, glyphs: Glyphs, width: int) -> Text:
     return line
 
 
-def node_body(show: Show, node: Node, glyphs: Glyphs, width: int) -> RenderableType:
+def node_body(show: Show, node: DemoNode, glyphs: Glyphs, width: int) -> RenderableType:
     """A line for each device, with its pod."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True, justify="right")
@@ -84,15 +84,15 @@ def node_body(show: Show, node: Node, glyphs: Glyphs, width: int) -> RenderableT
     return grid
 
 
-def _boots(show: Show, node: Node) -> Text:
+def _boots(show: Show, node: DemoNode) -> Text:
     return Text(f"boots, {round(node.ready_at - show.world.now)} s left", style="yellow")
 
 
-def _pod(show: Show, device: Device) -> Pod | None:
+def _pod(show: Show, device: DemoDevice) -> DemoPod | None:
     return show.world.fleet.pods.get(device.pod) if device.pod else None
 
 
-def _device(show: Show, node: Node, device: Device, glyphs: Glyphs, width: int) -> Text:
+def _device(show: Show, node: DemoNode, device: DemoDevice, glyphs: Glyphs, width: int) -> Text:
     pod = _pod(show, device)
     if pod is None:
         return Text(glyphs.empty * width + "    ", style="dim")
@@ -110,7 +110,7 @@ def _heat(busy: float) -> str:
     return "yellow" if busy > 0.6 else "green"
 
 
-def _load(show: Show, scaler: Autoscaler, glyphs: Glyphs, width: int) -> Text:
+def _load(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs, width: int) -> Text:
     world, name = show.world, scaler.service
     queues = [float(sync.queue) for sync in scaler.syncs]
     slowest = world.latency(name)
@@ -121,7 +121,7 @@ def _load(show: Show, scaler: Autoscaler, glyphs: Glyphs, width: int) -> Text:
     return text
 
 
-def _pods(show: Show, scaler: Autoscaler, glyphs: Glyphs) -> Text:
+def _pods(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs) -> Text:
     counts = show.world.counts(scaler.service)
     text = Text()
     text.append(glyphs.ready * counts.ready, style="green")
@@ -135,7 +135,7 @@ def _pods(show: Show, scaler: Autoscaler, glyphs: Glyphs) -> Text:
     return text
 
 
-def _value(scaler: Autoscaler, latest: Sync, glyphs: Glyphs, width: int) -> Text:
+def _value(scaler: DemoAutoscaler, latest: Sync, glyphs: Glyphs, width: int) -> Text:
     values = [sync.value for sync in scaler.syncs]
     text = Text("  none " if latest.value is None else f"{latest.value:6.1f} ", style="bold")
     text.append(glyphs.spark(values, 100.0, width), style="cyan not bold")

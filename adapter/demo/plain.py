@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from adapter.demo import waits
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.show import Show, clock
 from adapter.demo.side import Side
-from adapter.demo.world import Event
+from adapter.demo.world import DemoEvent
 
 STATUS_PERIOD = 60.0
 """Seconds of the simulation between two lines about each service."""
 
 
-def event_line(event: Event) -> str:
+def event_line(event: DemoEvent) -> str:
     """One event."""
     return f"{clock(event.at)}  {event.about}: {event.text}"
 
 
-def status_line(show: Show, scaler: Autoscaler) -> str:
+def status_line(show: Show, scaler: DemoAutoscaler) -> str:
     """One service as it is now."""
     world, name = show.world, scaler.service
     counts = world.counts(name)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from adapter.demo import manifests, story
-from adapter.demo.autoscaler import PERIOD, Autoscaler
+from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
 from adapter.demo.client import MetricsClient
 from adapter.demo.screen import Screen
 from adapter.demo.server import AGE_LIMIT
@@ -99,7 +99,7 @@ class Player:
             if event.about.startswith("node "):
                 self.show.events.append(event._replace(about=f"without the nudge: {event.about}"))
 
-    async def _sync(self, world: World, scaler: Autoscaler) -> None:
+    async def _sync(self, world: World, scaler: DemoAutoscaler) -> None:
         before = scaler.latest
         sync = await scaler.sync(world, self.client)
         decision = sync.decision

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from adapter.cluster.pod import Pod
-from adapter.demo.hardware import Device, Pool, make_node
-from adapter.demo.page import Holder, text
+from adapter.demo.hardware import DemoDevice, DemoPool, make_node
+from adapter.demo.page import DeviceHolder, text
 
 RESOURCE = "nvidia.com/gpu"
 GPUS = 8
@@ -39,9 +39,9 @@ class Rig:
     """The GPUs of one node."""
 
     def __init__(self, node: str) -> None:
-        pool = Pool(node, RESOURCE, "NVIDIA H100 80GB HBM3", gpus=GPUS, memory_mib=81559)
+        pool = DemoPool(node, RESOURCE, "NVIDIA H100 80GB HBM3", gpus=GPUS, memory_mib=81559)
         self._node = make_node(node, pool, ordered_at=0.0, ready_at=0.0)
-        self._holders: dict[Device, Pod] = {}
+        self._holders: dict[DemoDevice, Pod] = {}
 
     def update(self, pods: Iterable[Pod], loads: Sequence[Load]) -> None:
         """Take up the pods of the whole cluster. A pod keeps its GPUs for as long as it has a
@@ -63,12 +63,12 @@ class Rig:
         """What dcgm-exporter would say now."""
         return text(self._node, self._holder)
 
-    def _holder(self, device: Device) -> Holder | None:
+    def _holder(self, device: DemoDevice) -> DeviceHolder | None:
         pod = self._holders.get(device)
         if pod is None:
             return None
         container = pod.containers[0] if pod.containers else ""
-        return Holder(pod.ref.namespace, pod.ref.name, container, _MEMORY_SHARE)
+        return DeviceHolder(pod.ref.namespace, pod.ref.name, container, _MEMORY_SHARE)
 
 
 def _busy(holder: Pod | None, holding: Iterable[Pod], loads: Iterable[Load]) -> float:

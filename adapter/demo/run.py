@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from adapter.demo import days, page, story
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
 from adapter.demo.client import USER, MetricsClient, metric_path
 from adapter.demo.exporters import Exporters
@@ -121,12 +121,12 @@ async def _prepare(
     return player, serve
 
 
-async def _side(cluster: story.Cluster, seed: int, nudge: Nudge | None) -> Side:
+async def _side(cluster: story.DemoCluster, seed: int, nudge: Nudge | None) -> Side:
     """A cluster as it is at the first picture."""
     world = World(cluster.pools, cluster.workloads, seed, start=-story.BEFORE)
     await days.play(world, cluster.hpas, nudge, 0.0)
     world.take_events()
-    return Side(cluster.namespace, world, [Autoscaler(each) for each in cluster.hpas], nudge)
+    return Side(cluster.namespace, world, [DemoAutoscaler(each) for each in cluster.hpas], nudge)
 
 
 async def _until_ready(

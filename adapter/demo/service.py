@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from adapter.demo.load import Request
+from adapter.demo.load import DemoRequest
 
 _DEPTH = 4
 """Requests a replica holds at once, the one under way included."""
@@ -22,7 +22,7 @@ _DONE = 1e-9
 
 @dataclass(slots=True, eq=False)
 class _Replica:
-    requests: deque[Request] = field(default_factory=deque)
+    requests: deque[DemoRequest] = field(default_factory=deque)
 
     @property
     def work(self) -> float:
@@ -40,12 +40,12 @@ class Totals:
     peak_queue: int = 0
 
 
-class Service:
+class DemoService:
     """The queueing model of one service."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        self._waiting: deque[Request] = deque()
+        self._waiting: deque[DemoRequest] = deque()
         self._replicas: dict[str, _Replica] = {}
         self.totals = Totals()
         self.latencies: deque[float] = deque(maxlen=400)
@@ -78,7 +78,9 @@ class Service:
         if left:
             self._waiting.extendleft(reversed(left.requests))
 
-    def step(self, now: float, seconds: float, arrivals: Iterable[Request]) -> Mapping[str, float]:
+    def step(
+        self, now: float, seconds: float, arrivals: Iterable[DemoRequest]
+    ) -> Mapping[str, float]:
         """Advance by one step; each replica's busy share of it, 0 to 1.
 
         ``arrivals`` lie inside the step, in order.

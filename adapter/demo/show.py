@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import FrontProxy
 from adapter.demo.client import USER, Tally
 from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
 from adapter.demo.side import Side
-from adapter.demo.world import Event, World
+from adapter.demo.world import DemoEvent, World
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Show:
     length: float
     """Seconds of the simulation that will be shown."""
     seed: int
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=100))
+    events: deque[DemoEvent] = field(default_factory=lambda: deque(maxlen=100))
     outages: list[OutagePlayed] = field(default_factory=list)
 
     @property
@@ -56,7 +56,7 @@ class Show:
         return self.nudged.world
 
     @property
-    def autoscalers(self) -> Sequence[Autoscaler]:
+    def autoscalers(self) -> Sequence[DemoAutoscaler]:
         """Its HPAs."""
         return self.nudged.autoscalers
 

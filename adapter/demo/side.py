@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.nudge import Nudge
 from adapter.demo.world import World
 
@@ -17,6 +17,6 @@ class Side:
     namespace: str
     """Of its services; by it ``serve`` tells the two apart."""
     world: World
-    autoscalers: Sequence[Autoscaler]
+    autoscalers: Sequence[DemoAutoscaler]
     nudge: Nudge | None = None
     """None: its node autoscaler waits until a pod does."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.fleet import Stage
-from adapter.demo.hardware import Node, Pool
+from adapter.demo.hardware import DemoNode, DemoPool
 from adapter.demo.manifests import pod_spec
 from adapter.demo.world import World
 from adapter.nodepool.learn.boots import Boot, Boots
@@ -29,12 +29,12 @@ def grows(world: World, service: str) -> bool:
     return any(pool.most > pool.first for pool in world.fleet.pools if pool.resource == resource)
 
 
-def workload(scaler: Autoscaler) -> WorkloadRef:
+def workload(scaler: DemoAutoscaler) -> WorkloadRef:
     """What the HPA scales."""
     return WorkloadRef(scaler.spec.namespace, "Deployment", scaler.service)
 
 
-def asked(scaler: Autoscaler) -> int | None:
+def asked(scaler: DemoAutoscaler) -> int | None:
     """Pods that the HPA's metric asked for at its latest sync, before any limit; None: unknown."""
     if scaler.latest is None:
         return None
@@ -42,7 +42,7 @@ def asked(scaler: Autoscaler) -> int | None:
 
 
 def demand(
-    world: World, scaler: Autoscaler, history: History, known_at: float | None, now: float
+    world: World, scaler: DemoAutoscaler, history: History, known_at: float | None, now: float
 ) -> Demand:
     """One service now.
 
@@ -76,7 +76,7 @@ def nodes(world: World, begin: float) -> tuple[capacity.Node, ...]:
     return tuple(_node(node, world, begin) for node in world.fleet.nodes)
 
 
-def pool(pool: Pool, every: Iterable[capacity.Node], boots: Boots) -> capacity.Pool:
+def pool(pool: DemoPool, every: Iterable[capacity.Node], boots: Boots) -> capacity.Pool:
     """One pool, with what was learned of its boots."""
     ready = [node for node in every if node.pool == pool.name and node.ready]
     newest = max(ready, key=lambda node: node.created, default=None)
@@ -98,7 +98,7 @@ def booted(world: World, begin: float) -> Iterable[Boot]:
     ]
 
 
-def _node(node: Node, world: World, begin: float) -> capacity.Node:
+def _node(node: DemoNode, world: World, begin: float) -> capacity.Node:
     held = sum(device.pod is not None for device in node.devices)
     resource = node.pool.resource
     return capacity.Node(

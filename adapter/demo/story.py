@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from adapter.demo.hardware import Pool
-from adapter.demo.load import Point, Profile
-from adapter.demo.world import Workload
+from adapter.demo.hardware import DemoPool
+from adapter.demo.load import LoadPoint, Profile
+from adapter.demo.world import DemoWorkload
 from adapter.nodepool.plan.limits import Limits
 
 LENGTH = 900.0
@@ -32,7 +32,7 @@ LIMITS = Limits()
 """Of the nudge: the defaults."""
 
 POOLS = (
-    Pool(
+    DemoPool(
         name="h100",
         resource="nvidia.com/gpu",
         model="NVIDIA H100 80GB HBM3",
@@ -41,7 +41,7 @@ POOLS = (
         first=1,
         most=3,
     ),
-    Pool(
+    DemoPool(
         name="mig",
         resource="nvidia.com/mig-1g.10gb",
         model="NVIDIA A100-SXM4-80GB",
@@ -53,20 +53,20 @@ POOLS = (
 )
 
 WORKLOADS = (
-    Workload(
+    DemoWorkload(
         name="chat",
         resource="nvidia.com/gpu",
         profile=Profile(
             (
-                Point(0, 1.6),
-                Point(60, 1.6),
-                Point(180, 8.6),
-                Point(390, 8.6),
-                Point(420, 1.6),
-                Point(690, 1.6),
-                Point(710, 5.0),
-                Point(860, 5.0),
-                Point(LENGTH, 1.6),
+                LoadPoint(0, 1.6),
+                LoadPoint(60, 1.6),
+                LoadPoint(180, 8.6),
+                LoadPoint(390, 8.6),
+                LoadPoint(420, 1.6),
+                LoadPoint(690, 1.6),
+                LoadPoint(710, 5.0),
+                LoadPoint(860, 5.0),
+                LoadPoint(LENGTH, 1.6),
             )
         ),
         mean_work=0.8,
@@ -74,17 +74,17 @@ WORKLOADS = (
         memory_share=0.86,
         replicas=2,
     ),
-    Workload(
+    DemoWorkload(
         name="embed",
         resource="nvidia.com/mig-1g.10gb",
         profile=Profile(
             (
-                Point(0, 4.0),
-                Point(30, 9.5),
-                Point(430, 9.5),
-                Point(450, 2.5),
-                Point(780, 2.5),
-                Point(LENGTH, 4.0),
+                LoadPoint(0, 4.0),
+                LoadPoint(30, 9.5),
+                LoadPoint(430, 9.5),
+                LoadPoint(450, 2.5),
+                LoadPoint(780, 2.5),
+                LoadPoint(LENGTH, 4.0),
             )
         ),
         mean_work=0.3,
@@ -155,17 +155,17 @@ HPAS = (_hpa(NAMESPACE, "chat", 2, 12, "70", 90), _hpa(NAMESPACE, "embed", 1, 7,
 that scaling in is seen within the story."""
 
 
-class Cluster(NamedTuple):
+class DemoCluster(NamedTuple):
     """Where the story is played."""
 
     namespace: str
-    pools: tuple[Pool, ...]
-    workloads: tuple[Workload, ...]
+    pools: tuple[DemoPool, ...]
+    workloads: tuple[DemoWorkload, ...]
     hpas: tuple[Mapping[str, Any], ...]
 
 
-NUDGED = Cluster(NAMESPACE, POOLS, WORKLOADS, HPAS)
-REACTIVE = Cluster(
+NUDGED = DemoCluster(NAMESPACE, POOLS, WORKLOADS, HPAS)
+REACTIVE = DemoCluster(
     namespace="inference-reactive",
     pools=(replace(POOLS[0], name="reactive"),),
     workloads=WORKLOADS[:1],

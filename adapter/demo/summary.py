@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.comparison import comparison, learned
 from adapter.demo.show import OutagePlayed, Show, clock
 
@@ -60,24 +60,24 @@ def _services(show: Show) -> Table:
     return table
 
 
-def _counts(show: Show, scaler: Autoscaler) -> list[int]:
+def _counts(show: Show, scaler: DemoAutoscaler) -> list[int]:
     decided = [count for s in scaler.syncs for count in (s.decision.current, s.decision.desired)]
     return decided or [show.world.wanted(scaler.service)]
 
 
-def _replicas(show: Show, scaler: Autoscaler) -> str:
+def _replicas(show: Show, scaler: DemoAutoscaler) -> str:
     counts = _counts(show, scaler)
     return f"{min(counts)} to {max(counts)}"
 
 
-def _moves(scaler: Autoscaler) -> str:
+def _moves(scaler: DemoAutoscaler) -> str:
     decisions = [sync.decision for sync in scaler.syncs]
     out = sum(decision.desired > decision.current for decision in decisions)
     inward = sum(decision.desired < decision.current for decision in decisions)
     return f"{out} / {inward}"
 
 
-def _always(show: Show, scaler: Autoscaler, seconds: float) -> str:
+def _always(show: Show, scaler: DemoAutoscaler, seconds: float) -> str:
     peak = max(_counts(show, scaler)) * seconds
     if peak <= 0:
         return "-"

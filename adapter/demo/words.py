@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.hpa import Condition, Controller, Decision, HpaSpec
+from adapter.hpa import Condition, ControllerOptions, Decision, HpaSpec
 
 
 def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
@@ -37,7 +37,7 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
 def _tolerated(spec: HpaSpec, ratio: float) -> bool:
     rules = spec.behavior and (spec.behavior.scale_up if ratio > 1 else spec.behavior.scale_down)
     own = rules.tolerance if rules else None
-    return abs(ratio - 1) <= (Controller().tolerance if own is None else own)
+    return abs(ratio - 1) <= (ControllerOptions().tolerance if own is None else own)
 
 
 def _compare(usage: int, goal: int) -> str:

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from adapter.demo.fleet import Fleet, Pod, Stage
-from adapter.demo.hardware import Node, Pool
+from adapter.demo.fleet import DemoPod, Fleet, Stage
+from adapter.demo.hardware import DemoNode, DemoPool
 from adapter.demo.load import Arrivals, Profile
-from adapter.demo.service import Service, Totals
+from adapter.demo.service import DemoService, Totals
 
 STEP = 1.0
 """Seconds of the simulation that one step covers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class DemoWorkload:
     """A service as the story describes it."""
 
     name: str
@@ -39,7 +39,7 @@ class Workload:
     """At the start."""
 
 
-class Event(NamedTuple):
+class DemoEvent(NamedTuple):
     """Something worth telling."""
 
     at: float
@@ -62,8 +62,8 @@ class World:
 
     def __init__(
         self,
-        pools: tuple[Pool, ...],
-        workloads: tuple[Workload, ...],
+        pools: tuple[DemoPool, ...],
+        workloads: tuple[DemoWorkload, ...],
         seed: int,
         start: float = 0.0,
         collect_seconds: float = 5.0,
@@ -77,18 +77,18 @@ class World:
         """Device time that each service's pods have held."""
         self.paid_seconds = {pool.name: 0.0 for pool in pools}
         """Time of each pool's physical GPUs, from a node's order to its end."""
-        self.created: dict[str, list[Pod]] = {name: [] for name in self.workloads}
+        self.created: dict[str, list[DemoPod]] = {name: [] for name in self.workloads}
         """All pods that each service has had, those that are gone included, oldest first."""
         self._collect = max(1, round(collect_seconds / STEP))
         self._wanted = {workload.name: workload.replicas for workload in workloads}
-        self._services: dict[str, Service] = {}
+        self._services: dict[str, DemoService] = {}
         self._arrivals: dict[str, Arrivals] = {}
-        self._events: list[Event] = []
+        self._events: list[DemoEvent] = []
         for workload in workloads:
             # A generator of its own for each purpose: what one draws never shifts another.
             routing = random.Random(f"{seed}/{workload.name}/routing")  # noqa: S311 - no secret
             arrivals = random.Random(f"{seed}/{workload.name}/arrivals")  # noqa: S311 - no secret
-            self._services[workload.name] = Service(routing)
+            self._services[workload.name] = DemoService(routing)
             self._arrivals[workload.name] = Arrivals(workload.profile, workload.mean_work, arrivals)
             for _ in range(workload.replicas):
                 self._create(workload, warm=True)
@@ -142,14 +142,14 @@ class World:
         """Requests per second that the story has arriving now, on average."""
         return self.workloads[name].profile.rate(self.now)
 
-    def take_events(self) -> Sequence[Event]:
+    def take_events(self) -> Sequence[DemoEvent]:
         """The events since the last call, in order."""
         events, self._events = self._events, []
         return events
 
     def tell(self, about: str, text: str) -> None:
         """Add an event from outside the simulation."""
-        self._events.append(Event(self.now, about, text))
+        self._events.append(DemoEvent(self.now, about, text))
 
     def _step(self) -> None:
         self._heed(self.fleet.step(self.now))
@@ -169,14 +169,14 @@ class World:
             self.paid_seconds[node.pool.name] += node.pool.gpus * STEP
         self.now += STEP
 
-    def _heed(self, changes: Iterable[tuple[str, Node | Pod]]) -> None:
+    def _heed(self, changes: Iterable[tuple[str, DemoNode | DemoPod]]) -> None:
         for word, what in changes:
-            if isinstance(what, Node):
+            if isinstance(what, DemoNode):
                 self._tell_node(word, what)
             elif word == "ready":
                 self._services[what.service].join(what.name)
 
-    def _tell_node(self, word: str, node: Node) -> None:
+    def _tell_node(self, word: str, node: DemoNode) -> None:
         if word in {"booting", "ahead"}:
             why = "for headroom" if word == "ahead" else f"no free {node.pool.resource}"
             seconds = round(node.ready_at - self.now)
@@ -186,7 +186,7 @@ class World:
         else:
             self.tell(f"node {node.name}", "empty for long enough: taken away")
 
-    def _create(self, workload: Workload, *, warm: bool = False) -> Pod:
+    def _create(self, workload: DemoWorkload, *, warm: bool = False) -> DemoPod:
         start = 0.0 if warm else workload.start_seconds
         pod = self.fleet.create(workload.name, workload.resource, start, self.now)
         self.created[workload.name].append(pod)
@@ -201,7 +201,7 @@ def power(busy: float) -> float:
     return 70.0 + 560.0 * busy
 
 
-def _keep(pod: Pod) -> tuple[int, float]:
+def _keep(pod: DemoPod) -> tuple[int, float]:
     """Order in which a ReplicaSet keeps pods: serving before starting, old before new.
 
     pkg/controller/controller_utils.go (ActivePodsWithRanks) of k8s.io/kubernetes.

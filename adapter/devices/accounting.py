@@ -1,8 +1,8 @@
 """What a page says of a device both as a whole and for each pod that has it. Pure.
 
 From version 4.8.2 on, dcgm-exporter with ``--kubernetes-virtual-gpus`` writes utilisation and
-used memory twice in one page: a row of the device without a pod, and a row of each pod's own
-processes. A pod row carries ``vgpu`` where the pod has a replica of the device, and not where
+used memory twice in one page: a sample of the device without a pod, and a sample of each pod's own
+processes. A pod sample carries ``vgpu`` where the pod has a replica of the device, and not where
 it has the whole device (``createPerProcessMetrics`` and ``getSharedGPU`` in its
 ``internal/pkg/transformation``).
 """
@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.catalog import FREE, RESERVED, USED, UTIL
-from adapter.devices.builder import Draft
+from adapter.devices.builder import SeriesBuilder
 from adapter.devices.history import Frame
 from adapter.devices.rejects import Rejects
-from adapter.devices.series import Track, TrackKey
+from adapter.devices.series import DeviceSeries, SeriesKey
 
 BLIND: Final = "per_process_blind"
 ACCOUNTED: Final = frozenset((UTIL, USED))
@@ -33,61 +33,61 @@ class _Moment(NamedTuple):
 
     whole: Frame
     fields: frozenset[str]
-    """The accounted ones that the device has a row of."""
-    pods: Sequence[tuple[TrackKey, Draft, Frame]]
-    """Those with a row of a field that the device has a row of."""
+    """The accounted ones that the device has a sample of."""
+    pods: Sequence[tuple[SeriesKey, SeriesBuilder, Frame]]
+    """Those with a sample of a field that the device has a sample of."""
 
     @property
     def exclusive(self) -> bool:
-        """The device is one pod's: no row is of a replica."""
+        """The device is one pod's: no sample is of a replica."""
         holders = {key.pod for key, _, _ in self.pods}
-        return len(holders) == 1 and not any(draft.replica for _, draft, _ in self.pods)
+        return len(holders) == 1 and not any(builder.replica for _, builder, _ in self.pods)
 
 
 class Accounted(NamedTuple):
-    """What was found out about a batch's drafts of pods."""
+    """What was found out about a scrape result's builders of pods."""
 
-    per_process: frozenset[TrackKey]
+    per_process: frozenset[SeriesKey]
     """Those whose :data:`ACCOUNTED` fields are of the pod's own processes."""
-    judged: Mapping[TrackKey, float]
-    """Draft -> epoch seconds of the last page that was held against the device's own row."""
+    judged: Mapping[SeriesKey, float]
+    """Builder -> epoch seconds of the last page that was held against the device's own sample."""
 
 
 def accounted(
-    drafts: Mapping[TrackKey, Draft],
-    before: Mapping[TrackKey, Track],
+    builders: Mapping[SeriesKey, SeriesBuilder],
+    before: Mapping[SeriesKey, DeviceSeries],
     rejects: Rejects,
     patience: float,
 ) -> Accounted:
-    """Compare the rows of pods with those of their devices, page by page.
+    """Compare the samples of pods with those of their devices, page by page.
 
-    The pod that has a whole device gets the device's own rows, as it does from an exporter
+    The pod that has a whole device gets the device's own samples, as it does from an exporter
     without the accounting. Where all pods of a busy device read 0, the exporter cannot see
     their processes (``hostPID`` or pod UIDs are off): those zeros are missing values. So are
-    rows without the device's beside them, since a 0 among them may be such a zero. The free
-    memory on a pod's rows is the device's, while the used memory is the pod's: the two
+    samples without the device's beside them, since a 0 among them may be such a zero. The free
+    memory on a pod's samples is the device's, while the used memory is the pod's: the two
     do not add up to anything.
 
     Args:
-        drafts: a batch's; changed.
-        before: the exporter's tracks before the batch.
+        builders: a scrape result's; changed.
+        before: the exporter's device series before the scrape result.
         rejects: counts the zeros that are left out.
-        patience: seconds that the device's own row may be missing before the exporter is taken
+        patience: seconds that the device's own sample may be missing before the exporter is taken
             to account processes no more: it was replaced by an older one, for instance.
     """
-    known = _known(drafts, before, patience)
-    found = {key for key, track in known.items() if track.per_process}
-    judged = {key: before[key].judged for key in drafts if key in before and before[key].judged}
-    compared: defaultdict[TrackKey, set[float]] = defaultdict(set)
-    of_device: defaultdict[str, list[tuple[TrackKey, Draft]]] = defaultdict(list)
-    for key, draft in drafts.items():
+    known = _known(builders, before, patience)
+    found = {key for key, series in known.items() if series.per_process}
+    judged = {key: before[key].judged for key in builders if key in before and before[key].judged}
+    compared: defaultdict[SeriesKey, set[float]] = defaultdict(set)
+    of_device: defaultdict[str, list[tuple[SeriesKey, SeriesBuilder]]] = defaultdict(list)
+    for key, builder in builders.items():
         if key in judged:
             # A range of samples repeats a series' last one, without the device's beside it.
-            draft.drop(ACCOUNTED | _REST, judged[key])
-        if key.pod is not None and _bare(key.device) in drafts:
-            of_device[key.device].append((key, draft))
+            builder.drop(ACCOUNTED | _REST, judged[key])
+        if key.pod is not None and _bare(key.device) in builders:
+            of_device[key.device].append((key, builder))
     for device, pods in of_device.items():
-        for time, moment in _moments(drafts[_bare(device)], pods):
+        for time, moment in _moments(builders[_bare(device)], pods):
             keys = {key for key, _, _ in moment.pods}
             judged |= dict.fromkeys(keys, time)
             for key in keys:
@@ -99,34 +99,36 @@ def accounted(
             else:
                 found |= keys
                 _drop_blind(moment, rejects)
-    _drop_uncompared({key: compared[key] for key in (*known, *compared)}, drafts, rejects)
+    _drop_uncompared({key: compared[key] for key in (*known, *compared)}, builders, rejects)
     for key in found:
-        drafts[key].drop(_REST)
+        builders[key].drop(_REST)
     return Accounted(frozenset(found), judged)
 
 
 def _known(
-    drafts: Mapping[TrackKey, Draft], before: Mapping[TrackKey, Track], patience: float
-) -> dict[TrackKey, Track]:
-    """The tracks of drafts whose device had a row of its own lately."""
+    builders: Mapping[SeriesKey, SeriesBuilder],
+    before: Mapping[SeriesKey, DeviceSeries],
+    patience: float,
+) -> dict[SeriesKey, DeviceSeries]:
+    """The device series of builders whose device had a sample of its own lately."""
     return {
         key: before[key]
-        for key, draft in drafts.items()
+        for key, builder in builders.items()
         if key in before
         and before[key].judged
-        and max(draft.frames, default=0.0) - before[key].judged < patience
+        and max(builder.frames, default=0.0) - before[key].judged < patience
     }
 
 
 def _moments(
-    whole: Draft, pods: Sequence[tuple[TrackKey, Draft]]
+    whole: SeriesBuilder, pods: Sequence[tuple[SeriesKey, SeriesBuilder]]
 ) -> Iterator[tuple[float, _Moment]]:
     for time, frame in sorted(whole.frames.items()):
         fields = ACCOUNTED & {spelling.field.name for spelling in frame}
         beside = [
-            (key, draft, theirs)
-            for key, draft in pods
-            if (theirs := draft.frames.get(time))
+            (key, builder, theirs)
+            for key, builder in pods
+            if (theirs := builder.frames.get(time))
             and any(spelling.field.name in fields for spelling in theirs)
         ]
         if beside:
@@ -134,7 +136,7 @@ def _moments(
 
 
 def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
-    """Leave out zeros of fields that the device has no row of: nothing shows what they are."""
+    """Leave out zeros of fields that the device has no sample of: nothing shows what they are."""
     unseen = ACCOUNTED - moment.fields
     for _, _, frame in moment.pods:
         found = [s for s, value in frame.items() if s.field.name in unseen and value == 0]
@@ -144,11 +146,13 @@ def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
 
 
 def _drop_uncompared(
-    compared: Mapping[TrackKey, set[float]], drafts: Mapping[TrackKey, Draft], rejects: Rejects
+    compared: Mapping[SeriesKey, set[float]],
+    builders: Mapping[SeriesKey, SeriesBuilder],
+    rejects: Rejects,
 ) -> None:
-    """Leave out rows of pods at times at which the device has none."""
+    """Leave out samples of pods at times at which the device has none."""
     for key, times in compared.items():
-        if drafts[key].drop(ACCOUNTED, but=times):
+        if builders[key].drop(ACCOUNTED, but=times):
             rejects.count(BLIND)
 
 
@@ -161,7 +165,7 @@ def _give_whole(moment: _Moment) -> None:
 
 
 def _drop_blind(moment: _Moment, rejects: Rejects) -> None:
-    """Leave out zeros of fields whose rows, or another field's, prove that they are no zeros."""
+    """Leave out zeros of fields whose samples, or another field's, prove that they are no zeros."""
     zero = [name for name in ACCOUNTED if _all_zero(moment, name)]
     if not any(_of(moment.whole, name, 0.0) > _SEEN_ABOVE[name] for name in zero):
         return
@@ -182,5 +186,5 @@ def _of(frame: Frame, field: str, otherwise: float) -> float:
     return max(found, default=otherwise)
 
 
-def _bare(device: str) -> TrackKey:
-    return TrackKey(device, None, "", "")
+def _bare(device: str) -> SeriesKey:
+    return SeriesKey(device, None, "", "")

@@ -1,4 +1,4 @@
-"""Which container a row says the device works for, or which pod a server's row is about.
+"""Which container a sample says the device works for, or which pod a server's sample is about.
 
 The same fact is spelt in four ways by exporters and renamed in two by a Prometheus scrape
 (gpu-telemetry, section 1), and an unassigned device may seem to work for its own exporter.
@@ -21,7 +21,7 @@ _LEGACY: Final = (
     ("pod_name", "namespace_name", "container_name"),
 )
 """Spellings of the workload that a scrape target's own labels never take: dcgm-exporter with
-``--use-old-namespace``, HAMi's older rows, Intel XPUM (``prometheus_exporter.py``),
+``--use-old-namespace``, HAMi's older samples, Intel XPUM (``prometheus_exporter.py``),
 Cloud Monitoring's ``k8s_container``."""
 
 
@@ -30,8 +30,8 @@ _DEPTH: Final = 8
 characters."""
 
 
-class Refusal(StrEnum):
-    """Why a row is not about the pod that it names."""
+class Mismatch(StrEnum):
+    """Why a sample is not about the pod that it names."""
 
     SELF_ATTRIBUTION = "self_attribution"
     UNKNOWN_POD = "unknown_pod"
@@ -43,29 +43,29 @@ class Refusal(StrEnum):
     NOT_READY = "pod_not_ready"
 
 
-class Claim(NamedTuple):
-    """The workload that a row names."""
+class Assignment(NamedTuple):
+    """The workload that a sample names."""
 
     pod: PodRef
     container: str
-    """Empty if the row does not say."""
+    """Empty if the sample does not say."""
     uid: str
-    """Empty if the row does not say: no mismatch."""
+    """Empty if the sample does not say: no mismatch."""
     suspect: bool
     """It looks like the scrape target's own pod, not a workload."""
     serves: bool = False
-    """The row is about the process that serves the page: its pod needs no GPU."""
+    """The sample is about the process that serves the page: its pod needs no GPU."""
     sees: bool = False
-    """The row is about a GPU as that process sees it."""
+    """The sample is about a GPU as that process sees it."""
 
 
-def claim(
+def assignment(
     labels: Mapping[str, str], exporter: tuple[str, str] | None, *, direct: bool = False
-) -> Claim | None:
-    """The workload that a row's labels name; None for an unassigned device.
+) -> Assignment | None:
+    """The workload that a sample's labels name; None for an unassigned device.
 
     Args:
-        labels: of the row.
+        labels: of the sample.
         exporter: (namespace, name) of the exporter's own pod, where known.
         direct: the page was fetched from the exporter: no scrape has renamed a label.
     """
@@ -75,19 +75,19 @@ def claim(
     ref = PodRef(namespace, name)
     renamed = not direct and labels.get("exported_pod")
     suspect = ref == exporter or (not renamed and _is_target(labels, name))
-    return Claim(ref, container, labels.get("pod_uid", ""), suspect)
+    return Assignment(ref, container, labels.get("pod_uid", ""), suspect)
 
 
 def named(labels: Mapping[str, str], *, direct: bool, mixed: bool = True) -> frozenset[PodRef]:
-    """Every pod that a row's labels can be read to name, in whichever spelling.
+    """Every pod that a sample's labels can be read to name, in whichever spelling.
 
     A scrape puts as many ``exported_`` before a label's name as it takes to make it unique.
 
     Args:
-        labels: of the row.
+        labels: of the sample.
         direct: the page was fetched from the exporter: no scrape has renamed a label.
         mixed: read ``pod`` with an exported namespace, and ``namespace`` with an exported pod,
-            too. A scrape that adds only one of the two to its rows leaves them so.
+            too. A scrape that adds only one of the two to its samples leaves them so.
     """
     found = {
         PodRef(labels[namespace], labels[pod])
@@ -110,18 +110,18 @@ def _exported(labels: Mapping[str, str], name: str, depth: int) -> dict[int, str
     return {times: value for times, value in values if value}
 
 
-def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Claim | None:
-    """The pod that a server's row is about; None where nothing tells it.
+def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Assignment | None:
+    """The pod that a server's sample is about; None where nothing tells it.
 
     Args:
-        labels: of the row.
+        labels: of the sample.
         serving: (namespace, name) of the pod that the page was fetched from. Where a
             Prometheus fetched it, its target labels tell: ``pod``, or Google's
             ``instance="<pod>:<port>"``. Other labels that name a pod count only where these
             are absent, as in the answer to a query of the user's.
     """
     if serving is not None:
-        return Claim(PodRef(*serving), "", "", suspect=False, serves=True)
+        return Assignment(PodRef(*serving), "", "", suspect=False, serves=True)
     name = labels.get("pod") or _pod_of_instance(labels.get("instance", ""))
     namespace, container = labels.get("namespace", ""), labels.get("container", "")
     if not name:
@@ -129,14 +129,14 @@ def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Claim 
     if not name or not namespace:
         return None
     uid = labels.get("pod_uid", "")
-    return Claim(PodRef(namespace, name), container, uid, suspect=False, serves=True)
+    return Assignment(PodRef(namespace, name), container, uid, suspect=False, serves=True)
 
 
 def hands_on(labels: Mapping[str, str]) -> bool:
     """A page that was scraped from one pod names another one.
 
-    A collector that hands on the series of others writes such rows, and so may any pod that
-    wants to speak for another one: nothing on the row tells the two apart.
+    A collector that hands on the series of others writes such samples, and so may any pod that
+    wants to speak for another one: nothing on the sample tells the two apart.
     """
     return any(
         said and scraped and said != scraped
@@ -149,46 +149,46 @@ def hands_on(labels: Mapping[str, str]) -> bool:
 
 
 def target(labels: Mapping[str, str]) -> PodRef | None:
-    """The exporter's own pod, where a row names both it and a workload beside it."""
+    """The exporter's own pod, where a sample names both it and a workload beside it."""
     if not labels.get("exported_pod") and not any(labels.get(pod) for pod, _, _ in _LEGACY):
         return None
     pod, namespace = labels.get("pod"), labels.get("namespace")
     return PodRef(namespace, pod) if pod and namespace else None
 
 
-def refusal(claimed: Claim, pod: Pod | None, node: str | None) -> Refusal | None:
-    """Why a row that names ``pod`` is not about it; None if it is.
+def mismatch(assigned: Assignment, pod: Pod | None, node: str | None) -> Mismatch | None:
+    """Why a sample that names ``pod`` is not about it; None if it is.
 
     Args:
-        claimed: what the row says.
+        claimed: what the sample says.
         pod: the pod of that name on hand.
         node: where the device is, if that is certain.
     """
     if pod is None:
-        return Refusal.SELF_ATTRIBUTION if claimed.suspect else Refusal.UNKNOWN_POD
-    if claimed.uid and claimed.uid != pod.uid:
-        return Refusal.POD_UID
-    if not claimed.serves:
+        return Mismatch.SELF_ATTRIBUTION if assigned.suspect else Mismatch.UNKNOWN_POD
+    if assigned.uid and assigned.uid != pod.uid:
+        return Mismatch.POD_UID
+    if not assigned.serves:
         if not pod.holds_gpu:
-            return Refusal.SELF_ATTRIBUTION if claimed.suspect else Refusal.NO_GPU
+            return Mismatch.SELF_ATTRIBUTION if assigned.suspect else Mismatch.NO_GPU
         if node and pod.node and node != pod.node:
-            return Refusal.WRONG_NODE
-    return Refusal.FINISHED if pod.finished else None
+            return Mismatch.WRONG_NODE
+    return Mismatch.FINISHED if pod.finished else None
 
 
-def unfit(pod: Pod, *, unready: bool) -> Refusal | None:
-    """Why nothing is served about a pod for now, whatever the rows say.
+def unfit(pod: Pod, *, unready: bool) -> Mismatch | None:
+    """Why nothing is served about a pod for now, whatever the samples say.
 
     Args:
         pod: the pod.
         unready: serve pods that are not Ready too: a model still loading, for instance.
     """
     if pod.finished:
-        return Refusal.FINISHED
+        return Mismatch.FINISHED
     if pod.phase != "Running":
-        return Refusal.NOT_RUNNING
+        return Mismatch.NOT_RUNNING
     if not pod.ready and not unready:
-        return Refusal.NOT_READY
+        return Mismatch.NOT_READY
     return None
 
 
@@ -210,7 +210,7 @@ def _workload(labels: Mapping[str, str], *, direct: bool = False) -> tuple[str, 
 
 
 def _is_target(labels: Mapping[str, str], pod: str) -> bool:
-    """The row was scraped by Prometheus and ``pod`` is named after what was scraped."""
+    """The sample was scraped by Prometheus and ``pod`` is named after what was scraped."""
     if "instance" not in labels:
         return False
     names = (labels.get("service"), labels.get("job"), labels.get("app"))

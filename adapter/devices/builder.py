@@ -1,4 +1,4 @@
-"""A batch's tracks while they are being put together, and what they say of each other."""
+"""A device series under construction, while the samples of a page are read."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from math import inf, nan
 from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
 from adapter.devices.history import Frame
-from adapter.devices.series import TrackKey
+from adapter.devices.series import SeriesKey
 from adapter.devices.state import Identity
 
 Holders = Mapping[str, set[PodRef]]
-"""Device -> the pods that claim it in this batch."""
+"""Device -> the pods that claim it in this scrape result."""
 
 
-class Draft:
-    """A track in the making."""
+class SeriesBuilder:
+    """A device series in the making."""
 
     __slots__ = ("frames", "identity", "last", "mig", "replica", "time")
 
@@ -50,8 +50,8 @@ class Draft:
         frame[spelling] = max(earlier, value)
         return False
 
-    def take(self, other: Draft) -> None:
-        """Add what another draft of the same track has."""
+    def take(self, other: SeriesBuilder) -> None:
+        """Add what another builder of the same device series has."""
         for time, frame in other.frames.items():
             for spelling, value in frame.items():
                 self.put(spelling, value, time)
@@ -72,51 +72,51 @@ class Draft:
         return dropped
 
 
-def folded(drafts: Mapping[TrackKey, Draft]) -> dict[TrackKey, Draft]:
-    """Drafts, with rows that leave the pod's uid open put to those that tell it.
+def folded(builders: Mapping[SeriesKey, SeriesBuilder]) -> dict[SeriesKey, SeriesBuilder]:
+    """Builders, with samples that leave the pod's uid open put to those that tell it.
 
-    Only some rows of a page carry a uid. Where two pods of one name are told apart by it,
-    the open rows could be either's and stay on their own.
+    Only some samples of a page carry a uid. Where two pods of one name are told apart by it,
+    the open samples could be either's and stay on their own.
     """
-    told: dict[TrackKey, list[TrackKey]] = {}
-    for key in drafts:
+    told: dict[SeriesKey, list[SeriesKey]] = {}
+    for key in builders:
         if key.uid:
             told.setdefault(key._replace(uid=""), []).append(key)
-    kept = dict(drafts)
+    kept = dict(builders)
     for bare, keys in told.items():
         if len(keys) == 1 and bare in kept:
             kept[keys[0]].take(kept.pop(bare))
     return kept
 
 
-def holders(drafts: Iterable[TrackKey]) -> Holders:
+def holders(builders: Iterable[SeriesKey]) -> Holders:
     """Who claims which device."""
     held: dict[str, set[PodRef]] = {}
-    for key in drafts:
+    for key in builders:
         if key.pod is not None:
             held.setdefault(key.device, set()).add(key.pod)
     return held
 
 
-def superseded(drafts: Mapping[TrackKey, Draft]) -> frozenset[TrackKey]:
-    """The drafts of pods whose device another pod has had since.
+def superseded(builders: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[SeriesKey]:
+    """The builders of pods whose device another pod has had since.
 
     A range of stored samples holds both the pod that had a device and the one that has it
     now; that alone does not make them share it. Pods of one page, and pods that take turns
     within the range, do.
     """
     taken: dict[str, float] = {}
-    contested = {device for device, pods in holders(drafts).items() if len(pods) > 1}
+    contested = {device for device, pods in holders(builders).items() if len(pods) > 1}
     if not contested:
         return frozenset()
-    for key, draft in drafts.items():
-        if key.device in contested and key.pod is not None and draft.frames:
-            first = min(draft.frames)
+    for key, builder in builders.items():
+        if key.device in contested and key.pod is not None and builder.frames:
+            first = min(builder.frames)
             taken[key.device] = max(first, taken.get(key.device, first))
     return frozenset(
         key
-        for key, draft in drafts.items()
+        for key, builder in builders.items()
         if key.pod is not None
         and key.device in contested
-        and max(draft.frames, default=float("inf")) < taken.get(key.device, float("-inf"))
+        and max(builder.frames, default=float("inf")) < taken.get(key.device, float("-inf"))
     )

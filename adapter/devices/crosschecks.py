@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from adapter.catalog.metric import Metric, Sample, Statistic
+from adapter.catalog.metric import DeviceValue, Metric, Statistic
 from adapter.devices.history import History
 from adapter.devices.idlepower import IdlePower
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.plausibility import ENGINES, Circumstances, at_work, idle_watts, judge
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.series import CLEAR, Doubt, Track, TrackKey, Verdict
-from adapter.devices.state import Exporter
+from adapter.devices.series import CLEAR, DeviceSeries, Doubt, SeriesKey, Verdict
+from adapter.devices.state import ExporterState
 from apiservice.runtime.steps import Steps
 
 _STEP: Final = 64
@@ -21,107 +21,109 @@ _STEP: Final = 64
 
 
 def cross_checked(
-    tracks: Mapping[TrackKey, Track],
-    before: Exporter | None,
+    all_series: Mapping[SeriesKey, DeviceSeries],
+    before: ExporterState | None,
     idle: IdlePower,
     options: TelemetryOptions,
     rejects: Rejects,
-) -> Steps[dict[TrackKey, Track]]:
-    """The tracks of a batch, each with what is believed of it.
+) -> Steps[dict[SeriesKey, DeviceSeries]]:
+    """The device series of a scrape result, each with what is believed of it.
 
-    Not judged are the tracks of pods whose device is accounted per process: beside the pod's
+    Not judged are the device series of pods whose device is accounted per process: beside the pod's
     own utilisation they carry the device's counters, which say nothing of the pod.
 
     Args:
-        tracks: those that the batch had rows of.
-        before: the exporter's state before the batch.
+        all_series: those that the scrape result had samples of.
+        before: the exporter's state before the scrape result.
         idle: what the exporter's devices draw when idle; learns from those that are.
         options: window and collect interval.
-        rejects: counts every doubted field once per device and batch.
+        rejects: counts every doubted field once per device and scrape result.
     """
-    active = _active_boards(tracks.values())
+    active = _active_boards(all_series.values())
     earlier = _Earlier(before)
     counted: set[tuple[str, str]] = set()
-    judged = dict(tracks)
-    for number, (key, track) in enumerate(tracks.items(), 1):
+    judged = dict(all_series)
+    for number, (key, series) in enumerate(all_series.items(), 1):
         if not number % _STEP:
             yield
-        if track.per_process or not track.history.times or at_work(track.history):
+        if series.per_process or not series.history.times or at_work(series.history):
             continue
-        device = track.device
+        device = series.device
         at = Circumstances(
-            now=track.received,
+            now=series.received,
             window=options.window,
             patience=options.collect_interval,
             idle=idle.of(device.model, device.board),
             alone=device.board not in active,
         )
-        verdict = judge(track.history, earlier.of(key), at)
+        verdict = judge(series.history, earlier.of(key), at)
         if verdict is CLEAR:
             continue
-        judged[key] = replace(track, verdict=verdict)
-        watts = None if track.mig else idle_watts(track.history, verdict, at)
+        judged[key] = replace(series, verdict=verdict)
+        watts = None if series.mig else idle_watts(series.history, verdict, at)
         if watts is not None:
             idle.learn(device.model, device.board, watts)
         for name, doubt in verdict.doubts.items():
             if (device.id, name) not in counted:
                 counted.add((device.id, name))
-                rejects.add(Reject(doubt, name, device.id), track.received)
+                rejects.add(Reject(doubt, name, device.id), series.received)
     return judged
 
 
-def doubt(metric: Metric, track: Track) -> Doubt | None:
+def doubt(metric: Metric, series: DeviceSeries) -> Doubt | None:
     """Why a metric has no value of this device, if that is because a field is not believed."""
-    if not track.verdict.doubts:
+    if not series.verdict.doubts:
         return None
-    asked = _Asked(track)
+    asked = _Asked(series)
     metric.read(asked)
     return asked.doubt
 
 
 class _Asked:
-    """A track that remembers the first doubted field it was asked for."""
+    """A device series that remembers the first doubted field it was asked for."""
 
-    def __init__(self, track: Track) -> None:
-        self._track = track
+    def __init__(self, series: DeviceSeries) -> None:
+        self._series = series
         self.doubt: Doubt | None = None
 
     @property
     def mig(self) -> bool:
-        return self._track.mig
+        return self._series.mig
 
-    def sample(self, field: str, what: Statistic) -> Sample | None:
-        self.doubt = self.doubt or self._track.verdict.doubts.get(field)
-        return self._track.sample(field, what)
+    def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
+        self.doubt = self.doubt or self._series.verdict.doubts.get(field)
+        return self._series.value_of(field, what)
 
     def reports(self, field: str) -> bool:
-        return self._track.reports(field)
+        return self._series.reports(field)
 
 
 class _Earlier:
-    """The verdicts of the batch before."""
+    """The verdicts of the scrape result before."""
 
-    def __init__(self, before: Exporter | None) -> None:
+    def __init__(self, before: ExporterState | None) -> None:
         self._before = before
         self._newest: dict[str, Verdict] = {}
 
-    def of(self, key: TrackKey) -> Verdict:
+    def of(self, key: SeriesKey) -> Verdict:
         """The last verdict on the device, whoever held it."""
         if self._before is None:
             return CLEAR
-        same = self._before.tracks.get(key)
+        same = self._before.all_series.get(key)
         if same is not None:
             return same.verdict
         if key.device not in self._newest:
             others = self._before.devices.get(key.device, ())
-            newest = max(others, key=lambda track: track.received, default=None)
+            newest = max(others, key=lambda series: series.received, default=None)
             self._newest[key.device] = newest.verdict if newest else CLEAR
         return self._newest[key.device]
 
 
-def _active_boards(tracks: Iterable[Track]) -> frozenset[str]:
+def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:
     """Boards with a MIG instance whose newest counters are not all 0."""
-    return frozenset(track.device.board for track in tracks if track.mig and _active(track.history))
+    return frozenset(
+        series.device.board for series in all_series if series.mig and _active(series.history)
+    )
 
 
 def _active(history: History) -> bool:

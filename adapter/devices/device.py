@@ -1,4 +1,4 @@
-"""Which device a row is about, or which part of an inference server.
+"""Which device a sample is about, or which part of an inference server.
 
 (UUID, GPU_I_ID) for dcgm-exporter; where a page lacks one of them, what stands in for it
 (gpu-telemetry, section 6).
@@ -47,7 +47,7 @@ _ABOUT_THE_TARGET: Final = frozenset(
     )
 )
 """Labels that a scrape or a store adds: they tell pages apart, not what is on one. No list of
-them is complete, so it serves only for rows of which nothing else is known."""
+them is complete, so it serves only for samples of which nothing else is known."""
 _RANKS: Final = frozenset(("tp_rank", "pp_rank", "moe_ep_rank"))
 """SGLang's workers of one scheduler, all of which tell the scheduler's queue when asked to
 (``--enable-metrics-for-all-schedulers``). ``dp_rank`` tells schedulers apart and counts."""
@@ -79,12 +79,12 @@ def device(
     node: str | None = None,
     exporter: PodRef | None = None,
 ) -> Device | None:
-    """The device that a row's labels name; None if they name none.
+    """The device that a sample's labels name; None if they name none.
 
     Args:
-        labels: of the row.
+        labels: of the sample.
         origin: what tells this exporter's device 0 from another's, if nothing else does.
-        node: the exporter's node, where its source knows it: a row's own ``hostname`` may be
+        node: the exporter's node, where its source knows it: a sample's own ``hostname`` may be
             a container's, and a tenant may write a pod label that is named ``node``.
         exporter: the exporter's own pod, where known: its name is no host's.
     """
@@ -120,12 +120,12 @@ def part(
     told_by: Collection[str] | None = None,
     aside: Collection[str] = (),
 ) -> Device:
-    """The part of a pod's server that a row is about: an engine, a model, a model's version.
+    """The part of a pod's server that a sample is about: an engine, a model, a model's version.
 
     Two scrapes of one page, by two jobs or ports, give the same part: it counts once.
 
     Args:
-        labels: of the row.
+        labels: of the sample.
         pod: that serves the page.
         told_by: labels that tell parts; None takes every label that a scrape is not known to
             add.
@@ -143,12 +143,12 @@ def part(
 
 
 def _tells(name: str) -> bool:
-    """A label of a user's own row tells a part, as far as is known."""
+    """A label of a user's own sample tells a part, as far as is known."""
     return name not in _ABOUT_THE_TARGET and name not in _RANKS and not name.startswith("__")
 
 
 def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:
-    """The node by the row's own words; empty for ``localhost`` and for a pod's name (#572)."""
+    """The node by the sample's own words; empty for ``localhost`` and for a pod's name (#572)."""
     name = _first(labels, _NODE) or _first(labels, _HOST)
     pods = (exporter.name if exporter else "", labels.get("pod"))
     local = name == _LOCAL or name.startswith(_LOCAL + ".")
@@ -156,7 +156,7 @@ def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:
 
 
 def cluster(labels: Mapping[str, str]) -> str:
-    """The cluster that a row is of, as a store of several writes it; empty where it does not."""
+    """The cluster that a sample is of, as a store of several writes it; empty where it does not."""
     return _first(labels, CLUSTERS)
 
 

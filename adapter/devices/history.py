@@ -15,7 +15,7 @@ from math import floor, isnan, nan
 
 from adapter.catalog.field import Spelling
 from adapter.catalog.layout import Layout, layout
-from adapter.catalog.metric import Kind, Sample
+from adapter.catalog.metric import DeviceValue, Kind
 from adapter.devices.options import MAX_SAMPLES
 
 Frame = dict[Spelling, float]
@@ -39,19 +39,21 @@ class History:
         """Epoch seconds of the newest sample; minus infinity if there is none."""
         return self.times[-1] if self.times else float("-inf")
 
-    def sample(
+    def value_of(
         self, field: str, kind: Kind, window: float, share: float | None = None
-    ) -> Sample | None:
+    ) -> DeviceValue | None:
         """A field's newest value, or its mean or rate over the ``window`` seconds up to its
         newest; with a ``share`` of 0-100 that percentile in place of the mean."""
-        best: Sample | None = None
+        best: DeviceValue | None = None
         for column in self.layout.of_field.get(field, ()):
             found = self._column(column, kind, window, share)
             if found is not None and (best is None or found.time > best.time):
                 best = found
         return best
 
-    def _column(self, column: int, kind: Kind, window: float, share: float | None) -> Sample | None:
+    def _column(
+        self, column: int, kind: Kind, window: float, share: float | None
+    ) -> DeviceValue | None:
         values = self.values[column :: self.layout.width]
         row = len(values) - 1
         while row >= 0 and isnan(values[row]):
@@ -60,7 +62,7 @@ class History:
             return None
         time, spelling = self.times[row], self.layout.columns[column]
         if kind is Kind.LAST:
-            return Sample(values[row], time, spelling.name, spelling.field.name)
+            return DeviceValue(values[row], time, spelling.name, spelling.field.name)
         since = time - window
         if kind is Kind.RATE:
             seen = [(t, v) for t, v in zip(self.times, values, strict=True) if not isnan(v)]
@@ -68,7 +70,9 @@ class History:
         else:
             valid = [v for v in values[bisect_right(self.times, since) :] if not isnan(v)]
             value = sum(valid) / len(valid) if share is None else percentile(valid, share)
-        return None if value is None else Sample(value, time, spelling.name, spelling.field.name)
+        return (
+            None if value is None else DeviceValue(value, time, spelling.name, spelling.field.name)
+        )
 
     def after(self, time: float) -> History:
         """The samples that are newer than ``time``."""

@@ -1,4 +1,4 @@
-"""What a label set says apart from numbers: the one place where a row's scope decides it."""
+"""What a label set says apart from numbers: the one place where a sample's scope decides it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 
 from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
-from adapter.devices.assignment import Claim, claim, hands_on, named, served, target
+from adapter.devices.assignment import Assignment, assignment, hands_on, named, served, target
 from adapter.devices.device import cluster, device, host, part, seen_by
 from adapter.devices.state import Identity
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 
 NO_DEVICE: Final = "no_device"
 NO_POD: Final = "server_without_pod"
@@ -20,80 +20,80 @@ ANOTHER_POD: Final = "server_names_another_pod"
 
 
 def identify(
-    labels: Mapping[str, str], spelling: Spelling, batch: Batch, exporter: PodRef | None
+    labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult, exporter: PodRef | None
 ) -> Identity:
-    """What a row's labels say. Its ``device`` is None where they do not say enough.
+    """What a sample's labels say. Its ``device`` is None where they do not say enough.
 
     Args:
-        labels: of the row.
-        spelling: of the row's series, which tells whether it is about a device or a server.
-        batch: that the row is of.
+        labels: of the sample.
+        spelling: of the sample's series, which tells whether it is about a device or a server.
+        result: that the sample is of.
         exporter: the exporter's own pod, where known.
     """
     if spelling.server:
-        return _of_server(labels, spelling, batch)
+        return _of_server(labels, spelling, result)
     if spelling.field.seen:
-        return _seen(labels, batch)
-    if batch.serves:
+        return _seen(labels, result)
+    if result.serves:
         return _flawed(labels, NOT_AN_EXPORTER)
-    at = device(labels, batch.origin, node=batch.node, exporter=exporter)
+    at = device(labels, result.origin, node=result.node, exporter=exporter)
     if at is None:
         return _flawed(labels, NO_DEVICE)
     return Identity(
         labels,
         at,
-        claim(labels, exporter, direct=batch.direct),
-        None if batch.direct else target(labels),
+        assignment(labels, exporter, direct=result.direct),
+        None if result.direct else target(labels),
         host(labels, exporter),
         bool(labels.get("vgpu")),
-        named=named(labels, direct=batch.direct),
-        cluster=_cluster(labels, batch),
+        named=named(labels, direct=result.direct),
+        cluster=_cluster(labels, result),
     )
 
 
-def _of_server(labels: Mapping[str, str], spelling: Spelling, batch: Batch) -> Identity:
-    claimed = _server(labels, batch)
-    if isinstance(claimed, str):
-        return _flawed(labels, claimed)
+def _of_server(labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult) -> Identity:
+    assigned = _server(labels, result)
+    if isinstance(assigned, str):
+        return _flawed(labels, assigned)
     field = spelling.field
     aside = {*field.parts, *(label for label, _ in field.where)}
-    at = part(labels, claimed.pod, field.told_by, aside)
-    of = _cluster(labels, batch)
-    return Identity(labels, at, claimed, None, "", replica=False, cluster=of)
+    at = part(labels, assigned.pod, field.told_by, aside)
+    of = _cluster(labels, result)
+    return Identity(labels, at, assigned, None, "", replica=False, cluster=of)
 
 
-def _seen(labels: Mapping[str, str], batch: Batch) -> Identity:
-    claimed = _server(labels, batch)
-    if isinstance(claimed, str):
-        return _flawed(labels, claimed)
-    at = device(labels, batch.origin)
+def _seen(labels: Mapping[str, str], result: ScrapeResult) -> Identity:
+    assigned = _server(labels, result)
+    if isinstance(assigned, str):
+        return _flawed(labels, assigned)
+    at = device(labels, result.origin)
     if at is None:
         return _flawed(labels, NO_DEVICE)
-    own, claimed = seen_by(claimed.pod, at), claimed._replace(sees=True)
-    of = _cluster(labels, batch)
-    return Identity(labels, own, claimed, None, "", replica=False, cluster=of)
+    own, assigned = seen_by(assigned.pod, at), assigned._replace(sees=True)
+    of = _cluster(labels, result)
+    return Identity(labels, own, assigned, None, "", replica=False, cluster=of)
 
 
-def _server(labels: Mapping[str, str], batch: Batch) -> Claim | str:
-    """The pod that a server's row is about, or why the row is left out.
+def _server(labels: Mapping[str, str], result: ScrapeResult) -> Assignment | str:
+    """The pod that a server's sample is about, or why the sample is left out.
 
     Only the pod that serves the page is believed about itself: its name comes from where the
     page was fetched, or from the labels that a store adds to what it scrapes.
     """
-    if batch.serves:
-        claimed = served(labels, batch.pod)
-    elif batch.direct:
+    if result.serves:
+        assigned = served(labels, result.pod)
+    elif result.direct:
         return NOT_A_SERVER
     elif hands_on(labels):
         return ANOTHER_POD
     else:
-        claimed = served(labels, None)
-    return NO_POD if claimed is None else claimed
+        assigned = served(labels, None)
+    return NO_POD if assigned is None else assigned
 
 
-def _cluster(labels: Mapping[str, str], batch: Batch) -> str:
+def _cluster(labels: Mapping[str, str], result: ScrapeResult) -> str:
     """An exporter does not know its cluster, so only a store says it."""
-    return "" if batch.direct else cluster(labels)
+    return "" if result.direct else cluster(labels)
 
 
 def _flawed(labels: Mapping[str, str], reason: str) -> Identity:

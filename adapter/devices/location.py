@@ -1,4 +1,4 @@
-"""On which node a row's device is, by everything that may say it. Pure."""
+"""On which node a sample's device is, by everything that may say it. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final, Protocol
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.state import Identity
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 
 _UNKNOWN: Final = ""
 
 
-class Cluster(Protocol):
+class KnownCluster(Protocol):
     """The pods and nodes on hand."""
 
     def pod(self, ref: PodRef) -> Pod | None:
@@ -26,7 +26,7 @@ class Cluster(Protocol):
 
 
 class Location:
-    """Where one batch's devices are.
+    """Where one scrape result's devices are.
 
     A source that reads exporters itself knows the node. Behind Prometheus these labels say it:
     the exporter's own pod, the address in ``instance`` where a pod has it, and ``node`` or
@@ -34,15 +34,17 @@ class Location:
     ``localhost`` or a container's name (dcgm-exporter#572).
 
     Args:
-        batch: whose rows are placed.
+        result: whose samples are placed.
         exporter: the exporter's own pod, where it is known.
         cluster: the pods and nodes on hand.
     """
 
-    def __init__(self, batch: Batch, exporter: PodRef | None, cluster: Cluster) -> None:
-        self._certain = batch.node
+    def __init__(
+        self, result: ScrapeResult, exporter: PodRef | None, cluster: KnownCluster
+    ) -> None:
+        self._certain = result.node
         self._cluster = cluster
-        pod = cluster.pod(exporter) if exporter is not None and not batch.node else None
+        pod = cluster.pod(exporter) if exporter is not None and not result.node else None
         self._exporters = pod.node if pod is not None else _UNKNOWN
         self._nodes: dict[str, bool] = {}
         self._instances: dict[str, str] = {}
@@ -50,13 +52,13 @@ class Location:
     def node(self, identity: Identity) -> str | None:
         """The node; None where nothing says it for certain.
 
-        Of two that disagree, the one where the row's pod is not: such a row is not believed.
+        Of two that disagree, the one where the sample's pod is not: such a sample is not believed.
         """
         if self._certain:
             return self._certain
         said = [node for node in self._said(identity) if node]
-        if len(said) > 1 and identity.claim is not None:
-            pod = self._cluster.pod(identity.claim.pod)
+        if len(said) > 1 and identity.assignment is not None:
+            pod = self._cluster.pod(identity.assignment.pod)
             here = pod.node if pod is not None else _UNKNOWN
             return next((node for node in said if here and node != here), said[0])
         return said[0] if said else None

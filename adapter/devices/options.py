@@ -7,7 +7,7 @@ from typing import Final
 
 from adapter.devices.validity import RatioScale
 
-NODE_TRACKS: Final = 1024
+NODE_SERIES: Final = 1024
 """More than a node has: 16 GPUs with 48 replicas each are 768. It bounds the time that a page
 holds the event loop."""
 MAX_SAMPLES: Final = 720
@@ -31,15 +31,15 @@ class TelemetryOptions:
     unready: bool = False
     """Serve pods that are not Ready too."""
     ratio_scale: RatioScale = RatioScale.AUTO
-    """What ``…_RATIO`` rows mean, where the exporter leaves it in doubt."""
+    """What ``…_RATIO`` samples mean, where the exporter leaves it in doubt."""
     at_least: float = 0.5
     """The share of a pod's devices that must have a valid reading."""
 
-    server_tracks: int = 512
+    server_series: int = 512
     """Parts of the server, and GPUs that it sees, on one pod's own page. More are left out."""
     server_bytes: int = 96 << 20
     """Memory for the samples of all pods' own pages. Pages for which there is none are left out."""
-    max_tracks: int = NODE_TRACKS
+    max_series: int = NODE_SERIES
     """Devices of one exporter, each once per container. More are left out."""
 
     cross_checks: bool = True

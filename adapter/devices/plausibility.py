@@ -72,12 +72,12 @@ _IDLE: Final = "idle"
 
 
 def judge(history: History, before: Verdict, at: Circumstances) -> Verdict:
-    """What is believed of a device's fields after a batch.
+    """What is believed of a device's fields after a scrape result.
 
     Args:
         history: the device's samples; not those of a pod on a device whose exporter accounts
             some fields per process and others per device.
-        before: the verdict after the batch before, of this device whoever held it.
+        before: the verdict after the scrape result before, of this device whoever held it.
         at: what else is known.
     """
     if not history.times or _beyond_suspicion(history, at):

@@ -1,4 +1,4 @@
-"""A batch's rows on their way to drafts: names, units, ranges, devices, duplicates."""
+"""A scrape result's samples on their way to builders: names, units, ranges, devices, duplicates."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 from adapter.catalog import Catalog
 from adapter.catalog.field import Mig, Spelling
 from adapter.cluster.pod import PodRef
-from adapter.devices.assignment import Refusal
-from adapter.devices.builder import Draft, folded
+from adapter.devices.assignment import Mismatch
+from adapter.devices.builder import SeriesBuilder, folded
 from adapter.devices.identity import identify
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.parts import Parts
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.scrapetarget import Find, released, targets, unassigned
-from adapter.devices.series import TrackKey
-from adapter.devices.state import Belief, Exporter, Identity
+from adapter.devices.series import SeriesKey
+from adapter.devices.state import Belief, ExporterState, Identity
 from adapter.devices.tenantlabels import believed
 from adapter.devices.validity import (
     LEAST_SENTINEL,
@@ -27,7 +27,7 @@ from adapter.devices.validity import (
     percent_of,
     scale_shown,
 )
-from adapter.exposition.samples import Batch, Row
+from adapter.exposition.samples import Sample, ScrapeResult
 from apiservice.runtime.steps import Steps, parts
 
 FUTURE = "future_timestamp"
@@ -37,7 +37,7 @@ INVALID_ON_MIG = "invalid_on_mig"
 TOO_MANY = "too_many_devices"
 
 ROWS: Final = 512
-"""Rows of known label sets that one step takes: some 0.3 ms."""
+"""Samples of known label sets that one step takes: some 0.3 ms."""
 DEVICES: Final = 16
 """Label sets that one step reads for the first time, or devices that it works out: as much."""
 
@@ -45,55 +45,55 @@ _NOTHING: Final = (0, 0.0, 0.0, 1.0)
 """The numbers of a series that the catalogue does not have."""
 
 
-class Drafts:
-    """What the rows of one batch say, device by device and container by container.
+class PageReader:
+    """What the samples of one scrape result say, device by device and container by container.
 
     Args:
-        before: the exporter's state before the batch.
-        batch: whose rows are read.
+        before: the exporter's state before the scrape result.
+        result: whose samples are read.
         catalog: which series are known.
-        options: ages, scale of ratios and the most drafts that there may be.
-        rejects: counts every row that is left out.
+        options: ages, scale of ratios and the most builders that there may be.
+        rejects: counts every sample that is left out.
         find: the pods on hand.
     """
 
     def __init__(
         self,
-        before: Exporter | None,
-        batch: Batch,
+        before: ExporterState | None,
+        result: ScrapeResult,
         catalog: Catalog,
         options: TelemetryOptions,
         rejects: Rejects,
         find: Find,
     ) -> None:
         self._before = before
-        self._batch = batch
+        self._result = result
         self._catalog = catalog
         self._options = options
         self._rejects = rejects
-        self._drafts: dict[int, Draft | None] = {}
-        self._ratios: list[tuple[Draft, Spelling, float, float]] = []
+        self._builders: dict[int, SeriesBuilder | None] = {}
+        self._ratios: list[tuple[SeriesBuilder, Spelling, float, float]] = []
         self._parts = Parts()
-        self._forked: list[Row] = []
-        """Rows read so far that stand once more for every field that their labels tell."""
-        self.by_key: dict[TrackKey, Draft] = {}
+        self._forked: list[Sample] = []
+        """Samples read so far that stand once more for every field that their labels tell."""
+        self.by_key: dict[SeriesKey, SeriesBuilder] = {}
         self.beliefs: dict[int, Belief] = {}
-        """See :attr:`adapter.devices.state.Exporter.beliefs`."""
+        """See :attr:`adapter.devices.state.ExporterState.beliefs`."""
         self.reported: set[str] = set()
-        """Fields that whole devices have rows of."""
+        """Fields that whole devices have samples of."""
         self._find = find
         self.undecided: dict[str, dict[str, float]] = {}
         """Device -> field -> epoch seconds of the newest sample that cannot be read."""
         self.scale = before.scale if before else RatioScale.AUTO
-        """Of the exporter's ``_RATIO`` rows."""
-        self.pod = PodRef(*batch.pod) if batch.pod else before.pod if before else None
+        """Of the exporter's ``_RATIO`` samples."""
+        self.pod = PodRef(*result.pod) if result.pod else before.pod if before else None
         """The exporter's own, where it is known."""
-        self.disowned: Mapping[PodRef, Refusal] = {}
+        self.disowned: Mapping[PodRef, Mismatch] = {}
         """See :attr:`adapter.exporter.Exporter.disowned`."""
 
     def read(self) -> Steps[None]:
-        """Read the batch. Nothing else may be asked of the drafts before."""
-        yield from self._read(self._batch.rows)
+        """Read the scrape result. Nothing else may be asked of the builders before."""
+        yield from self._read(self._result.samples)
         yield from self._read(self._forked)
         yield from self._settle_ratios()
         yield from self._parts.settle()
@@ -103,178 +103,184 @@ class Drafts:
         self.disowned = self._disown(self._find)
         self.by_key = folded(self.by_key)
 
-    def _read(self, rows: Sequence[Row]) -> Steps[None]:
-        """Take every row of the catalogue, in steps."""
-        if len(rows) <= ROWS:
-            yield from self._take(rows)
+    def _read(self, samples: Sequence[Sample]) -> Steps[None]:
+        """Take every sample of the catalogue, in steps."""
+        if len(samples) <= ROWS:
+            yield from self._take(samples)
             return
-        for some in parts(rows, ROWS):
+        for some in parts(samples, ROWS):
             yield from self._take(some)
             yield
 
-    def _take(self, rows: Sequence[Row]) -> Steps[None]:
-        """Take some rows. This loop is the cost of a scrape."""
-        spellings, drafts, sentinel = self._catalog.spellings, self._drafts, LEAST_SENTINEL
-        received = self._batch.received
+    def _take(self, samples: Sequence[Sample]) -> Steps[None]:
+        """Take some samples. This loop is the cost of a scrape."""
+        spellings, builders, sentinel = self._catalog.spellings, self._builders, LEAST_SENTINEL
+        received = self._result.received
         stale = received - self._options.oldest
         last, spelling, salt = None, None, 0
         low, high, factor = 0.0, 0.0, 1.0
-        for name, labels, value, time in rows:
-            if name is not last:  # the rows of a series stand together
+        for name, labels, value, time in samples:
+            if name is not last:  # the samples of a series stand together
                 last, spelling = name, spellings.get(name)
                 salt, low, high, factor = _NOTHING if spelling is None else spelling.numbers
             if spelling is None:
-                self._forked += self._forks(name, labels, value, time)
+                self._forked += self._label_variants(name, labels, value, time)
                 continue
             # The same labels may stand for a device and for a server; addresses are aligned.
             try:
-                draft = drafts[id(labels) + salt]
+                builder = builders[id(labels) + salt]
             except KeyError:
-                draft = drafts[id(labels) + salt] = self._draft(id(labels) + salt, labels, spelling)
-                if not len(drafts) % DEVICES:
+                builder = builders[id(labels) + salt] = self._builder(
+                    id(labels) + salt, labels, spelling
+                )
+                if not len(builders) % DEVICES:
                     yield
-            if draft is None or (draft.mig and spelling.field.mig is Mig.INVALID):
-                self._rejects.count(self._flaw(id(labels) + salt, draft))
+            if builder is None or (builder.mig and spelling.field.mig is Mig.INVALID):
+                self._rejects.count(self._flaw(id(labels) + salt, builder))
                 continue
             measured = time if stale < time <= received else self._odd_time(time)
             if spelling.special:
-                self._put_aside(draft, spelling, labels, value, measured)
+                self._put_aside(builder, spelling, labels, value, measured)
             elif low <= value <= high and (value < sentinel or value not in SENTINELS):
-                # As Draft.put does, without the call.
-                frame = draft.last if draft.time == measured else draft.frame(measured)
+                # As Builder.put does, without the call.
+                frame = builder.last if builder.time == measured else builder.frame(measured)
                 number = value * factor
                 if frame.setdefault(spelling, number) != number:
                     frame[spelling] = max(frame[spelling], number)
                     self._rejects.count(DUPLICATE)
             else:
                 wrong = complaint(value, low, high)
-                self._reject(draft, spelling, wrong or Invalid.OUT_OF_RANGE, value)
+                self._reject(builder, spelling, wrong or Invalid.OUT_OF_RANGE, value)
 
     def _report(self) -> None:
-        """Note the fields that whole devices have rows of; rejected rows are noted already."""
+        """Note the fields that whole devices have samples of."""
         spellings: set[Spelling] = set()
-        for draft in self.by_key.values():
-            if not draft.mig:
-                spellings.update(*draft.frames.values())
+        for builder in self.by_key.values():
+            if not builder.mig:
+                spellings.update(*builder.frames.values())
         self.reported.update(spelling.field.name for spelling in spellings)
 
-    def _flaw(self, address: int, draft: Draft | None) -> str:
-        """Why rows of a label set are left out."""
-        if draft is not None:
+    def _flaw(self, address: int, builder: SeriesBuilder | None) -> str:
+        """Why samples of a label set are left out."""
+        if builder is not None:
             return INVALID_ON_MIG
         return TOO_MANY if self._full else self.beliefs[address].identity.flaw
 
-    def _forks(
+    def _label_variants(
         self, name: str, labels: Mapping[str, str], value: float, time: float
-    ) -> Iterator[Row]:
-        """The row once for each field that its labels make it one of."""
-        for alias, spelling in self._catalog.forks.get(name, ()):
+    ) -> Iterator[Sample]:
+        """The sample once for each field that its labels make it one of."""
+        for alias, spelling in self._catalog.label_variants.get(name, ()):
             if spelling.fits(labels):
-                yield Row(alias, labels, value, time)
+                yield Sample(alias, labels, value, time)
 
     def _put_aside(
         self,
-        draft: Draft,
+        builder: SeriesBuilder,
         spelling: Spelling,
         labels: Mapping[str, str],
         value: float,
         time: float,
     ) -> None:
-        """Keep a row whose meaning the rest of the page decides."""
+        """Keep a sample whose meaning the rest of the page decides."""
         if spelling.traps:
-            self._ratios.append((draft, spelling, value, time))
+            self._ratios.append((builder, spelling, value, time))
             return
         wrong = complaint(value, spelling.low, spelling.high)
         if wrong is not None:
-            self._reject(draft, spelling, wrong, value)
-        elif not self._parts.add(draft, spelling, labels, value * spelling.factor, time):
+            self._reject(builder, spelling, wrong, value)
+        elif not self._parts.add(builder, spelling, labels, value * spelling.factor, time):
             self._rejects.count(DUPLICATE)
 
     def _settle_ratios(self) -> Steps[None]:
-        """Read the ``_RATIO`` rows, whose scale only the whole page can tell."""
+        """Read the ``_RATIO`` samples, whose scale only the whole page can tell."""
         sound = []
-        for number, (draft, spelling, value, time) in enumerate(self._ratios, 1):
+        for number, (builder, spelling, value, time) in enumerate(self._ratios, 1):
             if not number % ROWS:
                 yield
             wrong = complaint(value, 0.0, 100.0)
             if wrong is not None:
-                self._reject(draft, spelling, wrong, value)
+                self._reject(builder, spelling, wrong, value)
             else:
-                sound.append((draft, spelling, value, time))
+                sound.append((builder, spelling, value, time))
         if self._options.ratio_scale is RatioScale.AUTO:
             self.scale = scale_shown((value for _, _, value, _ in sound), self.scale)
         else:
             self.scale = self._options.ratio_scale
-        for number, (draft, spelling, value, time) in enumerate(sound, 1):
+        for number, (builder, spelling, value, time) in enumerate(sound, 1):
             if not number % ROWS:
                 yield
             percent = percent_of(value, self.scale)
             if isinstance(percent, Invalid):
-                self._reject(draft, spelling, percent, value)
+                self._reject(builder, spelling, percent, value)
                 if percent is Invalid.AMBIGUOUS_SCALE:
-                    self._leave_open(draft, spelling, time)
-            elif not draft.put(spelling, percent, time):
+                    self._leave_open(builder, spelling, time)
+            elif not builder.put(spelling, percent, time):
                 self._rejects.count(DUPLICATE)
 
-    def _leave_open(self, draft: Draft, spelling: Spelling, time: float) -> None:
+    def _leave_open(self, builder: SeriesBuilder, spelling: Spelling, time: float) -> None:
         """A sample up to ``time`` must not stand for a device that may be at 1 % or at 100 %."""
-        fields = self.undecided.setdefault(draft.identity.key.device, {})
+        fields = self.undecided.setdefault(builder.identity.key.device, {})
         name = spelling.field.name
         fields[name] = max(time, fields.get(name, time))
 
     @property
     def _full(self) -> bool:
         options = self._options
-        most = options.server_tracks if self._batch.serves else options.max_tracks
+        most = options.server_series if self._result.serves else options.max_series
         return len(self.by_key) >= most
 
-    def _draft(self, address: int, labels: Mapping[str, str], spelling: Spelling) -> Draft | None:
+    def _builder(
+        self, address: int, labels: Mapping[str, str], spelling: Spelling
+    ) -> SeriesBuilder | None:
         if self._full:
             return None
         before = self._before.beliefs.get(address) if self._before else None
         if before is not None and before.known.labels is labels:
             known = before.known
         else:
-            known = identify(labels, spelling, self._batch, self.pod)
+            known = identify(labels, spelling, self._result, self.pod)
         belief = believed(known, self._find, self._again(spelling), before)
         self.beliefs[address] = belief
         identity, key = belief.identity, belief.key
         at = identity.device
         for reason in belief.aside:
-            self._rejects.add(Reject(reason, "", at.id if at else ""), self._batch.received)
+            self._rejects.add(Reject(reason, "", at.id if at else ""), self._result.received)
         if at is None:
             return None
-        draft = self.by_key.get(key)
-        if draft is None:
-            draft = self.by_key[key] = Draft(identity)
-        draft.replica = draft.replica or identity.replica
-        return draft
+        builder = self.by_key.get(key)
+        if builder is None:
+            builder = self.by_key[key] = SeriesBuilder(identity)
+        builder.replica = builder.replica or identity.replica
+        return builder
 
     def _again(self, spelling: Spelling) -> Callable[[Mapping[str, str]], Identity]:
-        return lambda labels: identify(labels, spelling, self._batch, self.pod)
+        return lambda labels: identify(labels, spelling, self._result, self.pod)
 
     def _odd_time(self, time: float) -> float:
-        if time > self._batch.received:
+        if time > self._result.received:
             self._rejects.count(FUTURE)
-            return self._batch.received
+            return self._result.received
         self._rejects.count(STALE)
         return time
 
-    def _reject(self, draft: Draft, spelling: Spelling, reason: Invalid, value: float) -> None:
-        at = draft.identity.device
-        if not draft.mig:
+    def _reject(
+        self, builder: SeriesBuilder, spelling: Spelling, reason: Invalid, value: float
+    ) -> None:
+        at = builder.identity.device
+        if not builder.mig:
             self.reported.add(spelling.field.name)
         reject = Reject(reason, spelling.name, at.id if at else "")
-        self._rejects.add(reject, self._batch.received, value)
+        self._rejects.add(reject, self._result.received, value)
 
-    def _disown(self, find: Find) -> Mapping[PodRef, Refusal]:
-        """Give rows that a scrape put its target's name on back to their devices; learn the
-        exporter's own pod by them. Gives the pods that are none of the rows' and why."""
+    def _disown(self, find: Find) -> Mapping[PodRef, Mismatch]:
+        """Give samples that a scrape put its target's name on back to their devices; learn the
+        exporter's own pod by them. Gives the pods that are none of the samples' and why."""
         told = targets(belief.identity for belief in self.beliefs.values())
         own = unassigned(self.by_key, told, find)
-        self.by_key = released(self.by_key, own, self._rejects, self._batch.received)
+        self.by_key = released(self.by_key, own, self._rejects, self._result.received)
         disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}
-        if self._batch.pod is None:
+        if self._result.pod is None:
             # A range of samples may hold the names of an exporter's pod and of its successor.
             known = {ref for ref in told or disowned if find(ref) is not None}
             self.pod = next((r for r in map(_only, (known, told)) if r is not None), self.pod)

@@ -17,11 +17,11 @@ class Reject(NamedTuple):
     series: str
     """The exporter's series; empty where a whole device was left out."""
     device: str
-    """Empty where the row names none."""
+    """Empty where the sample names none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RejectCount:
     """How often a reject was met, and its last value."""
 
     count: int
@@ -39,7 +39,7 @@ class Rejects:
 
     def __init__(self) -> None:
         self._totals: Counter[str] = Counter()
-        self._recent: OrderedDict[Reject, Seen] = OrderedDict()
+        self._recent: OrderedDict[Reject, RejectCount] = OrderedDict()
 
     @property
     def totals(self) -> Mapping[str, int]:
@@ -47,7 +47,7 @@ class Rejects:
         return self._totals
 
     @property
-    def recent(self) -> Mapping[Reject, Seen]:
+    def recent(self) -> Mapping[Reject, RejectCount]:
         """The last rejects with their device, oldest first; at most 1,024."""
         return self._recent
 
@@ -60,7 +60,7 @@ class Rejects:
     ) -> None:
         """Count a reject and remember where it came from."""
         self._totals[reject.reason] += 1
-        self._remember(reject, Seen(1, value, time, detail))
+        self._remember(reject, RejectCount(1, value, time, detail))
 
     def merge(self, later: Rejects) -> None:
         """Add what was counted elsewhere."""
@@ -69,7 +69,7 @@ class Rejects:
         for reject, seen in later.recent.items():
             self._remember(reject, seen)
 
-    def _remember(self, reject: Reject, seen: Seen) -> None:
+    def _remember(self, reject: Reject, seen: RejectCount) -> None:
         before = self._recent.pop(reject, None)
         if before is not None:
             seen = replace(seen, count=before.count + seen.count)

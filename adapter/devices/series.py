@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.catalog.metric import Sample, Statistic
+from adapter.catalog.metric import DeviceValue, Statistic
 from adapter.cluster.pod import PodRef
-from adapter.devices.assignment import Claim
+from adapter.devices.assignment import Assignment
 from adapter.devices.device import Device
 from adapter.devices.history import History
 
@@ -35,34 +35,34 @@ class Verdict:
 CLEAR: Final = Verdict()
 
 
-class TrackKey(NamedTuple):
+class SeriesKey(NamedTuple):
     """A device on behalf of a container: what duplicates are told by."""
 
     device: str
     pod: PodRef | None
     container: str
     uid: str
-    """Of the pod, where rows say it: a successor of the same name is another pod."""
+    """Of the pod, where samples say it: a successor of the same name is another pod."""
 
 
 @dataclass(slots=True)
-class Track:
+class DeviceSeries:
     """Everything an exporter says about one device on behalf of one container. Treated as
     immutable: a frozen class would take four times as long to make, for each device of a page."""
 
     device: Device
-    claim: Claim | None
+    assignment: Assignment | None
     """None for an unassigned device."""
     origin: str
     node: str | None
     """Where the device is, if that is certain."""
     host: str
-    """Where the row says it is."""
+    """Where the sample says it is."""
     received: float
-    """Epoch seconds of the last batch that had a row of it."""
+    """Epoch seconds of the last scrape result that had a sample of it."""
     history: History
     reported: frozenset[str]
-    """Fields that the exporter writes rows of, good or bad."""
+    """Fields that the exporter writes samples of, good or bad."""
     window: float
     shared: bool = False
     """Several pods claim the device, or the exporter calls it a replica."""
@@ -70,14 +70,14 @@ class Track:
     """The exporter accounts utilisation and used memory per process of this device."""
 
     judged: float = 0.0
-    """Epoch seconds up to which its rows were held against the device's own; 0 where the
+    """Epoch seconds up to which its samples were held against the device's own; 0 where the
     exporter accounts no processes."""
     superseded: bool = False
-    """Later rows give the device to another pod: it was this pod's, or is shared."""
+    """Later samples give the device to another pod: it was this pod's, or is shared."""
     cut: bool = False
-    """The device is a board whose MIG instances have rows of their own."""
+    """The device is a board whose MIG instances have samples of their own."""
     cluster: str = ""
-    """Of which cluster the row says that it is."""
+    """Of which cluster the sample says that it is."""
     verdict: Verdict = CLEAR
     """Which of the device's fields are not believed, and why."""
 
@@ -86,42 +86,42 @@ class Track:
         """The device is a MIG instance."""
         return self.device.mig
 
-    def sample(self, field: str, what: Statistic) -> Sample | None:
+    def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
         """The field's mean over the window, or its newest value; none that is doubted."""
         if field in self.verdict.doubts:
             return None
         window = what.window or self.window
-        return self.history.sample(field, what.kind, window, what.percentile)
+        return self.history.value_of(field, what.kind, window, what.percentile)
 
     @property
     def own(self) -> bool:
-        """Its rows are the container's own part of the device."""
+        """Its samples are the container's own part of the device."""
         return self.history.layout.exact
 
     @property
     def serves(self) -> bool:
         """It is about a part of the server that the claimed pod runs, not about a device."""
-        return self.claim is not None and self.claim.serves
+        return self.assignment is not None and self.assignment.serves
 
     @property
     def sees(self) -> bool:
         """It is about a GPU as the server that the claimed pod runs sees it."""
-        return self.claim is not None and self.claim.sees
+        return self.assignment is not None and self.assignment.sees
 
-    def after(self, time: float) -> Track:
-        """This track without what was measured up to ``time``."""
+    def after(self, time: float) -> DeviceSeries:
+        """This device series without what was measured up to ``time``."""
         samples = self.history.after(time)
         return self if samples is self.history else replace(self, history=samples)
 
     def reports(self, field: str) -> bool:
-        """The exporter writes rows of this field."""
+        """The exporter writes samples of this field."""
         return field in self.reported
 
 
-def disagree(mine: Iterable[Track], theirs: Iterable[Track]) -> bool:
-    """Two exporters' tracks of one device name different pods, or have different values.
+def disagree(mine: Iterable[DeviceSeries], theirs: Iterable[DeviceSeries]) -> bool:
+    """Two exporters' device series of one device name different pods, or have different values.
 
-    Its cost is proportional to the number of tracks: a page may hold thousands of one device.
+    The cost is linear in the number of series: a page may hold thousands for one device.
     """
     ours, others = _said(mine), _said(theirs)
     named = {pod for pod in (*ours, *others) if pod is not None}
@@ -135,12 +135,12 @@ def disagree(mine: Iterable[Track], theirs: Iterable[Track]) -> bool:
     )
 
 
-def _said(tracks: Iterable[Track]) -> dict[PodRef | None, dict[str, set[float]]]:
-    """Pod, or None -> field -> the newest values of each track."""
+def _said(all_series: Iterable[DeviceSeries]) -> dict[PodRef | None, dict[str, set[float]]]:
+    """Pod, or None -> field -> the newest values of each device series."""
     said: dict[PodRef | None, dict[str, set[float]]] = {}
-    for track in tracks:
-        if not track.superseded:
-            values = said.setdefault(track.claim and track.claim.pod, {})
-            for field, value in track.history.latest().items():
+    for series in all_series:
+        if not series.superseded:
+            values = said.setdefault(series.assignment and series.assignment.pod, {})
+            for field, value in series.history.latest().items():
                 values.setdefault(field, set()).add(value)
     return said

@@ -1,6 +1,6 @@
-"""Which of a row's labels a tenant may have written, and what is left of the row without them.
+"""Labels of a sample that a tenant may have written, and the sample without them.
 
-dcgm-exporter copies the labels of pods to its rows (``--kubernetes-enable-pod-labels``), beside
+dcgm-exporter copies the labels of pods to its samples (``--kubernetes-enable-pod-labels``), beside
 the labels with which it names the device and the pod. So the owner of a pod can add a label
 that reads like one of the exporter's: another spelling of the pod, or an instance of a device.
 """
@@ -17,7 +17,7 @@ from adapter.devices.device import CLUSTERS, UUIDS
 from adapter.devices.state import Belief, Identity
 
 SEVERAL_PODS: Final = "several_pods"
-"""The row can be read to name several pods that hold a GPU."""
+"""The sample can be read to name several pods that hold a GPU."""
 POD_LABEL: Final = "pod_label"
 """A label of the device or its cluster is the pod's own label, and was left aside."""
 
@@ -39,15 +39,15 @@ Identify = Callable[[Mapping[str, str]], Identity]
 
 
 def believed(known: Identity, find: Find, again: Identify, before: Belief | None = None) -> Belief:
-    """What a row's labels say without a tenant's, and what was left aside of them.
+    """What a sample's labels say without a tenant's, and what was left aside of them.
 
     Args:
-        known: what all of the row's labels say.
+        known: what all of the sample's labels say.
         find: the pods on hand.
-        again: reads a set of labels like the row's own.
+        again: reads a set of labels like the sample's own.
         before: what was believed on the exporter's last page.
     """
-    if known.device is None or known.claim is None or known.claim.serves:
+    if known.device is None or known.assignment is None or known.assignment.serves:
         if before is not None and before.known is known:
             return before
         return Belief(known, (), known, (), known.key, lasts=True)
@@ -88,23 +88,23 @@ def _without(
 def _of_one(known: Identity, pods: Iterable[Pod], find: Find) -> tuple[Identity, tuple[str, ...]]:
     """What is left where the labels can be read to name several pods that hold a GPU."""
     holders = {pod.ref for pod in pods if pod.holds_gpu and not pod.finished}
-    if known.claim is None or not _others(holders, known.claim.pod, known.labels, find):
+    if known.assignment is None or not _others(holders, known.assignment.pod, known.labels, find):
         return known, ()
-    nobody = known._replace(claim=None, target=None, replica=False)
+    nobody = known._replace(assignment=None, target=None, replica=False)
     if known.replica:  # it is a pod's part of the device, so without a pod it is nothing
         return nobody._replace(device=None, flaw=SEVERAL_PODS), ()
     return nobody, (SEVERAL_PODS,)
 
 
 def _others(
-    holders: Collection[PodRef], claimed: PodRef, labels: Mapping[str, str], find: Find
+    holders: Collection[PodRef], assigned: PodRef, labels: Mapping[str, str], find: Find
 ) -> Collection[PodRef]:
-    """The pods besides the claimed one that the row may be about."""
-    others = set(holders) - {claimed}
+    """The pods besides the claimed one that the sample may be about."""
+    others = set(holders) - {assigned}
     target = PodRef(labels.get("namespace", ""), labels.get("pod", ""))
     if others and find(target) is not None:
         # These two name one pod, often the exporter's. So a pod in the exporter's namespace
-        # that is called like the claimed one is not named by the row.
+        # that is called like the claimed one is not named by the sample.
         others &= named(labels, direct=False, mixed=False)
     return others
 

@@ -25,7 +25,7 @@ LEAST_SENTINEL: Final = min(SENTINELS)
 
 
 class Invalid(StrEnum):
-    """Why a row's number is not used."""
+    """Why a sample's number is not used."""
 
     NOT_FINITE = "not_finite"
     SENTINEL = "sentinel"
@@ -34,7 +34,7 @@ class Invalid(StrEnum):
 
 
 class RatioScale(StrEnum):
-    """What an exporter means by a row whose name ends in ``_RATIO``."""
+    """What an exporter means by a sample whose name ends in ``_RATIO``."""
 
     AUTO = "auto"
     RATIO = "ratio"
@@ -53,11 +53,11 @@ def complaint(value: float, low: float, high: float) -> Invalid | None:
 
 
 def scale_shown(values: Iterable[float], before: RatioScale) -> RatioScale:
-    """What an exporter's ``_RATIO`` rows show about their scale.
+    """What an exporter's ``_RATIO`` samples show about their scale.
 
     DCGM 4.6 calls the integer percent ``…_RATIO``, 4.7 the 0-1 double. Only 1 can be
     either; a fraction shows a ratio and a number above 1 a percent. Where one page shows
-    both, each row has to speak for itself. A 1 that is written with decimals shows a ratio,
+    both, each sample has to speak for itself. A 1 that is written with decimals shows a ratio,
     but not against an exporter or a page that shows a percent: then the scale is open.
     """
     shown: set[RatioScale] = set()
@@ -77,7 +77,7 @@ def scale_shown(values: Iterable[float], before: RatioScale) -> RatioScale:
 
 
 def percent_of(value: float, scale: RatioScale) -> float | Invalid:
-    """A ``_RATIO`` row's number in percent, or why it is not used.
+    """A ``_RATIO`` sample's number in percent, or why it is not used.
 
     Args:
         value: as the page has it, finite and no sentinel.

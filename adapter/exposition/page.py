@@ -35,7 +35,7 @@ from adapter.exposition.line import (
     sample_time,
 )
 from adapter.exposition.lines import TOO_LONG, lines_of, open_metrics
-from adapter.exposition.samples import ONE_WITH_DECIMALS, Row
+from adapter.exposition.samples import ONE_WITH_DECIMALS, Sample
 from apiservice.runtime.steps import Steps, at_once, parts
 
 TOO_MANY: Final = "too_many_rows"
@@ -62,7 +62,7 @@ class _TooCostlyError(Exception):
 class Page:
     """What one answer of an exporter said."""
 
-    rows: list[Row]
+    samples: list[Sample]
     rejects: dict[str, int]
     """Lines that were left out, by reason; and ``duplicate_label``, where the line was kept."""
     held: int = field(default=0, compare=False)
@@ -116,7 +116,7 @@ def parsing(
 
     Args:
         page: the body, decompressed.
-        time: epoch seconds of the scrape; rows with a timestamp of their own keep that.
+        time: epoch seconds of the scrape; samples with a timestamp of their own keep that.
         memo: what was learnt from this exporter's last page; updated.
         wanted: series names to keep; the others are passed over uncounted. None keeps all.
         limits: what the page may cost.
@@ -135,18 +135,18 @@ def parsing(
             for some in parts(lines, _LINES):
                 yield from reader.read(some)
                 yield
-            if len(reader.rows) > limits.rows:
-                reader.rejects[TOO_MANY] += len(reader.rows) - limits.rows
-                del reader.rows[limits.rows :]
+            if len(reader.samples) > limits.samples:
+                reader.rejects[TOO_MANY] += len(reader.samples) - limits.samples
+                del reader.samples[limits.samples :]
                 break
     except _TooCostlyError:
         return Page([], {TOO_COSTLY: 1})
     memo.sets, memo.flawed = reader.sets, reader.flawed
-    return Page(reader.rows, dict(reader.rejects), reader.held)
+    return Page(reader.samples, dict(reader.rejects), reader.held)
 
 
 class _Reader:
-    """One page's reading: rows and rejects so far, and the label sets met."""
+    """One page's reading: samples and rejects so far, and the label sets met."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class _Reader:
         seconds: bool,
     ) -> None:
         self.held = 0
-        self.rows: list[Row] = []
+        self.samples: list[Sample] = []
         self.rejects: Counter[str] = Counter()
         self.sets: dict[bytes, Mapping[str, str]] = {}
         self.flawed: dict[bytes, Labels] = {}
@@ -176,7 +176,7 @@ class _Reader:
     def read(self, lines: Sequence[bytes]) -> Steps[None]:
         """Read whole lines. This loop is the cost of a scrape; the rest is rare."""
         names, sets, time = self._names, self.sets, self._time
-        append, make = self.rows.append, tuple.__new__
+        append, make = self.samples.append, tuple.__new__
         for line in lines:
             written, _, rest = line.partition(b"{")
             name = names.get(written)
@@ -199,7 +199,7 @@ class _Reader:
                 value = float(tail)
                 if value == 1.0 and b"." in tail:
                     value = ONE_WITH_DECIMALS
-                append(make(Row, (name, labels, value, time)))
+                append(make(Sample, (name, labels, value, time)))
             except ValueError:
                 self._slow(line)
 
@@ -292,7 +292,7 @@ class _Reader:
             return
         if labels.duplicates:
             self.rejects[DUPLICATE_LABEL] += 1
-        self.rows.append(Row(name, labels.labels, value, time))
+        self.samples.append(Sample(name, labels.labels, value, time))
 
     def _any_set(self, text: bytes) -> Labels:
         plain = self.sets.get(text) or self._old.sets.get(text)

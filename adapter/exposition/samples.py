@@ -1,4 +1,4 @@
-"""What a source hands over: rows of one exporter, with the time each was measured."""
+"""What a source hands over: samples of one exporter, with the time each was measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE_WITH_DECIMALS: Final = Decimals(1.0)
 :func:`adapter.devices.validity.scale_shown`."""
 
 
-class Row(NamedTuple):
+class Sample(NamedTuple):
     """One sample of one series."""
 
     name: str
@@ -38,24 +38,24 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """All rows of one exporter at one time, or all its samples since the last query."""
+class ScrapeResult:
+    """All samples of one exporter at one time, or all its samples since the last query."""
 
     origin: str
-    """The exporter: a scrape URL, or Prometheus' ``instance``. Rows of one origin replace
-    that origin's earlier rows: a series missing from a batch has disappeared."""
+    """The exporter: a scrape URL, or Prometheus' ``instance``. Samples of one origin replace
+    that origin's earlier samples: a series missing from a scrape result has disappeared."""
     node: str | None
     """The node the exporter runs on, where the source knows it for certain."""
-    rows: Sequence[Row]
+    samples: Sequence[Sample]
     received: float
     """Epoch seconds."""
     rejects: Mapping[str, int] = field(default_factory=dict)
     """Lines or series that could not be read, by reason."""
     pod: tuple[str, str] | None = None
-    """(namespace, name) of the exporter's own pod, where known: rows that name it are
+    """(namespace, name) of the exporter's own pod, where known: samples that name it are
     the exporter's self-attribution."""
     serves: bool = False
-    """The page is ``pod``'s own, an inference server's: every row is about that pod, whatever
+    """The page is ``pod``'s own, an inference server's: every sample is about that pod, whatever
     its labels say, and nothing is believed about devices."""
 
     @property
@@ -67,11 +67,11 @@ class Batch:
 class Sink(Protocol):
     """Where a source puts what it read."""
 
-    def ingest(self, batch: Batch) -> None:
-        """Take a batch. Never raises for bad rows: they are counted."""
+    def ingest(self, result: ScrapeResult) -> None:
+        """Take a scrape result. Never raises for bad samples: they are counted."""
 
-    def steps(self, batch: Batch) -> Steps[None]:
-        """Take a batch in steps. Nothing of it is visible, or counted, before the last."""
+    def steps(self, result: ScrapeResult) -> Steps[None]:
+        """Take a scrape result in steps. Nothing of it is visible, or counted, before the last."""
 
     def forget(self, origin: str) -> None:
-        """The origin is no longer a target; its rows stand until the age limit."""
+        """The origin is no longer a target; its samples stand until the age limit."""

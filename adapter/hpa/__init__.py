@@ -14,46 +14,46 @@ another API (``metrics.k8s.io``) and are not about GPUs.
 
 from adapter.hpa.behavior import Recommendation, ScaleEvent
 from adapter.hpa.conditions import Condition
-from adapter.hpa.decision import Decision, State, decide
+from adapter.hpa.decision import Decision, HpaState, decide
 from adapter.hpa.manifest import ManifestError, from_manifest
 from adapter.hpa.observation import Missing, Observation, PodState, Proposal, Values
 from adapter.hpa.spec import (
     Behavior,
-    Controller,
+    ControllerOptions,
     DescribedObject,
     HpaSpec,
-    Metric,
     MetricKind,
-    Policy,
+    MetricSpec,
+    MetricTarget,
     PolicyKind,
     Rules,
+    ScalingPolicy,
     Select,
-    Target,
     TargetKind,
 )
 
 __all__ = [
     "Behavior",
     "Condition",
-    "Controller",
+    "ControllerOptions",
     "Decision",
     "DescribedObject",
     "HpaSpec",
+    "HpaState",
     "ManifestError",
-    "Metric",
     "MetricKind",
+    "MetricSpec",
+    "MetricTarget",
     "Missing",
     "Observation",
     "PodState",
-    "Policy",
     "PolicyKind",
     "Proposal",
     "Recommendation",
     "Rules",
     "ScaleEvent",
+    "ScalingPolicy",
     "Select",
-    "State",
-    "Target",
     "TargetKind",
     "Values",
     "decide",

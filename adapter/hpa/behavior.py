@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from adapter.hpa.replicas import MAX_INT32
-from adapter.hpa.spec import Behavior, Policy, PolicyKind, Rules, Select
+from adapter.hpa.spec import Behavior, PolicyKind, Rules, ScalingPolicy, Select
 
 
 class Recommendation(NamedTuple):
@@ -32,7 +32,7 @@ class ScaleEvent(NamedTuple):
     """Epoch seconds."""
 
 
-class History(NamedTuple):
+class ScalingHistory(NamedTuple):
     """Recommendations and scale events of earlier syncs."""
 
     recommendations: tuple[Recommendation, ...]
@@ -122,7 +122,7 @@ def stabilize(
     return Limited(stable, *told), (*kept, Recommendation(wanted, now))
 
 
-def fastest(history: History, behavior: Behavior, current: int, now: float) -> Bounds:
+def fastest(history: ScalingHistory, behavior: Behavior, current: int, now: float) -> Bounds:
     """Return the lowest and the highest number of replicas that the policies allow now."""
     return Bounds(
         min(_down_limit(history, behavior.scale_down, current, now), current),
@@ -148,8 +148,8 @@ def limit(current: int, wanted: int, rate: Bounds, bounds: Bounds) -> Limited:
 
 
 def record(
-    history: History, behavior: Behavior | None, before: int, after: int, now: float
-) -> History:
+    history: ScalingHistory, behavior: Behavior | None, before: int, after: int, now: float
+) -> ScalingHistory:
     """Record a change that was carried out; without ``behavior`` nothing is recorded."""
     if behavior is None or before == after:
         return history
@@ -164,7 +164,7 @@ def _recent(events: tuple[ScaleEvent, ...], rules: Rules, now: float) -> tuple[S
     return tuple(event for event in events if event.time >= now - longest)
 
 
-def _up_limit(history: History, rules: Rules, current: int, now: float) -> int:
+def _up_limit(history: ScalingHistory, rules: Rules, current: int, now: float) -> int:
     if rules.select is Select.DISABLED:
         return current
     choose: Callable[[list[int]], int] = min if rules.select is Select.MIN else max
@@ -179,7 +179,7 @@ def _up_limit(history: History, rules: Rules, current: int, now: float) -> int:
     )
 
 
-def _down_limit(history: History, rules: Rules, current: int, now: float) -> int:
+def _down_limit(history: ScalingHistory, rules: Rules, current: int, now: float) -> int:
     if rules.select is Select.DISABLED:
         return current
     choose: Callable[[list[int]], int] = max if rules.select is Select.MIN else min
@@ -193,7 +193,9 @@ def _down_limit(history: History, rules: Rules, current: int, now: float) -> int
     )
 
 
-def _starts(history: History, rules: Rules, current: int, now: float) -> list[tuple[Policy, int]]:
+def _starts(
+    history: ScalingHistory, rules: Rules, current: int, now: float
+) -> list[tuple[ScalingPolicy, int]]:
     """Pair each policy with the number of replicas at the start of its period."""
     return [
         (

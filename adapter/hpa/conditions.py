@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from adapter.hpa.spec import Metric, MetricKind, TargetKind
+from adapter.hpa.spec import MetricKind, MetricSpec, TargetKind
 
 
 class Condition(NamedTuple):
@@ -46,7 +46,7 @@ class Conditions:
         return tuple(self._rows.values())
 
 
-def selector_text(metric: Metric) -> str:
+def selector_text(metric: MetricSpec) -> str:
     """Write a LabelSelector as Go's ``%+v`` does: it is part of the metric's name in events."""
     if metric.selector is None:
         return "nil"
@@ -63,7 +63,7 @@ def selector_text(metric: Metric) -> str:
     )
 
 
-def name_of(metric: Metric) -> str:
+def name_of(metric: MetricSpec) -> str:
     """Return the name the controller gives a metric in conditions and events."""
     if metric.kind is MetricKind.PODS:
         return f"pods metric {metric.name}"
@@ -73,7 +73,7 @@ def name_of(metric: Metric) -> str:
     return f"external metric {metric.name}({selector_text(metric)})"
 
 
-def failure_of(metric: Metric, text: str) -> str:
+def failure_of(metric: MetricSpec, text: str) -> str:
     """Return why a metric is invalid as the event FailedComputeMetricsReplicas has it."""
     average = metric.target.kind is TargetKind.AVERAGE_VALUE
     if metric.kind is MetricKind.PODS:

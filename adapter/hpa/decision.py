@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adapter.hpa import behavior as rules
-from adapter.hpa.behavior import Bounds, History, Recommendation, ScaleEvent
+from adapter.hpa.behavior import Bounds, Recommendation, ScaleEvent, ScalingHistory
 from adapter.hpa.conditions import Condition, Conditions, failure_of, name_of
 from adapter.hpa.observation import Observation, Proposal
 from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
-from adapter.hpa.spec import Controller, HpaSpec, MetricKind
+from adapter.hpa.spec import ControllerOptions, HpaSpec, MetricKind
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class HpaState:
     """What the controller keeps of an HPA between syncs. ``State()`` is a new HPA."""
 
     recommendations: tuple[Recommendation, ...] = ()
@@ -60,11 +60,11 @@ _FAILED = {
 
 def decide(
     spec: HpaSpec,
-    state: State,
+    state: HpaState,
     seen: Observation,
     now: float,
-    controller: Controller | None = None,
-) -> tuple[Decision, State]:
+    controller: ControllerOptions | None = None,
+) -> tuple[Decision, HpaState]:
     """Decide once. kube-controller-manager does so every 15 seconds.
 
     Args:
@@ -85,14 +85,19 @@ def decide(
             f"{len(seen.values)} values for {len(spec.metrics)} metrics: "
             "give one entry for each of spec.metrics, Missing if there is no value"
         )
-    return _Sync(spec, state, seen, now, controller or Controller()).run()
+    return _Sync(spec, state, seen, now, controller or ControllerOptions()).run()
 
 
 class _Sync:
     """One run of the controller's reconcile function."""
 
     def __init__(
-        self, spec: HpaSpec, state: State, seen: Observation, now: float, controller: Controller
+        self,
+        spec: HpaSpec,
+        state: HpaState,
+        seen: Observation,
+        now: float,
+        controller: ControllerOptions,
     ) -> None:
         self.spec = spec
         self.seen = seen
@@ -100,12 +105,12 @@ class _Sync:
         self.controller = controller
         self.conditions = Conditions(state.conditions, now)
         past = state.recommendations or (Recommendation(seen.replicas, now),)
-        self.history = History(past, state.ups, state.downs)
+        self.history = ScalingHistory(past, state.ups, state.downs)
         self.proposals: tuple[Proposal, ...] = ()
         self.from_zero = controller.scale_to_zero and self.conditions.holds("ScaledToZero")
         self.beyond_pods = any(m.kind is not MetricKind.PODS for m in spec.metrics)
 
-    def run(self) -> tuple[Decision, State]:
+    def run(self) -> tuple[Decision, HpaState]:
         self.conditions.set(
             "AbleToScale",
             True,
@@ -127,7 +132,7 @@ class _Sync:
         except _InvalidError as error:
             return self._outcome(current, "", str(error))
 
-    def _by_metrics(self) -> tuple[Decision, State]:
+    def _by_metrics(self) -> tuple[Decision, HpaState]:
         current = self.seen.replicas
         asked, metric, error = self._ask_metrics()
         wanted = max(asked, 0)
@@ -211,13 +216,13 @@ class _Sync:
                 up = behavior.scale_up.tolerance
         return Tolerances(down, up)
 
-    def _outcome(self, desired: int, reason: str, error: str = "") -> tuple[Decision, State]:
+    def _outcome(self, desired: int, reason: str, error: str = "") -> tuple[Decision, HpaState]:
         current = self.seen.replicas
         if desired != current:
             self._rescaled(desired)
         history = rules.record(self.history, self.spec.behavior, current, desired, self.now)
         conditions = self.conditions.rows()
-        state = State(history.recommendations, history.ups, history.downs, conditions)
+        state = HpaState(history.recommendations, history.ups, history.downs, conditions)
         return Decision(current, desired, reason, conditions, self.proposals, error), state
 
     def _rescaled(self, desired: int) -> None:

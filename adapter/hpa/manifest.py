@@ -18,13 +18,13 @@ from adapter.hpa.spec import (
     Behavior,
     DescribedObject,
     HpaSpec,
-    Metric,
     MetricKind,
-    Policy,
+    MetricSpec,
+    MetricTarget,
     PolicyKind,
     Rules,
+    ScalingPolicy,
     Select,
-    Target,
     TargetKind,
 )
 
@@ -80,7 +80,7 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
     )
 
 
-def _metric(row: Any, at: str) -> Metric:
+def _metric(row: Any, at: str) -> MetricSpec:
     if not isinstance(row, Mapping):
         raise ManifestError(f"{at} is not a mapping: give type and pods, object or external")
     name = row.get("type")
@@ -97,7 +97,7 @@ def _metric(row: Any, at: str) -> Metric:
     if not metric.get("name") or not isinstance(metric["name"], str):
         raise ManifestError(f"{at}.metric.name is missing: name the metric")
     selector = metric.get("selector")
-    return Metric(
+    return MetricSpec(
         kind=kind,
         name=metric["name"],
         target=_target(kind, _mapping(source, "target", at), f"{at}.target"),
@@ -106,7 +106,7 @@ def _metric(row: Any, at: str) -> Metric:
     )
 
 
-def _target(metric: MetricKind, target: Mapping[str, Any], at: str) -> Target:
+def _target(metric: MetricKind, target: Mapping[str, Any], at: str) -> MetricTarget:
     """Choose like the controller: Object by ``type``, Pods and External by the key that is set."""
     value, average = target.get("value"), target.get("averageValue")
     kind = _choice(TargetKind, target.get("type"), f"{at}.type")
@@ -123,7 +123,7 @@ def _target(metric: MetricKind, target: Mapping[str, Any], at: str) -> Target:
     milli = quantity.to_milli(_quantity(chosen, f"{at}.{key}"))
     if milli <= 0:
         raise ManifestError(f"{at}.{key} is {chosen}: give a quantity above 0")
-    return Target(kind, milli)
+    return MetricTarget(kind, milli)
 
 
 def _behavior(behavior: Any) -> Behavior | None:
@@ -164,10 +164,10 @@ def _rules(behavior: Mapping[str, Any], key: str, default: Rules) -> Rules:
     )
 
 
-def _policy(row: Any, at: str) -> Policy:
+def _policy(row: Any, at: str) -> ScalingPolicy:
     if not isinstance(row, Mapping):
         raise ManifestError(f"{at} is not a mapping: give type, value and periodSeconds")
-    return Policy(
+    return ScalingPolicy(
         _choice(PolicyKind, row.get("type"), f"{at}.type"),
         _integer(row, "value", at, low=1),
         _integer(row, "periodSeconds", at, low=1, high=MAX_PERIOD),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from adapter.hpa.conditions import selector_text
 from adapter.hpa.observation import Missing, Observation, PodState, Values
-from adapter.hpa.spec import Metric, MetricKind, TargetKind
+from adapter.hpa.spec import MetricKind, MetricSpec, TargetKind
 
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
@@ -35,7 +35,7 @@ class InvalidMetricError(Exception):
 
 
 def propose(
-    metric: Metric, values: Values, seen: Observation, namespace: str, tolerances: Tolerances
+    metric: MetricSpec, values: Values, seen: Observation, namespace: str, tolerances: Tolerances
 ) -> tuple[int, int | None]:
     """Return the replicas that a metric proposes, and its current usage in thousandths.
 
@@ -55,7 +55,7 @@ def propose(
 
 
 def _pods(
-    metric: Metric, values: Values, seen: Observation, tolerances: Tolerances
+    metric: MetricSpec, values: Values, seen: Observation, tolerances: Tolerances
 ) -> tuple[int, int]:
     """calcPlainMetricReplicas: values of pods that the selector does not match count too."""
     if isinstance(values, Missing) or not isinstance(values, Mapping) or not values:
@@ -146,7 +146,7 @@ def _by_share(
     return _ceil32(float(usage) / float(target)), average
 
 
-def _object_value(metric: Metric, values: Values, namespace: str) -> int:
+def _object_value(metric: MetricSpec, values: Values, namespace: str) -> int:
     if isinstance(values, int):
         return values
     described = metric.described
@@ -155,7 +155,7 @@ def _object_value(metric: Metric, values: Values, namespace: str) -> int:
     raise InvalidMetricError(f"unable to get metric {metric.name}: {about}{_why('custom', values)}")
 
 
-def _external_sum(metric: Metric, values: Values, namespace: str) -> int:
+def _external_sum(metric: MetricSpec, values: Values, namespace: str) -> int:
     if isinstance(values, (Missing, Mapping, int)) or not values:
         selector = selector_text(metric)
         raise InvalidMetricError(

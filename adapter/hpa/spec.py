@@ -42,7 +42,7 @@ class Select(StrEnum):
     DISABLED = "Disabled"
 
 
-class Target(NamedTuple):
+class MetricTarget(NamedTuple):
     """The target of a metric's value."""
 
     kind: TargetKind
@@ -59,19 +59,19 @@ class DescribedObject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class MetricSpec:
     """One entry of ``spec.metrics``."""
 
     kind: MetricKind
     name: str
-    target: Target
+    target: MetricTarget
     selector: Mapping[str, Any] | None = None
     """``metric.selector`` from the manifest: a LabelSelector, or None."""
     described: DescribedObject | None = None
     """Set for Object metrics only."""
 
 
-class Policy(NamedTuple):
+class ScalingPolicy(NamedTuple):
     """The largest change allowed within a period."""
 
     kind: PolicyKind
@@ -85,7 +85,7 @@ class Policy(NamedTuple):
 class Rules:
     """``behavior.scaleUp`` or ``behavior.scaleDown``."""
 
-    policies: tuple[Policy, ...]
+    policies: tuple[ScalingPolicy, ...]
     select: Select = Select.MAX
     window: float | None = None
     """Stabilization window in seconds, 0 to 3600. None, allowed for scaling down only,
@@ -95,9 +95,10 @@ class Rules:
 
 
 DEFAULT_SCALE_UP = Rules(
-    policies=(Policy(PolicyKind.PODS, 4, 15), Policy(PolicyKind.PERCENT, 100, 15)), window=0
+    policies=(ScalingPolicy(PolicyKind.PODS, 4, 15), ScalingPolicy(PolicyKind.PERCENT, 100, 15)),
+    window=0,
 )
-DEFAULT_SCALE_DOWN = Rules(policies=(Policy(PolicyKind.PERCENT, 100, 15),))
+DEFAULT_SCALE_DOWN = Rules(policies=(ScalingPolicy(PolicyKind.PERCENT, 100, 15),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +114,9 @@ class HpaSpec:
     """``spec`` of a HorizontalPodAutoscaler."""
 
     max_replicas: int
-    metrics: tuple[Metric, ...]
+    metrics: tuple[MetricSpec, ...]
     min_replicas: int = 1
-    """0 takes effect only with ``Controller.scale_to_zero``."""
+    """0 takes effect only with ``ControllerOptions.scale_to_zero``."""
     behavior: Behavior | None = None
     """None if the manifest has no behavior. That differs from an empty one: the controller then
     records no scale events and caps a step at max(2 x current, 4)."""
@@ -126,7 +127,7 @@ class HpaSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ControllerOptions:
     """kube-controller-manager's own settings, with its defaults."""
 
     tolerance: float = 0.1

@@ -13,15 +13,15 @@ from adapter.attribution.pods import NO_ROWS, NO_VALUE, NOT_SELECTED
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog.metric import Scope
 from adapter.catalog.names import Names
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.pod import Pod
-from adapter.devices.assignment import Refusal
+from adapter.devices.assignment import Mismatch
 from adapter.keda.demand import Standing, demand, number
 from adapter.keda.errors import BadTrigger, NoReadings
 from adapter.keda.scaledobjects import ScaledObjects
 from adapter.keda.trigger import Ref, Trigger, TriggerError
 from adapter.keda.triggerpods import TriggerPods
-from adapter.keda.triggers import Entry, State, Told, Triggers
+from adapter.keda.triggers import AnswerVersion, Entry, TriggerAnswer, Triggers
 from apiservice.labels.selector import Selector
 from apiservice.runtime.steps import Steps, at_once
 
@@ -40,7 +40,7 @@ class Spec(NamedTuple):
     target: float
 
 
-class Found(NamedTuple):
+class PodValues(NamedTuple):
     """What is known about some pods."""
 
     values: Sequence[float]
@@ -68,7 +68,7 @@ class PodAnswers(Protocol):
         """Return a metric's value for a pod over the selected devices, or why there is none."""
 
 
-class Known(Protocol):
+class ScalerValues(Protocol):
     """The current values."""
 
     @property
@@ -107,8 +107,8 @@ class Scaler:
     def __init__(
         self,
         catalog: Names,
-        known: Known,
-        objects: Objects,
+        known: ScalerValues,
+        objects: ObjectLookup,
         targets: ScaledObjects | None,
         options: Options,
     ) -> None:
@@ -128,7 +128,7 @@ class Scaler:
         trigger = self._entry(ref).trigger
         return Spec(trigger.metric.lower(), trigger.target)
 
-    def answer(self, ref: Ref, now: float, *, newest: bool = False) -> Told:
+    def answer(self, ref: Ref, now: float, *, newest: bool = False) -> TriggerAnswer:
         """Return the value, and whether the trigger is active. Without pods it is 0 and inactive.
 
         Args:
@@ -141,10 +141,10 @@ class Scaler:
         """
         return at_once(self.answering(ref, now, newest=newest))
 
-    def answering(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[Told]:
+    def answering(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[TriggerAnswer]:
         """The same in steps. The values are those of one point in time."""
         entry = self._entry(ref)
-        state = State(self._known.version, self._objects.version + self._pods.version)
+        state = AnswerVersion(self._known.version, self._objects.version + self._pods.version)
         found = entry.recall(state, now, 0.0 if newest else self._hold)
         if found is None:
             survey = yield from self._survey(entry.trigger, ref, now)
@@ -170,7 +170,7 @@ class Scaler:
 
     def _look(
         self, trigger: Trigger, pods: Sequence[Pod], snapshot: PodAnswers, now: float
-    ) -> Steps[Found]:
+    ) -> Steps[PodValues]:
         metric = self._catalog.metrics[trigger.metric]
         ask, of_servers = snapshot.pod, metric.scope is Scope.SERVER
         values: list[float] = []
@@ -190,9 +190,9 @@ class Scaler:
                 until = min(until, value.expires)
             else:
                 others.append(PodValue(pod, value))
-        return Found(values, others, foreign, until)
+        return PodValues(values, others, foreign, until)
 
-    def _sort(self, trigger: Trigger, found: Found, now: float) -> Steps[Survey]:
+    def _sort(self, trigger: Trigger, found: PodValues, now: float) -> Steps[Survey]:
         values, others, _, until = found
         lacking: list[PodValue] = []
         starting = unready = pending = 0
@@ -202,7 +202,7 @@ class Scaler:
             reason = other.value.reason if isinstance(other.value, Absence) else ""
             if other.pod.phase == "Pending":
                 pending += 1
-            elif reason in (Refusal.NOT_READY, Refusal.NOT_RUNNING):
+            elif reason in (Mismatch.NOT_READY, Mismatch.NOT_RUNNING):
                 unready += 1
             elif reason in (NO_ROWS, NO_VALUE) and self._starts(other.pod, now):
                 starting += 1
@@ -244,16 +244,16 @@ def _ready_since(pod: Pod) -> float:
     return pod.ready_since or pod.born
 
 
-def _answer(trigger: Trigger, survey: Survey) -> Told:
+def _answer(trigger: Trigger, survey: Survey) -> TriggerAnswer:
     standing, until = survey
     metric = trigger.metric.lower()
     if standing is None:
-        return Told(metric, number(0.0), active=False, until=until)
+        return TriggerAnswer(metric, number(0.0), active=False, until=until)
     measured = trigger.aggregate.of(standing.values)
     value = measured if standing.whole else demand(trigger.aggregate, standing, trigger.target)
     # A starting pod may be busy.
     active = standing.silent > 0 or measured > trigger.activation
-    return Told(metric, number(value), active, until)
+    return TriggerAnswer(metric, number(value), active, until)
 
 
 def _nobody(pods: int, starting: int, not_ready: int) -> str:

@@ -27,7 +27,7 @@ from adapter.keda.grpclog import GrpcLog
 from adapter.keda.pulse import PARTS, Pulse
 from adapter.keda.scaler import Scaler
 from adapter.keda.selfmetrics import KedaStats
-from adapter.keda.service import NAME, Service
+from adapter.keda.service import NAME, ScalerService
 from adapter.settings.keda import KedaSettings
 from apiservice.http.options import ServingOptions
 from apiservice.http.server import ListenError
@@ -99,7 +99,7 @@ class KedaServer:
         self._grpc_log = GrpcLog()
         self.stats.library_errors = lambda: self._grpc_log.errors
         streams = max(1, int(options.max_calls * _STREAMS))
-        self._service = Service(
+        self._service = ScalerService(
             scaler, self._pulse, options.max_connection_age, streams, self.stats
         )
         self._health: Any = health.aio.HealthServicer()

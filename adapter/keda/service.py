@@ -26,7 +26,7 @@ from adapter.keda.pulse import Pulse
 from adapter.keda.scaler import Scaler, Spec
 from adapter.keda.selfmetrics import KedaStats
 from adapter.keda.trigger import Ref
-from adapter.keda.triggers import Told
+from adapter.keda.triggers import TriggerAnswer
 from apiservice.runtime.steps import Steps
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ _LONGEST: Final = 1000
 """Characters of a status' text: it is sent in a header."""
 
 
-class Service:
+class ScalerService:
     """KEDA's ``ExternalScaler``.
 
     Args:
@@ -133,7 +133,7 @@ class Service:
             return None
         return answer.active
 
-    def _answer(self, ref: Ref) -> Steps[Told]:
+    def _answer(self, ref: Ref) -> Steps[TriggerAnswer]:
         """Get the answer, and log when a trigger starts or stops having none."""
         now = self._clock()
         try:

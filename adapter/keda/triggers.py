@@ -21,7 +21,7 @@ _TEXT: Final = 64
 """Bytes of a text beside its characters, which take up to four bytes each."""
 
 
-class Told(NamedTuple):
+class TriggerAnswer(NamedTuple):
     """The answer to a trigger."""
 
     metric: str
@@ -33,14 +33,14 @@ class Told(NamedTuple):
     """Epoch seconds at which it expires, unless something changes before."""
 
 
-class State(NamedTuple):
+class AnswerVersion(NamedTuple):
     """The versions that an answer was made from. Each grows with every change."""
 
     values: int
     pods: int
 
 
-_NEVER: Final = State(-1, -1)
+_NEVER: Final = AnswerVersion(-1, -1)
 
 
 @dataclass(slots=True)
@@ -52,11 +52,11 @@ class Entry:
     """The metrics that it was compiled for."""
     size: int
     """Bytes, about."""
-    answer: Told | None = None
-    state: State = _NEVER
+    answer: TriggerAnswer | None = None
+    state: AnswerVersion = _NEVER
     since: float = 0.0
 
-    def recall(self, state: State, now: float, hold: float) -> Told | None:
+    def recall(self, state: AnswerVersion, now: float, hold: float) -> TriggerAnswer | None:
         """Return the last answer while it is valid.
 
         Args:
@@ -69,7 +69,7 @@ class Entry:
             return None
         return answer if self.state == state or now - self.since < hold else None
 
-    def remember(self, answer: Told, state: State, now: float) -> None:
+    def remember(self, answer: TriggerAnswer, state: AnswerVersion, now: float) -> None:
         """Keep the answer."""
         self.answer, self.state, self.since = answer, state, now
 

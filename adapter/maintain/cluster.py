@@ -24,7 +24,7 @@ class ConflictError(Exception):
     """Somebody else wrote the object since it was read."""
 
 
-class Objects(Protocol):
+class ObjectStore(Protocol):
     """Objects by their path. Each method raises MaintainError."""
 
     async def read(self, path: str) -> dict[str, Any] | None:
@@ -41,8 +41,8 @@ class Objects(Protocol):
         """Epoch seconds."""
 
 
-class Server:
-    """:class:`Objects` of a real API server, whose clock counts: it judges the certificates."""
+class ClusterObjects:
+    """:class:`ObjectStore` of a real API server, whose clock counts: it judges the certificates."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class Server:
             raise MaintainError(describe_failure(self._client, error)) from None
 
     async def read(self, path: str) -> dict[str, Any] | None:
-        """See :class:`Objects`."""
+        """See :class:`ObjectStore`."""
         body = await self._send("GET", path, gone=True)
         try:
             return msgspec.json.decode(body, type=dict[str, Any]) if body else None
@@ -74,11 +74,11 @@ class Server:
             raise MaintainError(describe_failure(self._client, wrong)) from None
 
     async def patch(self, path: str, body: dict[str, Any]) -> None:
-        """See :class:`Objects`."""
+        """See :class:`ObjectStore`."""
         await self._send("PATCH", path, body, "application/merge-patch+json")
 
     async def delete(self, path: str, version: str) -> None:
-        """See :class:`Objects`."""
+        """See :class:`ObjectStore`."""
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -108,7 +108,9 @@ class Server:
             raise MaintainError(f"{text}; server: {self._client.origin}") from None
 
 
-async def reach(stack: AsyncExitStack, kubeconfig: Path | None, context: str | None) -> Server:
+async def reach(
+    stack: AsyncExitStack, kubeconfig: Path | None, context: str | None
+) -> ClusterObjects:
     """The API server of a kubeconfig, or of the pod's cluster; raises MaintainError."""
     from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
 
@@ -118,7 +120,7 @@ async def reach(stack: AsyncExitStack, kubeconfig: Path | None, context: str | N
     except ClusterError as error:
         raise MaintainError(str(error)) from None
     stack.push_async_callback(client.close)
-    server = Server(client)
+    server = ClusterObjects(client)
     await server.look_at_its_clock()
     return server
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from adapter.maintain.cluster import Objects
+    from adapter.maintain.cluster import ObjectStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -156,13 +156,13 @@ def certificates(
         )
     # Imported late: --help needs none of it.
     from adapter.maintain.rotation import Installation, Rotation  # noqa: PLC0415
-    from adapter.maintain.state import Policy  # noqa: PLC0415
+    from adapter.maintain.state import RotationPolicy  # noqa: PLC0415
 
     host = f"{service}.{namespace}.svc"
-    policy = Policy((host, f"{host}.cluster.local"), valid_days, ca_valid_days, settle)
+    policy = RotationPolicy((host, f"{host}.cluster.local"), valid_days, ca_valid_days, settle)
     target = Installation(namespace, service, ca_secret, secret, apiservices)
 
-    async def job(objects: Objects) -> object:
+    async def job(objects: ObjectStore) -> object:
         return await Rotation(objects, target, policy, wait, asyncio.sleep).run()
 
     _run(job, kubeconfig, context, log_level, log_format)
@@ -191,14 +191,14 @@ def unregister(
 
     target = Installation(namespace, service, "", "", apiservices)
 
-    async def job(objects: Objects) -> object:
+    async def job(objects: ObjectStore) -> object:
         return await unregistration.unregister(objects, target, wait, asyncio.sleep)
 
     _run(job, kubeconfig, context, log_level, log_format)
 
 
 def _run(
-    job: Callable[[Objects], Awaitable[object]],
+    job: Callable[[ObjectStore], Awaitable[object]],
     kubeconfig: Path | None,
     context: str | None,
     log_level: Literal["debug", "info", "warning", "error"],

@@ -1,4 +1,4 @@
-"""Kubernetes objects: read into a :class:`~adapter.maintain.state.State`, and what is written.
+"""Kubernetes objects: reads :class:`~adapter.maintain.state.ObservedState`, and writes patches.
 
 Every write is a JSON merge patch with the ``resourceVersion`` that it is about: the API server
 refuses it where somebody was faster.
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adapter.maintain.cluster import RefusalError
-from adapter.maintain.state import AuthoritySecret, CertificateSecret, Registration, Stamp
+from adapter.maintain.state import AuthoritySecret, CertificateSecret, Registration, Since
 
 Object = dict[str, Any]
 
@@ -97,7 +97,7 @@ def registration_patch(version: str, bundle: bytes) -> Object:
     return {"metadata": {"resourceVersion": version}, "spec": {"caBundle": _encode(bundle)}}
 
 
-def write_stamp(stamp: Stamp | None) -> str | None:
+def write_stamp(stamp: Since | None) -> str | None:
     """A stamp as an annotation; None removes it."""
     if stamp is None:
         return None
@@ -105,10 +105,10 @@ def write_stamp(stamp: Stamp | None) -> str | None:
     return f"{stamp.fingerprint} {moment}"
 
 
-def _read_stamp(text: str | None) -> Stamp | None:
+def _read_stamp(text: str | None) -> Since | None:
     try:
         found, moment = (text or "").split()
-        return Stamp(found, datetime.fromisoformat(moment).timestamp())
+        return Since(found, datetime.fromisoformat(moment).timestamp())
     except ValueError:
         return None
 

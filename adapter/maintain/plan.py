@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from cryptography import x509
 
 from adapter.maintain import steps
-from adapter.maintain.state import DAY, Policy, Stamp, State
+from adapter.maintain.state import DAY, ObservedState, RotationPolicy, Since
 from adapter.maintain.trust import (
     Bundle,
     fingerprint,
@@ -29,7 +29,7 @@ from apiservice.tls.authority import Authority, AuthorityError, read_authority
 from apiservice.tls.certificates import CertificatePairError, ServingCertificate, judge_pair
 
 
-def next_step(state: State, policy: Policy, now: float) -> steps.Step | None:
+def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> steps.Step | None:
     """The next write, a :class:`~adapter.maintain.steps.Wait`, or None when all is well.
 
     Args:
@@ -47,7 +47,9 @@ def next_step(state: State, policy: Policy, now: float) -> steps.Step | None:
     return _publish(state, trusted, now) or _serve(state, policy, found, trusted, now)
 
 
-def _authority(state: State, policy: Policy, now: float) -> Authority | steps.MakeAuthority:
+def _authority(
+    state: ObservedState, policy: RotationPolicy, now: float
+) -> Authority | steps.MakeAuthority:
     """The CA that signs, or the step that makes one."""
     secret = state.authority
     if not secret.certificates and not secret.key:
@@ -73,14 +75,14 @@ def _unexpired(bundle: Bundle, now: float) -> Bundle:
     return tuple(each for each in bundle if each.not_valid_after_utc.timestamp() > now)
 
 
-def _known(state: State) -> Bundle:
+def _known(state: ObservedState) -> Bundle:
     """Every CA that anybody trusts."""
     places = (state.authority.certificates, state.certificate.bundle)
     bundles = (*places, *(row.bundle for row in state.registrations))
     return merge(each for pem in bundles for each in read_bundle(pem))
 
 
-def _lost(state: State, trusted: Bundle, now: float) -> x509.Certificate | None:
+def _lost(state: ObservedState, trusted: Bundle, now: float) -> x509.Certificate | None:
     """The CA of the certificate in use, where it is not trusted but known."""
     leaf = _leaf(state)
     if leaf is None or not valid(leaf, now) or issuer_of(leaf, trusted) is not None:
@@ -88,7 +90,7 @@ def _lost(state: State, trusted: Bundle, now: float) -> x509.Certificate | None:
     return issuer_of(leaf, _known(state))
 
 
-def _publish(state: State, trusted: Bundle, now: float) -> steps.Write | None:
+def _publish(state: ObservedState, trusted: Bundle, now: float) -> steps.Write | None:
     """Have every APIService trust these, and note since when all do."""
     newest, stamp = trusted[0], state.authority.published
     # The note goes first: what is published anew has to settle anew.
@@ -104,7 +106,7 @@ def _publish(state: State, trusted: Bundle, now: float) -> steps.Write | None:
 
 
 def _serve(
-    state: State, policy: Policy, authority: Authority, trusted: Bundle, now: float
+    state: ObservedState, policy: RotationPolicy, authority: Authority, trusted: Bundle, now: float
 ) -> steps.Step | None:
     """Have pods serve a certificate of the newest CA, and let the CAs before it go."""
     bundle = write_bundle(trusted)
@@ -127,7 +129,7 @@ def _serve(
 
 
 def _judge(
-    state: State, policy: Policy, trusted: Bundle, now: float
+    state: ObservedState, policy: RotationPolicy, trusted: Bundle, now: float
 ) -> tuple[x509.Certificate, ServingCertificate]:
     """The certificate, where API servers accept it.
 
@@ -147,7 +149,9 @@ def _judge(
     return leaf, judged
 
 
-def _renewal(state: State, policy: Policy, judged: ServingCertificate, now: float) -> str:
+def _renewal(
+    state: ObservedState, policy: RotationPolicy, judged: ServingCertificate, now: float
+) -> str:
     """Why a certificate that is served well is renewed; empty where it is not."""
     if state.certificate.renew:
         return "it was asked for"
@@ -157,7 +161,11 @@ def _renewal(state: State, policy: Policy, judged: ServingCertificate, now: floa
 
 
 def _retire(
-    state: State, policy: Policy, leaf: x509.Certificate, trusted: Bundle, now: float
+    state: ObservedState,
+    policy: RotationPolicy,
+    leaf: x509.Certificate,
+    trusted: Bundle,
+    now: float,
 ) -> steps.Step | None:
     if len(trusted) == 1:
         return None
@@ -169,18 +177,18 @@ def _retire(
     return steps.Trust(trusted[:1], "no pod serves a certificate of the others any more")
 
 
-def _leaf(state: State) -> x509.Certificate | None:
+def _leaf(state: ObservedState) -> x509.Certificate | None:
     return next(iter(read_bundle(state.certificate.certificate)), None)
 
 
-def _stands(stamp: Stamp | None, certificate: x509.Certificate, now: float) -> bool:
+def _stands(stamp: Since | None, certificate: x509.Certificate, now: float) -> bool:
     """Whether a note is about this certificate. One from the future says that a clock went back:
     it is made again, so that no wait is cut short and none lasts for ever."""
     return stamp is not None and stamp.fingerprint == fingerprint(certificate) and stamp.at <= now
 
 
-def _stamp(certificate: x509.Certificate, now: float) -> Stamp:
-    return Stamp(fingerprint(certificate), float(math.floor(now)))
+def _stamp(certificate: x509.Certificate, now: float) -> Since:
+    return Since(fingerprint(certificate), float(math.floor(now)))
 
 
 def _day(seconds: float) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import structlog
 
 from adapter.maintain import steps
-from adapter.maintain.cluster import ConflictError, MaintainError, Objects, RefusalError
+from adapter.maintain.cluster import ConflictError, MaintainError, ObjectStore, RefusalError
 from adapter.maintain.objects import (
     ISSUED,
     PUBLISHED,
@@ -25,7 +25,7 @@ from adapter.maintain.objects import (
     write_stamp,
 )
 from adapter.maintain.plan import next_step
-from adapter.maintain.state import Policy, Stamp, State
+from adapter.maintain.state import ObservedState, RotationPolicy, Since
 from adapter.maintain.trust import fingerprint, read_bundle, write_bundle
 from apiservice.tls.authority import new_authority
 
@@ -56,7 +56,7 @@ class Installation(NamedTuple):
 class Look(NamedTuple):
     """What there is, and which APIServices are not ours to write."""
 
-    state: State
+    state: ObservedState
     absent: tuple[str, ...]
     foreign: tuple[str, ...]
     """Each with whom it belongs to."""
@@ -72,9 +72,9 @@ class Rotation:
 
     def __init__(
         self,
-        objects: Objects,
+        objects: ObjectStore,
         target: Installation,
-        policy: Policy,
+        policy: RotationPolicy,
         wait: float,
         pause: Callable[[float], Awaitable[None]],
     ) -> None:
@@ -114,7 +114,7 @@ class Rotation:
                 raise MaintainError(f"no end after {written} writes; the last was {step}")
 
     async def look(self) -> Look:
-        """Read everything, in the order that :class:`State` tells; raises MaintainError."""
+        """Read everything, in the order that :class:`ObservedState` tells; raises MaintainError."""
         target, rows = self._target, []
         absent, foreign = [], []
         for name in target.registrations:
@@ -127,7 +127,9 @@ class Rotation:
                 rows.append(read_registration(obj))
         certificate = read_certificate_secret(await self._secret(target.certificate))
         authority = read_authority_secret(await self._secret(target.authority))
-        return Look(State(authority, certificate, tuple(rows)), tuple(absent), tuple(foreign))
+        return Look(
+            ObservedState(authority, certificate, tuple(rows)), tuple(absent), tuple(foreign)
+        )
 
     async def _secret(self, name: str) -> Object:
         obj = await self._objects.read(secret_path(self._target.namespace, name))
@@ -138,7 +140,7 @@ class Rotation:
             )
         return obj
 
-    async def _take(self, step: steps.Write, state: State) -> None:
+    async def _take(self, step: steps.Write, state: ObservedState) -> None:
         """Write what a step says; raises MaintainError, ConflictError."""
         now, target = self._objects.now(), self._target
         authority = secret_path(target.namespace, target.authority)
@@ -179,7 +181,7 @@ class Rotation:
                 issued = signer.issue(self._policy.names, now, self._policy.days)
                 (leaf,) = read_bundle(issued.certificate)
                 keys = {"tls.crt": issued.certificate, "tls.key": issued.key, "ca.crt": pem}
-                since = write_stamp(Stamp(fingerprint(leaf), float(int(now))))
+                since = write_stamp(Since(fingerprint(leaf), float(int(now))))
                 notes = {ISSUED: since, RENEW: None}
                 body = secret_patch(state.certificate.version, keys, notes)
                 await self._objects.patch(certificate, body)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 DAY = 86400.0
 
 
-class Stamp(NamedTuple):
+class Since(NamedTuple):
     """Since when something has been so."""
 
     fingerprint: str
@@ -27,7 +27,7 @@ class AuthoritySecret:
     """PEM: the CA that signs, then those that are trusted still."""
     key: bytes = b""
     """PEM: the first one's."""
-    published: Stamp | None = None
+    published: Since | None = None
     """Since when every APIService has had the CA that signs."""
     renew: bool = False
     """Somebody asked for a new CA."""
@@ -44,7 +44,7 @@ class CertificateSecret:
     """PEM."""
     bundle: bytes = b""
     """PEM: whom a client of the pods should trust."""
-    issued: Stamp | None = None
+    issued: Since | None = None
     """Since when this certificate has been there."""
     renew: bool = False
     """Somebody asked for a new certificate."""
@@ -61,7 +61,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ObservedState:
     """One look at the cluster.
 
     Registrations are read first and the CA's Secret last: a ``caBundle`` that was not changed
@@ -74,7 +74,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RotationPolicy:
     """What is wanted."""
 
     names: tuple[str, ...]

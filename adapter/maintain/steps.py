@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from adapter.maintain.state import Stamp
+from adapter.maintain.state import Since
 from adapter.maintain.trust import Bundle
 from apiservice.tls.authority import Authority
 
@@ -34,7 +34,7 @@ class Publish(NamedTuple):
 class StampPublished(NamedTuple):
     """Note since when every APIService has had the CA that signs; None: not all of them do."""
 
-    stamp: Stamp | None
+    stamp: Since | None
 
 
 class Copy(NamedTuple):
@@ -56,7 +56,7 @@ class Issue(NamedTuple):
 class StampIssued(NamedTuple):
     """Note since when the certificate has been there."""
 
-    stamp: Stamp
+    stamp: Since
 
 
 class Wait(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from adapter.maintain.cluster import ConflictError, MaintainError, Objects, RefusalError
+from adapter.maintain.cluster import ConflictError, MaintainError, ObjectStore, RefusalError
 from adapter.maintain.objects import Object, owner, registration_path
 from adapter.maintain.rotation import Installation
 
@@ -22,7 +22,10 @@ _LOOK = 0.5
 
 
 async def unregister(
-    objects: Objects, target: Installation, wait: float, pause: Callable[[float], Awaitable[None]]
+    objects: ObjectStore,
+    target: Installation,
+    wait: float,
+    pause: Callable[[float], Awaitable[None]],
 ) -> int:
     """Delete the APIServices, all of which point to our Service; returns how many there were.
 
@@ -42,7 +45,11 @@ async def unregister(
 
 
 async def _one(
-    objects: Objects, name: str, ours: str, wait: float, pause: Callable[[float], Awaitable[None]]
+    objects: ObjectStore,
+    name: str,
+    ours: str,
+    wait: float,
+    pause: Callable[[float], Awaitable[None]],
 ) -> bool:
     path, waited, conflicts, asked = registration_path(name), 0.0, 0, False
     while (obj := await objects.read(path)) is not None:

@@ -79,13 +79,13 @@ class LogLines(logging.Handler):
             try:
                 self._write(line)
                 if self.lost and self._lines.empty():
-                    self._own_up()
+                    self._report()
             except OSError:
                 self._unwritten += 1
             finally:
                 self._done += 1
 
-    def _own_up(self) -> None:
+    def _report(self) -> None:
         lost = self.lost
         said = logging.LogRecord(
             __name__,

@@ -11,7 +11,7 @@ from adapter.serve.reasons import CREDENTIALS, REFUSALS
 from adapter.serve.security import Reviews, Security
 from apiservice.auth.authentication import Authentication
 from apiservice.auth.authorization import Authorization
-from apiservice.auth.tokens import Tokens
+from apiservice.auth.tokens import ReviewedTokens
 from apiservice.http.options import ServingStats
 from apiservice.http.server import Server
 from apiservice.selfmetrics.families import counter, gauge, histogram
@@ -106,11 +106,11 @@ def access_families(
     yield FILES.rows(((name,), not problem()) for name, problem in security.problems.items())
     if security.reviews is not None:
         yield from review_families(security.reviews)
-    limited: dict[str, Authorization | Tokens] = {"access": security.authorization}
+    limited: dict[str, Authorization | ReviewedTokens] = {"access": security.authorization}
     if security.tokens is not None:
         limited["token"] = security.tokens
     yield UNREVIEWED.by({kind: cache.refused for kind, cache in limited.items()})
-    caches: dict[str, Authentication | Authorization | Tokens] = {
+    caches: dict[str, Authentication | Authorization | ReviewedTokens] = {
         **limited,
         "user": security.authentication,
     }

@@ -8,11 +8,11 @@ from typing import Any, Final, Protocol
 from adapter.attribution.policy import PolicyRule, SharingOptions
 from adapter.catalog import Catalog
 from adapter.catalog.google import GROUP as CLOUD_MONITORING
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import PodRef
 from adapter.cluster.podsfile import PodsFile
-from adapter.devices.options import NODE_TRACKS, TelemetryOptions
+from adapter.devices.options import NODE_SERIES, TelemetryOptions
 from adapter.serve.login import azure_identity, prometheus_login
 from adapter.serve.ownmetrics import queries
 from adapter.settings import Settings
@@ -23,11 +23,11 @@ from adapter.sources.azure.source import AzureLogsSource
 from adapter.sources.login.azure import azure_tokens
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.source import PrometheusSource
-from adapter.sources.scrape.discovery import RULES, Rule
+from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.source import ScrapeSource
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 from adapter.store.store import Store
 from apiservice.labels.selector import parse
 
@@ -37,7 +37,7 @@ INSIGHTS: Final = "azure"
 """The group of series that only Log Analytics has."""
 INSIGHTS_INTERVAL: Final = 60.0
 """Seconds between Container Insights' own readings, whatever the exporters' are."""
-STORED_TRACKS: Final = 1 << 16
+STORED_SERIES: Final = 1 << 16
 """Where stored series do not say which exporter they are of, a fleet counts as one."""
 
 Loop = Callable[[], Awaitable[None]]
@@ -64,7 +64,9 @@ class Source(Protocol):
         value says nothing about its pod."""
 
 
-async def cluster_loops(settings: ClusterSettings, client: Any, objects: Objects) -> Sequence[Loop]:
+async def cluster_loops(
+    settings: ClusterSettings, client: Any, objects: ObjectLookup
+) -> Sequence[Loop]:
     """Return what keeps the collections in step: a file's reader, or a watch for each.
 
     Raises:
@@ -93,7 +95,9 @@ async def cluster_loops(settings: ClusterSettings, client: Any, objects: Objects
     return loops
 
 
-def build_source(settings: Settings, catalog: Catalog, store: Store, objects: Objects) -> Source:
+def build_source(
+    settings: Settings, catalog: Catalog, store: Store, objects: ObjectLookup
+) -> Source:
     """The configured source.
 
     Raises:
@@ -136,7 +140,7 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
     """The scrape source's options; the user's discovery rules come before the built-in ones."""
     scrape = settings.source.scrape
     own = tuple(
-        Rule(
+        DiscoveryRule(
             rule.name,
             parse(rule.selector),
             rule.port,
@@ -149,7 +153,7 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
     return ScrapeOptions(
         interval=scrape.interval,
         timeout=scrape.timeout,
-        rules=(*own, *RULES) if scrape.discover else own,
+        rules=(*own, *DISCOVERY_RULES) if scrape.discover else own,
         servers=_server_pages(settings),
         targets=tuple(map(_fixed, scrape.targets)),
         concurrency=scrape.concurrency,
@@ -179,9 +183,9 @@ def _server_pages(settings: Settings) -> ServerPages | None:
     )
 
 
-def _fixed(target: StaticTarget) -> Target:
+def _fixed(target: StaticTarget) -> ScrapeTarget:
     pod = None if target.pod is None else PodRef(*target.pod.split("/"))
-    return Target(str(target.url), target.node, pod, serves=pod is not None)
+    return ScrapeTarget(str(target.url), target.node, pod, serves=pod is not None)
 
 
 def prometheus_options(settings: Settings) -> PrometheusOptions:
@@ -207,7 +211,7 @@ def prometheus_options(settings: Settings) -> PrometheusOptions:
 
 
 def azure_logs_options(settings: Settings) -> AzureLogsOptions:
-    """The Log Analytics source's options; rows are asked for as far back as they may count."""
+    """The Log Analytics source's options; samples are asked for as far back as they may count."""
     logs = settings.source.azure_logs
     return AzureLogsOptions(
         workspace=logs.workspace_id or "",
@@ -223,9 +227,9 @@ def azure_logs_options(settings: Settings) -> AzureLogsOptions:
 def telemetry_options(settings: Settings) -> TelemetryOptions:
     """What the values promise, by the settings."""
     source, values = settings.source, settings.values
-    collect, scrape, tracks = values.collect_interval, source.scrape.interval, NODE_TRACKS
+    collect, scrape, all_series = values.collect_interval, source.scrape.interval, NODE_SERIES
     if source.kind == "prometheus":
-        scrape, tracks = source.prometheus.scrape_interval, STORED_TRACKS
+        scrape, all_series = source.prometheus.scrape_interval, STORED_SERIES
     if source.kind == "azure_logs":
         collect = max(collect, INSIGHTS_INTERVAL)
         scrape = source.azure_logs.interval + source.azure_logs.delay
@@ -238,7 +242,7 @@ def telemetry_options(settings: Settings) -> TelemetryOptions:
         unready=values.include_unready,
         ratio_scale=values.ratio_scale,
         server_bytes=source.scrape.inference.sample_bytes,
-        max_tracks=tracks,
+        max_series=all_series,
     )
 
 

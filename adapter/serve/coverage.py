@@ -16,7 +16,7 @@ from adapter.api.provider import Values
 from adapter.attribution.reading import Absence
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
-from adapter.devices.assignment import Refusal
+from adapter.devices.assignment import Mismatch
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import paced
 
@@ -26,7 +26,7 @@ _FIRST: Final = 1.0
 _LAST: Final = 60.0
 """Seconds between counts, doubling from the first: at the start values are still coming. A
 count of 10,000 pods takes 0.7 s of CPU where nobody has asked for their values meanwhile."""
-_NOT_MEANT: Final = frozenset((Refusal.FINISHED, Refusal.NOT_RUNNING, Refusal.NOT_READY))
+_NOT_MEANT: Final = frozenset((Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY))
 """Pods that shall have no value yet, or none any more."""
 
 

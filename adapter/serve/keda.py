@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from adapter.catalog.names import Names
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.keda.scaledobjects import ScaledObjects, watch
 from adapter.keda.scaler import Options, Scaler
 from adapter.serve.build import Loop
-from adapter.serve.pipeline import Telemetry
+from adapter.serve.pipeline import PipelineSwitcher
 from adapter.settings import Settings
 from apiservice.tls.certificates import CertificateFiles
 
@@ -33,8 +33,8 @@ class Keda(NamedTuple):
 def build_keda(
     settings: Settings,
     catalog: Names,
-    telemetry: Telemetry,
-    objects: Objects,
+    pipelines: PipelineSwitcher,
+    objects: ObjectLookup,
     client: Any,
     certificate: CertificateFiles,
     ready: Callable[[], bool],
@@ -62,11 +62,11 @@ def build_keda(
 
     targets = ScaledObjects() if chosen.scaled_objects and client is not None else None
     options = Options(
-        patience=lambda: telemetry.current.patience,
+        patience=lambda: pipelines.current.patience,
         stale_after=settings.cluster.stale_after,
         hold=min(chosen.push_interval, _HOLD),
     )
-    scaler = Scaler(catalog, telemetry, objects, targets, options)
+    scaler = Scaler(catalog, pipelines, objects, targets, options)
     if chosen.cert_file is not None and chosen.key_file is not None:
         certificate = CertificateFiles(chosen.cert_file, chosen.key_file)
     tls = Credentials(certificate, chosen.client_ca_file, time.time()) if chosen.tls else None

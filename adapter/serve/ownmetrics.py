@@ -77,7 +77,7 @@ def problems(wanted: Sequence[MetricRow], catalog: Catalog, *, prometheus: bool)
 
 def _known(row: MetricRow, catalog: Catalog) -> Spelling | None:
     """The catalogue's own reading of the row's series."""
-    if row.series is None or row.labels or row.series in catalog.forks:
+    if row.series is None or row.labels or row.series in catalog.label_variants:
         return None
     return catalog.spellings.get(row.series)
 
@@ -105,8 +105,8 @@ def _field(row: MetricRow, catalog: Catalog) -> Field:
 def _usual_scope(row: MetricRow, catalog: Catalog) -> Scope:
     if row.series is None:
         return Scope.SERVER
-    forks = catalog.forks.get(row.series)
-    spelling = forks[0][1] if forks else catalog.spellings.get(row.series)
+    label_variants = catalog.label_variants.get(row.series)
+    spelling = label_variants[0][1] if label_variants else catalog.spellings.get(row.series)
     return spelling.field.scope if spelling else Scope.DEVICE
 
 

@@ -15,7 +15,7 @@ import structlog
 
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Metric
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.process.config import ConfigError
 from adapter.serve.build import Source, build_source, sharing_options, telemetry_options
 from adapter.serve.ownmetrics import problems, rows
@@ -48,17 +48,17 @@ class Pipeline:
         return telemetry_options(self.settings).oldest
 
 
-class Telemetry:
+class PipelineSwitcher:
     """Values as of now, wherever they come from at the moment, and their names.
 
     Args:
-        catalog: what is served whatever the settings say; their own rows are added to it.
+        catalog: what is served whatever the settings say; their own samples are added to it.
         objects: the pods and nodes that values are about.
         background: runs the sources.
     """
 
     def __init__(
-        self, catalog: Catalog, objects: Objects, background: Background | None = None
+        self, catalog: Catalog, objects: ObjectLookup, background: Background | None = None
     ) -> None:
         self._built_in = catalog
         self._objects = objects

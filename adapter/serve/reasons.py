@@ -10,7 +10,7 @@ from typing import Final
 from adapter.api.provider import TOO_LARGE
 from adapter.attribution import credibility, pods, split
 from adapter.devices import accounting, identity, reader, tenantlabels
-from adapter.devices.assignment import Refusal
+from adapter.devices.assignment import Mismatch
 from adapter.devices.series import Doubt
 from adapter.devices.validity import Invalid
 from adapter.exposition import limits, line, lines, page
@@ -19,7 +19,7 @@ REJECTS: Final = tuple(
     map(
         str,
         (
-            # Of lines of a page and rows of an answer.
+            # Of lines of a page and samples of an answer.
             line.BAD_NAME,
             line.BAD_LABELS,
             line.BAD_VALUE,
@@ -45,7 +45,7 @@ REJECTS: Final = tuple(
             identity.ANOTHER_POD,
             tenantlabels.SEVERAL_PODS,
             tenantlabels.POD_LABEL,
-            *Refusal,
+            *Mismatch,
             # Of their numbers.
             *Invalid,
             *Doubt,
@@ -59,7 +59,7 @@ REJECTS: Final = tuple(
         ),
     )
 )
-"""Why a row or a value was left out."""
+"""Why a sample or a value was left out."""
 
 ABSENCES: Final = tuple(
     map(
@@ -83,7 +83,7 @@ ABSENCES: Final = tuple(
             split.NOT_EXACT,
             split.NO_WEIGHT,
             TOO_LARGE,
-            *Refusal,
+            *Mismatch,
             *Doubt,
         ),
     )

@@ -26,7 +26,7 @@ from adapter.api.external import GpuExternalMetrics
 from adapter.api.provider import GpuMetricsProvider
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.podsfile import PodsFileError
 from adapter.cluster.services import Services
@@ -36,9 +36,9 @@ from adapter.serve.apiserviceowner import external_owner
 from adapter.serve.build import Loop, cluster_loops
 from adapter.serve.coverage import Coverage
 from adapter.serve.keda import build_keda
-from adapter.serve.pipeline import Telemetry
+from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.security import build_security
-from adapter.serve.selfmetrics import Parts, register
+from adapter.serve.selfmetrics import MetricSources, register
 from adapter.settings import Settings
 from adapter.settings.server import ServerSettings
 from apiservice.app import create_app
@@ -90,24 +90,24 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             loop.add_signal_handler(sign, stopping.set)
     async with AsyncExitStack() as stack:
         client = await _connect(settings, stack)
-        objects = Objects(PodIndex(), Services(), Nodes())
+        objects = ObjectLookup(PodIndex(), Services(), Nodes())
         background = Background()
-        telemetry = Telemetry(Catalog(), objects, background)
+        pipelines = PipelineSwitcher(Catalog(), objects, background)
         try:
             feeds = await cluster_loops(settings.cluster, client, objects)
             security = build_security(settings, client, time.time())
-            telemetry.use(settings)
+            pipelines.use(settings)
         except (CertificatePairError, PodsFileError, TrustFileError) as error:
             raise StartError(str(error)) from None
-        provider = GpuMetricsProvider(telemetry, telemetry, objects)
+        provider = GpuMetricsProvider(pipelines, pipelines, objects)
         external = (
-            GpuExternalMetrics(telemetry, telemetry, objects, provider.absent)
+            GpuExternalMetrics(pipelines, pipelines, objects, provider.absent)
             if settings.external.enabled
             else None
         )
         owner = external_owner(settings.external, client)
         registry = CollectorRegistry()
-        health = _health(settings, objects, telemetry, background, security.checks, stopping)
+        health = _health(settings, objects, pipelines, background, security.checks, stopping)
         app = create_app(
             custom=provider,
             external=external,
@@ -128,8 +128,8 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         try:
             keda = build_keda(
                 settings,
-                telemetry,
-                telemetry,
+                pipelines,
+                pipelines,
                 objects,
                 client,
                 security.tls.files,
@@ -137,17 +137,17 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             )
         except CertificatePairError as error:
             raise StartError(str(error)) from None
-        watch = ConfigWatch(file, settings, reload, telemetry.use)
+        watch = ConfigWatch(file, settings, reload, pipelines.use)
         coverage = Coverage(
-            telemetry,
+            pipelines,
             objects.pod_index,
-            lambda: telemetry.current.store.attributions(),  # noqa: PLW0108 - the store changes
+            lambda: pipelines.current.store.attributions(),  # noqa: PLW0108 - the store changes
         )
         lag = LoopLag()
         register(
             registry,
-            Parts(
-                telemetry,
+            MetricSources(
+                pipelines,
                 provider,
                 objects,
                 server,
@@ -178,7 +178,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *(keep("authentication", loop, essential=True) for loop in security.loops),
             *([keep("external-owner", owner.run)] if owner else []),
             *(keep("keda", loop) for loop in (keda.loops if keda else ())),
-            keep("telemetry", telemetry.run, essential=True),
+            keep("telemetry", pipelines.run, essential=True),
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
             every("garbage", garbage.SECONDS, collector.look),
@@ -229,8 +229,8 @@ async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
 
 def _health(
     settings: Settings,
-    objects: Objects,
-    telemetry: Telemetry,
+    objects: ObjectLookup,
+    pipelines: PipelineSwitcher,
     background: Background,
     checks: Iterable[Check],
     stopping: asyncio.Event,
@@ -250,7 +250,7 @@ def _health(
         ready=[
             Check("shutdown", lambda: _DRAINING if stopping.is_set() else None, expected=True),
             Check("pods", pods),
-            Check("source", lambda: telemetry.problem(time.time(), started)),
+            Check("source", lambda: pipelines.problem(time.time(), started)),
             Check("background", background.problem),
             *checks,
         ]

@@ -16,7 +16,7 @@ from apiservice.auth.authentication import Authentication
 from apiservice.auth.authfiles import FileTrust, RequestHeaderOptions
 from apiservice.auth.authorization import AccessReviewer, Authorization, AuthorizationOptions
 from apiservice.auth.clientauth import ClientAuth
-from apiservice.auth.tokens import TokenOptions, TokenReviewer, Tokens
+from apiservice.auth.tokens import ReviewedTokens, TokenOptions, TokenReviewer
 from apiservice.documents.health import Check
 from apiservice.identity import PRIVILEGED_GROUP
 from apiservice.selfmetrics.durations import Durations
@@ -44,7 +44,7 @@ class Security:
     authorization: Authorization
     reviews: Reviews | None
     """None without a cluster."""
-    tokens: Tokens | None
+    tokens: ReviewedTokens | None
     """None where no token is reviewed."""
     loops: Sequence[Loop]
     checks: Sequence[Check]
@@ -88,7 +88,9 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         loops.append(_watch_configmap(client, published))
         checks.append(Check("front-proxy", lambda: _unknown_proxy(trust, published)))
         problems["authentication-configmap"] = lambda: published.problem
-    tokens = Tokens(reviews, TokenOptions(ttl=chosen.cache)) if reviews is not None else None
+    tokens = (
+        ReviewedTokens(reviews, TokenOptions(ttl=chosen.cache)) if reviews is not None else None
+    )
     allowed = settings.authorization
     authorization = Authorization(
         reviews if allowed.subject_access_review else None,

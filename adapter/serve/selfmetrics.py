@@ -20,7 +20,7 @@ from adapter.api.provider import GpuMetricsProvider
 from adapter.attribution.census import LEFT_OUT
 from adapter.attribution.reading import Attribution
 from adapter.attribution.sharing import Evidence
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.keda import selfmetrics as kedametrics
 from adapter.keda.selfmetrics import KedaStats, keda_families
 from adapter.process.reload import ConfigWatch
@@ -28,7 +28,7 @@ from adapter.serve import accessmetrics, sourcemetrics
 from adapter.serve.accessmetrics import access_families
 from adapter.serve.apiserviceowner import APIServiceOwner
 from adapter.serve.coverage import Coverage
-from adapter.serve.pipeline import Telemetry
+from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.reasons import ABSENCES, REJECTS, TASKS
 from adapter.serve.security import Security
 from adapter.serve.sourcemetrics import source_families
@@ -132,12 +132,12 @@ FAMILIES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MetricSources:
     """The parts from which metrics are collected."""
 
-    telemetry: Telemetry
+    pipelines: PipelineSwitcher
     provider: GpuMetricsProvider
-    objects: Objects
+    objects: ObjectLookup
     server: Server
     security: Security
     watch: ConfigWatch
@@ -154,7 +154,7 @@ class Parts:
 
 
 def register(
-    registry: CollectorRegistry, parts: Parts, clock: Callable[[], float] = time.time
+    registry: CollectorRegistry, parts: MetricSources, clock: Callable[[], float] = time.time
 ) -> None:
     """Add the metrics of the adapter and of the process to a registry."""
     ProcessCollector(registry=registry)
@@ -162,7 +162,7 @@ def register(
 
 
 class _Adapter(Collector):
-    def __init__(self, parts: Parts, clock: Callable[[], float]) -> None:
+    def __init__(self, parts: MetricSources, clock: Callable[[], float]) -> None:
         self._parts = parts
         self._clock = clock
 
@@ -173,10 +173,10 @@ class _Adapter(Collector):
     def collect(self) -> Iterator[Metric]:
         parts, now = self._parts, self._clock()
         yield BUILD.rows([((__version__, "serve"), 1)])
-        yield from _values(parts.telemetry, now)
+        yield from _values(parts.pipelines, now)
         yield from _coverage(parts.coverage)
         yield ABSENT.by(parts.provider.absent)
-        yield from source_families(parts.telemetry.current, now)
+        yield from source_families(parts.pipelines.current, now)
         yield from _cluster(parts.objects, now)
         yield from access_families(parts.server, parts.probes, parts.security)
         yield LAG.durations([((), parts.lag.seconds)])
@@ -189,11 +189,11 @@ class _Adapter(Collector):
             yield FOREIGN.one(parts.owner.foreign)
 
 
-def _values(telemetry: Telemetry, now: float) -> Iterator[Metric]:
-    store = telemetry.current.store
+def _values(pipelines: PipelineSwitcher, now: float) -> Iterator[Metric]:
+    store = pipelines.current.store
     yield REJECTED.by(store.rejects.totals)
     yield SHARING.by(store.sharing_nodes)
-    exporters, devices, pods, tracks = store.size
+    exporters, devices, pods, all_series = store.size
     yield EXPORTERS.one(exporters)
     yield SILENT.one(store.silent(now))
     ages = store.snapshot.ages(now).values()
@@ -202,7 +202,7 @@ def _values(telemetry: Telemetry, now: float) -> Iterator[Metric]:
         yield OLDEST.one(max(0.0, *ages))
     yield DEVICES.one(devices)
     yield NAMED.one(pods)
-    yield TRACKS.one(tracks)
+    yield TRACKS.one(all_series)
 
 
 def _coverage(coverage: Coverage) -> Iterator[Metric]:
@@ -216,7 +216,7 @@ def _coverage(coverage: Coverage) -> Iterator[Metric]:
     yield UNMEASURED.by(counted.missing)
 
 
-def _cluster(objects: Objects, now: float) -> Iterator[Metric]:
+def _cluster(objects: ObjectLookup, now: float) -> Iterator[Metric]:
     synced: list[Row] = []
     heard: list[Row] = []
     for name, collection in (

@@ -10,13 +10,13 @@ from pydantic import AfterValidator, Field
 
 from adapter.devices.options import TelemetryOptions
 from adapter.settings.types import ADVANCED, Interval, LabelSelector, PageUrl, Section
-from adapter.sources.scrape.discovery import Rule
+from adapter.sources.scrape.discovery import DiscoveryRule
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import Scheme
 
 _DEFAULTS: Final = ScrapeOptions()
-_RULE: Final = Rule("")
+_RULE: Final = DiscoveryRule("")
 _SERVERS: Final = ServerPages()
 
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.settings.types import LabelSelector, Section
 
 
 class SharingRule(Section):
     """A policy for some pods."""
 
-    policy: Policy
+    policy: SharingPolicy
     """``copy``, ``equal``, ``memory`` or ``exact``, as for ``sharing.policy``."""
     namespaces: tuple[str, ...] = ()
     """Namespaces of the pods, as names or shell patterns (``team-*``). If empty, every
@@ -24,7 +24,7 @@ class SharingSettings(Section):
     """How the value of a device is allocated to the pods that share it by time-slicing, MPS, a
     resource claim or virtual GPUs."""
 
-    policy: Policy = SharingOptions().policy
+    policy: SharingPolicy = SharingOptions().policy
     """``copy``: every pod gets the value of the device, marked ``copied``. It is never too low, so
     it is safe for scaling up. ``equal``: the value is divided by the number of running pods that
     are known to share the device, and marked ``split``. ``memory``: the value is divided in

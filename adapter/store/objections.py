@@ -1,16 +1,16 @@
-"""What speaks against rows of a batch that was read: the pods, and other exporters' rows."""
+"""Objections to the samples of a result: mismatches with pods, conflicts between exporters."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from adapter.attribution.nodecontext import Sites
+from adapter.attribution.nodecontext import ClusterContext
 from adapter.attribution.pods import CONFLICT
-from adapter.devices.assignment import refusal
+from adapter.devices.assignment import mismatch
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.series import Track, disagree
-from adapter.devices.state import Exporter
+from adapter.devices.series import DeviceSeries, disagree
+from adapter.devices.state import ExporterState
 from adapter.store.index import OriginIndex
 from apiservice.runtime.steps import Steps
 
@@ -22,7 +22,7 @@ class Objections:
     """Belongs to a store. Its state may change between two steps.
 
     Args:
-        sites: the cluster.
+        cluster: the pods and nodes.
         exporters: the store's, by origin.
         devices: which exporters speak of a device.
         forgotten: origins that are no target any more.
@@ -31,63 +31,67 @@ class Objections:
 
     def __init__(
         self,
-        sites: Sites,
-        exporters: Mapping[str, Exporter],
+        cluster: ClusterContext,
+        exporters: Mapping[str, ExporterState],
         devices: OriginIndex[str],
         forgotten: Collection[str],
         interval: float,
     ) -> None:
-        self._sites = sites
+        self._cluster = cluster
         self._exporters = exporters
         self._devices = devices
         self._forgotten = forgotten
         self._interval = interval
 
-    def against(self, after: Exporter, found: Rejects) -> Steps[None]:
-        """Count in ``found`` what speaks against an exporter's state after a batch."""
+    def against(self, after: ExporterState, found: Rejects) -> Steps[None]:
+        """Count in ``found`` what speaks against an exporter's state after a scrape result."""
         yield from self._refusals(after, found)
         yield from self._conflicts(after, found)
 
-    def _refusals(self, exporter: Exporter, found: Rejects) -> Steps[None]:
+    def _refusals(self, exporter: ExporterState, found: Rejects) -> Steps[None]:
         looked = 0
-        for ref, tracks in exporter.pods.items():
-            pod = self._sites.pod(ref)
-            for track in tracks:
+        for ref, all_series in exporter.pods.items():
+            pod = self._cluster.pod(ref)
+            for series in all_series:
                 looked += 1
                 if not looked % _STEP:
                     yield
-                old = track.superseded or track.received != exporter.received
-                if track.claim is None or old:
+                old = series.superseded or series.received != exporter.received
+                if series.assignment is None or old:
                     continue
-                reason = refusal(track.claim, pod, track.node)
+                reason = mismatch(series.assignment, pod, series.node)
                 if reason is not None:
-                    reject = Reject(reason, "", track.device.id)
+                    reject = Reject(reason, "", series.device.id)
                     found.add(reject, exporter.received, detail=f"{ref.namespace}/{ref.name}")
 
-    def _conflicts(self, after: Exporter, found: Rejects) -> Steps[None]:
+    def _conflicts(self, after: ExporterState, found: Rejects) -> Steps[None]:
         """Two live exporters that disagree on whom a device works for, or on its value."""
         looked = 0
-        for device, tracks in after.devices.items():
-            mine: list[Track] | None = None
+        for device, all_series in after.devices.items():
+            mine: list[DeviceSeries] | None = None
             for origin in self._devices.of(device):
                 if origin == after.origin:
                     continue
                 other = self._exporters.get(origin)
                 if other is None or not self._live(other, after):
                     continue
-                looked += len(tracks)
+                looked += len(all_series)
                 if looked >= _STEP:
                     looked = 0
                     yield
-                mine = self._believed(tracks) if mine is None else mine
+                mine = self._believed(all_series) if mine is None else mine
                 if disagree(mine, self._believed(other.devices.get(device, ()))):
                     reject = Reject(CONFLICT, "", device)
                     found.add(reject, after.received, detail=f"{after.origin} and {origin}")
 
-    def _live(self, other: Exporter, after: Exporter) -> bool:
+    def _live(self, other: ExporterState, after: ExporterState) -> bool:
         recent = other.received > after.received - 2 * self._interval
         return recent and other.origin not in self._forgotten
 
-    def _believed(self, tracks: Iterable[Track]) -> list[Track]:
-        """The tracks without those that name a pod which cannot have the device."""
-        return [track for track in tracks if track.claim is None or self._sites.believes(track)]
+    def _believed(self, all_series: Iterable[DeviceSeries]) -> list[DeviceSeries]:
+        """The device series without those that name a pod which cannot have the device."""
+        return [
+            series
+            for series in all_series
+            if series.assignment is None or self._cluster.believes(series)
+        ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from adapter.devices.state import Exporter
+from adapter.devices.state import ExporterState
 
 _SERIES_BYTES = 3072
 """What a series takes at most beside its samples."""
@@ -17,11 +17,11 @@ _SHARE = 16
 """The part of the budget that one pod may use."""
 
 
-def weight(exporter: Exporter | None) -> int:
+def weight(exporter: ExporterState | None) -> int:
     """Bytes that the series of an exporter take, estimated."""
     if exporter is None:
         return 0
-    histories = (track.history for track in exporter.tracks.values())
+    histories = (series.history for series in exporter.all_series.values())
     return sum(_SERIES_BYTES + 8 * (len(h.times) + len(h.values)) for h in histories)
 
 
@@ -43,7 +43,7 @@ class ServerBudget:
         self.used = 0
         """Bytes in use."""
 
-    def admit(self, after: Exporter, evict: Callable[[str], None]) -> bool:
+    def admit(self, after: ExporterState, evict: Callable[[str], None]) -> bool:
         """Make room for a page's series in place of those before; False if there is none.
 
         A namespace does not take the room of another one: where the budget is used up, the

@@ -1,7 +1,7 @@
 """What was known at one moment, and the answers it gives.
 
 Immutable, but for what it remembers of its own answers: a reading stays the same object
-until a batch of its exporter, a change of its pod or its age ends it, so that whoever
+until a scrape result of its exporter, a change of its pod or its age ends it, so that whoever
 renders it renders it once.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Collection, Container, Generator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.attribution.census import attributions
-from adapter.attribution.nodecontext import Places, Sites, Stamp
+from adapter.attribution.nodecontext import ClusterContext, NodeContexts, Stamp
 from adapter.attribution.pods import (
     NO_ROWS,
     UNKNOWN_METRIC,
@@ -24,10 +24,10 @@ from adapter.attribution.reading import Absence, Attribution, Reading
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope
 from adapter.cluster.pod import Pod, PodRef
-from adapter.devices.assignment import Refusal, unfit
+from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.series import Track
-from adapter.devices.state import Exporter
+from adapter.devices.series import DeviceSeries
+from adapter.devices.state import ExporterState
 from apiservice.labels.selector import Selector
 from apiservice.runtime.steps import Steps, at_once
 
@@ -43,8 +43,8 @@ _LARGEST_SELECTOR: Final = 4096
 """Bytes of a selector with which an answer is remembered: clients choose selectors, and one of the
 greatest length takes 100 kB."""
 
-_TRACKS: Final = 64
-"""Tracks that are looked at in one step."""
+_SERIES: Final = 64
+"""Device series that are looked at in one step."""
 
 
 class _Remembered(NamedTuple):
@@ -55,10 +55,10 @@ class _Remembered(NamedTuple):
     stamp: Stamp | None
     """What else ends it, where the pod shares devices."""
 
-    def answers(self, pod: Pod | None, now: float, sites: Sites) -> bool:
+    def answers(self, pod: Pod | None, now: float, cluster: ClusterContext) -> bool:
         if self.pod is not pod or not self.since <= now < self.until:
             return False
-        return self.stamp is None or pod is None or self.stamp == sites.stamp(pod.node)
+        return self.stamp is None or pod is None or self.stamp == cluster.stamp(pod.node)
 
 
 class Snapshot:
@@ -70,27 +70,27 @@ class Snapshot:
         version: int,
         catalog: Catalog,
         options: TelemetryOptions,
-        exporters: Mapping[str, Exporter],
+        exporters: Mapping[str, ExporterState],
         holders: Mapping[PodRef, tuple[str, ...]],
         contested: Mapping[str, tuple[str, ...]],
-        places: Places,
+        contexts: NodeContexts,
         servers: Container[PodRef] = (),
     ) -> None:
         self.version = version
         self._catalog = catalog
         self._options = options
-        self._sites = places.sites
+        self._cluster = contexts.cluster
         self._exporters = exporters
         self._holders = holders
         self._contested = contested
         """Devices of which several exporters speak -> those exporters."""
-        self._places = places
+        self._contexts = contexts
         self._servers = servers
         """Pods whose page was seen once, and is not any more."""
         self._own: dict[object, object] = {}
         """Answers that rest on several exporters: they end with the snapshot."""
-        self._nodes: Mapping[str, Sequence[Track]] | None = None
-        self._none_of: Mapping[PodRef, Refusal] | None = None
+        self._nodes: Mapping[str, Sequence[DeviceSeries]] | None = None
+        self._none_of: Mapping[PodRef, Mismatch] | None = None
 
     def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
         """A metric's value for a pod, or why there is none."""
@@ -103,7 +103,7 @@ class Snapshot:
             origins = self._speaking(pod.ref, origins, metric)
         if not origins:
             absence = self._unheard_of(pod, metric)
-            if absence.reason != NO_ROWS or not self._places.may_share(pod):
+            if absence.reason != NO_ROWS or not self._contexts.may_share(pod):
                 return Outcome(absence)
             origins = ()
         # Clients choose selectors: what they select ends with the snapshot.
@@ -111,7 +111,7 @@ class Snapshot:
         memory = self._memory(pod, origins, metric) if everything else self._own
         key = (pod.ref, metric) if everything else (pod.ref, metric, selector)
         found = memory.get(key)
-        if isinstance(found, _Remembered) and found.answers(pod, now, self._sites):
+        if isinstance(found, _Remembered) and found.answers(pod, now, self._cluster):
             return found.outcome
         outcome, stamp = self._pod_outcome(pod, origins, metric, selector, now)
         if len(memory) < self._most(memory, origins) and selector.bytes <= _LARGEST_SELECTOR:
@@ -125,11 +125,11 @@ class Snapshot:
             return Absence(UNKNOWN_METRIC)
         key = ("node", node, metric, selector)
         remembered = self._own.get(key)
-        if isinstance(remembered, _Remembered) and remembered.answers(None, now, self._sites):
+        if isinstance(remembered, _Remembered) and remembered.answers(None, now, self._cluster):
             return remembered.outcome.value
-        tracks = self._by_node().get(node, ())
+        all_series = self._by_node().get(node, ())
         question = Question(found, selector, self._options, now)
-        outcome = node_outcome(tracks, question, self._places.node(node))
+        outcome = node_outcome(all_series, question, self._contexts.node(node))
         usual = node in self._by_node() and selector.bytes <= _LARGEST_SELECTOR
         if usual and len(self._own) < _MAX_ANSWERS:
             self._own[key] = _remembered(outcome, None, now, None)
@@ -138,9 +138,9 @@ class Snapshot:
     def serves(self, ref: PodRef) -> bool:
         """A page of the pod's own, an inference server's, has been seen since it lives."""
         return ref in self._servers or any(
-            track.serves
+            series.serves
             for origin in self._holders.get(ref, ())
-            for track in self._exporters[origin].pods[ref]
+            for series in self._exporters[origin].pods[ref]
         )
 
     def survey(self) -> Steps[None]:
@@ -148,12 +148,12 @@ class Snapshot:
         take less time."""
         if self._nodes is not None:
             return
-        nodes: dict[str, list[Track]] = {}
+        nodes: dict[str, list[DeviceSeries]] = {}
         for exporter in self._exporters.values():
-            for number, track in enumerate(exporter.tracks.values()):
-                if not track.serves:
-                    nodes.setdefault(self._sites.of_track(track), []).append(track)
-                if number % _TRACKS == 0:
+            for number, series in enumerate(exporter.all_series.values()):
+                if not series.serves:
+                    nodes.setdefault(self._cluster.of_series(series), []).append(series)
+                if number % _SERIES == 0:
                     yield
         nodes.pop("", None)
         self._nodes = nodes
@@ -163,9 +163,9 @@ class Snapshot:
         return sorted(self._by_node())
 
     def namespaces_on(self, node: str) -> Collection[str]:
-        """The namespaces of the pods that rows of the node's devices name."""
-        claims = (track.claim for track in self._by_node().get(node, ()))
-        return {claim.pod.namespace for claim in claims if claim is not None}
+        """The namespaces of the pods that samples of the node's devices name."""
+        claims = (series.assignment for series in self._by_node().get(node, ()))
+        return {assignment.pod.namespace for assignment in claims if assignment is not None}
 
     def attributions(
         self, exclusive: Mapping[str, int]
@@ -182,23 +182,25 @@ class Snapshot:
             else:
                 others.append(exporter)
         yield
-        counts = yield from attributions(others, self._places, self._catalog.metrics[_UTILIZATION])
+        counts = yield from attributions(
+            others, self._contexts, self._catalog.metrics[_UTILIZATION]
+        )
         counts[Attribution.EXACT.value] += plain
         return counts
 
     def ages(self, now: float) -> Mapping[str, float]:
-        """Exporter -> seconds since its last batch."""
+        """Exporter -> seconds since its last scrape result."""
         return {origin: now - e.received for origin, e in self._exporters.items()}
 
     def _memory(self, pod: Pod, origins: tuple[str, ...], metric: str) -> dict[object, object]:
         """Where answers about a pod live: with the one exporter that they rest on, if any."""
         if len(origins) != 1:
             return self._own
-        if not self._places.rests_on(pod, origins[0]) and not self._about_servers(metric):
+        if not self._contexts.rests_on(pod, origins[0]) and not self._about_servers(metric):
             return self._own
         exporter = self._exporters[origins[0]]
         mine = exporter.pods[pod.ref]
-        if self._contested and any(track.device.id in self._contested for track in mine):
+        if self._contested and any(series.device.id in self._contested for series in mine):
             return self._own
         return exporter.answers
 
@@ -217,7 +219,7 @@ class Snapshot:
         speaking = tuple(
             origin
             for origin in origins
-            if any(track.serves is server for track in exporters[origin].pods[ref])
+            if any(series.serves is server for series in exporters[origin].pods[ref])
         )
         # Where no exporter speaks of its devices, its server may.
         return speaking if speaking or server else origins
@@ -227,17 +229,17 @@ class Snapshot:
         return found is not None and found.scope is Scope.SERVER
 
     def _unheard_of(self, pod: Pod, metric: str) -> Absence:
-        """Why there is no value of a pod that no row names."""
+        """Why there is no value of a pod that no sample names."""
         if metric not in self._catalog.metrics:
             return Absence(UNKNOWN_METRIC)
-        # Nobody waits for the rows of a pod that does not work yet.
+        # Nobody waits for the samples of a pod that does not work yet.
         wrong = unfit(pod, unready=self._options.unready) or self._disowned().get(pod.ref)
         return Absence(wrong or NO_ROWS)
 
-    def _disowned(self) -> Mapping[PodRef, Refusal]:
+    def _disowned(self) -> Mapping[PodRef, Mismatch]:
         """Pods that only a scrape's target labels named for devices -> why that counts not."""
         if self._none_of is None:
-            found: dict[PodRef, Refusal] = {}
+            found: dict[PodRef, Mismatch] = {}
             for exporter in self._exporters.values():
                 found.update(exporter.disowned)
             self._none_of = found
@@ -249,29 +251,31 @@ class Snapshot:
         found = self._catalog.metrics.get(metric)
         if found is None:
             return Outcome(Absence(UNKNOWN_METRIC)), None
-        tracks = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
-        rivals = self._rivals(pod.ref, pod.node, tracks) if self._contested else None
+        all_series = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
+        rivals = self._rivals(pod.ref, pod.node, all_series) if self._contested else None
         question = Question(found, selector, self._options, now)
-        place, stamp = self._places.pod(pod, tracks)
-        return pod_outcome(tracks, pod, question, rivals, place), stamp
+        context, stamp = self._contexts.pod(pod, all_series)
+        return pod_outcome(all_series, pod, question, rivals, context), stamp
 
-    def _rivals(self, ref: PodRef, node: str, tracks: Sequence[Track]) -> dict[str, float]:
+    def _rivals(
+        self, ref: PodRef, node: str, all_series: Sequence[DeviceSeries]
+    ) -> dict[str, float]:
         """Device -> when another exporter last gave it to another pod."""
         rivals: dict[str, float] = {}
-        placed = {track.device.id for track in tracks if track.node and track.node == node}
-        for device in {track.device.id for track in tracks} & self._contested.keys():
+        placed = {series.device.id for series in all_series if series.node and series.node == node}
+        for device in {series.device.id for series in all_series} & self._contested.keys():
             for origin in self._contested[device]:
                 for other in self._exporters[origin].devices[device]:
-                    theirs = other.claim is not None and other.claim.pod != ref
+                    theirs = other.assignment is not None and other.assignment.pod != ref
                     if not theirs or other.shared or other.superseded:
                         continue
-                    if device in placed and self._sites.of_track(other) != node:
+                    if device in placed and self._cluster.of_series(other) != node:
                         continue  # a device is on one node, and it is known to be on the pod's
-                    if self._sites.believes(other):
+                    if self._cluster.believes(other):
                         rivals[device] = max(rivals.get(device, 0.0), other.received)
         return rivals
 
-    def _by_node(self) -> Mapping[str, Sequence[Track]]:
+    def _by_node(self) -> Mapping[str, Sequence[DeviceSeries]]:
         at_once(self.survey())
         return self._nodes or {}
 

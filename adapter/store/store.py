@@ -1,7 +1,8 @@
-"""What is known now: sources put batches in, readers take snapshots out.
+"""What is known now: sources put scrape results in, readers take snapshots out.
 
-An :class:`~adapter.devices.state.Exporter` is replaced whole by each of its batches, so a batch
-costs what its own rows cost and a reader never sees half of one. A snapshot is taken when
+An :class:`~adapter.devices.state.ExporterState` is replaced as a whole by each of its
+scrape results. So a scrape result costs what its own samples cost, and a reader never sees half
+of one. A snapshot is taken when
 somebody reads, not when something is written.
 """
 
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from adapter.attribution.nodecontext import NodeTable, Places, Pods, Sites, nodes_of
+from adapter.attribution.nodecontext import ClusterContext, NodeContexts, NodeTable, Pods, nodes_of
 from adapter.attribution.policy import SharingOptions
 from adapter.attribution.recognition import Recognition
 from adapter.attribution.servers import Servers
@@ -23,9 +24,9 @@ from adapter.cluster.pod import PodRef
 from adapter.devices.ingest import absorb
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.rejects import Rejects
-from adapter.devices.state import Exporter
+from adapter.devices.state import ExporterState
 from adapter.exposition.limits import OVER_BUDGET
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.store.index import OriginIndex
 from adapter.store.objections import Objections
 from adapter.store.serverbudget import ServerBudget
@@ -35,7 +36,7 @@ from apiservice.runtime.steps import Steps, at_once
 log = structlog.get_logger(__name__)
 
 _RETENTION: Final = 600.0
-"""Seconds that a silent exporter's last rows are kept, too old to be served, so that
+"""Seconds that a silent exporter's last samples are kept, too old to be served, so that
 ``stale`` can be told from ``no_rows``."""
 
 
@@ -45,9 +46,9 @@ class Size(NamedTuple):
     exporters: int
     devices: int
     pods: int
-    """That rows name."""
-    tracks: int
-    """Devices, once for each pod that rows name for one."""
+    """That samples name."""
+    all_series: int
+    """Devices, once for each pod that samples name for one."""
 
 
 class Store:
@@ -65,10 +66,10 @@ class Store:
         self._catalog = catalog
         self._options = options
         self._pods = pods
-        self._sites = Sites(catalog, pods, nodes, sharing or SharingOptions())
-        self._recognition = Recognition(self._sites)
-        self._exporters: OrderedDict[str, Exporter] = OrderedDict()
-        """In order of the last batch, the longest silent first."""
+        self._cluster = ClusterContext(catalog, pods, nodes, sharing or SharingOptions())
+        self._recognition = Recognition(self._cluster)
+        self._exporters: OrderedDict[str, ExporterState] = OrderedDict()
+        """In order of the last scrape result, the longest silent first."""
         self._holders: OriginIndex[PodRef] = OriginIndex()
         self._servers = Servers(pods)
         self._devices: OriginIndex[str] = OriginIndex()
@@ -76,7 +77,7 @@ class Store:
         self._nodes_of: dict[str, frozenset[str]] = {}
         self._forgotten: set[str] = set()
         self._objections = Objections(
-            self._sites,
+            self._cluster,
             self._exporters,
             self._devices,
             self._forgotten,
@@ -86,53 +87,58 @@ class Store:
         self._version = 0
         self._snapshot: Snapshot | None = None
 
-    def ingest(self, batch: Batch) -> None:
-        """Take a batch. Never raises for bad rows: they are counted."""
-        at_once(self.steps(batch))
+    def ingest(self, result: ScrapeResult) -> None:
+        """Take a scrape result. Never raises for bad samples: they are counted."""
+        at_once(self.steps(result))
 
-    def steps(self, batch: Batch) -> Steps[None]:
-        """Take a batch in steps. Nothing of it is visible, or counted, before the last.
+    def steps(self, result: ScrapeResult) -> Steps[None]:
+        """Take a scrape result in steps. Nothing of it is visible, or counted, before the last.
 
-        Batches of several origins may be under way. A batch whose origin changes meanwhile, since
-        another batch of it was taken or it was dropped, is read again, without a pause.
+        Scrape results of several origins may be under way. If the state of a result's origin
+        changes meanwhile, because another result was taken or the origin was dropped, the
+        result is read again, without a pause.
         """
-        before = self._exporters.get(batch.origin)
-        after, rejects = yield from self._read(before, batch)
-        if self._exporters.get(batch.origin) is not before:
-            before = self._exporters.get(batch.origin)
-            after, rejects = at_once(self._read(before, batch))
+        before = self._exporters.get(result.origin)
+        after, rejects = yield from self._read(before, result)
+        if self._exporters.get(result.origin) is not before:
+            before = self._exporters.get(result.origin)
+            after, rejects = at_once(self._read(before, result))
         self.rejects.merge(rejects)
-        evict = partial(self._drop, now=batch.received)
-        if batch.serves and not self._server_budget.admit(after, evict):
-            self.rejects.count(OVER_BUDGET, len(batch.rows))
+        evict = partial(self._drop, now=result.received)
+        if result.serves and not self._server_budget.admit(after, evict):
+            self.rejects.count(OVER_BUDGET, len(result.samples))
         else:
-            self._forgotten.discard(batch.origin)
+            self._forgotten.discard(result.origin)
             self._put(before, after)
-        self._evict(batch.received)
+        self._evict(result.received)
         self._changed()
 
-    def _read(self, before: Exporter | None, batch: Batch) -> Steps[tuple[Exporter, Rejects]]:
-        """What a batch makes of its origin, and what is to be counted. Changes nothing."""
+    def _read(
+        self, before: ExporterState | None, result: ScrapeResult
+    ) -> Steps[tuple[ExporterState, Rejects]]:
+        """What a scrape result makes of its origin, and what is to be counted. Changes nothing."""
         rejects = Rejects()
-        for reason, times in batch.rejects.items():
+        for reason, times in result.rejects.items():
             rejects.count(reason, times)
-        after = yield from absorb(before, batch, self._catalog, self._options, rejects, self._sites)
+        after = yield from absorb(
+            before, result, self._catalog, self._options, rejects, self._cluster
+        )
         yield from self._objections.against(after, rejects)
         return after, rejects
 
     def forget(self, origin: str) -> None:
-        """The origin is no longer a target; its rows stand until the age limit."""
+        """The origin is no longer a target; its samples stand until the age limit."""
         if origin in self._exporters:
             self._forgotten.add(origin)
 
     @property
     def size(self) -> Size:
         """How much is held."""
-        rows = sum(len(exporter.tracks) for exporter in self._exporters.values())
-        return Size(len(self._exporters), len(self._devices), len(self._holders), rows)
+        samples = sum(len(exporter.all_series) for exporter in self._exporters.values())
+        return Size(len(self._exporters), len(self._devices), len(self._holders), samples)
 
     def silent(self, now: float) -> int:
-        """Exporters held whose last rows are past the age limit."""
+        """Exporters held whose last samples are past the age limit."""
         last = now - self._options.oldest
         return sum(1 for exporter in self._exporters.values() if exporter.received < last)
 
@@ -147,12 +153,12 @@ class Store:
 
     @property
     def version(self) -> int:
-        """Changes with every batch."""
+        """Changes with every scrape result."""
         return self._version
 
     @property
     def snapshot(self) -> Snapshot:
-        """Everything known now. The same object until a batch arrives."""
+        """Everything known now. The same object until a scrape result arrives."""
         if self._snapshot is None:
             holders, _ = self._holders.lend()
             _, contested = self._devices.lend()
@@ -166,7 +172,7 @@ class Store:
                 holders=holders,
                 contested=contested,
                 servers=self._servers,
-                places=Places(self._sites, exporters, on_node, self._recognition.lend()),
+                contexts=NodeContexts(self._cluster, exporters, on_node, self._recognition.lend()),
             )
         return self._snapshot
 
@@ -174,9 +180,9 @@ class Store:
         self._version += 1
         self._snapshot = None
 
-    def _put(self, before: Exporter | None, after: Exporter) -> None:
+    def _put(self, before: ExporterState | None, after: ExporterState) -> None:
         origin = after.origin
-        nodes = nodes_of(after, self._sites)
+        nodes = nodes_of(after, self._cluster)
         self._move(origin, before, after, nodes)
         self._recognition.note(after, nodes)
         self._exporters[origin] = after
@@ -191,7 +197,7 @@ class Store:
             self._drop(next(iter(self._exporters)), now)
 
     def _silence(self, origin: str, now: float) -> float:
-        """Seconds since the last batch, in either direction: the clock may be set back."""
+        """Seconds since the last scrape result, in either direction: the clock may be set back."""
         return abs(now - self._exporters[origin].received)
 
     def _drop(self, origin: str, now: float) -> None:
@@ -203,13 +209,17 @@ class Store:
         log.info("exporter forgotten", origin=origin, silent_seconds=now - exporter.received)
 
     def _move(
-        self, origin: str, before: Exporter | None, after: Exporter | None, nodes: frozenset[str]
+        self,
+        origin: str,
+        before: ExporterState | None,
+        after: ExporterState | None,
+        nodes: frozenset[str],
     ) -> None:
         """Tell every index what an exporter speaks of now: nodes and devices come and go."""
         pods, devices = (before.pods, before.devices) if before else ({}, {})
         still = after.devices if after else {}
         gone = pods.keys() - after.pods.keys() if after else pods.keys()
-        self._servers.note(ref for ref in gone if any(track.serves for track in pods[ref]))
+        self._servers.note(ref for ref in gone if any(series.serves for series in pods[ref]))
         self._holders.move(origin, pods, after.pods if after else ())
         self._devices.move(origin, devices, still)
         for device in devices.keys() - still.keys():
@@ -222,4 +232,4 @@ class Store:
         for node in known - nodes:
             self._recognition.forget_node(node, origin)
             if not self._nodes.of(node):
-                self._sites.forget(node)
+                self._cluster.forget(node)

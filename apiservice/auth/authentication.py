@@ -23,7 +23,7 @@ import structlog
 
 from apiservice.auth.clientauth import ClientAuth, ProxySettings
 from apiservice.auth.requestheader import Header, HeaderNames
-from apiservice.auth.tokens import ReviewError, Tokens
+from apiservice.auth.tokens import ReviewedTokens, ReviewError
 from apiservice.auth.trust import CertificateError, ClientTrust, Verified
 from apiservice.errors import Unauthorized
 from apiservice.http.peer import SCOPE_KEY, Peer
@@ -67,7 +67,7 @@ class Authentication:
     def __init__(
         self,
         trust: ClientAuth,
-        tokens: Tokens | None = None,
+        tokens: ReviewedTokens | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._trust = trust

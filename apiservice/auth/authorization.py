@@ -19,13 +19,13 @@ from apiservice.auth.allowance import Allowance
 from apiservice.auth.flight import SingleFlight
 from apiservice.auth.tokens import ReviewError
 from apiservice.errors import Internal, TooManyRequests
-from apiservice.identity import ANONYMOUS, PRIVILEGED_GROUP, Attributes, Decision, User
+from apiservice.identity import ANONYMOUS, PRIVILEGED_GROUP, AccessDecision, Attributes, User
 from apiservice.runtime.bytecache import ByteCache, weight
 
 log = structlog.get_logger(__name__)
 
-_ALLOWED = Decision(allowed=True)
-_DENIED = Decision(allowed=False)
+_ALLOWED = AccessDecision(allowed=True)
+_DENIED = AccessDecision(allowed=False)
 _LARGEST_REMEMBERED = 10_000
 """Bytes of attributes that are cached; ``plugin/pkg/authorizer/webhook`` has the same bound."""
 _RATE, _BURST = 5.0, 50
@@ -38,7 +38,7 @@ _Question = tuple[User, Attributes]
 class AccessReviewer(Protocol):
     """Asks the cluster's access rules."""
 
-    async def review_access(self, user: User, attributes: Attributes) -> Decision:
+    async def review_access(self, user: User, attributes: Attributes) -> AccessDecision:
         """Return the cluster's decision. Bounded in time.
 
         Raises:
@@ -78,10 +78,14 @@ class Authorization:
         self._groups = frozenset(options.allow_groups)
         self._users = frozenset(options.allow_users)
         self._paths = frozenset(options.allow_paths)
-        self._allows: ByteCache[_Question, Decision] = ByteCache(options.limit, options.ttl, clock)
-        self._denies: ByteCache[_Question, Decision] = ByteCache(options.limit, options.ttl, clock)
+        self._allows: ByteCache[_Question, AccessDecision] = ByteCache(
+            options.limit, options.ttl, clock
+        )
+        self._denies: ByteCache[_Question, AccessDecision] = ByteCache(
+            options.limit, options.ttl, clock
+        )
         self._anonymous = Allowance(_RATE, _BURST, clock)
-        self._flights: SingleFlight[_Question, Decision] = SingleFlight()
+        self._flights: SingleFlight[_Question, AccessDecision] = SingleFlight()
         self._failing = False
         self.hits = 0
         """Questions answered from the cache."""
@@ -103,7 +107,7 @@ class Authorization:
         """Questions of anonymous clients that were refused without a review."""
         return self._anonymous.refused
 
-    def cached(self, user: User, attributes: Attributes) -> Decision | None:
+    def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
         """Return the decision of a static rule or of the cache, else None."""
         if (
             attributes.path in self._paths
@@ -121,7 +125,7 @@ class Authorization:
             return decision
         return None
 
-    async def authorize(self, user: User, attributes: Attributes) -> Decision:
+    async def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         """Return the decision. Concurrent equal questions share one review.
 
         Raises:
@@ -142,7 +146,7 @@ class Authorization:
         self.misses += 1
         return await self._flights.ask(question, lambda: self._review(reviewer, question))
 
-    async def _review(self, reviewer: AccessReviewer, question: _Question) -> Decision:
+    async def _review(self, reviewer: AccessReviewer, question: _Question) -> AccessDecision:
         user, attributes = question
         try:
             decision = await reviewer.review_access(user, attributes)

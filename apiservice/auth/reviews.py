@@ -17,7 +17,7 @@ from kubernetes.aio.client import ApiClient
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from apiservice.auth.tokens import ReviewError
-from apiservice.identity import Attributes, Decision, User
+from apiservice.identity import AccessDecision, Attributes, User
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -82,7 +82,7 @@ class KubernetesReviews:
         self.asked["token", "yes" if user else "no"] += 1
         return user
 
-    async def review_access(self, user: User, attributes: Attributes) -> Decision:
+    async def review_access(self, user: User, attributes: Attributes) -> AccessDecision:
         """See :class:`apiservice.auth.authorization.AccessReviewer`."""
         body = {
             "apiVersion": "authorization.k8s.io/v1",
@@ -92,7 +92,7 @@ class KubernetesReviews:
         status = (await self._ask("access", _ACCESS_REVIEWS, body, _AccessReview)).status
         allowed = status.allowed and not status.denied
         self.asked["access", "yes" if allowed else "no"] += 1
-        return Decision(allowed, status.reason)
+        return AccessDecision(allowed, status.reason)
 
     def _user(self, status: _TokenStatus) -> User | None:
         if not status.authenticated or not status.user.username:

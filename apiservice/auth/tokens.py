@@ -54,7 +54,7 @@ class TokenOptions:
     """Bytes of the cached results."""
 
 
-class Tokens:
+class ReviewedTokens:
     """A reviewer's results, cached. Concurrent requests with one token share one review.
 
     Tokens are kept only as keyed hashes: a memory dump of this process does not contain them.

@@ -103,7 +103,7 @@ _versioned = msgspec.json.Decoder(_Versioned)
 _status = msgspec.json.Decoder(_Status)
 
 
-class Page(NamedTuple):
+class ListPage(NamedTuple):
     """One page of a list."""
 
     items: list[msgspec.Raw]
@@ -113,7 +113,7 @@ class Page(NamedTuple):
     """The token of the next page; empty on the last page."""
 
 
-class Event(NamedTuple):
+class WatchEvent(NamedTuple):
     """One event of a watch; ``type`` is ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     type: str
@@ -142,7 +142,7 @@ class ListWatch:
             if value
         ]
 
-    async def page(self, token: str) -> Page:
+    async def page(self, token: str) -> ListPage:
         """Return one page of the list from ``token`` on; empty for the first."""
         query = [("limit", str(self._options.page_size))]
         if token:
@@ -159,9 +159,9 @@ class ListWatch:
             page = _page.decode(body)
         except UNDECODABLE as error:
             raise GarbledError(f"GET {self._path}: {NOT_AN_API_SERVER}: {error}") from error
-        return Page(page.items or [], page.metadata.resourceVersion, page.metadata.continue_)
+        return ListPage(page.items or [], page.metadata.resourceVersion, page.metadata.continue_)
 
-    async def watch(self, version: str, heard: Callable[[], None]) -> AsyncIterator[Event]:
+    async def watch(self, version: str, heard: Callable[[], None]) -> AsyncIterator[WatchEvent]:
         """Yield the events after ``version`` until the server ends the watch normally.
 
         ``heard`` is called each time the server shows that it is alive.
@@ -187,7 +187,7 @@ class ListWatch:
         finally:
             response.close()
 
-    def _event(self, line: bytes) -> Event:
+    def _event(self, line: bytes) -> WatchEvent:
         try:
             event = _event.decode(line)
             if event.type == "ERROR":
@@ -197,7 +197,7 @@ class ListWatch:
             raise GarbledError(
                 f"GET {self._path}: not a watch event: {line[:80]!r}: {error}"
             ) from error
-        return Event(event.type, event.object, version)
+        return WatchEvent(event.type, event.object, version)
 
     async def _get(
         self, query: list[tuple[str, str]], limits: aiohttp.ClientTimeout

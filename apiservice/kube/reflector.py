@@ -34,13 +34,13 @@ import structlog
 
 from apiservice.kube.failures import transport_failure
 from apiservice.kube.listwatch import (
-    Event,
     ExpiredError,
     GarbledError,
     ListWatch,
     ListWatchOptions,
     RefusedError,
     WatchError,
+    WatchEvent,
 )
 from apiservice.kube.outages import Outages
 from apiservice.runtime.steps import Steps, paced
@@ -218,7 +218,7 @@ class Reflector(Generic[T]):
             raise WatchError(f"GET {self.path}: the server ends every watch at once")
         self._failures = self._pauses = 0
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: WatchEvent) -> None:
         if event.type in EventType.__members__:
             self.events += 1
             item = self._read(event.object)

@@ -27,7 +27,7 @@ Row = tuple[Sequence[str], float]
 """Label values, and the number."""
 
 
-class Kind(StrEnum):
+class FamilyType(StrEnum):
     """Prometheus metric types."""
 
     GAUGE = "gauge"
@@ -41,7 +41,7 @@ class Family:
 
     name: str
     """The name in the text exposition; a counter's name ends in ``_total``."""
-    kind: Kind
+    kind: FamilyType
     text: str
     labels: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Family:
         return (*labels[:-1], OTHER)
 
     def _family(self) -> CounterMetricFamily | GaugeMetricFamily:
-        if self.kind is Kind.COUNTER:
+        if self.kind is FamilyType.COUNTER:
             return CounterMetricFamily(
                 self.name.removesuffix("_total"), self.text, labels=self.labels
             )
@@ -101,14 +101,14 @@ class Family:
 
 def gauge(name: str, text: str, *labels: str, known: Iterable[str] = ()) -> Family:
     """Declare a gauge."""
-    return Family(name, Kind.GAUGE, text, labels, tuple(known))
+    return Family(name, FamilyType.GAUGE, text, labels, tuple(known))
 
 
 def counter(name: str, text: str, *labels: str, known: Iterable[str] = ()) -> Family:
     """Declare a counter; ``name`` ends in ``_total``."""
-    return Family(name, Kind.COUNTER, text, labels, tuple(known))
+    return Family(name, FamilyType.COUNTER, text, labels, tuple(known))
 
 
 def histogram(name: str, text: str, *labels: str) -> Family:
     """Declare a histogram of seconds; ``name`` ends in ``_seconds``."""
-    return Family(name, Kind.HISTOGRAM, text, labels)
+    return Family(name, FamilyType.HISTOGRAM, text, labels)

@@ -16,7 +16,7 @@ from apiservice.runtime.steps import Steps, Unfinished, paced
 from apiservice.selfmetrics.durations import Durations
 from apiservice.wire.answers import Key, Prepared, PreparedAnswers
 from apiservice.wire.metricvalues import external_metric_value_list, metric_value_list
-from apiservice.wire.routes import Location, custom_query, external_query
+from apiservice.wire.routes import ResourcePath, custom_query, external_query
 
 _ROUTE = 2048 - ENTRY
 """Bytes of a route beside its texts and selectors: the query, two functions and what they hold
@@ -71,7 +71,7 @@ class Endpoint:
         self,
         label: str,
         snapshot: Callable[[], int],
-        open_source: Callable[[Location, Mapping[str, str]], tuple[Source, int]],
+        open_source: Callable[[ResourcePath, Mapping[str, str]], tuple[Source, int]],
     ) -> None:
         self.label = label
         """The route under which its requests are counted."""
@@ -79,7 +79,9 @@ class Endpoint:
         self._open = open_source
         self._answers = PreparedAnswers()
 
-    def route(self, key: Key, where: Location, parameters: Mapping[str, str]) -> tuple[Asked, int]:
+    def route(
+        self, key: Key, where: ResourcePath, parameters: Mapping[str, str]
+    ) -> tuple[Asked, int]:
         """Parse a request. Raise an ApiError if this group does not serve it.
 
         Returns:
@@ -92,7 +94,7 @@ class Endpoint:
 def custom_endpoint(provider: CustomMetricsProvider) -> Endpoint:
     """Return the endpoint of ``custom.metrics.k8s.io``."""
 
-    def open_source(where: Location, parameters: Mapping[str, str]) -> tuple[Source, int]:
+    def open_source(where: ResourcePath, parameters: Mapping[str, str]) -> tuple[Source, int]:
         query = custom_query(where.parts, parameters)
 
         def source(now: float) -> Steps[tuple[float, bytes]]:
@@ -108,7 +110,7 @@ def custom_endpoint(provider: CustomMetricsProvider) -> Endpoint:
 def external_endpoint(provider: ExternalMetricsProvider) -> Endpoint:
     """Return the endpoint of ``external.metrics.k8s.io``."""
 
-    def open_source(where: Location, parameters: Mapping[str, str]) -> tuple[Source, int]:
+    def open_source(where: ResourcePath, parameters: Mapping[str, str]) -> tuple[Source, int]:
         query = external_query(where.parts, parameters)
 
         def source(now: float) -> Steps[tuple[float, bytes]]:

@@ -36,7 +36,7 @@ _BOOLEANS = frozenset({"1", "t", "true", "0", "f", "false", ""})
 _RESOURCE_VERSION = re.compile(r"[0-9]*")
 
 
-class Location(NamedTuple):
+class ResourcePath(NamedTuple):
     """A path below ``/apis/GROUP/VERSION/``."""
 
     group: str
@@ -45,12 +45,12 @@ class Location(NamedTuple):
     """The path's segments after the version: at least one, none validated."""
 
 
-def locate(path: str) -> Location | None:
+def locate(path: str) -> ResourcePath | None:
     """Return the group-version that a decoded path is below, or None for any other path."""
     segments = path.strip("/").split("/")
     if len(segments) < 4 or segments[0] != "apis":
         return None
-    return Location(segments[1], segments[2], tuple(segments[3:]))
+    return ResourcePath(segments[1], segments[2], tuple(segments[3:]))
 
 
 def attributes(method: str, path: str, query: Mapping[str, str]) -> Attributes:

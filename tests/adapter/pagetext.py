@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import Sample
 
 
-def render(rows: Iterable[Row], scraped: float) -> bytes:
+def render(rows: Iterable[Sample], scraped: float) -> bytes:
     """A page in text format 0.0.4; a row measured at another time than ``scraped`` is stamped."""
     return "".join(line(row, scraped) for row in rows).encode()
 
 
-def line(row: Row, scraped: float) -> str:
+def line(row: Sample, scraped: float) -> str:
     """One sample line."""
     stamp = "" if row.time == scraped else f" {round(row.time * 1000)}"
     labels = f"{{{label_text(row.labels)}}}" if row.labels else ""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from adapter.catalog import Catalog
 from adapter.exposition.page import parse
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.sources.prometheus.answer import SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
 from tests.adapter.telemetryworld import World
@@ -40,7 +40,7 @@ class Prometheus:
     def scrape(self, page: str, time: float, target: Mapping[str, str] = TARGET) -> None:
         """Store a page's samples."""
         read = parse(page.encode(), time=time, wanted=self._catalog.series)
-        for name, labels, value, at in read.rows:
+        for name, labels, value, at in read.samples:
             stored = {"__name__": name, **relabelled(labels, target, honor=self._honor)}
             key = json.dumps(stored, sort_keys=True)
             self._stored.setdefault(key, (stored, []))[1].append((at, repr(value)))
@@ -54,9 +54,9 @@ class Prometheus:
         for answer in answers:
             answer.accept()
         self._memo.turn()
-        for origin in sorted({origin for answer in answers for origin in answer.rows}):
-            rows = [row for answer in answers for row in answer.rows.get(origin, ())]
-            world.store.ingest(Batch(origin, None, rows, now))
+        for origin in sorted({origin for answer in answers for origin in answer.samples}):
+            rows = [row for answer in answers for row in answer.samples.get(origin, ())]
+            world.store.ingest(ScrapeResult(origin, None, rows, now))
 
     def _body(self, name: str, now: float) -> bytes:
         result: list[object] = []

@@ -9,8 +9,8 @@ from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Metric, Unit
 from adapter.cluster.pod import Pod
-from adapter.devices.assignment import claim
-from adapter.exposition.samples import Row
+from adapter.devices.assignment import assignment
+from adapter.exposition.samples import Sample
 from apiservice.labels.selector import EVERYTHING
 from tests.adapter.telemetryworld import World, make_pod
 
@@ -18,9 +18,9 @@ _HIGHEST = {Unit.PERCENT: 100.0, Unit.RATIO: 1.0}
 _ROUNDING = 1 + 1e-12
 
 
-def pods_named(rows: Iterable[Row]) -> list[Pod]:
+def pods_named(rows: Iterable[Sample]) -> list[Pod]:
     """The pods that rows name, each as one that holds a GPU and runs."""
-    named = {claimed.pod for row in rows if (claimed := claim(row.labels, None)) is not None}
+    named = {claimed.pod for row in rows if (claimed := assignment(row.labels, None)) is not None}
     return [make_pod(ref.name, namespace=ref.namespace) for ref in sorted(named)]
 
 

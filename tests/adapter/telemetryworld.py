@@ -15,7 +15,7 @@ from adapter.cluster.nodes import Node, Nodes
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.store.store import Store
 from apiservice.labels import selector
 
@@ -108,7 +108,7 @@ class World:
         serves: bool = False,
     ) -> None:
         read = parse(page.encode(), time=time, wanted=self.catalog.series)
-        self.store.ingest(Batch(origin, node, read.rows, time, read.rejects, pod, serves))
+        self.store.ingest(ScrapeResult(origin, node, read.samples, time, read.rejects, pod, serves))
 
     def read(
         self, name: str, metric: str, time: float, where: str = "", namespace: str = "ml"

@@ -9,7 +9,7 @@ from starlette.types import Message
 from structlog.testing import capture_logs
 
 from apiservice.errors import Internal, Unavailable
-from apiservice.identity import Attributes, Decision, User
+from apiservice.identity import AccessDecision, Attributes, User
 from tests.apiservice.world import World
 
 CUSTOM = "/apis/custom.metrics.k8s.io"
@@ -277,7 +277,7 @@ async def test_an_authorizer_that_breaks_is_500_and_never_an_allow(world: World)
 async def test_a_decision_that_needs_no_waiting_is_not_asked_for(world: World) -> None:
     user = User("hpa", groups=("system:authenticated",))
     wanted = Attributes("get", path="/metrics")
-    world.authorizer.known[user, wanted] = Decision(allowed=True)
+    world.authorizer.known[user, wanted] = AccessDecision(allowed=True)
     assert (await world.get("/metrics")).status_code == 200
     assert not world.authorizer.asked
 

@@ -20,7 +20,7 @@ from apiservice.auth.tokens import ReviewError
 from apiservice.documents.health import HealthRegistry
 from apiservice.http.options import ServingOptions
 from apiservice.http.server import Server
-from apiservice.identity import Attributes, Decision, User
+from apiservice.identity import AccessDecision, Attributes, User
 from apiservice.tls.certificates import CertificateFiles
 from apiservice.tls.context import ServingTLS
 from tests.apiservice.pki import Authority, client_context
@@ -41,13 +41,13 @@ class FakeCluster:
     down: bool = False
     asked: list[tuple[User, Attributes]] = field(default_factory=list)
 
-    async def review_access(self, user: User, attributes: Attributes) -> Decision:
+    async def review_access(self, user: User, attributes: Attributes) -> AccessDecision:
         self.asked.append((user, attributes))
         if self.down:
             raise ReviewError("connection refused")
         allowed = user.name == "alice"
         discovers = "system:authenticated" in user.groups and bool(attributes.path)
-        return Decision(allowed or discovers)
+        return AccessDecision(allowed or discovers)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from apiservice.app import create_app
 from apiservice.documents.health import HealthRegistry
 from apiservice.errors import MetricNotFound, Unauthorized
-from apiservice.identity import Attributes, Decision, Scope, User
+from apiservice.identity import AccessDecision, Attributes, Scope, User
 from apiservice.provider import (
     Answer,
     ExternalQuery,
@@ -124,17 +124,17 @@ class FakeAuthorizer:
 
     failure: Exception | None = None
     asked: list[tuple[User, Attributes]] = field(default_factory=list)
-    known: dict[tuple[User, Attributes], Decision] = field(default_factory=dict)
+    known: dict[tuple[User, Attributes], AccessDecision] = field(default_factory=dict)
     reason: str = ""
 
-    def cached(self, user: User, attributes: Attributes) -> Decision | None:
+    def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
         return self.known.get((user, attributes))
 
-    async def authorize(self, user: User, attributes: Attributes) -> Decision:
+    async def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         self.asked.append((user, attributes))
         if self.failure is not None:
             raise self.failure
-        return Decision(user.name != "u", self.reason)
+        return AccessDecision(user.name != "u", self.reason)
 
 
 class Clock:

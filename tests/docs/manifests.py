@@ -58,13 +58,13 @@ def whole(block: Block) -> list[Object]:
     if kind(block) is Kind.MANIFEST:
         return found
     name, *path = block.comment.removeprefix("in: ").split(".")
-    bases: dict[str, Object] = {one["kind"]: one for one in yaml.safe_load_all(_BASES)}
-    if name not in bases or len(found) != 1:
+    formulas: dict[str, Object] = {one["kind"]: one for one in yaml.safe_load_all(_BASES)}
+    if name not in formulas or len(found) != 1:
         raise ValueError(f"{block.place}: one document, in a Pod, Deployment, HPA or ScaledObject")
     part: Any = found[0]
     for key in reversed(path):
         part = {key: part}
-    return [_laid(bases[name], part)]
+    return [_laid(formulas[name], part)]
 
 
 def _shown() -> Iterator[tuple[str, Object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.attribution.reading import Reading
 from adapter.cluster.pod import Pod
 from tests.adapter.telemetryworld import World, make_pod, row
@@ -29,7 +29,7 @@ class Case(NamedTuple):
     """What each pod asks for; one stands for all."""
     claims: bool = False
 
-    def answer(self, policy: Policy) -> str:
+    def answer(self, policy: SharingPolicy) -> str:
         """What the pods are given under a policy: values and how, or why there is none."""
         told = [self._told(policy, name) for name in self.pods]
         ways = {how for _, how in told}
@@ -39,7 +39,7 @@ class Case(NamedTuple):
         how = ways.pop()
         return f"{', '.join(values)} {how}" if how else ", ".join(dict.fromkeys(values))
 
-    def _told(self, policy: Policy, name: str) -> tuple[str, str]:
+    def _told(self, policy: SharingPolicy, name: str) -> tuple[str, str]:
         sharing = SharingOptions(policy)
         world = World(*map(self._pod, self.pods), sharing=sharing, nodes={NODE: self.labels})
         world.scrape(self.page, NOW, node=NODE)

@@ -18,7 +18,7 @@ from adapter.hpa import Observation, PodState, from_manifest
 from adapter.hpa.replicas import Tolerances, propose
 from adapter.settings.cluster import ClusterSettings
 from adapter.sources.scrape.serverpages import ServerPages
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 
 PAGE = (Path(__file__).parents[2] / "docs" / "inference.md").read_text(encoding="utf-8")
 METRICS = (
@@ -45,7 +45,7 @@ def manifests(kind: str) -> list[dict[str, Any]]:
 
 def is_read(metric: str, prefix: str) -> bool:
     """Some way to the metric begins with a series of the server."""
-    fields = [name for basis in Catalog().metrics[metric].bases for name in basis.fields]
+    fields = [name for formula in Catalog().metrics[metric].formulas for name in formula.fields]
     series = {FIELDS[name].series or name for name in fields}
     return any(name.startswith(prefix) for name in series)
 
@@ -67,7 +67,7 @@ def test_the_pod_of_the_deployment_is_scraped_at_its_port() -> None:
     pod = template | {"metadata": meta, "status": running}
     decoder = PodDecoder(ClusterSettings().gpu_resources)
     target = ServerPages().of(decoder.reduce(msgspec.convert(pod, PodManifest)))
-    assert isinstance(target, Target)
+    assert isinstance(target, ScrapeTarget)
     assert target.url == "http://192.0.2.7:8000/metrics"
 
 

@@ -11,7 +11,7 @@ import yaml
 from adapter.catalog import Catalog
 from adapter.hpa.observation import Observation, PodState
 from adapter.hpa.replicas import Tolerances, propose
-from adapter.hpa.spec import Metric, MetricKind, Target, TargetKind
+from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.keda.trigger import OWN, compile_trigger
 from adapter.process.config import load
 
@@ -32,7 +32,7 @@ def table(page: str, first: str) -> list[list[str]]:
 
 def replicas(kind: TargetKind, value: float, pods: int) -> int:
     """What an HPA with an external metric and a target of 70 asks for."""
-    metric = Metric(MetricKind.EXTERNAL, "m", Target(kind, 70_000))
+    metric = MetricSpec(MetricKind.EXTERNAL, "m", MetricTarget(kind, 70_000))
     seen = Observation(pods, [PodState(str(i)) for i in range(pods)], [])
     return propose(metric, [round(value * 1000)], seen, "default", Tolerances(0.1, 0.1))[0]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapter.attribution.census import LEFT_OUT
-from adapter.attribution.policy import Policy
+from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Attribution, Reading
 from adapter.attribution.sharing import Evidence
 from tests.adapter.telemetryworld import World, shared_page
@@ -34,12 +34,12 @@ def test_every_example_is_shown() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_an_example_is_what_comes_out(name: str) -> None:
-    assert SHOWN[name][1:] == [CASES[name].answer(policy) for policy in Policy]
+    assert SHOWN[name][1:] == [CASES[name].answer(policy) for policy in SharingPolicy]
 
 
 def test_every_policy_is_advised_on() -> None:
     advised = [re.findall(r"`(\w+)`", cells[0])[0] for cells in rows("Which policy").values()]
-    assert advised == list(Policy)
+    assert advised == list(SharingPolicy)
 
 
 def test_every_evidence_and_way_is_named() -> None:

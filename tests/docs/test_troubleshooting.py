@@ -10,7 +10,7 @@ import yaml
 
 from adapter.hpa import Observation, PodState
 from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
-from adapter.hpa.spec import Metric, MetricKind, Target, TargetKind
+from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.serve import reasons
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,9 @@ def test_a_link_within_the_page_leads_somewhere(link: str) -> None:
 
 def test_an_empty_answer_is_what_the_hpa_says_of_it() -> None:
     """The texts of the controller, as adapter.hpa has them."""
-    metric = Metric(MetricKind.PODS, "gpu_utilization", Target(TargetKind.AVERAGE_VALUE, 70_000))
+    metric = MetricSpec(
+        MetricKind.PODS, "gpu_utilization", MetricTarget(TargetKind.AVERAGE_VALUE, 70_000)
+    )
     seen = Observation(1, [PodState("a")], [])
     with pytest.raises(InvalidMetricError) as raised:
         propose(metric, {}, seen, "default", Tolerances(0.1, 0.1))

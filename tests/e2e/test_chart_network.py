@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.sources.scrape.discovery import RULES
+from adapter.sources.scrape.discovery import DISCOVERY_RULES
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.chart import FOLDER, pods, render
 from tests.e2e.chartvalues import (
@@ -216,7 +216,7 @@ def test_the_port_of_a_url_is_let_through(url: str, port: int) -> None:
 def test_the_ports_of_every_exporter_that_is_found_are_open() -> None:
     """The default is that of the discovery rules, so that a new rule needs a new port."""
     known = yaml.safe_load((FOLDER / "values.yaml").read_text())["networkPolicy"]["exporterPorts"]
-    assert set(known) == {rule.fallback for rule in RULES}
+    assert set(known) == {rule.fallback for rule in DISCOVERY_RULES}
 
 
 def test_each_pod_has_a_policy() -> None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from adapter.hpa import HpaSpec, Recommendation, ScaleEvent, Select
-from adapter.hpa.behavior import Bounds, History, fastest, limit, limit_plain, stabilize
-from adapter.hpa.spec import Controller
+from adapter.hpa.behavior import Bounds, ScalingHistory, fastest, limit, limit_plain, stabilize
+from adapter.hpa.spec import ControllerOptions
 
-SYNC: Final = Controller().sync_period
+SYNC: Final = ControllerOptions().sync_period
 """Seconds within which the HPA controller looks again."""
 _LONGEST: Final = 3600.0
 """Seconds that the longest policy period or window of an HPA takes."""
@@ -87,7 +87,7 @@ def after_next_sync(
     then = now + SYNC
     window = spec.behavior.scale_up.window or 0.0
     stable, _ = stabilize(pace.recommendations, replicas, wanted, (window, 0.0), then)
-    past = History((), pace.ups, pace.downs)
+    past = ScalingHistory((), pace.ups, pace.downs)
     rate = fastest(past, spec.behavior, replicas, then)
     return max(replicas, limit(replicas, stable.replicas, rate, bounds).replicas)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from adapter.hpa import HpaSpec, Metric, Observation
+from adapter.hpa import HpaSpec, MetricSpec, Observation
 from adapter.hpa.conditions import name_of
 from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
-from adapter.hpa.spec import Controller
+from adapter.hpa.spec import ControllerOptions
 from adapter.nodepool.model.reason import Reason, count_pods
 from adapter.nodepool.seen.autoscalers import Readable
 
@@ -108,12 +108,12 @@ def _decided(status: Mapping[str, Any]) -> _Asked | None:
 
 def _tolerances(spec: HpaSpec) -> Tolerances:
     """Per-behavior tolerance, else the controller's default."""
-    default = Controller().tolerance
+    default = ControllerOptions().tolerance
     if spec.behavior is None:
         return Tolerances(default, default)
     down, up = spec.behavior.scale_down.tolerance, spec.behavior.scale_up.tolerance
     return Tolerances(default if down is None else down, default if up is None else up)
 
 
-def _told(metric: Metric, pods: int) -> str:
+def _told(metric: MetricSpec, pods: int) -> str:
     return f"{name_of(metric)} asks for {count_pods(pods)}"

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from adapter.hpa import Metric, MetricKind, Missing, Values, quantity
+from adapter.hpa import MetricKind, MetricSpec, Missing, Values, quantity
 from adapter.nodepool.model.apicall import Call
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.seen.meta import resource_of
@@ -106,7 +106,7 @@ class MetricValues:
             Missing("no answer in time") if task.cancelled() else task.result() for task in tasks
         ]
 
-    async def _read(self, target: Target, metric: Metric) -> Values:
+    async def _read(self, target: Target, metric: MetricSpec) -> Values:
         try:
             path = path_of(target, metric, self.version)
         except (KeyError, ValueError) as error:
@@ -136,7 +136,7 @@ class MetricValues:
         return values[0][1] if values else Missing(f"GET {path}: no value")
 
 
-def path_of(target: Target, metric: Metric, version: str) -> str:
+def path_of(target: Target, metric: MetricSpec, version: str) -> str:
     """Where the HPA controller asks for a metric
     (``k8s.io/kubernetes/pkg/controller/podautoscaler/metrics/client.go``)."""
     namespace, query = target.workload.namespace, {}

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from adapter.catalog import azure
 from adapter.cluster.pod import Pod
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 
 SERIES: Final = tuple(field.name for field in azure.FIELDS)
@@ -25,7 +25,7 @@ SERIES: Final = tuple(field.name for field in azure.FIELDS)
 _COLUMNS: Final = ("TimeGenerated", "Name", "Val", "Computer", "container", "gpu", "model")
 
 
-class Pods(Protocol):
+class PodsByUid(Protocol):
     """Pods by uid."""
 
     def get(self, uid: str) -> Pod | None:
@@ -62,7 +62,7 @@ def kusto(cluster: str | None = None) -> str:
 class Usage:
     """What an answer says."""
 
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
     """Node -> rows of the pods on it."""
     rejects: Counter[str] = field(default_factory=Counter)
     """Rows that say nothing, by reason."""
@@ -70,7 +70,7 @@ class Usage:
     """Rows of the answer."""
 
 
-class LabelMemo:
+class UsageMemo:
     """Label sets of the last answers, so that each is one object."""
 
     def __init__(self) -> None:
@@ -92,14 +92,14 @@ class LabelMemo:
             }
         return found
 
-    def keep(self, rows: Mapping[str, Sequence[Row]]) -> None:
+    def keep(self, samples: Mapping[str, Sequence[Sample]]) -> None:
         """Forget the label sets that no row has."""
-        used = {id(row.labels) for some in rows.values() for row in some}
+        used = {id(row.labels) for some in samples.values() for row in some}
         self._sets = {key: made for key, made in self._sets.items() if id(made) in used}
 
 
 def read(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], pods: Pods, memo: LabelMemo
+    columns: Sequence[str], samples: Sequence[Sequence[Any]], pods: PodsByUid, memo: UsageMemo
 ) -> Usage:
     """The usage that a table tells of. One bad row costs that row.
 
@@ -113,14 +113,14 @@ def read(
             f"the answer has no column {', '.join(missing)}; it has {', '.join(columns)[:200]}",
         )
     at = [columns.index(name) for name in _COLUMNS]
-    usage = Usage(total=len(rows))
-    for row in rows:
+    usage = Usage(total=len(samples))
+    for row in samples:
         _add(usage, [row[i] for i in at], pods, memo)
-    memo.keep(usage.rows)
+    memo.keep(usage.samples)
     return usage
 
 
-def _add(usage: Usage, cells: Sequence[Any], pods: Pods, memo: LabelMemo) -> None:
+def _add(usage: Usage, cells: Sequence[Any], pods: PodsByUid, memo: UsageMemo) -> None:
     when, name, value, _, named, gpu, model = cells
     if not isinstance(when, datetime.datetime) or name not in SERIES:
         usage.rejects["bad_row"] += 1
@@ -137,4 +137,6 @@ def _add(usage: Usage, cells: Sequence[Any], pods: Pods, memo: LabelMemo) -> Non
         usage.rejects["unknown_uid"] += 1
         return
     labels = memo.labels(pod, container, str(gpu), str(model or ""))
-    usage.rows.setdefault(pod.node, []).append(Row(name, labels, float(value), when.timestamp()))
+    usage.samples.setdefault(pod.node, []).append(
+        Sample(name, labels, float(value), when.timestamp())
+    )

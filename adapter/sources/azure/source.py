@@ -14,14 +14,14 @@ import structlog
 
 from adapter.cluster.index import PodIndex
 from adapter.cluster.uids import PodUids
-from adapter.exposition.samples import Batch, Sink
+from adapter.exposition.samples import ScrapeResult, Sink
 from adapter.sources.azure import insights
-from adapter.sources.azure.insights import LabelMemo, Pods, Usage
+from adapter.sources.azure.insights import PodsByUid, Usage, UsageMemo
 from adapter.sources.azure.options import AzureLogsOptions
 from adapter.sources.azure.refusal import retry_after, told
 from adapter.sources.errors import SourceError
 from adapter.sources.login.port import required
-from adapter.sources.login.tokens import Tokens
+from adapter.sources.login.tokens import CachedToken
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ _ENDED: Final = (
 
 
 class AzureLogsSource:
-    """Feeds the sink with one batch per node and round.
+    """Feeds the sink with one scrape result per node and round.
 
     Raises:
         CredentialError: at construction, if the extra ``azure`` is not installed.
@@ -44,7 +44,7 @@ class AzureLogsSource:
         options: AzureLogsOptions,
         sink: Sink,
         index: PodIndex,
-        tokens: Tokens,
+        tokens: CachedToken,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -56,7 +56,7 @@ class AzureLogsSource:
         self._library = required("azure.monitor.query.aio", "azure")
         self._errors = required("azure.core.exceptions", "azure")
         self._clock = clock
-        self._memo = LabelMemo()
+        self._memo = UsageMemo()
         self._origins: set[str] = set()
         self._not_before = 0.0
         self._reason = ""
@@ -83,7 +83,7 @@ class AzureLogsSource:
         if now - self.last_success > 3 * self._options.interval + self._options.timeout:
             return f"{where}: {self.last_error or 'no answer yet'}"
         usage = self.usage
-        if usage is None or usage.rows:
+        if usage is None or usage.samples:
             return None
         if not usage.total:
             return f"{where}: no GPU usage in the last {self._options.lookback:.0f} s; {_ENDED}"
@@ -112,7 +112,7 @@ class AzureLogsSource:
         finally:
             pods.close()
 
-    async def _round(self, client: Any, pods: Pods) -> None:
+    async def _round(self, client: Any, pods: PodsByUid) -> None:
         self.queries += 1
         started = perf_counter()
         try:
@@ -128,7 +128,7 @@ class AzureLogsSource:
         self.durations.observe(perf_counter() - started)
         self.settled = True
 
-    async def _admitted(self, client: Any, pods: Pods) -> tuple[Usage, str]:
+    async def _admitted(self, client: Any, pods: PodsByUid) -> tuple[Usage, str]:
         """What the workspace says, with another token where it refused the one it was shown."""
         shown = (await self._tokens.current()).text
         try:
@@ -138,7 +138,7 @@ class AzureLogsSource:
                 raise
         return await self._ask(client, pods)
 
-    async def _ask(self, client: Any, pods: Pods) -> tuple[Usage, str]:
+    async def _ask(self, client: Any, pods: PodsByUid) -> tuple[Usage, str]:
         options = self._options
         result = await client.query_workspace(
             options.workspace,
@@ -151,23 +151,23 @@ class AzureLogsSource:
         if not tables:
             raise SourceError("columns", "the answer has no table")
         table = tables[0]
-        usage = insights.read(table.columns, table.rows, pods, self._memo)
+        usage = insights.read(table.columns, table.samples, pods, self._memo)
         return usage, f"{loss.code}: {loss.message}"[:300] if loss is not None else ""
 
     def _deliver(self, usage: Usage) -> None:
         now = self._clock()
         rejects: Mapping[str, int] = usage.rejects
-        origins = {f"azure_logs/{node}" for node in usage.rows}
+        origins = {f"azure_logs/{node}" for node in usage.samples}
         if not self.partial:
             for origin in self._origins - origins:
                 self._sink.forget(origin)
             self._origins = set()
         self._origins |= origins
-        for node, rows in usage.rows.items():
-            self._sink.ingest(Batch(f"azure_logs/{node}", node, rows, now, rejects))
+        for node, samples in usage.samples.items():
+            self._sink.ingest(ScrapeResult(f"azure_logs/{node}", node, samples, now, rejects))
             rejects = {}  # what named no pod has no node: it is counted once
         if rejects:
-            self._sink.ingest(Batch("azure_logs", None, [], now, rejects))
+            self._sink.ingest(ScrapeResult("azure_logs", None, [], now, rejects))
 
     def _succeeded(self, usage: Usage, loss: str) -> None:
         if self.last_error:
@@ -190,7 +190,7 @@ class AzureLogsSource:
 class _Credential:
     """Our tokens, as Azure's library asks for them (``AsyncTokenCredential``)."""
 
-    def __init__(self, tokens: Tokens, library: Any) -> None:
+    def __init__(self, tokens: CachedToken, library: Any) -> None:
         self._tokens = tokens
         self._library = library
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import required
-from adapter.sources.login.tokens import Token, Tokens, redacted
+from adapter.sources.login.tokens import CachedToken, Token, redacted
 
 PROMETHEUS_AUDIENCE: Final = "https://prometheus.monitor.azure.com"
 LOGS_ENDPOINT: Final = "https://api.loganalytics.io"
@@ -42,7 +42,7 @@ class AzureIdentity:
 
 def azure_tokens(
     identity: AzureIdentity, audience: str, *, clock: Callable[[], float] = time.time
-) -> Tokens:
+) -> CachedToken:
     """Tokens for an audience, such as ``https://prometheus.monitor.azure.com``.
 
     Raises:
@@ -61,7 +61,7 @@ def azure_tokens(
             token = credential.get_token(scope)
         return Token(token.token, float(token.expires_on))
 
-    return Tokens("Azure identity", fetch, clock=clock)
+    return CachedToken("Azure identity", fetch, clock=clock)
 
 
 def _credential(library: Any, identity: AzureIdentity) -> Any:

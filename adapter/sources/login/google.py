@@ -11,14 +11,14 @@ import functools
 from typing import Any, Final
 
 from adapter.sources.login.port import required
-from adapter.sources.login.tokens import Token, Tokens
+from adapter.sources.login.tokens import CachedToken, Token
 
 READ: Final = "https://www.googleapis.com/auth/monitoring.read"
 """The scope of Managed Service for Prometheus' query API."""
 _TIMEOUT: Final = 10.0
 
 
-def google_tokens(scope: str = READ) -> Tokens:
+def google_tokens(scope: str = READ) -> CachedToken:
     """Tokens for a scope; who asks is found out with the first.
 
     Raises:
@@ -37,4 +37,4 @@ def google_tokens(scope: str = READ) -> Tokens:
         expiry: datetime.datetime = found[0].expiry
         return Token(found[0].token, expiry.replace(tzinfo=datetime.UTC).timestamp())
 
-    return Tokens("Google application default credentials", fetch)
+    return CachedToken("Google application default credentials", fetch)

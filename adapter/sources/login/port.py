@@ -19,7 +19,7 @@ import aiohttp
 
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.credentials import SecretFile
-from adapter.sources.login.tokens import Tokens
+from adapter.sources.login.tokens import CachedToken
 
 
 def required(module: str, extra: str) -> Any:
@@ -109,7 +109,7 @@ class BearerFile:
 class Bearer:
     """A token that somebody else gives out, and what goes with it."""
 
-    def __init__(self, tokens: Tokens, more: Mapping[str, str] | None = None) -> None:
+    def __init__(self, tokens: CachedToken, more: Mapping[str, str] | None = None) -> None:
         self._tokens = tokens
         self._more = dict(more or {})
 

@@ -39,7 +39,7 @@ class Token(NamedTuple):
     """Epoch seconds."""
 
 
-class Tokens:
+class CachedToken:
     """One token, renewed in time.
 
     Args:

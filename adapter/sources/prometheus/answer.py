@@ -18,7 +18,7 @@ from hashlib import blake2b
 import msgspec
 
 from adapter.devices.device import cluster
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.querygroup import QueryGroup
 
@@ -29,13 +29,13 @@ NO_ORIGIN = "prometheus"
 
 
 @dataclass(slots=True)
-class Answer:
+class QueryAnswer:
     """One decoded answer."""
 
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
     """Origin -> the newest sample of every series, and those before it that the last round
     did not have; oldest first within a series."""
-    newest: dict[str, list[Row]] = field(default_factory=dict)
+    newest: dict[str, list[Sample]] = field(default_factory=dict)
     """Origin -> the newest sample of each series."""
     rejects: Counter[str] = field(default_factory=Counter)
     """Series and samples that could not be read, by reason."""
@@ -47,7 +47,7 @@ class Answer:
     """Series, and the engine's time of the newest sample of each."""
 
     def accept(self) -> None:
-        """The rows are handed over: later answers leave these samples out.
+        """The samples are handed over: later answers leave these samples out.
 
         Not called for an answer that is refused or came too late, so that the next answer
         brings its samples again.
@@ -129,7 +129,7 @@ _raw_results = msgspec.json.Decoder(list[msgspec.Raw])
 _result = msgspec.json.Decoder(_Result)
 
 
-def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> Answer:
+def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> QueryAnswer:
     """Read an answer of ``/api/v1/query``. One bad series costs that series.
 
     Args:
@@ -151,7 +151,7 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0)
             "result_type",
             f"the query answers a {answer.data.resultType[:20]}; it must give a vector or matrix",
         )
-    found = Answer(
+    found = QueryAnswer(
         warnings=(*(answer.warnings or ()), *(answer.infos or ())),
         partial=answer.isPartial or any(map(_tells_of_loss, answer.warnings or ())),
     )
@@ -211,7 +211,9 @@ def _decode_results(raw: msgspec.Raw, rejects: Counter[str]) -> Iterator[_Result
             rejects["bad_series"] += 1
 
 
-def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str, ahead: float) -> None:
+def _add(
+    found: QueryAnswer, result: _Result, memo: SeriesMemo, only_name: str, ahead: float
+) -> None:
     try:
         series = memo.series(bytes(result.metric))
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -225,20 +227,20 @@ def _add(found: Answer, result: _Result, memo: SeriesMemo, only_name: str, ahead
     first = len(samples) - 1
     while first > 0 and samples[first - 1][0] > series.seen:
         first -= 1
-    rows = []
+    kept = []
     newest = -math.inf
     for time, text in samples[max(first, 0) :]:
         value = _number(text)
         if value is None or not math.isfinite(time):
             found.rejects["bad_value"] += 1
         else:
-            rows.append(Row(name, series.labels, value, time - ahead))
+            kept.append(Sample(name, series.labels, value, time - ahead))
             newest = time
-    if not rows:
+    if not samples:
         return
     found.times.append((series, newest))
-    found.rows.setdefault(series.origin, []).extend(rows)
-    found.newest.setdefault(series.origin, []).append(rows[-1])
+    found.samples.setdefault(series.origin, []).extend(kept)
+    found.newest.setdefault(series.origin, []).append(kept[-1])
 
 
 def _number(text: str) -> float | None:

@@ -9,9 +9,9 @@ from typing import Final
 
 import structlog
 
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import Answer
+from adapter.sources.prometheus.answer import QueryAnswer
 from adapter.sources.prometheus.querygroup import QueryGroup
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ class GroupState:
     query: str
     queries: int = 0
     failures: int = 0
-    """Failed rounds in a row."""
+    """Failed rounds in a sample."""
     last_success: float = 0.0
     last_error: str = ""
     reason: str = ""
@@ -42,7 +42,7 @@ class GroupState:
     """The reason that was last logged."""
     duration: float = 0.0
     """Seconds of the last round, retries included."""
-    rows: int = 0
+    samples: int = 0
     """Samples of the last good answer."""
     size: int = 0
     """Bytes of the last answer, decompressed."""
@@ -52,7 +52,7 @@ class GroupState:
     """The last good answer lacked series that exist."""
     unnamed: int = 0
     """Series of the last good answer that did not say which metric they are of."""
-    newest: Mapping[str, list[Row]] = field(default_factory=dict)
+    newest: Mapping[str, list[Sample]] = field(default_factory=dict)
     """Origin -> newest samples of the last good answer."""
 
     @property
@@ -65,7 +65,7 @@ class GroupState:
             return f"group {group}: a partial answer: {'; '.join(self.warnings[:2])[:300]}"
         return ""
 
-    def succeeded(self, answer: Answer, now: float) -> None:
+    def succeeded(self, answer: QueryAnswer, now: float) -> None:
         """Take note of a good answer."""
         group, first = self.group.name, not self.last_success
         if answer.warnings != self.warnings:
@@ -73,12 +73,12 @@ class GroupState:
         unnamed = answer.rejects["unnamed_series"]
         if unnamed and not self.unnamed:
             log.warning("query drops the metric's name", group=group, hint=_UNNAMED)
-        rows = sum(map(len, answer.rows.values()))
-        if self.group.query is not None and not (rows or unnamed) and (first or self.rows):
+        samples = sum(map(len, answer.samples.values()))
+        if self.group.query is not None and not (samples or unnamed) and (first or self.samples):
             log.warning("query gives no series", group=group, hint=_NOTHING)
         self.partial, self.unnamed = answer.partial, unnamed
         self.failures, self.last_error, self.reason = 0, "", ""
-        self.warnings, self.rows, self.last_success = answer.warnings, rows, now
+        self.warnings, self.samples, self.last_success = answer.warnings, samples, now
 
     def failed(self, error: SourceError) -> None:
         """Take note of a round without an answer."""

@@ -1,7 +1,7 @@
 """Asks any engine with Prometheus' query API: one query per metric group and round.
 
 The groups of a round are asked side by side and handed over together, by exporter: a
-batch replaces all that its exporter said before, so the rows of a group that failed this
+scrape result replaces all that its exporter said before, so the samples of a group that failed this
 time come from its last good answer, with the times they had then.
 """
 
@@ -17,9 +17,9 @@ import aiohttp
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from adapter.exposition.samples import Batch, Row, Sink
+from adapter.exposition.samples import Sample, ScrapeResult, Sink
 from adapter.sources.errors import SourceError, describe
-from adapter.sources.prometheus.answer import NO_ORIGIN, Answer, SeriesMemo, decode
+from adapter.sources.prometheus.answer import NO_ORIGIN, QueryAnswer, SeriesMemo, decode
 from adapter.sources.prometheus.groupstate import GroupState, tell
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.queryapi import QueryApi
@@ -39,7 +39,7 @@ _PARALLEL = 4
 
 
 class PrometheusSource:
-    """Feeds the sink with one batch per exporter and round.
+    """Feeds the sink with one scrape result per exporter and round.
 
     ``groups`` says which series are asked for together: group name -> series names. A
     query for a group of another name is asked too, and has to name its series itself.
@@ -93,8 +93,8 @@ class PrometheusSource:
         return f"{self._api.url}: {next(iter(errors), 'no answer yet')}"
 
     def _nothing_in_it(self) -> str | None:
-        """Why good answers bring no rows at all, where they say so themselves."""
-        if any(state.rows for state in self.groups):
+        """Why good answers bring no samples at all, where they say so themselves."""
+        if any(state.samples for state in self.groups):
             return None
         said = (state.complaint for state in self.groups)
         return next((f"{self._api.url}: {text}" for text in said if text), None)
@@ -119,7 +119,7 @@ class PrometheusSource:
         self._memo.turn()
         tell(self.groups)
         self._tell_of_nothing()
-        rows: defaultdict[str, list[Row]] = defaultdict(list)
+        samples: defaultdict[str, list[Sample]] = defaultdict(list)
         rejects: Counter[str] = Counter()
         now = self._clock()
         if now < self._looked:
@@ -130,37 +130,39 @@ class PrometheusSource:
         for state, answer in zip(order, answers, strict=True):
             if answer.partial:
                 standing = _younger(state.newest, since)
-                answer.rows = {**standing, **answer.rows}
+                answer.samples = {**standing, **answer.samples}
                 answer.newest = {**standing, **answer.newest}
-            for origin, some in answer.rows.items():
-                rows[origin].extend(some)
+            for origin, some in answer.samples.items():
+                samples[origin].extend(some)
             answer.accept()
             rejects += answer.rejects
             state.newest = answer.newest
-        await self._deliver(rows, rejects)
+        await self._deliver(samples, rejects)
 
     def _tell_of_nothing(self) -> None:
         """GPU nodes may be scaled to zero, so it is no problem; most often it is a mistake."""
-        empty = not any(state.rows or state.last_error for state in self.groups)
+        empty = not any(state.samples or state.last_error for state in self.groups)
         if empty and not self._empty:
             log.warning("no series at all", url=self._api.url, hint=_EMPTY)
         self._empty = empty
 
-    async def _deliver(self, rows: Mapping[str, list[Row]], rejects: Mapping[str, int]) -> None:
+    async def _deliver(
+        self, samples: Mapping[str, list[Sample]], rejects: Mapping[str, int]
+    ) -> None:
         now = self._clock()
-        if rejects and not rows:
-            rows = {NO_ORIGIN: []}  # so that they are counted all the same
-        for origin in self._origins - rows.keys():
+        if rejects and not samples:
+            samples = {NO_ORIGIN: []}  # so that they are counted all the same
+        for origin in self._origins - samples.keys():
             self._sink.forget(origin)
-        self._origins = set(rows)
-        for origin, some in rows.items():
+        self._origins = set(samples)
+        for origin, some in samples.items():
             # What could not be read has no origin: it is counted once, with the first.
-            self._sink.ingest(Batch(origin, None, some, now, rejects))
+            self._sink.ingest(ScrapeResult(origin, None, some, now, rejects))
             rejects = {}
             await asyncio.sleep(0)  # a thousand exporters must not hold up the answers
         self.settled = True
 
-    async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> Answer:
+    async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
         loop = asyncio.get_running_loop()
         began = loop.time()
         budget = max(self._options.interval, self._options.timeout)
@@ -170,10 +172,10 @@ class PrometheusSource:
         except TimeoutError:  # not a try's own: those are SourceErrors, and counted
             self.failures["timeout"] += 1
             state.failed(SourceError("timeout", f"no answer within the round's {budget:g} s"))
-            return Answer(partial=True)
+            return QueryAnswer(partial=True)
         except Exception as error:  # whatever one group does, the others go on
             state.failed(describe(error))
-            return Answer(partial=True)
+            return QueryAnswer(partial=True)
         finally:
             state.duration = loop.time() - began
             self.durations.observe(state.duration)
@@ -182,7 +184,7 @@ class PrometheusSource:
         state.succeeded(answer, self.last_success)
         return answer
 
-    async def _retrying(self, session: aiohttp.ClientSession, state: GroupState) -> Answer:
+    async def _retrying(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
         attempts = AsyncRetrying(
             stop=stop_after_attempt(self._options.retries + 1),
             wait=wait_random_exponential(multiplier=0.2, max=2),
@@ -191,7 +193,7 @@ class PrometheusSource:
         )
         return await attempts(self._query, session, state)
 
-    async def _query(self, session: aiohttp.ClientSession, state: GroupState) -> Answer:
+    async def _query(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
         state.queries += 1
         try:
             answered = await self._api.ask(session, state.query)
@@ -202,7 +204,7 @@ class PrometheusSource:
             self.failures[cause.reason] += 1
             raise cause from error
 
-    async def _decoded(self, body: bytes, group: QueryGroup, ahead: float) -> Answer:
+    async def _decoded(self, body: bytes, group: QueryGroup, ahead: float) -> QueryAnswer:
         async with self._decoding:
             if len(body) < _BIG_ANSWER:
                 answer = decode(body, self._memo, group, ahead)
@@ -213,7 +215,7 @@ class PrometheusSource:
         return answer
 
 
-def _partial(answer: Answer) -> str:
+def _partial(answer: QueryAnswer) -> str:
     said = "; ".join(answer.warnings[:2])[:300] or "the engine says so"
     return f"a partial answer ({said}): what is combined of it would be wrong; repair the store"
 
@@ -225,10 +227,12 @@ def _groups(
         yield QueryGroup(name, tuple(series.get(name, ())), queries.get(name))
 
 
-def _younger(newest: Mapping[str, list[Row]], since: float) -> dict[str, list[Row]]:
+def _younger(newest: Mapping[str, list[Sample]], since: float) -> dict[str, list[Sample]]:
     """The origins that were heard from after ``since``."""
     return {
-        origin: rows for origin, rows in newest.items() if any(row.time > since for row in rows)
+        origin: samples
+        for origin, samples in newest.items()
+        if any(sample.time > since for sample in samples)
     }
 
 

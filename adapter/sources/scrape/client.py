@@ -22,7 +22,7 @@ from adapter.sources.body import Loan, decoded
 from adapter.sources.errors import SourceError, unreachable
 from adapter.sources.login.credentials import SecretFile, TlsClient, TlsFiles
 from adapter.sources.scrape.connection import PageConnection, StaleError
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 
 _HEADERS: Final = (
     "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4\r\n"
@@ -75,7 +75,7 @@ class PageClient:
             for url in list(self._kept):
                 self._drop(url)
 
-    async def fetch(self, target: Target, limit: int, loan: Loan | None = None) -> bytes:
+    async def fetch(self, target: ScrapeTarget, limit: int, loan: Loan | None = None) -> bytes:
         """The target's page, decompressed. The caller sets the deadline.
 
         Args:
@@ -105,7 +105,7 @@ class PageClient:
     async def _exchange(
         self,
         connection: PageConnection,
-        target: Target,
+        target: ScrapeTarget,
         request: bytes,
         limit: int,
         loan: Loan | None,
@@ -152,7 +152,7 @@ class PageClient:
             raise unreachable(address.host, address.port, error) from error
         return connection
 
-    def _request(self, target: Target, address: _Address) -> bytes:
+    def _request(self, target: ScrapeTarget, address: _Address) -> bytes:
         token = None if target.serves else self._token
         lines = [address.request, _HEADERS]
         if token is not None:

@@ -17,14 +17,14 @@ import structlog
 from adapter.cluster.pod import Pod
 from adapter.sources.scrape.rivals import Claim, Rivals
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
-from adapter.sources.scrape.target import STATIC, Scheme, Target, page_url
+from adapter.sources.scrape.target import STATIC, Scheme, ScrapeTarget, page_url
 from apiservice.labels.selector import EVERYTHING, Selector, parse
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DiscoveryRule:
     """Pods that match are exporters."""
 
     name: str
@@ -54,9 +54,9 @@ class Rule:
         return self.selector.matches(pod.labels)
 
 
-RULES: tuple[Rule, ...] = (
+DISCOVERY_RULES: tuple[DiscoveryRule, ...] = (
     # NVIDIA/dcgm-exporter deployment/templates
-    Rule(
+    DiscoveryRule(
         "dcgm-exporter",
         parse("app.kubernetes.io/name=dcgm-exporter"),
         "metrics",
@@ -64,9 +64,11 @@ RULES: tuple[Rule, ...] = (
         family="nvidia",
     ),
     # NVIDIA/gpu-operator assets/state-dcgm-exporter
-    Rule("gpu-operator", parse("app=nvidia-dcgm-exporter"), "metrics", 9400, family="nvidia"),
+    DiscoveryRule(
+        "gpu-operator", parse("app=nvidia-dcgm-exporter"), "metrics", 9400, family="nvidia"
+    ),
     # Google Kubernetes Engine's managed DCGM. NVIDIA's chart may run beside it, for other fields.
-    Rule(
+    DiscoveryRule(
         "gke-dcgm",
         parse("app.kubernetes.io/name=gke-managed-dcgm-exporter"),
         "metrics",
@@ -74,7 +76,7 @@ RULES: tuple[Rule, ...] = (
         family="gke",
     ),
     # ROCm/gpu-operator internal/metricsexporter
-    Rule(
+    DiscoveryRule(
         "amd-gpu-operator",
         parse("app.kubernetes.io/name=metrics-exporter,daemonset-name"),
         "exporter-port",
@@ -82,7 +84,7 @@ RULES: tuple[Rule, ...] = (
         family="amd",
     ),
     # ROCm/device-metrics-exporter helm-charts: the label names the release, the port has no name
-    Rule(
+    DiscoveryRule(
         "amd-exporter",
         port="",
         fallback=5000,
@@ -90,9 +92,11 @@ RULES: tuple[Rule, ...] = (
         family="amd",
     ),
     # intel/xpumanager deployment/kubernetes/daemonset
-    Rule("intel-xpumanager", parse("app=intel-xpumanager"), "metrics", 29999, family="intel"),
+    DiscoveryRule(
+        "intel-xpumanager", parse("app=intel-xpumanager"), "metrics", 29999, family="intel"
+    ),
     # intel/xpumanager charts/xpumd, charts/xpu-exporter
-    Rule(
+    DiscoveryRule(
         "intel-xpumd",
         parse("app.kubernetes.io/name in (xpumd,xpu-exporter)"),
         "http",
@@ -100,7 +104,7 @@ RULES: tuple[Rule, ...] = (
         family="intel",
     ),
     # Project-HAMi/HAMi charts/hami: the vgpu-monitor container
-    Rule(
+    DiscoveryRule(
         "hami",
         parse("app.kubernetes.io/component=hami-device-plugin"),
         "metrics",
@@ -111,13 +115,13 @@ RULES: tuple[Rule, ...] = (
 """Tried in order; the first that matches a pod has it. Users' rules come before these."""
 
 
-def discover(pod: Pod, rules: Iterable[Rule]) -> Target | Unscrapable | None:
+def discover(pod: Pod, rules: Iterable[DiscoveryRule]) -> ScrapeTarget | Unscrapable | None:
     """The pod as a target; None if it is no exporter or cannot be asked now."""
     rule = next((rule for rule in rules if rule.matches(pod)), None)
     return None if rule is None else _page(pod, rule)
 
 
-def _page(pod: Pod, rule: Rule) -> Target | Unscrapable | None:
+def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
     if pod.phase != "Running" or pod.deleting or not pod.ip:
         return None
     port = _port(pod, rule)
@@ -128,17 +132,17 @@ def _page(pod: Pod, rule: Rule) -> Target | Unscrapable | None:
             "source.scrape.exporters, or name the port in the pod",
         )
     url = page_url(rule.scheme, pod.ip, port, rule.path)
-    return Target(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
+    return ScrapeTarget(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
 
 
-def _port(pod: Pod, rule: Rule) -> int | None:
+def _port(pod: Pod, rule: DiscoveryRule) -> int | None:
     if isinstance(rule.port, int):
         return rule.port
     named = (port.port for port in pod.ports if port.name == rule.port)
     return next(named, rule.fallback)
 
 
-def _claim(pod: Pod, rule: Rule, target: Target | None) -> Claim | None:
+def _claim(pod: Pod, rule: DiscoveryRule, target: ScrapeTarget | None) -> Claim | None:
     if pod.finished:
         return None
     return Claim(
@@ -155,7 +159,7 @@ def _claim(pod: Pod, rule: Rule, target: Target | None) -> Claim | None:
     )
 
 
-class Targets:
+class ScrapeTargets:
     """The targets of the moment, from fixed ones and from pods as they come and go.
 
     Of several at one address (pods on their node's network, or a pod whose end is told late)
@@ -165,16 +169,16 @@ class Targets:
 
     def __init__(
         self,
-        rules: Sequence[Rule],
-        added: Callable[[Target], None],
-        removed: Callable[[Target], None],
+        rules: Sequence[DiscoveryRule],
+        added: Callable[[ScrapeTarget], None],
+        removed: Callable[[ScrapeTarget], None],
         servers: ServerPages | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rules = rules
         self._servers = servers
         self._added, self._removed = added, removed
-        self._at: dict[str, list[Target]] = {}
+        self._at: dict[str, list[ScrapeTarget]] = {}
         """Address -> those that claim it, the one that is asked last."""
         self.unscrapable: Counter[str] = Counter()
         """Pods that should be scraped and are not, by reason, since the start."""
@@ -187,17 +191,17 @@ class Targets:
         """All pods of the moment are known: from now on exporters' pods become targets."""
         self._rivals.decide()
 
-    def add(self, target: Target) -> None:
+    def add(self, target: ScrapeTarget) -> None:
         """A target exists."""
         others = [other for other in self._at.get(target.url, ()) if other != target]
         self._put(target.url, sorted([*others, target], key=_rank))
 
-    def remove(self, target: Target) -> None:
+    def remove(self, target: ScrapeTarget) -> None:
         """The target is gone."""
         others = [other for other in self._at.get(target.url, ()) if other != target]
         self._put(target.url, others)
 
-    def _put(self, url: str, claims: list[Target]) -> None:
+    def _put(self, url: str, claims: list[ScrapeTarget]) -> None:
         before = self._at.pop(url, [None])[-1]
         after = claims[-1] if claims else None
         if claims:
@@ -217,9 +221,9 @@ class Targets:
         if pod is not None:
             self._rivals.change(pod.ref, claim)
         self._rivals.pass_time()
-        if isinstance(before, Target) and before != after:
+        if isinstance(before, ScrapeTarget) and before != after:
             self.remove(before)
-        if isinstance(after, Target):
+        if isinstance(after, ScrapeTarget):
             self.add(after)
         if isinstance(after, Unscrapable) and after != before and new is not None:
             self.unscrapable[after.reason] += 1
@@ -230,7 +234,7 @@ class Targets:
                 problem=after.message,
             )
 
-    def _find(self, pod: Pod | None) -> tuple[Claim | None, Target | Unscrapable | None]:
+    def _find(self, pod: Pod | None) -> tuple[Claim | None, ScrapeTarget | Unscrapable | None]:
         """An exporter's claim to be scraped, if the pod is one; else the page of its own."""
         if pod is None:
             return None, None
@@ -243,7 +247,7 @@ class Targets:
         return _claim(pod, rule, page), None
 
 
-def _rank(target: Target) -> int:
+def _rank(target: ScrapeTarget) -> int:
     if target.rule == STATIC:
         return 2
     return 0 if target.serves else 1

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adapter.devices.options import TelemetryOptions
-from adapter.sources.scrape.discovery import RULES, Rule
+from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule
 from adapter.sources.scrape.serverpages import ServerPages
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class ScrapeOptions:
     interval: float = TelemetryOptions().scrape_interval
     timeout: float = 3.0
     """Of one scrape."""
-    rules: tuple[Rule, ...] = RULES
+    rules: tuple[DiscoveryRule, ...] = DISCOVERY_RULES
     """Discovery rules. The first match counts. Without rules, no exporter is discovered."""
     servers: ServerPages | None = None
     """Which pods have a server page. None scrapes no server page."""
-    targets: tuple[Target, ...] = ()
+    targets: tuple[ScrapeTarget, ...] = ()
     """Exporters at fixed addresses."""
     concurrency: int = 64
     """Exporters scraped at the same time. As many server pages are scraped at the same time."""

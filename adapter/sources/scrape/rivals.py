@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from adapter.cluster.pod import PodRef
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Claim(NamedTuple):
     """A DaemonSet controls the pod."""
     born: float
     """Epoch seconds of its creation; 0 if unknown."""
-    target: Target | None
+    target: ScrapeTarget | None
     """Its page; None while it cannot be asked: it does not run, ends, or has no port."""
 
     @property
@@ -81,7 +81,7 @@ class Claim(NamedTuple):
 class _Node:
     claims: dict[PodRef, Claim] = field(default_factory=dict)
     """Those with a page."""
-    scraped: dict[PodRef, Target] = field(default_factory=dict)
+    scraped: dict[PodRef, ScrapeTarget] = field(default_factory=dict)
     left_out: dict[PodRef, tuple[str, str]] = field(default_factory=dict)
     """Pod -> its uid, and why it is not scraped."""
 
@@ -96,8 +96,8 @@ class Rivals:
 
     def __init__(
         self,
-        added: Callable[[Target], None],
-        removed: Callable[[Target], None],
+        added: Callable[[ScrapeTarget], None],
+        removed: Callable[[ScrapeTarget], None],
         left_out: Counter[str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -180,9 +180,9 @@ class Rivals:
             if not node.claims:
                 del self._nodes[name]
 
-    def _best(self, node: _Node) -> dict[PodRef, Target]:
+    def _best(self, node: _Node) -> dict[PodRef, ScrapeTarget]:
         taken: dict[str, Claim] = {}
-        scraped: dict[PodRef, Target] = {}
+        scraped: dict[PodRef, ScrapeTarget] = {}
         left_out: dict[PodRef, tuple[str, str]] = {}
         for claim in sorted(node.claims.values(), key=_rank):
             if claim.target is None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from adapter.cluster.optin import PREFIX, says_yes, words_under
 from adapter.cluster.pod import Pod
-from adapter.sources.scrape.target import Scheme, Target, page_url
+from adapter.sources.scrape.target import Scheme, ScrapeTarget, page_url
 from apiservice.labels.selector import Selector
 
 WELL_KNOWN: Final = "prometheus.io/"
@@ -53,7 +53,7 @@ class ServerPages:
     unready: bool = False
     """Ask pods that are not Ready too: one that loads its model refuses every connection."""
 
-    def of(self, pod: Pod) -> Target | Unscrapable | None:
+    def of(self, pod: Pod) -> ScrapeTarget | Unscrapable | None:
         """The pod's page; None if it has none or cannot be asked now."""
         if pod.phase != "Running" or pod.deleting or not pod.ip:
             return None
@@ -80,7 +80,7 @@ class ServerPages:
             return self.selector.matches(pod.labels)
         return any(port.name in self.port_names for port in pod.ports)
 
-    def _page(self, pod: Pod, words: Mapping[str, str]) -> Target | Unscrapable:
+    def _page(self, pod: Pod, words: Mapping[str, str]) -> ScrapeTarget | Unscrapable:
         scheme = words.get("scheme", self.scheme).lower()
         path = words.get("path", self.path)
         if scheme not in ("http", "https"):
@@ -91,7 +91,7 @@ class ServerPages:
         if isinstance(port, Unscrapable):
             return port
         url = page_url(scheme, pod.ip, port, path)
-        return Target(url, pod.node, pod.ref, pod.uid, RULE, serves=True)
+        return ScrapeTarget(url, pod.node, pod.ref, pod.uid, RULE, serves=True)
 
     def _port(self, pod: Pod, said: str) -> int | Unscrapable:
         if said:

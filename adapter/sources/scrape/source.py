@@ -1,6 +1,6 @@
 """Scrapes every exporter at its own turn of the interval.
 
-One task per target: a slow, broken or hostile exporter costs its own rows only. Every scrape has
+One task per target: a slow, broken or hostile exporter costs its own samples only. Every scrape has
 a deadline, and what all of them may take at once is bounded
 (:mod:`adapter.sources.scrape.readingroom`).
 """
@@ -18,13 +18,13 @@ import structlog
 from adapter.cluster.index import PodIndex
 from adapter.exposition.limits import EXPORTER, SERVER, PageLimits
 from adapter.exposition.page import LabelMemo, Page, parsing
-from adapter.exposition.samples import Batch, Sink
+from adapter.exposition.samples import ScrapeResult, Sink
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
-from adapter.sources.scrape.discovery import Targets
+from adapter.sources.scrape.discovery import ScrapeTargets
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.readingroom import Hold, ReadingRoom
-from adapter.sources.scrape.target import Target, TargetState, due, phase_of
+from adapter.sources.scrape.target import ScrapeTarget, TargetState, due, phase_of
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
@@ -41,7 +41,7 @@ _LATE = 10.0
 
 
 class ScrapeSource:
-    """Feeds the sink with one batch per exporter and interval.
+    """Feeds the sink with one scrape result per exporter and interval.
 
     Raises:
         CredentialError: at construction, if the CA file cannot be used.
@@ -83,9 +83,9 @@ class ScrapeSource:
             max_bytes=options.server_max_bytes,
         )
         self._turns = Turns()
-        self._targets = Targets(options.rules, self._start, self._stop, options.servers)
-        self._tasks: dict[Target, asyncio.Task[None]] = {}
-        self._states: dict[Target, TargetState] = {}
+        self._targets = ScrapeTargets(options.rules, self._start, self._stop, options.servers)
+        self._tasks: dict[ScrapeTarget, asyncio.Task[None]] = {}
+        self._states: dict[ScrapeTarget, TargetState] = {}
         self._begun = False
         self._began = 0.0
         self.scrapes = 0
@@ -98,7 +98,7 @@ class ScrapeSource:
         """What scrapes took, good and bad."""
 
     @property
-    def states(self) -> Mapping[Target, TargetState]:
+    def states(self) -> Mapping[ScrapeTarget, TargetState]:
         """Every target of the moment and how it fares."""
         return self._states
 
@@ -185,18 +185,18 @@ class ScrapeSource:
         self._targets.decide()
         self._begun, self._began = True, self._clock()
 
-    def _start(self, target: Target) -> None:
+    def _start(self, target: ScrapeTarget) -> None:
         state = self._states[target] = TargetState(target, due=self._clock())
         self._tasks[target] = asyncio.create_task(self._follow(target, state))
         log.info("exporter found", url=target.url, node=target.node, rule=target.rule)
 
-    def _stop(self, target: Target) -> None:
+    def _stop(self, target: ScrapeTarget) -> None:
         del self._states[target]
         self._tasks.pop(target).cancel()
         self._sink.forget(target.url)
         log.info("exporter gone", url=target.url, node=target.node)
 
-    async def _follow(self, target: Target, state: TargetState) -> None:
+    async def _follow(self, target: ScrapeTarget, state: TargetState) -> None:
         options = self._options
         phase = phase_of(target.url, options.interval)
         memo = LabelMemo()
@@ -245,10 +245,10 @@ class ScrapeSource:
 
     async def _take(self, state: TargetState, page: Page) -> None:
         target, now = state.target, self._clock()
-        batch = Batch(
+        batch = ScrapeResult(
             origin=target.url,
             node=target.node,
-            rows=page.rows,
+            samples=page.samples,
             received=now,
             rejects=page.rejects,
             pod=target.pod,
@@ -259,7 +259,7 @@ class ScrapeSource:
             log.info("exporter answers again", url=target.url, after=state.failures)
         state.failures, state.last_error, state.reason = 0, "", ""
         state.last_success = self.last_success = now
-        state.rows = len(page.rows)
+        state.samples = len(page.samples)
 
     def _failed(self, state: TargetState, error: SourceError) -> None:
         self.failures[error.reason] += 1
@@ -281,12 +281,12 @@ def _lent(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
 
 
 def _check(page: Page) -> None:
-    """Raise SourceError for a page that gives no rows."""
+    """Raise SourceError for a page that gives no samples."""
     if page.abandoned:
         raise SourceError(
             "too_costly", "the page has more lines, or more unusual lines, than one page may have"
         )
-    if not page.rows:
+    if not page.samples:
         left_out = ", ".join(f"{count} {reason}" for reason, count in page.rejects.items())
         said = f"; lines left out: {left_out}" if left_out else ""
         raise SourceError("empty", f"the page has no series that the catalogue knows{said}")

@@ -16,7 +16,7 @@ STATIC: Final = "static"
 """In place of a discovery rule, of a target at a fixed address."""
 
 
-class Target(NamedTuple):
+class ScrapeTarget(NamedTuple):
     """Where one exporter's page is."""
 
     url: str
@@ -47,10 +47,10 @@ def page_url(scheme: str, ip: str, port: int, path: str) -> str:
 class TargetState:
     """How scraping a target has gone, for metrics and doctor. Times are epoch seconds."""
 
-    target: Target
+    target: ScrapeTarget
     scrapes: int = 0
     failures: int = 0
-    """Failed scrapes in a row."""
+    """Failed scrapes in a sample."""
     last_attempt: float = 0.0
     due: float = 0.0
     """When the next scrape is to be made."""
@@ -61,8 +61,8 @@ class TargetState:
     """The same in one word."""
     duration: float = 0.0
     """Seconds that the last scrape took."""
-    rows: int = 0
-    """Rows of the last good page."""
+    samples: int = 0
+    """Samples of the last good page."""
     size: int = 0
     """Bytes of the last page, decompressed."""
     held: int = 0
@@ -87,7 +87,7 @@ def due(now: float, phase: float, interval: float, failures: int, max_backoff: f
         now: epoch seconds.
         phase: seconds into the interval.
         interval: seconds between scrapes.
-        failures: failed scrapes in a row; the first is tried again in the next turn, later
+        failures: failed scrapes in a sample; the first is tried again in the next turn, later
             ones after twice the wait each.
         max_backoff: longest wait in seconds, so that a repaired exporter is soon noticed.
     """

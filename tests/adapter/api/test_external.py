@@ -13,15 +13,15 @@ from adapter.api.external import DEVICE_LABELS, POD_LABELS, GpuExternalMetrics, 
 from adapter.api.provider import GpuMetricsProvider
 from adapter.attribution.reading import Reading
 from adapter.catalog import Catalog
-from adapter.catalog.metric import Evidence, Kind, Metric, Sample, Statistic, Unit
+from adapter.catalog.metric import DeviceData, DeviceValue, Kind, Metric, Statistic, Unit
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.services import Services
 from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.store.store import Store
 from apiservice.errors import BadQuery, MetricNotFound, Unavailable
 from apiservice.labels.selector import EVERYTHING
@@ -73,13 +73,13 @@ class Lab:
     """Both front doors over one store."""
 
     store: Store
-    objects: Objects
+    objects: ObjectLookup
     external: GpuExternalMetrics
     custom: GpuMetricsProvider
 
     def page(self, text: str, time: float = NOW) -> None:
-        rows = parse(text.encode(), time=time).rows
-        self.store.ingest(Batch("http://n1:9400/metrics", None, rows, time))
+        rows = parse(text.encode(), time=time).samples
+        self.store.ingest(ScrapeResult("http://n1:9400/metrics", None, rows, time))
 
     def ask(
         self, where: str = "", metric: str = "gpu_utilization", now: float = NOW
@@ -97,7 +97,7 @@ class Lab:
 
 @pytest.fixture
 def lab() -> Lab:
-    objects = Objects(PodIndex(), Services(), Nodes())
+    objects = ObjectLookup(PodIndex(), Services(), Nodes())
     objects.pod_index.replace([A, B, TWO, WEB])
     catalog = Catalog()
     store = Store(catalog, TelemetryOptions(), objects.pod_index)
@@ -270,8 +270,8 @@ class Below:
 
     fields = ("DCGM_FI_DEV_GPU_UTIL",)
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
-        sample = device.sample(self.fields[0], what)
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
+        sample = device.value_of(self.fields[0], what)
         return sample and sample._replace(value=-5.0)
 
 
@@ -281,7 +281,7 @@ def test_a_negative_value_is_zero(lab: Lab) -> None:
     metric = Metric("below", Unit.CELSIUS, Kind.LAST, (Below(),))
     catalog = Catalog(metrics=[metric])
     store = Store(catalog, TelemetryOptions(), objects.pod_index)
-    store.ingest(Batch("x", None, parse(PAGE.encode(), time=NOW).rows, NOW))
+    store.ingest(ScrapeResult("x", None, parse(PAGE.encode(), time=NOW).samples, NOW))
     external = GpuExternalMetrics(catalog, store, objects, Counter())
     answer = at_once(external.values(ExternalQuery("ns", "below", selector("pod=a")), NOW))
     assert [item.milli for item in answer.items] == [0]
@@ -290,15 +290,15 @@ def test_a_negative_value_is_zero(lab: Lab) -> None:
 class Beyond(Below):
     """Reads more than a quantity can say."""
 
-    def read(self, device: Evidence, what: Statistic) -> Sample | None:
-        sample = device.sample(self.fields[0], what)
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
+        sample = device.value_of(self.fields[0], what)
         return sample and sample._replace(value=1e16)
 
 
 def test_a_value_that_no_quantity_can_say_is_an_error_that_says_so(lab: Lab) -> None:
     catalog = Catalog(metrics=[Metric("beyond", Unit.CELSIUS, Kind.LAST, (Beyond(),))])
     store = Store(catalog, TelemetryOptions(), lab.objects.pod_index)
-    store.ingest(Batch("x", None, parse(PAGE.encode(), time=NOW).rows, NOW))
+    store.ingest(ScrapeResult("x", None, parse(PAGE.encode(), time=NOW).samples, NOW))
     external = GpuExternalMetrics(catalog, store, lab.objects, Counter())
     with pytest.raises(Unavailable, match=r"beyond: 1e\+16 is not a quantity"):
         at_once(external.values(ExternalQuery("ns", "beyond", selector("pod=a")), NOW))
@@ -328,7 +328,7 @@ def test_an_unknown_metric_is_not_found(lab: Lab) -> None:
 
 
 def test_nothing_is_known_before_the_pods_are(lab: Lab) -> None:
-    empty = Objects(PodIndex(), Services(), Nodes())
+    empty = ObjectLookup(PodIndex(), Services(), Nodes())
     external = GpuExternalMetrics(Catalog(), lab.store, empty, Counter())
     with pytest.raises(Unavailable, match="the pods have not been listed yet"):
         at_once(external.values(ExternalQuery("ns", "gpu_utilization", EVERYTHING), NOW))

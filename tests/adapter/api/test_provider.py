@@ -13,13 +13,13 @@ from adapter.attribution.reading import Reading
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Unit
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Node, Nodes
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.services import Service, Services
 from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.serve.ownmetrics import rows
 from adapter.settings.metrics import MetricRow
 from adapter.store.store import Store
@@ -64,12 +64,12 @@ class Lab:
     """A provider over a real store and real collections."""
 
     store: Store
-    objects: Objects
+    objects: ObjectLookup
     provider: GpuMetricsProvider
 
     def page(self, text: str, time: float = NOW) -> None:
-        rows = parse(text.encode(), time=time).rows
-        self.store.ingest(Batch("http://n1:9400/metrics", "n1", rows, time))
+        rows = parse(text.encode(), time=time).samples
+        self.store.ingest(ScrapeResult("http://n1:9400/metrics", "n1", rows, time))
 
     def ask(self, resource: str, name: str | None = None, **parts: object) -> list[MetricValue]:
         namespaced = resource not in ("nodes", "namespaces")
@@ -89,7 +89,7 @@ class Lab:
 
 @pytest.fixture
 def lab() -> Lab:
-    objects = Objects(PodIndex(), Services(), Nodes())
+    objects = ObjectLookup(PodIndex(), Services(), Nodes())
     objects.pod_index.replace([A, B, OTHER])
     objects.services.replace([Service("ns", "front", selector("app=inf"))])
     objects.nodes.replace([Node("n1", {"pool": "t4"})])
@@ -139,7 +139,7 @@ def test_an_unknown_metric_is_not_found(lab: Lab) -> None:
 
 
 def test_before_the_first_list_of_pods_nothing_is_answered(lab: Lab) -> None:
-    fresh = Objects(PodIndex(), Services(), Nodes())
+    fresh = ObjectLookup(PodIndex(), Services(), Nodes())
     provider = GpuMetricsProvider(Catalog(), lab.store, fresh)
     query = ObjectQuery(GroupResource("pods", ""), "ns", None, "gpu_count", EVERYTHING, EVERYTHING)
     with pytest.raises(Unavailable, match="not been listed yet"):
@@ -210,7 +210,7 @@ def test_a_value_that_no_quantity_can_say_is_left_out_alone(lab: Lab) -> None:
     text = page.format(pod="a", model="T4", value="5e16") + page.format(
         pod="b", model="T4", value=7
     )
-    store.ingest(Batch("x", "n1", parse(text.encode(), time=NOW).rows, NOW))
+    store.ingest(ScrapeResult("x", "n1", parse(text.encode(), time=NOW).samples, NOW))
     other = Lab(store, lab.objects, GpuMetricsProvider(catalog, store, lab.objects))
     assert other.values("pods", metric="beyond") == {"b": 7000}
     assert other.provider.absent["too_large"] == 1
@@ -329,7 +329,7 @@ def test_labels_of_namespaces_are_not_known(lab: Lab) -> None:
 
 
 def test_services_that_could_not_be_read_say_why(lab: Lab) -> None:
-    blind = Objects(lab.objects.pod_index, Services(), Nodes())
+    blind = ObjectLookup(lab.objects.pod_index, Services(), Nodes())
     provider = GpuMetricsProvider(Catalog(), lab.store, blind)
     query = ObjectQuery(
         GroupResource("services", ""), "ns", "front", "gpu_count", EVERYTHING, EVERYTHING

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from adapter.attribution.policy import Policy, PolicyRule, SharingOptions
+from adapter.attribution.policy import PolicyRule, SharingOptions, SharingPolicy
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from apiservice.runtime.steps import at_once
@@ -41,17 +41,19 @@ CASES = {
     "of two devices one is named for one of two pods": Case(
         row(UTIL, 5, "p") + row(UTIL, 5, uuid="GPU-1"), {"copied": 1, "left_out": 1}, TWO
     ),
-    "copies divided": Case(COPIES, {"split": 2}, sharing=SharingOptions(Policy.EQUAL)),
-    "copies under exact": Case(COPIES, {"left_out": 2}, sharing=SharingOptions(Policy.EXACT)),
+    "copies divided": Case(COPIES, {"split": 2}, sharing=SharingOptions(SharingPolicy.EQUAL)),
+    "copies under exact": Case(
+        COPIES, {"left_out": 2}, sharing=SharingOptions(SharingPolicy.EXACT)
+    ),
     "copies by memory that nobody knows": Case(
-        COPIES, {"left_out": 2}, sharing=SharingOptions(Policy.MEMORY)
+        COPIES, {"left_out": 2}, sharing=SharingOptions(SharingPolicy.MEMORY)
     ),
     "a rule of another namespace": Case(
         COPIES,
         {"copied": 2},
-        sharing=SharingOptions(rules=(PolicyRule(Policy.EQUAL, namespaces=("x",)),)),
+        sharing=SharingOptions(rules=(PolicyRule(SharingPolicy.EQUAL, namespaces=("x",)),)),
     ),
-    "accounted per process": Case(BLIND, {"exact": 2}, sharing=SharingOptions(Policy.EXACT)),
+    "accounted per process": Case(BLIND, {"exact": 2}, sharing=SharingOptions(SharingPolicy.EXACT)),
     "a container's own, and a sharer without rows": Case(HAMI, {"exact": 1, "left_out": 1}, ONE),
     "a pod that is not there": Case(row(UTIL, 5, "gone"), {}),
     "a pod without a GPU": Case(row(UTIL, 5, "p"), {}, pods=(make_pod("p", gpus={}, node="n"),)),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from tests.adapter.telemetryworld import World, make_pod, reading, row, said
@@ -35,7 +35,9 @@ def on_node(name: str) -> Pod:
     return make_pod(name, node="n", uid=f"uid-{name}")
 
 
-def world(*names: str, labels: dict[str, str] | None = None, policy: Policy = Policy.COPY) -> World:
+def world(
+    *names: str, labels: dict[str, str] | None = None, policy: SharingPolicy = SharingPolicy.COPY
+) -> World:
     made = World(*(on_node(name) for name in names), sharing=SharingOptions(policy))
     if labels is not None:
         made.nodes.replace([Node("n", labels)])
@@ -118,7 +120,7 @@ def test_a_node_has_the_sum_of_all_containers_unless_a_row_is_the_device_s() -> 
 
 
 def test_memory_weighs_by_all_containers_of_a_pod() -> None:
-    lab = world("p", "q", policy=Policy.MEMORY)
+    lab = world("p", "q", policy=SharingPolicy.MEMORY)
     lab.scrape(PAGE + hami("q", "c", 10, 1000, 4000), 100.0, node="n", origin="hami")
     lab.scrape(row("DCGM_FI_DEV_POWER_USAGE", 400), 100.0, node="n", origin="dcgm")
     assert lab.value("p", "gpu_power_watts", 100.0, "attribution=split") == 300.0

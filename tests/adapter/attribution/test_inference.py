@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from adapter.api.expected import witnesses
+from adapter.api.expected import expected_pods
 from adapter.api.provider import GpuMetricsProvider
-from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.attribution.reading import Reading
 from adapter.attribution.servers import Servers
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.services import Services
 from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
-from adapter.exposition.samples import Batch, Row
+from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.store.store import Store
 from apiservice.errors import MetricNotFound
 from apiservice.labels.selector import EVERYTHING
@@ -65,14 +65,16 @@ def serve(world: World, page: str, time: float = T, pod: tuple[str, str] = ("ml"
     """Put in the page of a pod's own."""
     read = parse(page.encode(), time=time, wanted=CATALOG.series)
     origin = f"http://{pod[1]}:8000/metrics"
-    world.store.ingest(Batch(origin, "n1", read.rows, time, read.rejects, pod, serves=True))
+    world.store.ingest(
+        ScrapeResult(origin, "n1", read.samples, time, read.rejects, pod, serves=True)
+    )
 
 
 def store(world: World, page: str, target: dict[str, str], origin: str = "10.0.0.5:8000") -> None:
     """Put in the same rows as a Prometheus has them, with the target's labels on each."""
     read = parse(page.encode(), time=T, wanted=CATALOG.series)
-    rows = [Row(r.name, dict(r.labels) | target, r.value, r.time) for r in read.rows]
-    world.store.ingest(Batch(origin, None, rows, T, read.rejects))
+    rows = [Sample(r.name, dict(r.labels) | target, r.value, r.time) for r in read.samples]
+    world.store.ingest(ScrapeResult(origin, None, rows, T, read.rejects))
 
 
 PAGES: dict[str, tuple[str, dict[str, float | str]]] = {
@@ -148,9 +150,11 @@ def test_labels_that_a_scrape_or_a_store_adds_make_no_other_part(
     read = parse(page.encode(), time=T, wanted=CATALOG.series)
     for_both = [target, target | added | {"job": "b"}]
     rows = [
-        Row(r.name, dict(r.labels) | more, r.value, r.time) for more in for_both for r in read.rows
+        Sample(r.name, dict(r.labels) | more, r.value, r.time)
+        for more in for_both
+        for r in read.samples
     ]
-    world.store.ingest(Batch("10.0.0.5:8000", None, rows, T, read.rejects))
+    world.store.ingest(ScrapeResult("10.0.0.5:8000", None, rows, T, read.rejects))
     assert world.value("llm", WAITING, T) == 8.0
 
 
@@ -286,10 +290,14 @@ def test_what_triton_sees_of_a_shared_gpu_is_everybodys() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
-    [(Policy.EQUAL, "no_rows"), (Policy.MEMORY, "no_rows"), (Policy.EXACT, "not_exact")],
+    [
+        (SharingPolicy.EQUAL, "no_rows"),
+        (SharingPolicy.MEMORY, "no_rows"),
+        (SharingPolicy.EXACT, "not_exact"),
+    ],
 )
 def test_what_triton_sees_of_a_shared_gpu_is_not_divided_among_unknown_pods(
-    policy: Policy, reason: str
+    policy: SharingPolicy, reason: str
 ) -> None:
     sharing = SharingOptions(policy=policy)
     world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}), sharing=sharing)
@@ -392,14 +400,14 @@ def test_a_sum_waits_for_every_pod_that_ought_to_serve(
 ) -> None:
     world = World(*pods)
     serve(world, VLLM, pod=("ml", "a"))
-    found = at_once(witnesses(pods, CATALOG.metrics[WAITING], world.store.snapshot))
+    found = at_once(expected_pods(pods, CATALOG.metrics[WAITING], world.store.snapshot))
     assert [pod.ref.name for pod in found] == expected
 
 
 def test_a_device_metric_waits_for_pods_with_devices_only() -> None:
     world = World(A, make_pod("gpu"))
     found = at_once(
-        witnesses((A, make_pod("gpu")), CATALOG.metrics["gpu_count"], world.store.snapshot)
+        expected_pods((A, make_pod("gpu")), CATALOG.metrics["gpu_count"], world.store.snapshot)
     )
     assert [pod.ref for pod in found] == [PodRef("ml", "gpu")]
 
@@ -409,7 +417,7 @@ def objects_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider]:
 
 
 def indexed_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider, PodIndex]:
-    objects = Objects(PodIndex(), Services(), Nodes())
+    objects = ObjectLookup(PodIndex(), Services(), Nodes())
     objects.pod_index.replace(list(pods))
     store = Store(CATALOG, TelemetryOptions(), objects.pod_index)
     return store, GpuMetricsProvider(CATALOG, store, objects), objects.pod_index
@@ -425,12 +433,12 @@ def deployment(provider: GpuMetricsProvider) -> list[int]:
 
 
 def rows_at(time: float) -> Any:
-    return parse(b"tgi_queue_size 8\n", time=time).rows
+    return parse(b"tgi_queue_size 8\n", time=time).samples
 
 
-def page(pod: str) -> Batch:
+def page(pod: str) -> ScrapeResult:
     rows = rows_at(T)
-    return Batch(f"http://{pod}:80/metrics", "n1", rows, T, {}, ("ml", pod), serves=True)
+    return ScrapeResult(f"http://{pod}:80/metrics", "n1", rows, T, {}, ("ml", pod), serves=True)
 
 
 def test_a_deployments_queue_is_the_sum_over_its_pods() -> None:
@@ -463,7 +471,7 @@ def test_a_sum_stays_absent_for_as_long_as_a_servers_page_is_missing(after: floa
     store.ingest(page("a"))
     store.ingest(page("b"))
     assert namespace(provider, T) == [16_000]
-    store.ingest(replace(page("b"), received=T + after, rows=rows_at(T + after)))
+    store.ingest(replace(page("b"), received=T + after, samples=rows_at(T + after)))
     assert namespace(provider, T + after) == []
 
 
@@ -471,7 +479,7 @@ def test_a_sum_stays_absent_while_a_server_answers_with_an_empty_page() -> None:
     store, provider = objects_lab(replica("a", None), replica("b", None))
     store.ingest(page("a"))
     store.ingest(page("b"))
-    store.ingest(replace(page("a"), received=T + 1, rows=()))
+    store.ingest(replace(page("a"), received=T + 1, samples=()))
     assert namespace(provider, T + 1) == []
 
 
@@ -480,7 +488,7 @@ def test_a_pod_of_the_same_name_that_serves_nothing_is_not_waited_for() -> None:
     store, provider, index = indexed_lab(first, b)
     store.ingest(page("a"))
     store.ingest(page("b"))
-    store.ingest(replace(page("a"), received=T + 1, rows=()))
+    store.ingest(replace(page("a"), received=T + 1, samples=()))
     index.replace([replace(first, uid="next"), b])
     assert namespace(provider, T + 1) == [8_000]
 

@@ -251,7 +251,7 @@ def test_the_basis_and_the_device_of_a_value_are_told() -> None:
     world = World(make_pod("p"))
     world.scrape(row(ENGINE, 0.5, "p", more=MIG(7)), 100.0)
     (device,) = reading(world.read("p", "gpu_utilization", 100.0)).devices
-    assert (device.device, device.basis) == ("GPU-0/7", ENGINE)
+    assert (device.device, device.formula) == ("GPU-0/7", ENGINE)
     assert device.labels == {
         "device": "GPU-0.7",
         "sharing": "exclusive",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.attribution.policy import Policy, PolicyRule, SharingOptions
+from adapter.attribution.policy import PolicyRule, SharingOptions, SharingPolicy
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from apiservice.labels.selector import EVERYTHING, parse
@@ -160,7 +160,9 @@ def test_the_captured_pages_of_a_flapping_device_serve_both_pods() -> None:
 
 
 def test_answers_end_when_a_sharer_comes_goes_or_changes_state() -> None:
-    lab = world(on_node("p"), on_node("q"), labels=SLICED, sharing=SharingOptions(Policy.EQUAL))
+    lab = world(
+        on_node("p"), on_node("q"), labels=SLICED, sharing=SharingOptions(SharingPolicy.EQUAL)
+    )
     lab.scrape(row(UTIL, 60, "p"), 100.0, node="n")
     assert lab.value("p", UTIL, 100.0) == 30.0
     lab.put(on_node("r"))
@@ -188,7 +190,7 @@ ASKED = {"p": {**GPU, "nvidia.com/gpumem": 3000}, "q": {**GPU, "nvidia.com/gpume
 
 class Part(NamedTuple):
     page: str
-    policy: Policy
+    policy: SharingPolicy
     metric: str
     says: Sequence[float | str]
     """Of p and q."""
@@ -197,28 +199,35 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "copies under copy": Part(COPIES, Policy.COPY, UTIL, (80, 80), "copied"),
-    "copies under equal": Part(COPIES, Policy.EQUAL, UTIL, (40, 40), "split"),
+    "copies under copy": Part(COPIES, SharingPolicy.COPY, UTIL, (80, 80), "copied"),
+    "copies under equal": Part(COPIES, SharingPolicy.EQUAL, UTIL, (40, 40), "split"),
     "copies under memory, by what was asked for": Part(
-        COPIES, Policy.MEMORY, UTIL, (60, 20), "split", ASKED
+        COPIES, SharingPolicy.MEMORY, UTIL, (60, 20), "split", ASKED
     ),
     "copies under memory, nothing known": Part(
-        COPIES, Policy.MEMORY, UTIL, ("no_memory_weight",) * 2, "split"
+        COPIES, SharingPolicy.MEMORY, UTIL, ("no_memory_weight",) * 2, "split"
     ),
     "copies under memory, known of one only": Part(
-        COPIES, Policy.MEMORY, UTIL, ("no_memory_weight",) * 2, "split", {"p": ASKED["p"], "q": GPU}
+        COPIES,
+        SharingPolicy.MEMORY,
+        UTIL,
+        ("no_memory_weight",) * 2,
+        "split",
+        {"p": ASKED["p"], "q": GPU},
     ),
-    "copies under exact": Part(COPIES, Policy.EXACT, UTIL, ("not_exact",) * 2, "copied"),
-    "a temperature is never divided": Part(HEAT, Policy.EQUAL, TEMPERATURE, (60, 60), "copied"),
-    "a count is never divided": Part(COPIES, Policy.EQUAL, "gpu_count", (1, 1), "copied"),
-    "processes under copy": Part(PROCESSES, Policy.COPY, UTIL, (62, 31), "exact"),
-    "processes under equal": Part(PROCESSES, Policy.EQUAL, UTIL, (62, 31), "exact"),
-    "processes under exact": Part(PROCESSES, Policy.EXACT, USED, (3000, 1000), "exact"),
+    "copies under exact": Part(COPIES, SharingPolicy.EXACT, UTIL, ("not_exact",) * 2, "copied"),
+    "a temperature is never divided": Part(
+        HEAT, SharingPolicy.EQUAL, TEMPERATURE, (60, 60), "copied"
+    ),
+    "a count is never divided": Part(COPIES, SharingPolicy.EQUAL, "gpu_count", (1, 1), "copied"),
+    "processes under copy": Part(PROCESSES, SharingPolicy.COPY, UTIL, (62, 31), "exact"),
+    "processes under equal": Part(PROCESSES, SharingPolicy.EQUAL, UTIL, (62, 31), "exact"),
+    "processes under exact": Part(PROCESSES, SharingPolicy.EXACT, USED, (3000, 1000), "exact"),
     "what is not accounted, under exact": Part(
-        PROCESSES, Policy.EXACT, ENGINE, ("not_exact",) * 2, "copied"
+        PROCESSES, SharingPolicy.EXACT, ENGINE, ("not_exact",) * 2, "copied"
     ),
     "what is not accounted, by the memory that is": Part(
-        PROCESSES, Policy.MEMORY, ENGINE, (0.6, 0.2), "split"
+        PROCESSES, SharingPolicy.MEMORY, ENGINE, (0.6, 0.2), "split"
     ),
 }
 
@@ -234,7 +243,7 @@ def test_what_each_of_two_sharers_is_given(case: Part) -> None:
 
 def test_zeros_of_processes_under_a_busy_device_are_missing_under_every_policy() -> None:
     page = row(UTIL, 97) + vgpu(UTIL, 0, "p", 0) + vgpu(UTIL, 0, "q", 1)
-    for policy in Policy:
+    for policy in SharingPolicy:
         lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(policy))
         lab.scrape(page, 100.0, node="n")
         assert lab.value("p", UTIL, 100.0) == "no_value"
@@ -243,9 +252,11 @@ def test_zeros_of_processes_under_a_busy_device_are_missing_under_every_policy()
 @given(
     st.floats(0, 100),
     st.lists(st.integers(1, 80_000), min_size=1, max_size=9),
-    st.sampled_from([Policy.EQUAL, Policy.MEMORY]),
+    st.sampled_from([SharingPolicy.EQUAL, SharingPolicy.MEMORY]),
 )
-def test_splits_sum_to_the_devices_value(value: float, memory: list[int], policy: Policy) -> None:
+def test_splits_sum_to_the_devices_value(
+    value: float, memory: list[int], policy: SharingPolicy
+) -> None:
     names = [f"p{i}" for i in range(len(memory))]
     asked = [{**GPU, "nvidia.com/gpumem": amount} for amount in memory]
     pods = [on_node(name, gpus) for name, gpus in zip(names, asked, strict=True)]
@@ -279,7 +290,7 @@ def test_a_row_per_job_of_one_pod_is_one_device_of_it_alone() -> None:
 def test_a_shared_instance_is_shared_by_the_pods_that_ask_for_its_profile() -> None:
     gpus = {"nvidia.com/mig-1g.5gb.shared": 1}
     pods = [on_node("p", gpus), on_node("q", gpus), on_node("r", {"nvidia.com/mig-2g.10gb": 1})]
-    lab = world(*pods, sharing=SharingOptions(Policy.EQUAL))
+    lab = world(*pods, sharing=SharingOptions(SharingPolicy.EQUAL))
     page = row(ENGINE, 0.6, "p", more=MIG("1g.5gb", 7))
     page += row(ENGINE, 0.4, "r", more=MIG("2g.10gb", 3))
     lab.scrape(page, 100.0, node="n")
@@ -317,23 +328,23 @@ def test_normalised_by_profile(profile: str, engine: float, percent: float) -> N
 
 
 RULES = {
-    "by namespace": (PolicyRule(Policy.EQUAL, namespaces=("m*",)), 40.0),
-    "of another namespace": (PolicyRule(Policy.EQUAL, namespaces=("dev",)), 80.0),
-    "by node": (PolicyRule(Policy.EQUAL, nodes=parse("pool=dev")), 40.0),
-    "of other nodes": (PolicyRule(Policy.EQUAL, nodes=parse("pool=prod")), 80.0),
+    "by namespace": (PolicyRule(SharingPolicy.EQUAL, namespaces=("m*",)), 40.0),
+    "of another namespace": (PolicyRule(SharingPolicy.EQUAL, namespaces=("dev",)), 80.0),
+    "by node": (PolicyRule(SharingPolicy.EQUAL, nodes=parse("pool=dev")), 40.0),
+    "of other nodes": (PolicyRule(SharingPolicy.EQUAL, nodes=parse("pool=prod")), 80.0),
 }
 
 
 @pytest.mark.parametrize(("rule", "value"), RULES.values(), ids=RULES)
 def test_the_first_rule_that_applies(rule: PolicyRule, value: float) -> None:
-    options = SharingOptions(rules=(rule, PolicyRule(Policy.COPY)))
+    options = SharingOptions(rules=(rule, PolicyRule(SharingPolicy.COPY)))
     lab = world(on_node("p"), on_node("q"), labels={"pool": "dev"}, sharing=options)
     lab.scrape(COPIES, 100.0, node="n")
     assert lab.value("p", UTIL, 100.0) == value
 
 
 def test_the_explanation_tells_policy_evidence_and_sharers() -> None:
-    lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(Policy.EQUAL))
+    lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(SharingPolicy.EQUAL))
     lab.scrape(COPIES, 100.0, node="n")
     pod = lab.pods[on_node("p").ref]
     outcome = lab.store.snapshot.explain_pod(pod, UTIL, EVERYTHING, 100.0)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from adapter.attribution.policy import Policy, PolicyRule, SharingOptions
+from adapter.attribution.policy import PolicyRule, SharingOptions, SharingPolicy
 from adapter.serve.build import sharing_options
 from adapter.settings import Settings
 from apiservice.labels.selector import EVERYTHING, parse
@@ -24,8 +24,8 @@ def options(text: str) -> SharingOptions:
 
 
 MEANT: Mapping[str, tuple[str, SharingOptions]] = {
-    "nothing": ("{}", SharingOptions(Policy.COPY, (), normalized=False)),
-    "a policy": ("{policy: equal}", SharingOptions(Policy.EQUAL)),
+    "nothing": ("{}", SharingOptions(SharingPolicy.COPY, (), normalized=False)),
+    "a policy": ("{policy: equal}", SharingOptions(SharingPolicy.EQUAL)),
     "normalisation": ("{mig_normalization: profile}", SharingOptions(normalized=True)),
     "rules in their order": (
         """
@@ -35,8 +35,8 @@ MEANT: Mapping[str, tuple[str, SharingOptions]] = {
         """,
         SharingOptions(
             rules=(
-                PolicyRule(Policy.EXACT, ("prod", "team-*"), EVERYTHING),
-                PolicyRule(Policy.MEMORY, (), parse("pool in (a, b)")),
+                PolicyRule(SharingPolicy.EXACT, ("prod", "team-*"), EVERYTHING),
+                PolicyRule(SharingPolicy.MEMORY, (), parse("pool in (a, b)")),
             )
         ),
     ),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.pod import Pod
 from tests.adapter.telemetryworld import World, make_pod, row
 
@@ -59,7 +59,7 @@ def test_headroom_and_share_of_memory(name: str) -> None:
     assert world.value("p", "gpu_memory_utilization", 101.0) == share
 
 
-def requested(pod: Pod, page: str, labels: Mapping[str, str], policy: Policy) -> float | str:
+def requested(pod: Pod, page: str, labels: Mapping[str, str], policy: SharingPolicy) -> float | str:
     sharing = SharingOptions(policy=policy)
     other = make_pod("other", node="n", uid="o")
     world = World(pod, other, sharing=sharing, nodes={"n": labels})
@@ -75,15 +75,15 @@ ONE = {"nvidia.com/gpu": 1}
 @pytest.mark.parametrize(
     ("gpus", "page", "labels", "policy", "expected"),
     [
-        (CORES, HAMI, {}, Policy.COPY, 50.0),
-        (ONE, row(UTIL, 40, "p"), {}, Policy.COPY, 40.0),
-        (ONE, row(UTIL, 40, "p"), SLICED, Policy.COPY, "requested_share_unknown"),
-        (ONE, row(UTIL, 40, "p"), SLICED, Policy.EQUAL, 80.0),
+        (CORES, HAMI, {}, SharingPolicy.COPY, 50.0),
+        (ONE, row(UTIL, 40, "p"), {}, SharingPolicy.COPY, 40.0),
+        (ONE, row(UTIL, 40, "p"), SLICED, SharingPolicy.COPY, "requested_share_unknown"),
+        (ONE, row(UTIL, 40, "p"), SLICED, SharingPolicy.EQUAL, 80.0),
         (
             {"nvidia.com/gpu": 2},
             row(UTIL, 40, "p"),
             SLICED,
-            Policy.EQUAL,
+            SharingPolicy.EQUAL,
             "requested_share_unknown",
         ),
     ],
@@ -93,7 +93,7 @@ def test_utilisation_of_the_request_is_given_where_the_share_is_known(
     gpus: Mapping[str, int],
     page: str,
     labels: Mapping[str, str],
-    policy: Policy,
+    policy: SharingPolicy,
     expected: float | str,
 ) -> None:
     pod = make_pod("p", node="n", gpus=gpus)

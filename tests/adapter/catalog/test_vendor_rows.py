@@ -219,14 +219,14 @@ def test_a_container_of_hami_is_exact_and_its_row_is_said() -> None:
     world.scrape(f"hami_container_device_utilization_ratio{{{HAMI}}} 40\n", 100.0)
     (device,) = reading(world.read("p", "gpu_utilization", 101.0)).devices
     assert device.labels["attribution"] == "exact"
-    assert device.basis == "hami_container_device_utilization_ratio"
+    assert device.formula == "hami_container_device_utilization_ratio"
 
 
 def test_an_explanation_shows_the_labels_that_chose_a_row() -> None:
     world = World(make_pod("p"))
     world.scrape(f'hw_gpu_utilization_ratio{{{XPUM2},hw_gpu_task="all"}} 0.25\n', 100.0)
     (device,) = reading(world.read("p", "gpu_utilization", 101.0)).devices
-    assert device.basis == 'hw_gpu_utilization_ratio{hw_gpu_task="all"}'
+    assert device.formula == 'hw_gpu_utilization_ratio{hw_gpu_task="all"}'
 
 
 def test_a_name_that_only_labels_tell_apart_is_no_metric_of_its_own() -> None:

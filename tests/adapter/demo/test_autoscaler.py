@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapter.demo import story
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.client import Answer
 from adapter.demo.world import World
 from adapter.hpa import Missing
@@ -21,8 +21,8 @@ class Values:
         return self.values
 
 
-def chat() -> Autoscaler:
-    return Autoscaler(story.HPAS[0])
+def chat() -> DemoAutoscaler:
+    return DemoAutoscaler(story.HPAS[0])
 
 
 async def test_busy_pods_scale_out(world: World) -> None:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from adapter.demo import story
 from adapter.demo.fleet import Fleet, Stage
-from adapter.demo.hardware import Pool
+from adapter.demo.hardware import DemoPool
 from adapter.demo.world import World
 
 GPU = "nvidia.com/gpu"
-POOL = Pool(
+POOL = DemoPool(
     "n", GPU, "NVIDIA X", gpus=2, memory_mib=1000, most=3, boot_seconds=60, idle_seconds=100
 )
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from adapter.demo.load import Arrivals, Point, Profile
+from adapter.demo.load import Arrivals, LoadPoint, Profile
 
-PROFILE = Profile((Point(0, 1.0), Point(10, 1.0), Point(20, 5.0), Point(40, 1.0)))
+PROFILE = Profile((LoadPoint(0, 1.0), LoadPoint(10, 1.0), LoadPoint(20, 5.0), LoadPoint(40, 1.0)))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,9 @@ def test_the_rate_is_linear_between_corners_and_repeats(now: float, rate: float)
 
 
 def draw(seed: int, seconds: int = 400) -> list[tuple[float, float]]:
-    arrivals = Arrivals(Profile((Point(0, 4.0), Point(1000, 4.0))), 0.5, random.Random(seed))
+    arrivals = Arrivals(
+        Profile((LoadPoint(0, 4.0), LoadPoint(1000, 4.0))), 0.5, random.Random(seed)
+    )
     requests = [r for at in range(seconds) for r in arrivals.draw(float(at), 1.0)]
     return [(request.arrived, request.left) for request in requests]
 
@@ -40,7 +42,7 @@ def test_the_same_seed_draws_the_same_requests() -> None:
 
 
 def test_requests_arrive_in_order_within_their_step() -> None:
-    arrivals = Arrivals(Profile((Point(0, 30.0), Point(9, 30.0))), 0.5, random.Random(3))
+    arrivals = Arrivals(Profile((LoadPoint(0, 30.0), LoadPoint(9, 30.0))), 0.5, random.Random(3))
     times = [request.arrived for request in arrivals.draw(5.0, 2.0)]
     assert times == sorted(times)
     assert all(5.0 <= time < 7.0 for time in times)
@@ -53,5 +55,5 @@ def test_rate_and_work_are_what_was_asked_for() -> None:
 
 
 def test_nothing_arrives_at_a_rate_of_zero() -> None:
-    arrivals = Arrivals(Profile((Point(0, 0.0), Point(9, 0.0))), 0.5, random.Random(3))
+    arrivals = Arrivals(Profile((LoadPoint(0, 0.0), LoadPoint(9, 0.0))), 0.5, random.Random(3))
     assert arrivals.draw(0.0, 1.0) == []

@@ -11,8 +11,8 @@ from adapter.cluster.podsfile import parse
 from adapter.demo import story
 from adapter.demo.manifests import pod_list, pods, write
 from adapter.demo.world import World
-from adapter.sources.scrape.discovery import RULES, discover
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.discovery import DISCOVERY_RULES, discover
+from adapter.sources.scrape.target import ScrapeTarget
 
 
 def read(world: World, ports: dict[str, int]) -> dict[str, Pod]:
@@ -46,8 +46,8 @@ def test_stages_are_phases_and_conditions(world: World) -> None:
 
 def test_the_built_in_rules_find_each_nodes_exporter(world: World) -> None:
     seen = read(world, {"h100-1": 4001, "mig-1": 4003})
-    found = [discover(pod, RULES) for pod in seen.values()]
-    targets = [target for target in found if isinstance(target, Target)]
+    found = [discover(pod, DISCOVERY_RULES) for pod in seen.values()]
+    targets = [target for target in found if isinstance(target, ScrapeTarget)]
     assert [(target.url, target.node) for target in targets] == [
         ("http://127.0.0.1:4001/metrics", "h100-1"),
         ("http://127.0.0.1:4003/metrics", "mig-1"),

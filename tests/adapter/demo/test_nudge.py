@@ -8,7 +8,7 @@ import math
 import pytest
 
 from adapter.demo import days, sight, story, waits
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.client import Answer
 from adapter.demo.gauge import Gauge
 from adapter.demo.nudge import Nudge, Past
@@ -27,21 +27,21 @@ class Values:
         return self.values
 
 
-def scalers() -> list[Autoscaler]:
-    return [Autoscaler(manifest) for manifest in story.HPAS]
+def scalers() -> list[DemoAutoscaler]:
+    return [DemoAutoscaler(manifest) for manifest in story.HPAS]
 
 
-def slow_scalers() -> list[Autoscaler]:
+def slow_scalers() -> list[DemoAutoscaler]:
     """They may add one pod in a sync."""
     rules = {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 15}]}
     found = copy.deepcopy(list(story.HPAS))
     for manifest in found:
         manifest["spec"]["behavior"]["scaleUp"] = rules
-    return [Autoscaler(manifest) for manifest in found]
+    return [DemoAutoscaler(manifest) for manifest in found]
 
 
 async def rounds(
-    world: World, nudge: Nudge, values: Answer, mine: list[Autoscaler] | None = None
+    world: World, nudge: Nudge, values: Answer, mine: list[DemoAutoscaler] | None = None
 ) -> None:
     mine = mine or scalers()
     for scaler in mine:

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from adapter.demo import story
-from adapter.demo.hardware import Node
+from adapter.demo.hardware import DemoNode
 from adapter.demo.page import render
 from adapter.demo.world import World
 from adapter.exposition.page import parse
@@ -17,7 +17,7 @@ def page_of(world: World, name: str) -> bytes:
     return render(node, world.fleet.pods, world.workloads, story.NAMESPACE)
 
 
-def node_of(world: World, name: str) -> Node:
+def node_of(world: World, name: str) -> DemoNode:
     return next(node for node in world.fleet.nodes if node.name == name)
 
 
@@ -40,7 +40,7 @@ def test_a_devices_row_reads_as_dcgm_exporter_writes_it(world: World) -> None:
 
 
 def test_mig_instances_share_a_uuid_have_ids_and_no_gpu_util(world: World) -> None:
-    rows = parse(page_of(world, "mig-1"), time=1.0).rows
+    rows = parse(page_of(world, "mig-1"), time=1.0).samples
     assert "DCGM_FI_DEV_GPU_UTIL" not in {row.name for row in rows}
     engine = [row for row in rows if row.name == "DCGM_FI_PROF_GR_ENGINE_ACTIVE"]
     assert [row.labels["GPU_I_ID"] for row in engine] == ["7", "8", "9", "10", "11", "12", "13"]
@@ -61,7 +61,7 @@ def test_both_parsers_read_every_line(world: World, node: str) -> None:
         for sample in family.samples
     ]
     assert page.rejects == {}
-    assert sorted((row.name, row.value) for row in page.rows) == sorted(theirs)
+    assert sorted((row.name, row.value) for row in page.samples) == sorted(theirs)
 
 
 def test_memory_is_used_once_the_model_is_loaded(world: World) -> None:
@@ -70,7 +70,7 @@ def test_memory_is_used_once_the_model_is_loaded(world: World) -> None:
     loading = world.fleet.of("chat")[2].name
 
     def used() -> float:
-        rows = parse(page_of(world, "h100-1"), time=1.0).rows
+        rows = parse(page_of(world, "h100-1"), time=1.0).samples
         mine = [row for row in rows if row.labels.get("pod") == loading]
         return next(row.value for row in mine if row.name == "DCGM_FI_DEV_FB_USED")
 

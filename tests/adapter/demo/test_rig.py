@@ -38,7 +38,7 @@ def busy(rig: Rig) -> list[tuple[str, str, float]]:
     """(GPU, pod, percent) of the GPUs that are assigned."""
     return [
         (row.labels["gpu"], row.labels["pod"], row.value)
-        for row in parse(rig.page(), time=1.0).rows
+        for row in parse(rig.page(), time=1.0).samples
         if row.name == "DCGM_FI_DEV_GPU_UTIL" and "pod" in row.labels
     ]
 
@@ -105,4 +105,4 @@ def test_the_page_is_one_of_dcgm_exporter() -> None:
 
 
 def _uuid(rig: Rig) -> str:
-    return parse(rig.page(), time=1.0).rows[0].labels["UUID"]
+    return parse(rig.page(), time=1.0).samples[0].labels["UUID"]

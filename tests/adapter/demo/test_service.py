@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.demo.load import Arrivals, Point, Profile, Request
-from adapter.demo.service import Service
+from adapter.demo.load import Arrivals, DemoRequest, LoadPoint, Profile
+from adapter.demo.service import DemoService
 
 STEPS = st.lists(
     st.tuples(
@@ -25,7 +25,7 @@ STEPS = st.lists(
 def test_work_and_requests_are_conserved_whatever_joins_and_leaves(
     steps: Sequence[tuple[list[float], str]], seed: int
 ) -> None:
-    service = Service(random.Random(seed))
+    service = DemoService(random.Random(seed))
     service.join("r0")
     replicas, number, busy_seconds = ["r0"], 1, 0.0
     for now, (works, change) in enumerate(steps):
@@ -35,7 +35,7 @@ def test_work_and_requests_are_conserved_whatever_joins_and_leaves(
             number += 1
         elif change == "leave" and replicas:
             service.leave(replicas.pop(0))
-        busy = service.step(float(now), 1.0, [Request(float(now), work) for work in works])
+        busy = service.step(float(now), 1.0, [DemoRequest(float(now), work) for work in works])
         assert set(busy) == set(replicas)
         assert all(0.0 <= share <= 1.0 for share in busy.values())
         busy_seconds += sum(busy.values())
@@ -46,8 +46,8 @@ def test_work_and_requests_are_conserved_whatever_joins_and_leaves(
 
 
 def utilisation(replicas: int, rate: float, seed: int) -> float:
-    service = Service(random.Random(seed))
-    profile = Profile((Point(0, rate), Point(1000, rate)))
+    service = DemoService(random.Random(seed))
+    profile = Profile((LoadPoint(0, rate), LoadPoint(1000, rate)))
     arrivals = Arrivals(profile, 0.5, random.Random(seed))
     for number in range(replicas):
         service.join(f"r{number}")
@@ -78,8 +78,8 @@ def test_utilisation_is_load_over_capacity(replicas: int, rate: float, expected:
 
 
 def test_without_replicas_requests_wait_and_are_all_served_later() -> None:
-    service = Service(random.Random(1))
-    assert service.step(0.0, 1.0, [Request(0.5, 0.25), Request(0.6, 0.25)]) == {}
+    service = DemoService(random.Random(1))
+    assert service.step(0.0, 1.0, [DemoRequest(0.5, 0.25), DemoRequest(0.6, 0.25)]) == {}
     assert (service.queue, service.totals.peak_queue) == (2, 2)
     service.join("a")
     assert service.step(1.0, 1.0, []) == {"a": 0.5}
@@ -88,15 +88,17 @@ def test_without_replicas_requests_wait_and_are_all_served_later() -> None:
 
 
 def test_a_request_is_not_worked_on_before_it_arrives() -> None:
-    service = Service(random.Random(1))
+    service = DemoService(random.Random(1))
     service.join("a")
-    assert service.step(0.0, 1.0, [Request(0.75, 1.0)]) == {"a": 0.25}
+    assert service.step(0.0, 1.0, [DemoRequest(0.75, 1.0)]) == {"a": 0.25}
 
 
 def test_a_leaving_replicas_requests_go_to_the_head_of_the_queue() -> None:
-    service = Service(random.Random(1))
+    service = DemoService(random.Random(1))
     service.join("a")
-    service.step(0.0, 1.0, [Request(0.0, 2.0)] + [Request(0.1 * i, 0.5) for i in range(1, 7)])
+    service.step(
+        0.0, 1.0, [DemoRequest(0.0, 2.0)] + [DemoRequest(0.1 * i, 0.5) for i in range(1, 7)]
+    )
     service.leave("a")
     assert service.queue == 7
     assert service.work_left == pytest.approx(4.0)

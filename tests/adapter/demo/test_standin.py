@@ -97,7 +97,7 @@ async def wait_for(port: int, wanted: dict[str, float]) -> None:
                 continue
             seen = {
                 row.labels["pod"]: row.value
-                for row in parse(page, time=1.0).rows
+                for row in parse(page, time=1.0).samples
                 if row.name == "DCGM_FI_DEV_GPU_UTIL" and "pod" in row.labels
             }
             if seen == wanted:

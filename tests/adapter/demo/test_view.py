@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from adapter.demo import story
-from adapter.demo.autoscaler import Autoscaler
+from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.client import Answer, Tally
 from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
@@ -19,7 +19,7 @@ from adapter.demo.show import OutagePlayed, Show, clock
 from adapter.demo.side import Side
 from adapter.demo.summary import summary
 from adapter.demo.view import View
-from adapter.demo.world import Event, World
+from adapter.demo.world import DemoEvent, World
 from adapter.hpa import Missing
 from adapter.nodepool.plan.limits import Limits
 
@@ -42,8 +42,8 @@ async def show(world: World) -> Show:
     exporters.kill("mig-1")
     reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed=7, start=-30.0)
     nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
-    scalers = [Autoscaler(manifest) for manifest in story.HPAS]
-    others = [Autoscaler(manifest) for manifest in story.REACTIVE.hpas]
+    scalers = [DemoAutoscaler(manifest) for manifest in story.HPAS]
+    others = [DemoAutoscaler(manifest) for manifest in story.REACTIVE.hpas]
     show = Show(
         nudged=Side(story.NAMESPACE, world, scalers, nudge),
         reactive=Side(story.REACTIVE.namespace, reactive, others),
@@ -64,7 +64,7 @@ async def show(world: World) -> Show:
                 await scaler.sync(side.world, Busy(side.world))
         nudge.round(world, show.autoscalers)
     show.events.extend(world.take_events())
-    show.events.append(Event(61.0, "exporter mig-1", "dead"))
+    show.events.append(DemoEvent(61.0, "exporter mig-1", "dead"))
     return show
 
 
@@ -138,7 +138,7 @@ async def test_the_summary_counts_what_happened(show: Show) -> None:
 
 
 async def test_lines_stand_for_themselves(show: Show) -> None:
-    assert event_line(Event(61.0, "node a", "ready")) == "01:01  node a: ready"
+    assert event_line(DemoEvent(61.0, "node a", "ready")) == "01:01  node a: ready"
     assert nudge_line(show) == (
         "01:30  nudge: 2 pods of headroom; waited for a GPU so far: 105 pod-seconds with it, "
         "105 without"

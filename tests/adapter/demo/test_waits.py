@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.demo.fleet import Pod
+from adapter.demo.fleet import DemoPod
 from adapter.demo.waits import longest, running_after, wait, waited
 
 
-def pod(created: float, bound: float | None = None, deleted: float | None = None) -> Pod:
-    return Pod("chat-x", "chat", "uid", created, "r", 0.0, bound=bound, deleted=deleted)
+def pod(created: float, bound: float | None = None, deleted: float | None = None) -> DemoPod:
+    return DemoPod("chat-x", "chat", "uid", created, "r", 0.0, bound=bound, deleted=deleted)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def pod(created: float, bound: float | None = None, deleted: float | None = None
         pytest.param(pod(10, bound=30, deleted=60), 20.0, id="it was deleted afterwards"),
     ],
 )
-def test_a_pod_waits_until_it_has_a_device_or_is_gone(one: Pod, seconds: float) -> None:
+def test_a_pod_waits_until_it_has_a_device_or_is_gone(one: DemoPod, seconds: float) -> None:
     assert wait(one, now=100.0) == seconds
 
 
@@ -44,5 +44,5 @@ def test_waits_add_up_and_the_longest_is_one_pods() -> None:
         pytest.param([pod(0, 0), pod(0, 0, 40), pod(60, 80)], 30.0, id="one went before"),
     ],
 )
-def test_so_many_pods_run_so_long_after_the_start(pods: list[Pod], after: float | None) -> None:
+def test_so_many_pods_run_so_long_after_the_start(pods: list[DemoPod], after: float | None) -> None:
     assert running_after(pods, 2, start=50.0, end=120.0) == after

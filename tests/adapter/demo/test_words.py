@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.demo.words import explain
-from adapter.hpa import Missing, Observation, PodState, State, Values, decide, from_manifest
+from adapter.hpa import HpaState, Missing, Observation, PodState, Values, decide, from_manifest
 
 MANIFEST = {
     "apiVersion": "autoscaling/v2",
@@ -34,7 +34,7 @@ def said(replicas: int, value: float | None, missing: int = 0, history: int = 0)
     values: Values = Missing("no metrics")
     if value is not None:
         values = {pod.name: round(value * 1000) for pod in pods[missing:]}
-    state = State()
+    state = HpaState()
     if history:
         busy: dict[str, int] = {pod.name: 70_000 for pod in pods[:history]}
         _, state = decide(SPEC, state, Observation(history, pods[:history], (busy,)), 0.0)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.pod import Pod
 from tests.adapter.prometheusscrape import TARGET, Prometheus, behind
 from tests.adapter.telemetryworld import World, make_pod, said
@@ -82,7 +82,7 @@ def world(
     policy: str = "copy",
     labels: Mapping[str, str] = SLICED,
 ) -> World:
-    sharing = SharingOptions(Policy(policy))
+    sharing = SharingOptions(SharingPolicy(policy))
     made = World(EXPORTER, *pods, nodes={NODE: labels}, sharing=sharing)
     if way != "direct":
         return behind(made, pages, honor=way.endswith("true"))
@@ -99,7 +99,7 @@ BLIND_SOLE = Gpu(0, 90, 30000, (Holder("a", 0, 0),))
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("policy", [policy.value for policy in Policy])
+@pytest.mark.parametrize("policy", [policy.value for policy in SharingPolicy])
 def test_accounted_values_are_the_pods_own_under_every_policy(way: str, policy: str) -> None:
     lab = world(way, [(page(SHARED), 100.0)], [pod("a"), pod("b")], policy)
     for name, util, used in (("a", 55.0, 20000), ("b", 22.0, 9000)):
@@ -109,7 +109,7 @@ def test_accounted_values_are_the_pods_own_under_every_policy(way: str, policy: 
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("policy", [policy.value for policy in Policy])
+@pytest.mark.parametrize("policy", [policy.value for policy in SharingPolicy])
 def test_zeros_of_an_exporter_that_sees_no_process_are_missing(way: str, policy: str) -> None:
     lab = world(way, [(page(BLIND), 100.0)], [pod("a"), pod("b")], policy)
     for name in "ab":
@@ -119,7 +119,7 @@ def test_zeros_of_an_exporter_that_sees_no_process_are_missing(way: str, policy:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("policy", [policy.value for policy in Policy])
+@pytest.mark.parametrize("policy", [policy.value for policy in SharingPolicy])
 @pytest.mark.parametrize("gpu", [SOLE, BLIND_SOLE], ids=["seeing", "blind"])
 def test_a_whole_devices_rows_are_its_one_pods(way: str, policy: str, gpu: Gpu) -> None:
     lab = world(way, [(page(gpu), 100.0)], [pod("a")], policy, labels={})
@@ -289,7 +289,7 @@ def everything(lab: World, living: Sequence[str], now: float) -> dict[str, float
 def answers(
     pages: Sequence[tuple[str, float]],
     living: Sequence[str],
-    policy: Policy,
+    policy: SharingPolicy,
     labels: Mapping[str, str],
 ) -> list[dict[str, float | str]]:
     """What the pods are given in each way: directly, and behind Prometheus."""
@@ -301,9 +301,9 @@ def answers(
 
 
 @bounded(60)
-@given(scrapes(), st.sampled_from(list(Policy)), st.sampled_from(({}, SLICED)))
+@given(scrapes(), st.sampled_from(list(SharingPolicy)), st.sampled_from(({}, SLICED)))
 def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
-    made: list[list[Gpu]], policy: Policy, labels: Mapping[str, str]
+    made: list[list[Gpu]], policy: SharingPolicy, labels: Mapping[str, str]
 ) -> None:
     pages = [(page(*gpus), 100.0 + 15 * i) for i, gpus in enumerate(made)]
     living = [held.name for gpu in made[-1] for held in gpu.holders]
@@ -312,9 +312,9 @@ def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
 
 
 @bounded(60)
-@given(unaccounted(), st.sampled_from(list(Policy)), st.sampled_from(({}, SLICED)))
+@given(unaccounted(), st.sampled_from(list(SharingPolicy)), st.sampled_from(({}, SLICED)))
 def test_other_pages_give_the_same_values_directly_and_behind_prometheus(
-    made: list[tuple[str, list[str]]], policy: Policy, labels: Mapping[str, str]
+    made: list[tuple[str, list[str]]], policy: SharingPolicy, labels: Mapping[str, str]
 ) -> None:
     pages = [(text, 100.0 + 15 * i) for i, (text, _) in enumerate(made)]
     direct, *behind_it = answers(pages, made[-1][1], policy, labels)

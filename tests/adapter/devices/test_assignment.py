@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from adapter.cluster.pod import PodRef
-from adapter.devices.assignment import Claim, Refusal, claim, named, refusal, served, target, unfit
+from adapter.devices.assignment import (
+    Assignment,
+    Mismatch,
+    assignment,
+    mismatch,
+    named,
+    served,
+    target,
+    unfit,
+)
 from tests.adapter.telemetryworld import make_pod
 
 EXPORTER = {"pod": "dcgm-exporter-x", "namespace": "monitoring", "container": "exporter"}
@@ -13,9 +22,9 @@ WORK = {"pod": "llm-0", "namespace": "ml", "container": "server"}
 EXPORTED = {f"exported_{key}": value for key, value in WORK.items()}
 LEGACY = {"pod_name": "llm-0", "pod_namespace": "ml", "container_name": "server"}
 SCRAPED = {"instance": "10.0.0.7:9400", "job": "dcgm-exporter", "service": "dcgm-exporter"}
-LLM = Claim(PodRef("ml", "llm-0"), "server", "", suspect=False)
+LLM = Assignment(PodRef("ml", "llm-0"), "server", "", suspect=False)
 
-CASES: dict[str, tuple[dict[str, str], Claim | None]] = {
+CASES: dict[str, tuple[dict[str, str], Assignment | None]] = {
     "the exporter's page": (WORK, LLM),
     "honorLabels false": (EXPORTER | EXPORTED | SCRAPED, LLM),
     "honorLabels true": (WORK | SCRAPED, LLM),
@@ -33,7 +42,7 @@ CASES: dict[str, tuple[dict[str, str], Claim | None]] = {
     ),
     "unassigned, after a scrape": (
         EXPORTER | SCRAPED,
-        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+        Assignment(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
     ),
     "a pod without its namespace": ({"pod": "llm-0"}, None),
     "with a uid": (WORK | {"pod_uid": "u"}, LLM._replace(uid="u")),
@@ -59,24 +68,24 @@ CASES: dict[str, tuple[dict[str, str], Claim | None]] = {
     "AMD, in use": (WORK | {"job_id": "", "hostname": "n1"}, LLM),
     "honorLabels true, the exporter's own": (
         EXPORTER | SCRAPED | {"endpoint": "metrics"},
-        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+        Assignment(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
     ),
     "honorLabels false, empty exported labels": (
         EXPORTER | SCRAPED | {"exported_pod": "", "exported_namespace": ""},
-        Claim(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
+        Assignment(PodRef("monitoring", "dcgm-exporter-x"), "exporter", "", suspect=True),
     ),
 }
 
 
 @pytest.mark.parametrize(("labels", "expected"), CASES.values(), ids=CASES)
 def test_the_workload_is_found_under_every_spelling(
-    labels: dict[str, str], expected: Claim | None
+    labels: dict[str, str], expected: Assignment | None
 ) -> None:
-    assert claim(labels, None) == expected
+    assert assignment(labels, None) == expected
 
 
 def test_the_exporters_own_pod_is_suspect_where_it_is_known() -> None:
-    found = claim(EXPORTER, ("monitoring", "dcgm-exporter-x"))
+    found = assignment(EXPORTER, ("monitoring", "dcgm-exporter-x"))
     assert found is not None
     assert found.suspect
 
@@ -126,7 +135,7 @@ def test_the_scrape_target_of_a_server_is_the_workload(
 
 def test_a_page_is_about_the_pod_it_was_fetched_from_whatever_its_labels_say() -> None:
     found = served(WORK | EXPORTED | GOOGLE, ("ns", "mine"))
-    assert found == Claim(PodRef("ns", "mine"), "", "", suspect=False, serves=True)
+    assert found == Assignment(PodRef("ns", "mine"), "", "", suspect=False, serves=True)
 
 
 def test_the_exporters_pod_shows_beside_a_workload() -> None:
@@ -140,42 +149,42 @@ def test_the_exporters_pod_shows_beside_a_workload() -> None:
         (LLM, make_pod("llm-0", node="n"), "n", None),
         (LLM, make_pod("llm-0", node="n"), None, None),
         (LLM, make_pod("llm-0"), "n", None),
-        (LLM, None, "n", Refusal.UNKNOWN_POD),
-        (LLM._replace(suspect=True), None, "n", Refusal.SELF_ATTRIBUTION),
-        (LLM, make_pod("llm-0", gpus={}), "n", Refusal.NO_GPU),
-        (LLM._replace(suspect=True), make_pod("llm-0", gpus={}), "n", Refusal.SELF_ATTRIBUTION),
+        (LLM, None, "n", Mismatch.UNKNOWN_POD),
+        (LLM._replace(suspect=True), None, "n", Mismatch.SELF_ATTRIBUTION),
+        (LLM, make_pod("llm-0", gpus={}), "n", Mismatch.NO_GPU),
+        (LLM._replace(suspect=True), make_pod("llm-0", gpus={}), "n", Mismatch.SELF_ATTRIBUTION),
         (LLM._replace(suspect=True), make_pod("llm-0"), "n", None),
         (LLM, make_pod("llm-0", gpus={}, claims=True), "n", None),
-        (LLM, make_pod("llm-0", node="m"), "n", Refusal.WRONG_NODE),
-        (LLM, make_pod("llm-0", phase="Succeeded"), "n", Refusal.FINISHED),
-        (LLM, make_pod("llm-0", phase="Failed"), "n", Refusal.FINISHED),
-        (LLM._replace(uid="other"), make_pod("llm-0"), "n", Refusal.POD_UID),
+        (LLM, make_pod("llm-0", node="m"), "n", Mismatch.WRONG_NODE),
+        (LLM, make_pod("llm-0", phase="Succeeded"), "n", Mismatch.FINISHED),
+        (LLM, make_pod("llm-0", phase="Failed"), "n", Mismatch.FINISHED),
+        (LLM._replace(uid="other"), make_pod("llm-0"), "n", Mismatch.POD_UID),
         (LLM._replace(uid="uid"), make_pod("llm-0"), "n", None),
         (LLM._replace(serves=True), make_pod("llm-0", gpus={}), "n", None),
         (LLM._replace(serves=True), make_pod("llm-0", gpus={}, node="m"), "n", None),
-        (LLM._replace(serves=True), None, "n", Refusal.UNKNOWN_POD),
-        (LLM._replace(serves=True), make_pod("llm-0", phase="Failed"), "n", Refusal.FINISHED),
-        (LLM._replace(serves=True, uid="x"), make_pod("llm-0"), "n", Refusal.POD_UID),
+        (LLM._replace(serves=True), None, "n", Mismatch.UNKNOWN_POD),
+        (LLM._replace(serves=True), make_pod("llm-0", phase="Failed"), "n", Mismatch.FINISHED),
+        (LLM._replace(serves=True, uid="x"), make_pod("llm-0"), "n", Mismatch.POD_UID),
     ],
 )
 def test_a_claim_is_believed_only_of_a_pod_that_can_hold_the_device(
-    claimed: Claim, pod: object, node: str | None, reason: Refusal | None
+    claimed: Assignment, pod: object, node: str | None, reason: Mismatch | None
 ) -> None:
-    assert refusal(claimed, pod, node) is reason  # type: ignore[arg-type]
+    assert mismatch(claimed, pod, node) is reason  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("phase", "ready", "unready", "reason"),
     [
         ("Running", True, False, None),
-        ("Running", False, False, Refusal.NOT_READY),
+        ("Running", False, False, Mismatch.NOT_READY),
         ("Running", False, True, None),
-        ("Pending", False, True, Refusal.NOT_RUNNING),
-        ("Succeeded", False, True, Refusal.FINISHED),
+        ("Pending", False, True, Mismatch.NOT_RUNNING),
+        ("Succeeded", False, True, Mismatch.FINISHED),
     ],
 )
 def test_only_running_ready_pods_have_values(
-    phase: str, *, ready: bool, unready: bool, reason: Refusal | None
+    phase: str, *, ready: bool, unready: bool, reason: Mismatch | None
 ) -> None:
     assert unfit(make_pod("p", phase=phase, ready=ready), unready=unready) is reason
 

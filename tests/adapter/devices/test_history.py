@@ -24,7 +24,7 @@ def grown(*frames: tuple[float, Frame]) -> History:
 
 
 def mean(found: History, field: str = UTIL.name) -> float | None:
-    sample = found.sample(field, Kind.MEAN, WINDOW)
+    sample = found.value_of(field, Kind.MEAN, WINDOW)
     return sample.value if sample else None
 
 
@@ -58,7 +58,7 @@ def test_a_late_sample_takes_its_place() -> None:
 def test_a_field_that_falls_silent_keeps_its_own_time_and_mean() -> None:
     frames: list[tuple[float, Frame]] = [(t, {UTIL: 40.0, USED: 1.0}) for t in (0.0, 5.0)]
     found = grown(*frames, *((float(t), {USED: 1.0}) for t in range(10, 60, 5)))
-    sample = found.sample(UTIL.name, Kind.MEAN, WINDOW)
+    sample = found.value_of(UTIL.name, Kind.MEAN, WINDOW)
     assert sample is not None
     assert (sample.value, sample.time) == (40.0, 5.0)
 
@@ -73,7 +73,7 @@ def test_a_field_silent_beyond_the_age_limit_is_gone_and_so_are_its_rows() -> No
 
 def test_of_two_spellings_the_newer_sample_counts() -> None:
     found = grown((0, {RATIO: 10.0}), (5, {UTIL: 20.0}))
-    sample = found.sample(UTIL.name, Kind.LAST, WINDOW)
+    sample = found.value_of(UTIL.name, Kind.LAST, WINDOW)
     assert sample is not None
     assert (sample.value, sample.series) == (20.0, UTIL.name)
 
@@ -101,7 +101,7 @@ def test_the_order_of_arrival_does_not_matter(frames: dict[float, Frame], random
     bit_by_bit = grown(*items)
     for field in (UTIL.name, USED.name):
         for kind in Kind:
-            assert bit_by_bit.sample(field, kind, WINDOW) == once.sample(field, kind, WINDOW)
+            assert bit_by_bit.value_of(field, kind, WINDOW) == once.value_of(field, kind, WINDOW)
 
 
 def test_without_drops_one_fields_samples_up_to_a_time_and_nothing_else() -> None:
@@ -110,4 +110,4 @@ def test_without_drops_one_fields_samples_up_to_a_time_and_nothing_else() -> Non
     assert dict(cut.frames()) == {2.0: {USED: 7.0}, 3.0: {RATIO: 50.0}}
     assert found.without("another field", 2.0) is found
     assert found.without(UTIL.name, 0.5) is found
-    assert not found.without(UTIL.name, 3.0).sample(UTIL.name, Kind.MEAN, WINDOW)
+    assert not found.without(UTIL.name, 3.0).value_of(UTIL.name, Kind.MEAN, WINDOW)

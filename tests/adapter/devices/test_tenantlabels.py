@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.exposition.page import parse
-from adapter.exposition.samples import Batch, Row
+from adapter.exposition.samples import Sample, ScrapeResult
 from tests.adapter.telemetryworld import CATALOG, World, make_pod, row, said
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -48,7 +48,7 @@ def page(labels: Mapping[str, str], name: str = "tenant") -> str:
 def through_prometheus(world: World, text: str, *, honor: bool) -> None:
     """Put a page in as Prometheus stores it."""
     rows = []
-    for name, labels, value, time in parse(text.encode(), time=T, wanted=CATALOG.series).rows:
+    for name, labels, value, time in parse(text.encode(), time=T, wanted=CATALOG.series).samples:
         kept = dict(labels)
         if not honor:
             for key in (*EXPORTER, "container"):
@@ -57,8 +57,8 @@ def through_prometheus(world: World, text: str, *, honor: bool) -> None:
                     while kept.get(renamed):
                         renamed = f"exported_{renamed}"
                     kept[renamed] = kept.pop(key)
-        rows.append(Row(name, {**EXPORTER, **kept}, value, time))
-    world.store.ingest(Batch("10.0.0.7:9400", None, rows, T))
+        rows.append(Sample(name, {**EXPORTER, **kept}, value, time))
+    world.store.ingest(ScrapeResult("10.0.0.7:9400", None, rows, T))
 
 
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
@@ -92,7 +92,7 @@ def test_a_namespace_alone_does_not_turn_a_row_into_a_namesakes() -> None:
 
 
 SHARED = {"nvidia.com/gpu.shared": 1}
-EQUAL = SharingOptions(policy=Policy.EQUAL)
+EQUAL = SharingOptions(policy=SharingPolicy.EQUAL)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_target_that_is_named_by_half_leaves_the_pod_open() -> None:
     world = tenant(forged)
     world.scrape(row(UTIL, 90, "victim"), T, node="n1")
     labels = {"UUID": "GPU-1", "instance": "10.0.0.7:9400", **forged, **own}
-    world.store.ingest(Batch("10.0.0.7:9400", None, [Row(UTIL, labels, 2.0, T)], T))
+    world.store.ingest(ScrapeResult("10.0.0.7:9400", None, [Sample(UTIL, labels, 2.0, T)], T))
     assert world.count("several_pods") == 1
     assert world.value("victim", "gpu_utilization", T) == 90.0
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.exposition.page import LabelMemo, Page, parse
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
 from tests.adapter.telemetryworld import CATALOG, World, row, shared_folder
@@ -44,12 +44,12 @@ def kept(page: bytes, *others: bytes) -> list[str]:
     """What breaks the promise after these pages came one after the other."""
     pages = [page, *others]
     parsed = [parse(each, time=SCRAPED, wanted=CATALOG.series) for each in pages]
-    world = World(*pods_named(r for read in parsed for r in read.rows))
+    world = World(*pods_named(r for read in parsed for r in read.samples))
     memo = LabelMemo()
     for number, each in enumerate(pages):
         now = SCRAPED + 5.0 * number
         read = parse(each, time=now, memo=memo, wanted=CATALOG.series)
-        world.store.ingest(Batch("http://exporter", "n", read.rows, now, read.rejects))
+        world.store.ingest(ScrapeResult("http://exporter", "n", read.samples, now, read.rejects))
     return broken(world, CATALOG, now)
 
 
@@ -76,9 +76,9 @@ def test_fuzz_a_bent_page_is_read_the_same_with_and_without_memory(data: st.Data
 @given(st.binary(max_size=400))
 def test_fuzz_no_bytes_break_the_parser(page: bytes) -> None:
     assert all(
-        row.name in CATALOG.series for row in parse(page, time=1.0, wanted=CATALOG.series).rows
+        row.name in CATALOG.series for row in parse(page, time=1.0, wanted=CATALOG.series).samples
     )
 
 
 def told(page: Page) -> tuple[str, dict[str, int]]:
-    return repr(page.rows), page.rejects
+    return repr(page.samples), page.rejects

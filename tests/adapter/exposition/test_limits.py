@@ -8,7 +8,7 @@ from adapter.exposition import line as sampleline
 from adapter.exposition.limits import SERVER, PageLimits
 from adapter.exposition.page import LabelMemo, Page, parse
 
-SMALL = PageLimits(lines=10, rows=3, work=12, held=3000)
+SMALL = PageLimits(lines=10, samples=3, work=12, held=3000)
 
 
 def read(page: bytes, limits: PageLimits = SMALL, memo: LabelMemo | None = None) -> Page:
@@ -40,7 +40,7 @@ def test_an_abandoned_page_leaves_what_was_learnt_before() -> None:
 
 def test_rows_whose_labels_have_no_room_are_left_out_and_counted() -> None:
     page = read(b'a{b="1"} 1\na{b="2"} 2\na{b="3"} 3\na{b="1"} 4\n')
-    assert [row.value for row in page.rows] == [1, 2, 4]
+    assert [row.value for row in page.samples] == [1, 2, 4]
     assert page.rejects == {"over_budget": 1}
     assert 0 < page.held <= SMALL.held
 
@@ -49,7 +49,7 @@ def test_room_taken_by_labels_that_are_gone_is_free_again() -> None:
     memo = LabelMemo()
     for number in range(10):
         page = read(b'a{b="%d"} 1\na{c="%d"} 2\n' % (number, number), memo=memo)
-        assert len(page.rows) == 2
+        assert len(page.samples) == 2
         assert page.rejects == {}
 
 
@@ -67,7 +67,7 @@ def test_room_taken_by_labels_that_are_gone_is_free_again() -> None:
 def test_nothing_is_remembered_of_a_line_without_a_good_number(line: bytes) -> None:
     memo = LabelMemo()
     page = read(line, memo=memo)
-    assert page.rows == []
+    assert page.samples == []
     assert len(memo) == 0
     assert page.held == 0
 
@@ -83,7 +83,7 @@ def test_nothing_is_remembered_of_a_line_without_a_good_number(line: bytes) -> N
 def test_lengths_of_labels_are_bounded(labels: bytes, reason: str) -> None:
     memo = LabelMemo()
     page = parse(b'good{a="b"} 1\nbad{' + labels + b"} 1\n", time=1.0, memo=memo)
-    assert [row.name for row in page.rows] == ["good"]
+    assert [row.name for row in page.samples] == ["good"]
     assert page.rejects == {reason: 1}
     assert len(memo) == 1
 
@@ -93,12 +93,12 @@ def test_labels_at_their_bounds_are_read() -> None:
     labels = b",".join(name + b'="' + b"x" * 100 + b'"' for name in names)
     page = parse(b"good{" + labels + b"} 1\n", time=1.0)
     assert page.rejects == {}
-    assert len(page.rows[0].labels) == 20
+    assert len(page.samples[0].labels) == 20
 
 
 def test_a_pods_own_page_may_cost_less_than_an_exporters() -> None:
     page = b"".join(b'a{b="%d"} 1\n' % number for number in range(1200))
-    assert len(parse(page, time=1.0).rows) == 1200
+    assert len(parse(page, time=1.0).samples) == 1200
     mine = parse(page, time=1.0, limits=SERVER)
-    assert 0 < len(mine.rows) < 1000
+    assert 0 < len(mine.samples) < 1000
     assert mine.held <= SERVER.held

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapter.exposition.page import LabelMemo, Page, parse
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import Sample
 
 
 class Line(NamedTuple):
@@ -80,7 +80,7 @@ BAD = [
 def test_a_line_is_read_the_same_cold_and_remembered(line: Line) -> None:
     memo = LabelMemo()
     for _ in range(2):
-        assert parse(line.text, time=50, memo=memo) == Page([Row(*line.row)], {})
+        assert parse(line.text, time=50, memo=memo) == Page([Sample(*line.row)], {})
 
 
 @pytest.mark.parametrize(("text", "reason"), [c[1:] for c in BAD], ids=[c[0] for c in BAD])
@@ -89,7 +89,7 @@ def test_a_bad_line_costs_one_line(text: bytes, reason: str) -> None:
     good = b'ok{b="c"} 1\n'
     for _ in range(2):
         page = parse(good + text + good, time=50, memo=memo)
-        assert [row.name for row in page.rows] == ["ok", "ok"]
+        assert [row.name for row in page.samples] == ["ok", "ok"]
         assert page.rejects == {reason: 1}
 
 
@@ -114,7 +114,7 @@ def test_of_a_repeated_label_the_first_occurrence_wins_and_every_page_counts_it(
     text = b'a{gpu="0",UUID="u",gpu="pod label"} 1\na{gpu="1",UUID="v"} 2\n'
     for _ in range(2):
         page = parse(text, time=1, memo=memo)
-        assert [row.labels["gpu"] for row in page.rows] == ["0", "1"]
+        assert [row.labels["gpu"] for row in page.samples] == ["0", "1"]
         assert page.rejects == {"duplicate_label": 1}
 
 
@@ -130,7 +130,7 @@ def test_of_a_repeated_label_that_names_the_workload_the_last_occurrence_wins(la
     text = f'a{{gpu="0",{label}="the tenant",gpu="1",{label}="the exporter"}} 1\n'.encode()
     for _ in range(2):
         page = parse(text, time=1, memo=memo)
-        assert [row.labels for row in page.rows] == [{"gpu": "0", label: "the exporter"}]
+        assert [row.labels for row in page.samples] == [{"gpu": "0", label: "the exporter"}]
         assert page.rejects == {"duplicate_label": 1}
 
 
@@ -138,7 +138,7 @@ def test_no_text_of_a_page_outlives_the_page() -> None:
     # Interned text is never freed by some releases of Python 3.12.
     name, label, value = (f"{part}_{id(part)}" for part in ("name", "label", "value"))
     page = parse(f'{name}{{{label}="{value}"}} 1\n'.encode(), time=1)
-    ((series, labels, *_),) = page.rows
+    ((series, labels, *_),) = page.samples
     ((key, text),) = labels.items()
     assert (series, key, text) == (name, label, value)
     for mine, parsed in ((name, series), (label, key), (value, text)):
@@ -147,13 +147,13 @@ def test_no_text_of_a_page_outlives_the_page() -> None:
 
 def test_the_last_line_may_be_cut_anywhere_so_it_is_dropped() -> None:
     page = parse(b'a{b="c"} 10\na{b="d"} 100', time=1)
-    assert [row.value for row in page.rows] == [10]
+    assert [row.value for row in page.samples] == [10]
     assert page.rejects == {"cut_line": 1}
 
 
 def test_unwanted_series_are_passed_over_uncounted() -> None:
     page = parse(b'a{b="c"} 1\nb{b="c"} x\nc 1\nb 2\n', time=1, wanted={"a", "c"})
-    assert [row.name for row in page.rows] == ["a", "c"]
+    assert [row.name for row in page.samples] == ["a", "c"]
     assert page.rejects == {}
 
 
@@ -161,8 +161,8 @@ def test_label_sets_are_the_same_object_from_page_to_page() -> None:
     memo = LabelMemo()
     text = b'a{b="c"} 1\nd{b="c"} 1\na{b="x",b="y"} 1\na{b="\\\\"} 1\n'
     first, second = parse(text, time=1, memo=memo), parse(text, time=2, memo=memo)
-    assert all(a.labels is b.labels for a, b in zip(first.rows, second.rows, strict=True))
-    assert first.rows[0].labels is first.rows[1].labels
+    assert all(a.labels is b.labels for a, b in zip(first.samples, second.samples, strict=True))
+    assert first.samples[0].labels is first.samples[1].labels
 
 
 def test_the_memo_holds_what_the_last_page_held_and_no_more() -> None:
@@ -175,7 +175,7 @@ def test_the_memo_holds_what_the_last_page_held_and_no_more() -> None:
 
 def test_rows_are_bounded() -> None:
     page = parse(b'a{b="c"} 1\n' * 100_000, time=1)
-    assert len(page.rows) == 65_536
+    assert len(page.samples) == 65_536
     assert page.rejects["too_many_rows"] > 0
 
 
@@ -183,7 +183,7 @@ NAMES = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,8}", fullmatch=True)
 KEYS = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 ROWS = st.builds(
-    Row,
+    Sample,
     NAMES,
     st.dictionaries(KEYS, TEXT, max_size=4),
     st.floats(allow_nan=False),
@@ -191,7 +191,7 @@ ROWS = st.builds(
 )
 
 
-def render(rows: list[Row], *, stamped: bool = True) -> bytes:
+def render(rows: list[Sample], *, stamped: bool = True) -> bytes:
     """The text that an exporter would write for these rows."""
     lines = []
     for row in rows:
@@ -206,17 +206,17 @@ def escaped(value: str) -> str:
 
 
 @given(st.lists(ROWS, max_size=8))
-def test_reading_what_was_rendered_gives_the_rows_back(rows: list[Row]) -> None:
+def test_reading_what_was_rendered_gives_the_rows_back(rows: list[Sample]) -> None:
     assert parse(render(rows), time=1700000000.0) == Page(rows, {})
 
 
 @given(st.lists(ROWS, min_size=1, max_size=6), st.data())
 def test_a_page_cut_anywhere_yields_the_rows_before_the_cut(
-    rows: list[Row], data: st.DataObject
+    rows: list[Sample], data: st.DataObject
 ) -> None:
     page = render(rows)
     cut = data.draw(st.integers(0, len(page)))
-    found = parse(page[:cut], time=1700000000.0).rows
+    found = parse(page[:cut], time=1700000000.0).samples
     assert found == rows[: page[:cut].count(b"\n")]
 
 
@@ -230,11 +230,11 @@ def test_no_bytes_raise_and_the_memo_changes_nothing(page: bytes) -> None:
     first = parse(page, time=1, memo=memo)
     again = parse(page, time=1, memo=memo)
     assert repr(first) == repr(again)
-    for row in first.rows:
+    for row in first.samples:
         assert isinstance(row.value, float)
         assert math.isfinite(row.time)
 
 
 def test_a_page_cut_inside_a_label_that_looks_like_its_end_keeps_its_milliseconds() -> None:
     page = parse(b'a 1 49500\nb{c="# EOF', time=50.0)
-    assert [row.time for row in page.rows] == [49.5]
+    assert [row.time for row in page.samples] == [49.5]

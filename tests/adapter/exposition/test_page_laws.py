@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.exposition.page import LabelMemo, parse
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import Sample
 from tests.adapter.pagetext import render
 from tests.adapter.telemetryworld import shared_folder
 from tests.examples import bounded
@@ -19,50 +19,50 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sample
 )
 TIMES = st.just(SCRAPED) | st.integers(-600_000, 60_000).map(lambda ms: SCRAPED + ms / 1000)
 ROWS = st.lists(
-    st.builds(Row, NAMES, st.dictionaries(LABEL_NAMES, TEXT, max_size=4), st.floats(), TIMES),
+    st.builds(Sample, NAMES, st.dictionaries(LABEL_NAMES, TEXT, max_size=4), st.floats(), TIMES),
     max_size=6,
 )
 
 
-def told(rows: list[Row]) -> list[tuple[str, list[tuple[str, str]], str, float]]:
+def told(rows: list[Sample]) -> list[tuple[str, list[tuple[str, str]], str, float]]:
     """Rows in a form in which NaN is NaN and the order of labels does not count."""
     return [(r.name, sorted(r.labels.items()), repr(r.value), round(r.time, 3)) for r in rows]
 
 
 @bounded(80)
 @given(ROWS)
-def test_what_is_written_is_read(rows: list[Row]) -> None:
+def test_what_is_written_is_read(rows: list[Sample]) -> None:
     page = parse(render(rows, SCRAPED), time=SCRAPED)
-    assert told(page.rows) == told(rows)
+    assert told(page.samples) == told(rows)
     assert page.rejects == {}
 
 
 @bounded(80)
 @given(ROWS, ROWS)
 def test_what_was_learnt_from_one_page_changes_nothing_on_the_next(
-    one: list[Row], other: list[Row]
+    one: list[Sample], other: list[Sample]
 ) -> None:
     memo = LabelMemo()
     parse(render(one, SCRAPED), time=SCRAPED, memo=memo)
     again = parse(render(other, SCRAPED), time=SCRAPED, memo=memo)
-    assert told(again.rows) == told(other)
+    assert told(again.samples) == told(other)
 
 
 @bounded(80)
 @given(ROWS, st.data())
 def test_a_page_cut_anywhere_yields_a_part_of_its_rows(
-    rows: list[Row], data: st.DataObject
+    rows: list[Sample], data: st.DataObject
 ) -> None:
     page = render(rows, SCRAPED)
     end = data.draw(st.integers(0, len(page)))
-    cut = told(parse(page[:end], time=SCRAPED).rows)
+    cut = told(parse(page[:end], time=SCRAPED).samples)
     assert cut == told(rows)[: len(cut)]
 
 
 def test_a_captured_page_cut_anywhere_yields_a_part_of_its_rows() -> None:
     for path in sorted(shared_folder().rglob("*.prom")):
         page = path.read_bytes()
-        whole = told(parse(page, time=SCRAPED).rows)
+        whole = told(parse(page, time=SCRAPED).samples)
         for end in range(0, len(page), 1 + len(page) // 60):
-            cut = told(parse(page[:end], time=SCRAPED).rows)
+            cut = told(parse(page[:end], time=SCRAPED).samples)
             assert cut == whole[: len(cut)], f"{path.name} cut after {end} bytes"

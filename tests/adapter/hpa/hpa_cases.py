@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapter.hpa import (
-    Controller,
+    ControllerOptions,
     Decision,
+    HpaState,
     Missing,
     Observation,
     PodState,
-    State,
     Values,
     decide,
     from_manifest,
@@ -69,8 +69,8 @@ def play(
 ) -> Iterator[tuple[list[tuple[int, str]], Decision]]:
     """Yield, for each phase, the (size, reason) pairs set in it and the last decision."""
     spec = from_manifest(case.manifest(namespace))
-    controller = Controller(scale_to_zero=True)
-    state, replicas, now = State(), case.replicas, 1_000_000.0
+    controller = ControllerOptions(scale_to_zero=True)
+    state, replicas, now = HpaState(), case.replicas, 1_000_000.0
     status = case.replicas if case.status_replicas is None else case.status_replicas
     for values in case.phases:
         steps: list[tuple[int, str]] = []

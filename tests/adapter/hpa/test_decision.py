@@ -13,20 +13,20 @@ from kubernetes.utils.quantity import parse_quantity
 
 from adapter.hpa import (
     Behavior,
-    Controller,
+    ControllerOptions,
     HpaSpec,
+    HpaState,
     ManifestError,
-    Metric,
     MetricKind,
+    MetricSpec,
+    MetricTarget,
     Missing,
     Observation,
     PodState,
-    Policy,
     PolicyKind,
     Rules,
+    ScalingPolicy,
     Select,
-    State,
-    Target,
     TargetKind,
     decide,
     from_manifest,
@@ -34,7 +34,7 @@ from adapter.hpa import (
 from adapter.hpa.quantity import parse, to_milli
 from tests.adapter.hpa.hpa_cases import CASES, Case, each, play, run
 
-GPU = Metric(MetricKind.PODS, "gpu", Target(TargetKind.AVERAGE_VALUE, 50_000))
+GPU = MetricSpec(MetricKind.PODS, "gpu", MetricTarget(TargetKind.AVERAGE_VALUE, 50_000))
 
 MANIFEST = """
 apiVersion: autoscaling/v2
@@ -101,8 +101,8 @@ def test_a_manifest_is_read_with_its_defaults() -> None:
     ]
     assert spec.metrics[0].selector == {"matchLabels": {"model": "A100"}}
     assert spec.behavior == Behavior(
-        Rules((Policy(PolicyKind.PODS, 3, 60),), Select.MIN, 0, 0.05),
-        Rules((Policy(PolicyKind.PERCENT, 100, 15),), Select.MAX, 120),
+        Rules((ScalingPolicy(PolicyKind.PODS, 3, 60),), Select.MIN, 0, 0.05),
+        Rules((ScalingPolicy(PolicyKind.PERCENT, 100, 15),), Select.MAX, 120),
     )
 
 
@@ -259,7 +259,7 @@ def test_quantities_are_the_client_librarys(text: str) -> None:
 def test_the_conditions_of_a_scale_out_and_after() -> None:
     """The words of `kubectl describe hpa`; `since` moves only when a status turns."""
     spec = HpaSpec(10, (GPU,))
-    first, state = decide(spec, State(), Observation(2, run(2), (each(2, 95),)), 100.0)
+    first, state = decide(spec, HpaState(), Observation(2, run(2), (each(2, 95),)), 100.0)
     assert (first.desired, first.reason) == (4, "pods metric gpu above target")
     assert [(c.type, c.status, c.reason) for c in first.conditions] == [
         ("AbleToScale", True, "SucceededRescale"),
@@ -285,14 +285,14 @@ def test_the_conditions_of_a_scale_out_and_after() -> None:
 def test_as_many_values_as_metrics() -> None:
     """A caller's slip is no missing metric."""
     with pytest.raises(ValueError, match="1 values for 2 metrics"):
-        decide(HpaSpec(10, (GPU, GPU)), State(), Observation(1, run(1), ({},)), 0.0)
+        decide(HpaSpec(10, (GPU, GPU)), HpaState(), Observation(1, run(1), ({},)), 0.0)
 
 
 def test_zero_replicas_without_the_feature_gate_stay() -> None:
     """A target that somebody set to 0 is left alone, whatever its metrics say."""
     spec = from_manifest(manifest(minReplicas=0))
     seen = Observation(0, (), ({}, 9_000_000, [9_000_000]))
-    decision, _ = decide(spec, State(), seen, 0.0, Controller(scale_to_zero=False))
+    decision, _ = decide(spec, HpaState(), seen, 0.0, ControllerOptions(scale_to_zero=False))
     assert (decision.desired, decision.conditions[-1].reason) == (0, "ScalingDisabled")
 
 
@@ -317,7 +317,7 @@ def observations(draw: st.DrawFn) -> Observation:
 def test_the_bounds_hold(seen: Observation, behaves: bool) -> None:
     """From inside the bounds no decision leaves them."""
     spec = HpaSpec(30, (GPU,), behavior=Behavior() if behaves else None)
-    decision, _ = decide(spec, State(), seen, 0.0)
+    decision, _ = decide(spec, HpaState(), seen, 0.0)
     assert 1 <= decision.desired <= 30
 
 
@@ -327,10 +327,12 @@ def test_a_missing_metric_never_scales_in(seen: Observation) -> None:
     spec = HpaSpec(
         30,
         (GPU, GPU),
-        behavior=Behavior(scale_down=Rules((Policy(PolicyKind.PERCENT, 100, 15),), window=0)),
+        behavior=Behavior(
+            scale_down=Rules((ScalingPolicy(PolicyKind.PERCENT, 100, 15),), window=0)
+        ),
     )
     both = Observation(seen.replicas, seen.pods, (Missing("gone"), seen.values[0]))
-    decision, _ = decide(spec, State(), both, 0.0)
+    decision, _ = decide(spec, HpaState(), both, 0.0)
     assert decision.desired >= seen.replicas
 
 
@@ -343,7 +345,7 @@ def test_more_load_never_means_fewer_pods(loads: list[int], which: int, more: in
     after = copy.copy(before)
     after[names[which % len(names)]] += more
     asked = [
-        decide(spec, State(), Observation(len(loads), run(len(loads)), (values,)), 0.0)[0]
+        decide(spec, HpaState(), Observation(len(loads), run(len(loads)), (values,)), 0.0)[0]
         .proposals[0]
         .replicas
         for values in (before, after)
@@ -365,7 +367,7 @@ def test_a_missing_value_only_damps(loads: list[int], data: st.DataObject) -> No
     steps = []
     for each_values in (values, filled):
         seen = Observation(count, run(count), (each_values,))
-        replicas = decide(spec, State(), seen, 0.0)[0].proposals[0].replicas
+        replicas = decide(spec, HpaState(), seen, 0.0)[0].proposals[0].replicas
         assert replicas is not None
         steps.append(replicas - count)
     # One pod of slack: the filled mean loses its fraction of a thousandth.
@@ -380,10 +382,10 @@ def test_a_missing_value_only_damps(loads: list[int], data: st.DataObject) -> No
 )
 def test_a_pods_policy_bounds_every_period(loads: list[int], value: int, period: int) -> None:
     """No window as long as the period sees more pods added than the policy allows."""
-    rules = Rules((Policy(PolicyKind.PODS, value, period),), window=0)
-    never = Rules((Policy(PolicyKind.PODS, 1, 15),), Select.DISABLED, 0)
+    rules = Rules((ScalingPolicy(PolicyKind.PODS, value, period),), window=0)
+    never = Rules((ScalingPolicy(PolicyKind.PODS, 1, 15),), Select.DISABLED, 0)
     spec = HpaSpec(1000, (GPU,), behavior=Behavior(rules, never))
-    state, replicas, added = State(), 1, list[tuple[float, int]]()
+    state, replicas, added = HpaState(), 1, list[tuple[float, int]]()
     for tick, load in enumerate(loads):
         now = tick * 15.0
         seen = Observation(replicas, run(replicas), (each(replicas, load),))
@@ -396,8 +398,8 @@ def test_a_pods_policy_bounds_every_period(loads: list[int], value: int, period:
 @given(observations())
 def test_deciding_changes_nothing_it_was_given(seen: Observation) -> None:
     """The same question has the same answer."""
-    state = State()
+    state = HpaState()
     before = copy.deepcopy(seen)
     spec = HpaSpec(30, (GPU,))
     assert decide(spec, state, seen, 5.0) == decide(spec, state, seen, 5.0)
-    assert (seen, state) == (before, State())
+    assert (seen, state) == (before, HpaState())

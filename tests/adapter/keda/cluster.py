@@ -8,7 +8,7 @@ from adapter.attribution.pods import NO_ROWS, STALE
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod
 from adapter.cluster.services import Services
@@ -52,7 +52,7 @@ class Readings(dict[str, float | str]):
 
 
 class Cluster:
-    """One namespace ``ml``; implements :class:`adapter.keda.scaler.Known`."""
+    """One namespace ``ml``; implements :class:`adapter.keda.scaler.ScalerValues`."""
 
     def __init__(self, *, watched: bool = False, hold: float = 0.0) -> None:
         self.index = PodIndex()
@@ -67,7 +67,7 @@ class Cluster:
         self.scaler = Scaler(
             self.catalog,
             self,
-            Objects(self.index, Services(), Nodes()),
+            ObjectLookup(self.index, Services(), Nodes()),
             self.targets,
             Options(lambda: PATIENCE, STALE_AFTER, hold),
         )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapter.api.aggregate import Aggregate
 from adapter.hpa.observation import Observation, PodState
 from adapter.hpa.replicas import Tolerances, propose
-from adapter.hpa.spec import Metric, MetricKind, Target, TargetKind
+from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.keda.demand import Standing, demand, number
 
 TARGET = 70
@@ -48,7 +48,7 @@ class Workload(NamedTuple):
 
     def _propose(self, kind: MetricKind, target: TargetKind, values: object) -> int:
         pods = self.pods()
-        metric = Metric(kind, "gpu_utilization", Target(target, TARGET * 1000))
+        metric = MetricSpec(kind, "gpu_utilization", MetricTarget(target, TARGET * 1000))
         seen = Observation(len(pods), pods, [])
         return propose(metric, values, seen, "ml", TOLERANCES)[0]  # type: ignore[arg-type]  # both
 

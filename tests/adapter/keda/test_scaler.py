@@ -8,7 +8,7 @@ import pytest
 
 from adapter.attribution.pods import NO_VALUE, NOT_SELECTED
 from adapter.cluster.workload import DEPLOYMENTS, Workload
-from adapter.devices.assignment import Refusal
+from adapter.devices.assignment import Mismatch
 from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError, TooManyStreams
 from adapter.keda.scaledobjects import ScaledObject, decode
 from adapter.keda.trigger import Ref
@@ -49,7 +49,7 @@ def test_no_pods_are_zero_and_inactive_while_the_pods_are_in_sync() -> None:
 
 def test_finished_and_deleted_pods_do_not_count() -> None:
     cluster = Cluster()
-    cluster.put("a", Refusal.FINISHED, phase="Succeeded")
+    cluster.put("a", Mismatch.FINISHED, phase="Succeeded")
     cluster.put("b", 50.0)
     pod = cluster.index.get("ml", "b")
     assert pod is not None
@@ -178,15 +178,15 @@ def test_unready_pods_never_make_the_answer_fail() -> None:
     cluster = Cluster()
     cluster.put("a", 20.0)
     for name in ("b", "c", "d"):
-        cluster.put(name, Refusal.NOT_READY, ready=False)
+        cluster.put(name, Mismatch.NOT_READY, ready=False)
     assert cluster.value() == 20.0 + 3 * 70.0
     assert cluster.value(1e9) == 20.0 + 3 * 70.0
 
 
 def test_while_no_pod_is_ready_nothing_is_known() -> None:
     cluster = Cluster()
-    cluster.put("a", Refusal.NOT_RUNNING, phase="Pending", ready=False)
-    cluster.put("b", Refusal.NOT_READY, ready=False)
+    cluster.put("a", Mismatch.NOT_RUNNING, phase="Pending", ready=False)
+    cluster.put("b", Mismatch.NOT_READY, ready=False)
     with pytest.raises(NoReadings, match="none of 2 pods is ready yet"):
         cluster.value()
 
@@ -300,7 +300,7 @@ def test_activity_is_what_was_measured_above_activation(name: str) -> None:
 def test_an_unready_pod_does_not_keep_an_idle_workload_active() -> None:
     cluster = Cluster()
     cluster.put("a", 0.0)
-    cluster.put("b", Refusal.NOT_READY, ready=False)
+    cluster.put("b", Mismatch.NOT_READY, ready=False)
     assert cluster.active() is False
 
 

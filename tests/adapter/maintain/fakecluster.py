@@ -10,14 +10,14 @@ from typing import Any
 from adapter.maintain.cluster import ConflictError, MaintainError
 from adapter.maintain.objects import Object, registration_path, secret_path
 from adapter.maintain.rotation import Installation, Rotation
-from adapter.maintain.state import Policy
+from adapter.maintain.state import RotationPolicy
 
 CUSTOM = ("v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io")
 TARGET = Installation("gpu-metrics", "adapter", "adapter-ca", "adapter-certificate", CUSTOM)
 AUTHORITY = secret_path("gpu-metrics", "adapter-ca")
 CERTIFICATE = secret_path("gpu-metrics", "adapter-certificate")
 HOST = "adapter.gpu-metrics.svc"
-POLICY = Policy((HOST, f"{HOST}.cluster.local"), days=90, ca_days=365, settle=1800)
+POLICY = RotationPolicy((HOST, f"{HOST}.cluster.local"), days=90, ca_days=365, settle=1800)
 NOW = 1_800_000_000.0
 DAY = 86400.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.sources.prometheus.answer import SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
 from tests.adapter.pages.scene import Line, Scene
@@ -29,8 +29,8 @@ def _asked() -> World:
     memo = SeriesMemo()
     for page in PAGES:
         found = decode(shared_page(page).encode(), memo, QueryGroup("board", ()))
-        for origin, rows in found.rows.items():
-            world.store.ingest(Batch(origin, None, rows, ASKED, found.rejects))
+        for origin, rows in found.samples.items():
+            world.store.ingest(ScrapeResult(origin, None, rows, ASKED, found.rejects))
     return world
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from adapter.attribution.policy import Policy, SharingOptions
+from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.telemetryworld import World, make_pod, shared_page
@@ -32,7 +32,7 @@ EXACT: Final = "sharing=shared,attribution=exact"
 
 
 def _by(policy: str) -> SharingOptions:
-    return SharingOptions(Policy(policy))
+    return SharingOptions(SharingPolicy(policy))
 
 
 def _slices(*pages: str, labels: Mapping[str, str], policy: str = "copy", asks: str) -> World:

@@ -6,10 +6,10 @@ import pytest
 
 from adapter.serve.build import scrape_options
 from adapter.settings import Settings
-from adapter.sources.scrape.discovery import RULES
+from adapter.sources.scrape.discovery import DISCOVERY_RULES
 
 OWN = {"name": "mine", "selector": "app=gpu-exporter", "port": 9400, "namespace": "gpu"}
-BUILT_IN = [rule.name for rule in RULES]
+BUILT_IN = [rule.name for rule in DISCOVERY_RULES]
 
 RULE_CASES = {
     "nothing set": ({}, BUILT_IN),

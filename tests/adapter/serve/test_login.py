@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.services import Services
 from adapter.process.config import ConfigError, load
@@ -181,7 +181,7 @@ def test_the_kind_says_which_source_is_built(text: str, kind: type) -> None:
     index = PodIndex()
     made = settings(text)
     store = Store(CATALOG, telemetry_options(made), index)
-    source = build_source(made, CATALOG, store, Objects(index, Services(), Nodes()))
+    source = build_source(made, CATALOG, store, ObjectLookup(index, Services(), Nodes()))
     assert type(source) is kind
     if isinstance(source, PrometheusSource):
         asked = {name for state in source.groups for name in state.group.series}

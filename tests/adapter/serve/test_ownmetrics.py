@@ -10,7 +10,7 @@ import yaml
 
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope
-from adapter.exposition.samples import Batch, Row
+from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.process.config import ConfigError, load
 from adapter.serve.ownmetrics import problems, queries, rows
 from adapter.settings import Settings
@@ -119,7 +119,7 @@ def test_a_query_is_about_the_pod_that_its_answer_names_gpu_or_not() -> None:
     catalog = extended({"name": "lag", "query": "sum by (namespace, pod) (lag)", "scale": 0.5})
     at = World(make_pod("p", gpus={}), catalog=catalog)
     labels = {"namespace": "ml", "pod": "p"}
-    at.store.ingest(Batch("prometheus", None, [Row("lag", labels, 8.0, 100.0)], 100.0))
+    at.store.ingest(ScrapeResult("prometheus", None, [Sample("lag", labels, 8.0, 100.0)], 100.0))
     assert at.value("p", "lag", 101.0) == 4.0
     assert catalog.metrics["lag"].scope is Scope.SERVER
 
@@ -143,8 +143,8 @@ def test_the_answer_to_a_rows_query_is_the_row_whatever_it_calls_itself() -> Non
         {"status": "success", "data": {"resultType": "vector", "result": result}}
     )
     group = QueryGroup("metrics.lag", ("lag",), "queue")
-    (found,) = decode(body, SeriesMemo(), group).rows.values()
-    assert found == [Row("lag", {"namespace": "ml", "pod": "p"}, 8.0, 100.0)]
+    (found,) = decode(body, SeriesMemo(), group).samples.values()
+    assert found == [Sample("lag", {"namespace": "ml", "pod": "p"}, 8.0, 100.0)]
 
 
 def test_a_catalogue_without_rows_stays_the_same() -> None:

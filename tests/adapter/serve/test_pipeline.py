@@ -11,11 +11,11 @@ import pytest
 
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import Objects
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.services import Services
 from adapter.process.config import ConfigError
-from adapter.serve.pipeline import Telemetry
+from adapter.serve.pipeline import PipelineSwitcher
 from adapter.settings import Settings
 from tests.adapter.serving import Exporter
 
@@ -46,11 +46,11 @@ async def until(probe: Callable[[], bool], seconds: float = 90) -> None:
 
 
 @asynccontextmanager
-async def running(settings: Settings, *, synced: bool = True) -> AsyncIterator[Telemetry]:
+async def running(settings: Settings, *, synced: bool = True) -> AsyncIterator[PipelineSwitcher]:
     pods = PodIndex()
     if synced:
         pods.replace([])
-    telemetry = Telemetry(Catalog(), Objects(pods, Services(), Nodes()))
+    telemetry = PipelineSwitcher(Catalog(), ObjectLookup(pods, Services(), Nodes()))
     telemetry.use(settings)
     task = asyncio.create_task(telemetry.run())
     try:

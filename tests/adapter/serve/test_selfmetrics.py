@@ -19,19 +19,19 @@ from prometheus_client.exposition import generate_latest
 from adapter.api.provider import GpuMetricsProvider
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import PODS, Objects
+from adapter.cluster.lookup import PODS, ObjectLookup
 from adapter.cluster.nodes import Node, Nodes
 from adapter.cluster.services import Services
 from adapter.exposition.page import parse
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.keda.selfmetrics import KedaStats
 from adapter.nodepool.run.selffamilies import FAMILIES as NODEPOOL
 from adapter.process.reload import ConfigWatch
 from adapter.serve.coverage import Coverage
-from adapter.serve.pipeline import Telemetry
+from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
 from adapter.serve.security import build_security
-from adapter.serve.selfmetrics import FAMILIES, Parts, register
+from adapter.serve.selfmetrics import FAMILIES, MetricSources, register
 from adapter.settings import Settings
 from apiservice.errors import ApiError
 from apiservice.http.options import ServingOptions
@@ -39,7 +39,7 @@ from apiservice.http.server import Server
 from apiservice.labels.selector import EVERYTHING
 from apiservice.provider import ObjectQuery
 from apiservice.runtime.steps import at_once
-from apiservice.selfmetrics.families import OTHER, Family, Kind
+from apiservice.selfmetrics.families import OTHER, Family, FamilyType
 from apiservice.selfmetrics.looplag import LoopLag
 from tests.adapter.telemetryworld import make_pod, row
 from tests.apiservice.world import make_world
@@ -55,15 +55,15 @@ class Fleet:
     def __init__(self, pods: int, folder: Path) -> None:
         self.registry = CollectorRegistry()
         index, nodes = PodIndex(), Nodes()
-        objects = Objects(index, Services(), nodes)
+        objects = ObjectLookup(index, Services(), nodes)
         chosen = Settings.model_validate({"server": {"cert_dir": str(folder)}})
-        telemetry = Telemetry(Catalog(), objects)
+        telemetry = PipelineSwitcher(Catalog(), objects)
         telemetry.use(chosen)
         self.provider = GpuMetricsProvider(telemetry, telemetry, objects)
         self.keda = KedaStats()
         self.store = telemetry.current.store
         self.coverage = Coverage(telemetry, index, self.store.attributions, lambda: T0)
-        parts = Parts(
+        parts = MetricSources(
             telemetry,
             self.provider,
             objects,
@@ -84,7 +84,7 @@ class Fleet:
             )
             read = parse(page.encode(), time=T0, wanted=telemetry.catalog.series)
             node = f"n{first // 8}"
-            self.store.ingest(Batch(f"http://{node}", node, read.rows, T0, read.rejects))
+            self.store.ingest(ScrapeResult(f"http://{node}", node, read.samples, T0, read.rejects))
 
     def series(self) -> set[str]:
         """The series of a scrape, without their values; those of the process left out."""
@@ -170,9 +170,9 @@ async def test_no_path_method_or_user_becomes_a_label(asked: list[tuple[str, str
 def test_a_name_is_as_prometheus_wants_it(family: Family) -> None:
     """https://prometheus.io/docs/practices/naming/."""
     assert re.fullmatch(r"gma_[a-z]+(_[a-z]+)*", family.name)
-    assert family.name.endswith("_total") == (family.kind is Kind.COUNTER)
+    assert family.name.endswith("_total") == (family.kind is FamilyType.COUNTER)
     assert not re.search(r"_(ms|millis\w*|minutes|hours|days|mib|gib|percent)(_|$)", family.name)
-    if family.kind is Kind.HISTOGRAM:
+    if family.kind is FamilyType.HISTOGRAM:
         assert family.name.endswith("_seconds")
     assert not {"pod", "node", "device", "gpu", "uuid", "url", "user"} & set(family.labels)
     assert family.text.endswith(".")
@@ -188,7 +188,7 @@ def test_no_name_is_declared_twice() -> None:
 def test_a_known_label_has_only_its_values_and_another(
     counts: dict[str, int], known: list[str]
 ) -> None:
-    family = Family("a_total", Kind.COUNTER, "Text.", ("reason",), tuple(known))
+    family = Family("a_total", FamilyType.COUNTER, "Text.", ("reason",), tuple(known))
     rows = [sample for sample in family.by(counts).samples if sample.name == "a_total"]
     shown = [sample.labels["reason"] for sample in rows]
     assert len(shown) == len(set(shown))

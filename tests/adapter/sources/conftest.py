@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
 
 
@@ -106,15 +106,15 @@ class Recorder:
     """A sink that keeps what it is given, and wakes whoever waits for it."""
 
     def __init__(self) -> None:
-        self.batches: list[Batch] = []
+        self.batches: list[ScrapeResult] = []
         self.forgotten: list[str] = []
         self._changed = asyncio.Event()
 
-    def ingest(self, batch: Batch) -> None:
+    def ingest(self, batch: ScrapeResult) -> None:
         self.batches.append(batch)
         self._changed.set()
 
-    def steps(self, batch: Batch) -> Steps[None]:
+    def steps(self, batch: ScrapeResult) -> Steps[None]:
         yield
         self.ingest(batch)
 

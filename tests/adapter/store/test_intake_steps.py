@@ -16,10 +16,10 @@ import adapter.devices.reader
 import adapter.exposition.page
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.reader import DEVICES, ROWS
-from adapter.devices.state import Exporter
+from adapter.devices.state import ExporterState
 from adapter.exposition.line import label_set
 from adapter.exposition.page import LabelMemo, parse, parsing
-from adapter.exposition.samples import Batch, Row
+from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.store.store import Store
 from apiservice.runtime.steps import Steps, at_once
 from tests.adapter.store.test_laws import PAGES, PODS
@@ -30,9 +30,11 @@ UTIL = "DCGM_FI_DEV_GPU_UTIL"
 USED = "DCGM_FI_DEV_FB_USED"
 
 
-def batch(page: str, time: float, origin: str = ORIGIN, memo: LabelMemo | None = None) -> Batch:
+def batch(
+    page: str, time: float, origin: str = ORIGIN, memo: LabelMemo | None = None
+) -> ScrapeResult:
     read = parse(page.encode(), time=time, memo=memo)
-    return Batch(origin, "n", read.rows, time, read.rejects, ("monitoring", origin[-1]))
+    return ScrapeResult(origin, "n", read.samples, time, read.rejects, ("monitoring", origin[-1]))
 
 
 def large(devices: int, value: int = 50, pod: str = "p", first: int = 0) -> str:
@@ -42,18 +44,18 @@ def large(devices: int, value: int = 50, pod: str = "p", first: int = 0) -> str:
     )
 
 
-def exporter(store: Store, origin: str = ORIGIN) -> Exporter | None:
+def exporter(store: Store, origin: str = ORIGIN) -> ExporterState | None:
     return store._exporters.get(origin)
 
 
-def content(found: Exporter | None) -> object:
+def content(found: ExporterState | None) -> object:
     """What an exporter's state holds, whatever object holds it."""
     if found is None:
         return None
     tracks = {
         key: [repr(getattr(track, each.name)) for each in fields(track) if each.name != "history"]
         + [track.history.latest(), tuple(track.history.times), repr(list(track.history.values))]
-        for key, track in found.tracks.items()
+        for key, track in found.all_series.items()
     }
     return repr(tracks), dict(found.reported), found.scale, repr(found.idle._models), found.disowned
 
@@ -125,9 +127,9 @@ def test_no_step_takes_more_than_a_bounded_number_of_rows_and_devices(
         monkeypatch.setattr(module, name, counted)
 
     counting(adapter.devices.reader, "identify")
-    counting(adapter.devices.ingest, "Track")
+    counting(adapter.devices.ingest, "DeviceSeries")
 
-    class Rows(list[Row]):
+    class Rows(list[Sample]):
         def __getitem__(self, index: Any) -> Any:
             found = super().__getitem__(index)
             met["rows"] += len(found)
@@ -142,12 +144,12 @@ def test_no_step_takes_more_than_a_bounded_number_of_rows_and_devices(
 
     world = World(make_pod("p"))
     read = batch(large(1000), 100.0)
-    page = Batch(ORIGIN, "n", Rows(read.rows), 100.0)
+    page = ScrapeResult(ORIGIN, "n", Rows(read.samples), 100.0)
     steps = tried(world.store.steps(page), note)
     note()
     assert steps > 100
     assert worst["identify"] <= DEVICES
-    assert worst["Track"] <= DEVICES
+    assert worst["DeviceSeries"] <= DEVICES
     assert worst["rows"] <= ROWS
 
 

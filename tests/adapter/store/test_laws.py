@@ -127,5 +127,5 @@ def kept(answer: Reading, metric: Metric, world: World, now: float) -> bool:
 
 @given(st.binary(max_size=300))
 def test_no_bytes_make_a_value(page: bytes) -> None:
-    rows = parse(page, time=100.0, wanted=CATALOG.series).rows
+    rows = parse(page, time=100.0, wanted=CATALOG.series).samples
     assert all(row.name in CATALOG.series for row in rows)

@@ -6,21 +6,23 @@ from dataclasses import replace
 
 from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.store.store import Store
 from tests.adapter.telemetryworld import CATALOG, World, make_pod, said
 
 NOW = 1_700_000_000.0
-OPTIONS = TelemetryOptions(server_bytes=200_000, server_tracks=4)
+OPTIONS = TelemetryOptions(server_bytes=200_000, server_series=4)
 
 
-def page(pod: int, models: range, now: float = NOW, namespace: str = "ns") -> Batch:
+def page(pod: int, models: range, now: float = NOW, namespace: str = "ns") -> ScrapeResult:
     text = "".join(f'vllm:num_requests_waiting{{model_name="m{m}"}} 1\n' for m in models)
     read = parse(text.encode(), time=now, wanted=CATALOG.series)
-    return Batch(f"http://{pod}", "n", read.rows, now, pod=(namespace, f"p{pod}"), serves=True)
+    return ScrapeResult(
+        f"http://{pod}", "n", read.samples, now, pod=(namespace, f"p{pod}"), serves=True
+    )
 
 
-def filled(options: TelemetryOptions, *batches: Batch) -> Store:
+def filled(options: TelemetryOptions, *batches: ScrapeResult) -> Store:
     world = World(*(make_pod(f"p{number}") for number in range(40)), options=options)
     for batch in batches:
         world.store.ingest(batch)
@@ -29,14 +31,14 @@ def filled(options: TelemetryOptions, *batches: Batch) -> Store:
 
 def test_the_parts_of_one_server_are_bounded() -> None:
     store = filled(OPTIONS, page(0, range(6)))
-    assert store.size.tracks == 4
+    assert store.size.all_series == 4
     assert store.rejects.totals["too_many_devices"] == 2
 
 
 def test_a_page_that_needs_more_than_one_pod_may_have_leaves_the_earlier_one() -> None:
-    options = replace(OPTIONS, server_tracks=100)
+    options = replace(OPTIONS, server_series=100)
     store = filled(options, page(0, range(2)), page(0, range(10), NOW + 5))
-    assert store.size.tracks == 2
+    assert store.size.all_series == 2
     assert store.rejects.totals["over_budget"] == 10
 
 
@@ -108,7 +110,7 @@ def test_exporters_are_not_counted() -> None:
     batch = page(0, range(4))
     world = World(make_pod("p0"), options=replace(OPTIONS, server_bytes=1))
     text = 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",pod="p0",namespace="ns"} 1\n'
-    rows = parse(text.encode(), time=NOW, wanted=CATALOG.series).rows
-    world.store.ingest(replace(batch, rows=rows, serves=False, pod=None))
-    assert world.store.size.tracks == 1
+    rows = parse(text.encode(), time=NOW, wanted=CATALOG.series).samples
+    world.store.ingest(replace(batch, samples=rows, serves=False, pod=None))
+    assert world.store.size.all_series == 1
     assert world.store.rejects.totals["over_budget"] == 0

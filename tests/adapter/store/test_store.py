@@ -10,7 +10,7 @@ import pytest
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.rejects import Reject, Rejects
 from adapter.exposition.page import LabelMemo, parse
-from adapter.exposition.samples import Batch, Row, Sink
+from adapter.exposition.samples import Sample, ScrapeResult, Sink
 from adapter.store.store import Store
 from apiservice.labels.selector import EVERYTHING
 from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row, said
@@ -104,10 +104,10 @@ def test_groups_of_one_exporter_may_arrive_in_separate_batches() -> None:
 
 def test_several_samples_of_a_series_in_one_batch_are_a_history() -> None:
     world = World(make_pod("p"))
-    (one,) = parse(row(UTIL, 0, "p").encode(), time=0).rows
+    (one,) = parse(row(UTIL, 0, "p").encode(), time=0).samples
     rows = [one._replace(value=float(v), time=t) for v, t in ((10, 85.0), (30, 100.0))]
-    world.store.ingest(Batch("prometheus", None, rows, 101.0))
-    world.store.ingest(Batch("prometheus", None, rows, 106.0))
+    world.store.ingest(ScrapeResult("prometheus", None, rows, 101.0))
+    world.store.ingest(ScrapeResult("prometheus", None, rows, 106.0))
     found = reading(world.read("p", UTIL, 106.0))
     assert (found.value, found.time) == (20.0, 100.0)
 
@@ -330,9 +330,9 @@ def test_a_label_set_is_worked_out_once_however_often_it_is_scraped() -> None:
     world, memo = World(make_pod("p")), LabelMemo()
     for time in (100.0, 105.0):
         page = parse(row(UTIL, 50, "p").encode(), time=time, memo=memo)
-        world.store.ingest(Batch("a", None, page.rows, time))
-    labels = page.rows[0].labels
-    world.store.ingest(Batch("a", None, [Row(UTIL, dict(labels), 90.0, 110.0)], 110.0))
+        world.store.ingest(ScrapeResult("a", None, page.samples, time))
+    labels = page.samples[0].labels
+    world.store.ingest(ScrapeResult("a", None, [Sample(UTIL, dict(labels), 90.0, 110.0)], 110.0))
     assert reading(world.read("p", UTIL, 110.0)).value == pytest.approx((50 + 50 + 90) / 3)
 
 
@@ -359,9 +359,9 @@ def test_what_was_measured_before_a_pod_was_created_is_its_predecessors() -> Non
 def test_a_range_of_samples_in_which_a_device_changed_hands_is_its_last_pods() -> None:
     world = World(make_pod("a"), make_pod("b"))
     labels = [{"UUID": "GPU-0", "namespace": "ml", "pod": pod} for pod in "ab"]
-    rows = [Row(UTIL, labels[0], 90, t) for t in (60.0, 75.0)]
-    rows += [Row(UTIL, labels[1], 10, t) for t in (90.0, 105.0)]
-    world.store.ingest(Batch("instance", None, rows, 110))
+    rows = [Sample(UTIL, labels[0], 90, t) for t in (60.0, 75.0)]
+    rows += [Sample(UTIL, labels[1], 10, t) for t in (90.0, 105.0)]
+    world.store.ingest(ScrapeResult("instance", None, rows, 110))
     assert world.value("a", UTIL, 110) == "no_rows"
     assert world.value("b", UTIL, 110, "sharing=exclusive") == 10
 
@@ -369,8 +369,8 @@ def test_a_range_of_samples_in_which_a_device_changed_hands_is_its_last_pods() -
 def test_pods_that_take_turns_on_a_device_share_it() -> None:
     world = World(make_pod("a"), make_pod("b"))
     labels = [{"UUID": "GPU-0", "namespace": "ml", "pod": pod} for pod in "ab"]
-    rows = [Row(UTIL, labels[i % 2], 50, 60.0 + 15 * i) for i in range(4)]
-    world.store.ingest(Batch("instance", None, rows, 110))
+    rows = [Sample(UTIL, labels[i % 2], 50, 60.0 + 15 * i) for i in range(4)]
+    world.store.ingest(ScrapeResult("instance", None, rows, 110))
     assert [world.value(pod, UTIL, 110, "sharing=shared") for pod in "ab"] == [50, 50]
 
 
@@ -406,7 +406,7 @@ def test_an_exporter_that_fell_silent_before_the_clock_was_set_back_is_forgotten
 def test_an_exporter_that_invents_devices_is_bounded() -> None:
     world = World(
         make_pod("p", gpus={"nvidia.com/gpu": 5}),
-        options=TelemetryOptions(max_tracks=3),
+        options=TelemetryOptions(max_series=3),
     )
     for time in (100.0, 105.0):
         page = "".join(row(UTIL, 50, "p", uuid=f"GPU-{time}-{i}") for i in range(5))
@@ -443,7 +443,7 @@ def test_a_row_about_a_pod_that_cannot_have_the_device_disagrees_with_nobody() -
 
 def test_answers_about_a_fleet_behind_one_exporter_are_all_remembered() -> None:
     names = [f"p{i}" for i in range(4100)]
-    world = World(*map(make_pod, names), options=TelemetryOptions(max_tracks=5000))
+    world = World(*map(make_pod, names), options=TelemetryOptions(max_series=5000))
     world.scrape("".join(row(UTIL, 1, name, uuid=f"GPU-{name}") for name in names), 100.0)
     first = [world.read(name, UTIL, 100.0) for name in names]
     assert all(world.read(n, UTIL, 100.0) is r for n, r in zip(names, first, strict=True))

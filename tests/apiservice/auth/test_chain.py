@@ -10,7 +10,7 @@ import pytest
 
 from apiservice.auth.authentication import ANONYMOUS_USER, Authentication
 from apiservice.auth.clientauth import ClientAuth, ProxySettings
-from apiservice.auth.tokens import ReviewError, Tokens
+from apiservice.auth.tokens import ReviewedTokens, ReviewError
 from apiservice.errors import ApiError, Unauthorized
 from apiservice.http.peer import SCOPE_KEY, Peer
 from apiservice.identity import Scope, User
@@ -67,7 +67,7 @@ def bench() -> Bench:
     trust, reviewer, clock = ClientAuth(), FakeReviewer(), Clock()
     trust.set_proxy(ProxySettings(PROXY_CA.pem, ("front-proxy-client",)))
     trust.set_clients(CLIENT_CA.pem)
-    return Bench(trust, Authentication(trust, Tokens(reviewer), clock), reviewer, clock)
+    return Bench(trust, Authentication(trust, ReviewedTokens(reviewer), clock), reviewer, clock)
 
 
 def shows(issued: Issued) -> Peer:
@@ -327,7 +327,7 @@ def test_a_stated_user_larger_than_the_memory_is_answered_and_not_kept(bench: Be
 
 
 def test_unknown_tokens_of_one_address_are_reviewed_up_to_its_allowance(bench: Bench) -> None:
-    tokens = Tokens(bench.reviewer, clock=bench.clock)
+    tokens = ReviewedTokens(bench.reviewer, clock=bench.clock)
     authentication = Authentication(bench.trust, tokens, bench.clock)
 
     def send(token: str, address: str) -> str:

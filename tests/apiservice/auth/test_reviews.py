@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from apiservice.auth.authorization import Authorization, AuthorizationOptions
-from apiservice.auth.tokens import ReviewError, TokenOptions, Tokens
+from apiservice.auth.tokens import ReviewedTokens, ReviewError, TokenOptions
 from apiservice.errors import Internal, TooManyRequests
-from apiservice.identity import Attributes, Decision, User
+from apiservice.identity import AccessDecision, Attributes, User
 
 BOB = User("bob", groups=("dev",))
 PODS = Attributes("get", "custom.metrics.k8s.io", "v1beta2", "pods", "m", "*", "ns")
@@ -36,9 +36,9 @@ class FakeCluster:
     asked: int = 0
     gate: asyncio.Event | None = None
 
-    async def review_access(self, user: User, attributes: Attributes) -> Decision:
+    async def review_access(self, user: User, attributes: Attributes) -> AccessDecision:
         await self._think()
-        return Decision(user.name in self.allowed, "because")
+        return AccessDecision(user.name in self.allowed, "because")
 
     async def review_token(self, token: str) -> User | None:
         await self._think()
@@ -176,7 +176,7 @@ async def test_tokens_are_remembered_for_ten_seconds_both_ways(
     token: str, user: User | None
 ) -> None:
     cluster, clock = FakeCluster(), Clock()
-    tokens = Tokens(cluster, clock=clock)
+    tokens = ReviewedTokens(cluster, clock=clock)
 
     assert await tokens.user(token) == user
     clock.now = 9.9
@@ -189,7 +189,7 @@ async def test_tokens_are_remembered_for_ten_seconds_both_ways(
 
 async def test_a_token_asked_about_by_many_is_reviewed_once() -> None:
     cluster = FakeCluster(gate=asyncio.Event())
-    tokens = Tokens(cluster)
+    tokens = ReviewedTokens(cluster)
     waiting = [asyncio.create_task(tokens.user("good")) for _ in range(50)]
     await asyncio.sleep(0)
     assert cluster.gate is not None
@@ -201,7 +201,7 @@ async def test_a_token_asked_about_by_many_is_reviewed_once() -> None:
 
 async def test_a_review_error_reaches_everybody_who_waited() -> None:
     cluster = FakeCluster(gate=asyncio.Event(), down=True)
-    tokens = Tokens(cluster)
+    tokens = ReviewedTokens(cluster)
     waiting = [asyncio.create_task(tokens.user("good")) for _ in range(3)]
     await asyncio.sleep(0)
     assert cluster.gate is not None
@@ -215,12 +215,12 @@ async def test_a_review_error_reaches_everybody_who_waited() -> None:
 async def test_a_huge_token_is_bad_without_asking() -> None:
     cluster = FakeCluster()
 
-    assert await Tokens(cluster).user("x" * 100_000) is None
+    assert await ReviewedTokens(cluster).user("x" * 100_000) is None
     assert cluster.asked == 0
 
 
 async def test_no_token_is_kept_in_clear() -> None:
-    tokens = Tokens(FakeCluster())
+    tokens = ReviewedTokens(FakeCluster())
     await tokens.user("good")
 
     assert b"good" not in b"".join(tokens._answers)
@@ -239,7 +239,7 @@ async def test_hits_and_misses_are_counted_and_static_rules_are_neither() -> Non
 
 
 async def test_tokens_asked_about_and_remembered_are_counted() -> None:
-    tokens = Tokens(FakeCluster())
+    tokens = ReviewedTokens(FakeCluster())
     for token in ("good", "good", "bad", "bad"):
         await tokens.user(token)
     assert (tokens.hits, tokens.misses, tokens.remembered) == (2, 2, 2)
@@ -310,7 +310,7 @@ async def test_a_users_groups_count_for_what_is_remembered() -> None:
 
 async def test_remembered_tokens_are_bounded_in_bytes() -> None:
     cluster = FakeCluster(tokens={str(n): User("u", groups=(f"{n}" * 2000,)) for n in range(200)})
-    tokens = Tokens(cluster, TokenOptions(limit=100_000))
+    tokens = ReviewedTokens(cluster, TokenOptions(limit=100_000))
     for number in range(200):
         assert await tokens.user(str(number), sender=str(number)) is not None
 

@@ -20,7 +20,7 @@ from apiservice.auth.clientauth import ClientAuth
 from apiservice.auth.reviews import KubernetesReviews, access_spec
 from apiservice.auth.tokens import ReviewError
 from apiservice.http.server import Server
-from apiservice.identity import Attributes, Decision, User
+from apiservice.identity import AccessDecision, Attributes, User
 from apiservice.kube.client import ClusterAnswerError, ClusterError, call, connect
 from apiservice.tls.certificates import CertificateFiles
 from apiservice.tls.context import ServingTLS
@@ -447,16 +447,16 @@ async def test_token_review(
     assert api.asked[0][:2] == ("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
 
 
-ACCESS_ANSWERS: dict[str, tuple[dict[str, Any], Decision]] = {
-    "allowed": ({"allowed": True, "reason": "RBAC"}, Decision(True, "RBAC")),
-    "no opinion": ({"allowed": False}, Decision(False)),
-    "allowed and denied": ({"allowed": True, "denied": True}, Decision(False)),
+ACCESS_ANSWERS: dict[str, tuple[dict[str, Any], AccessDecision]] = {
+    "allowed": ({"allowed": True, "reason": "RBAC"}, AccessDecision(True, "RBAC")),
+    "no opinion": ({"allowed": False}, AccessDecision(False)),
+    "allowed and denied": ({"allowed": True, "denied": True}, AccessDecision(False)),
 }
 
 
 @pytest.mark.parametrize(("status", "decision"), ACCESS_ANSWERS.values(), ids=ACCESS_ANSWERS.keys())
 async def test_access_review(
-    client: ApiClient, api: FakeApiServer, status: dict[str, Any], decision: Decision
+    client: ApiClient, api: FakeApiServer, status: dict[str, Any], decision: AccessDecision
 ) -> None:
     api.answers = [(201, json.dumps({"status": status}).encode())]
 

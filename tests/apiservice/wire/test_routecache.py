@@ -7,11 +7,11 @@ import tracemalloc
 from apiservice.identity import Attributes
 from apiservice.selfmetrics.durations import Durations
 from apiservice.wire.metricroutes import Route, RouteCache, custom_endpoint
-from apiservice.wire.routes import Location
+from apiservice.wire.routes import ResourcePath
 from tests.apiservice.world import FakeCustom
 
 PATH = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/m"
-WHERE = Location("custom.metrics.k8s.io", "v1beta2", ("namespaces", "ns", "pods", "*", "m"))
+WHERE = ResourcePath("custom.metrics.k8s.io", "v1beta2", ("namespaces", "ns", "pods", "*", "m"))
 
 
 def route(size: int = 0) -> Route:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.hpa import HpaSpec, Observation, PodState, State, decide, from_manifest
+from adapter.hpa import HpaSpec, HpaState, Observation, PodState, decide, from_manifest
 from adapter.nodepool.learn.pace import NEW, Pace, after_next_sync, ceiling, follow
 
 NOW = 1_700_000_000.0
@@ -92,7 +92,7 @@ def test_it_is_never_less_than_the_hpa_controller_decides(
     pods = [f"p{number}" for number in range(replicas)]
     values = dict.fromkeys(pods, 50000 * wanted // replicas)
     seen = Observation(replicas, [PodState(name) for name in pods], (values,))
-    decided, _ = decide(hpa, State(), seen, NOW)
+    decided, _ = decide(hpa, HpaState(), seen, NOW)
     metric = -(-sum(values.values()) // 50_000)
     soon = after_next_sync(hpa, NEW, replicas, max(metric, wanted), NOW)
     assert soon >= min(decided.desired, max(replicas, most))

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.hpa import Observation, PodState, State, decide, from_manifest
+from adapter.hpa import HpaState, Observation, PodState, decide, from_manifest
 from adapter.nodepool.learn.pace import NEW, after_next_sync, follow
 from adapter.nodepool.model.capacity import Capacity
 from adapter.nodepool.model.demand import Demand, WorkloadRef
@@ -76,7 +76,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 def play(case: Case) -> tuple[int, int]:
     """The nodes at the end, and the most headroom that there was."""
-    spec, state, pace = from_manifest(case.manifest()), State(), NEW
+    spec, state, pace = from_manifest(case.manifest()), HpaState(), NEW
     pods = nodes = case.before
     at = Capacity((), {"gpu": pool()})
     hpa, full, event, calm = case.hpa, case.nodepool, float("inf"), float("inf")

@@ -27,7 +27,7 @@ from adapter.sources.azure.options import AzureLogsOptions
 from adapter.sources.azure.source import AzureLogsSource
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import required
-from adapter.sources.login.tokens import Token, Tokens
+from adapter.sources.login.tokens import CachedToken, Token
 from adapter.store.store import Store
 from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
@@ -104,8 +104,8 @@ def index() -> PodIndex:
     return made
 
 
-def tokens() -> Tokens:
-    return Tokens("test", lambda: Token("secret-token", time.time() + 3600))
+def tokens() -> CachedToken:
+    return CachedToken("test", lambda: Token("secret-token", time.time() + 3600))
 
 
 async def test_usage_becomes_values_of_the_pod_that_has_the_uid(
@@ -192,7 +192,7 @@ async def test_rows_that_name_no_known_pod_are_counted_by_reason(
         "bad_value": 2,
         "bad_row": 1,
     }
-    assert [found.value for found in sink.batches[0].rows] == [72.0]
+    assert [found.value for found in sink.batches[0].samples] == [72.0]
 
 
 async def test_an_empty_table_says_that_aks_stopped_feeding_it(
@@ -217,7 +217,9 @@ async def test_rows_of_other_clusters_only_are_a_problem_with_its_reason(
         assert "1 rows, none about a pod of this cluster (unknown_uid 1)" in (
             source.problem(time.time()) or ""
         )
-    assert [(batch.rows, batch.rejects) for batch in sink.batches[:1]] == [([], {"unknown_uid": 1})]
+    assert [(batch.samples, batch.rejects) for batch in sink.batches[:1]] == [
+        ([], {"unknown_uid": 1})
+    ]
 
 
 SEMANTIC = failure(
@@ -283,7 +285,7 @@ async def test_a_token_that_is_refused_is_exchanged_within_the_round(
 
     web.replies[PATH] = only_t2
     given = itertools.count(1)
-    exchanged = Tokens("test", lambda: Token(f"t{next(given)}", time.time() + 3600))
+    exchanged = CachedToken("test", lambda: Token(f"t{next(given)}", time.time() + 3600))
     source = AzureLogsSource(workspace, sink, index, exchanged)
     async with running(source.run):
         await sink.until(lambda: len(sink.batches) > 0)
@@ -354,7 +356,7 @@ async def test_without_a_token_nothing_is_asked(
     def refuse() -> Token:
         raise OSError("no identity has been assigned")
 
-    source = AzureLogsSource(workspace, sink, index, Tokens("Azure identity", refuse))
+    source = AzureLogsSource(workspace, sink, index, CachedToken("Azure identity", refuse))
     async with running(source.run):
         await settled(lambda: bool(source.failures))
         assert "no identity has been assigned" in (source.problem(time.time()) or "")
@@ -370,10 +372,10 @@ async def test_a_pod_that_comes_later_is_found_by_its_uid(
     source = AzureLogsSource(workspace, sink, index, tokens())
     async with running(source.run):
         await settled(lambda: source.settled)
-        assert not any(batch.rows for batch in sink.batches)
+        assert not any(batch.samples for batch in sink.batches)
         index.apply(EventType.ADDED, late)
-        await sink.until(lambda: bool(sink.batches[-1].rows))
-    assert sink.batches[-1].rows[0].labels["pod"] == "inf-1"
+        await sink.until(lambda: bool(sink.batches[-1].samples))
+    assert sink.batches[-1].samples[0].labels["pod"] == "inf-1"
 
 
 def test_a_missing_extra_is_named() -> None:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from adapter.sources.errors import CredentialError
-from adapter.sources.login.tokens import Token, Tokens, redacted
+from adapter.sources.login.tokens import CachedToken, Token, redacted
 from tests.adapter.sources.conftest import settled
 
 
@@ -48,7 +48,7 @@ def clock() -> Clock:
 
 async def test_a_token_is_kept_until_five_minutes_before_its_end(clock: Clock) -> None:
     issuer = Issuer(clock)
-    tokens = Tokens("cloud", issuer, clock=clock)
+    tokens = CachedToken("cloud", issuer, clock=clock)
     assert (await tokens.current()).text == "token-1"
     clock.now += 3299
     assert (await tokens.current()).text == "token-1"
@@ -61,7 +61,7 @@ async def test_a_token_is_kept_until_five_minutes_before_its_end(clock: Clock) -
 
 async def test_a_token_that_lives_briefly_is_renewed_half_way(clock: Clock) -> None:
     issuer = Issuer(clock, life=60.0)
-    tokens = Tokens("cloud", issuer, clock=clock)
+    tokens = CachedToken("cloud", issuer, clock=clock)
     await tokens.current()
     clock.now += 29
     await tokens.current()
@@ -73,7 +73,7 @@ async def test_a_token_that_lives_briefly_is_renewed_half_way(clock: Clock) -> N
 async def test_queries_side_by_side_ask_once(clock: Clock) -> None:
     issuer = Issuer(clock)
     issuer.gate.clear()
-    tokens = Tokens("cloud", issuer, clock=clock)
+    tokens = CachedToken("cloud", issuer, clock=clock)
     asking = [asyncio.create_task(tokens.current()) for _ in range(5)]
     await settled(lambda: issuer.asked == 1)
     asking[0].cancel()
@@ -84,7 +84,7 @@ async def test_queries_side_by_side_ask_once(clock: Clock) -> None:
 
 async def test_a_failed_renewal_costs_nothing_while_the_token_is_good(clock: Clock) -> None:
     issuer = Issuer(clock)
-    tokens = Tokens("cloud", issuer, clock=clock)
+    tokens = CachedToken("cloud", issuer, clock=clock)
     await tokens.current()
     issuer.error = OSError("metadata server is away")
     clock.now += 3500
@@ -98,7 +98,7 @@ async def test_a_failed_renewal_costs_nothing_while_the_token_is_good(clock: Clo
 async def test_a_cloud_that_fails_is_asked_at_most_every_ten_seconds(clock: Clock) -> None:
     issuer = Issuer(clock)
     issuer.error = OSError("no")
-    tokens = Tokens("cloud", issuer, clock=clock)
+    tokens = CachedToken("cloud", issuer, clock=clock)
     for _ in range(3):
         with pytest.raises(CredentialError):
             await tokens.current()
@@ -110,7 +110,7 @@ async def test_a_cloud_that_fails_is_asked_at_most_every_ten_seconds(clock: Cloc
 
 async def test_a_token_that_was_refused_is_given_up_once_in_five_minutes(clock: Clock) -> None:
     issuer = Issuer(clock)
-    tokens = Tokens("cloud", issuer, clock=clock)
+    tokens = CachedToken("cloud", issuer, clock=clock)
     await tokens.current()
     assert tokens.refused("token-1"), "another may be better"
     assert (await tokens.current()).text == "token-2"
@@ -123,7 +123,7 @@ async def test_a_token_that_was_refused_is_given_up_once_in_five_minutes(clock: 
 
 async def test_a_token_that_has_ended_is_a_matter_of_the_clock(clock: Clock) -> None:
     issuer = Issuer(clock, life=-3600.0)
-    tokens = Tokens("cloud", issuer, clock=clock)
+    tokens = CachedToken("cloud", issuer, clock=clock)
     for _ in range(3):
         with pytest.raises(CredentialError, match=r"cloud: .*check this machine's clock"):
             await tokens.current()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.answer import SeriesMemo, decode, error_text
 from adapter.sources.prometheus.querygroup import QueryGroup
@@ -68,22 +68,24 @@ def test_a_matrix_gives_every_sample_its_own_time() -> None:
         GROUP,
     )
     labels = {"instance": "a:1", "gpu": "0"}
-    assert answer.rows == {"a:1": [Row("UTIL", labels, 40.0, 1.5), Row("UTIL", labels, 50.0, 16.5)]}
-    assert answer.newest == {"a:1": [Row("UTIL", labels, 50.0, 16.5)]}
+    assert answer.samples == {
+        "a:1": [Sample("UTIL", labels, 40.0, 1.5), Sample("UTIL", labels, 50.0, 16.5)]
+    }
+    assert answer.newest == {"a:1": [Sample("UTIL", labels, 50.0, 16.5)]}
 
 
 def test_a_vector_gives_one_sample() -> None:
     result = {"metric": {"__name__": "UTIL", "instance": "a"}, "value": [7, "1"]}
     answer = decode(body(result, kind="vector"), SeriesMemo(), GROUP)
-    assert answer.rows == {"a": [Row("UTIL", {"instance": "a"}, 1.0, 7.0)]}
+    assert answer.samples == {"a": [Sample("UTIL", {"instance": "a"}, 1.0, 7.0)]}
 
 
 def test_an_unnamed_result_takes_the_only_name_of_its_group() -> None:
     result = {"metric": {"instance": "a"}, "value": [7, "1"]}
     one = decode(body(result, kind="vector"), SeriesMemo(), QueryGroup("g", ("UTIL",), "q"))
-    assert one.rows["a"][0].name == "UTIL"
+    assert one.samples["a"][0].name == "UTIL"
     several = decode(body(result, kind="vector"), SeriesMemo(), GROUP)
-    assert (several.rows, several.rejects) == ({}, {"unnamed_series": 1})
+    assert (several.samples, several.rejects) == ({}, {"unnamed_series": 1})
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_exporters_are_told_apart_by_the_best_label_there_is(
     labels: dict[str, str], origin: str
 ) -> None:
     answer = decode(body(series("UTIL", [1, "1"], **labels)), SeriesMemo(), GROUP)
-    assert list(answer.rows) == [origin]
+    assert list(answer.samples) == [origin]
 
 
 def test_special_numbers_are_handed_on_to_be_judged() -> None:
@@ -111,7 +113,7 @@ def test_special_numbers_are_handed_on_to_be_judged() -> None:
         SeriesMemo(),
         GROUP,
     )
-    values = [row.value for row in answer.rows["prometheus"]]
+    values = [row.value for row in answer.samples["prometheus"]]
     assert math.isnan(values[0])
     assert values[1:] == [math.inf, -math.inf, 1000.0]
 
@@ -133,14 +135,14 @@ BAD_SERIES = [
 def test_one_bad_series_costs_that_series(bad: Any, reason: str, left: int) -> None:
     good = series("MEM", [1, "7"], instance="good")
     answer = decode(body(bad, good), SeriesMemo(), GROUP)
-    assert answer.rows["good"] == [Row("MEM", {"instance": "good"}, 7.0, 1.0)]
+    assert answer.samples["good"] == [Sample("MEM", {"instance": "good"}, 7.0, 1.0)]
     assert answer.rejects == {reason: 1}
-    assert sum(map(len, answer.rows.values())) == 1 + left
+    assert sum(map(len, answer.samples.values())) == 1 + left
 
 
 def test_a_native_histogram_has_no_samples_for_us() -> None:
     result = {"metric": {"__name__": "UTIL"}, "histograms": [[1, {"count": "1"}]]}
-    assert decode(body(result), SeriesMemo(), GROUP).rows == {}
+    assert decode(body(result), SeriesMemo(), GROUP).samples == {}
 
 
 USELESS = [
@@ -192,7 +194,7 @@ def test_what_was_handed_over_is_not_handed_over_again_but_for_the_newest() -> N
     times = []
     for samples in ([[1, "1"], [2, "1"]], [[1, "1"], [2, "1"]], [[2, "1"], [3, "1"], [4, "1"]]):
         answer = decode(body(series("UTIL", *samples)), memo, GROUP)
-        times.append([row.time for row in answer.rows["prometheus"]])
+        times.append([row.time for row in answer.samples["prometheus"]])
         answer.accept()
         memo.turn()
     assert times == [[1.0, 2.0], [2.0], [3.0, 4.0]]
@@ -205,7 +207,7 @@ def test_label_sets_are_shared_between_series_and_rounds() -> None:
         answer = decode(
             body(series("UTIL", [1, "1"], gpu="0"), series("MEM", [1, "1"], gpu="0")), memo, GROUP
         )
-        labels += [row.labels for row in answer.rows["prometheus"]]
+        labels += [row.labels for row in answer.samples["prometheus"]]
         memo.turn()
     assert len({id(found) for found in labels}) == 1
 
@@ -248,4 +250,4 @@ def test_no_json_whatever_does_more_than_fail_with_a_reason(data: Any) -> None:
             answer = decode(text, SeriesMemo(), GROUP)
         except SourceError:
             continue
-        assert all(math.isfinite(row.time) for rows in answer.rows.values() for row in rows)
+        assert all(math.isfinite(row.time) for rows in answer.samples.values() for row in rows)

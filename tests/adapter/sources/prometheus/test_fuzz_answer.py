@@ -9,9 +9,9 @@ from math import isfinite
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.exposition.samples import Batch, Row
+from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import Answer, SeriesMemo, decode
+from adapter.sources.prometheus.answer import QueryAnswer, SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
@@ -68,12 +68,12 @@ def seeds() -> list[bytes]:
     return [path.read_bytes() for path in sorted(shared_folder().glob("20_promapi_*.json"))]
 
 
-def read(body: bytes, memo: SeriesMemo) -> Answer:
+def read(body: bytes, memo: SeriesMemo) -> QueryAnswer:
     """The answer; empty where it is refused, and in no other way than by SourceError."""
     try:
         return decode(body, memo, GROUP)
     except SourceError:
-        return Answer()
+        return QueryAnswer()
 
 
 def kept(*bodies: bytes) -> list[str]:
@@ -83,16 +83,16 @@ def kept(*bodies: bytes) -> list[str]:
     for body in bodies:
         answers.append(read(body, memo))
         memo.turn()
-    rows = [row for answer in answers for part in answer.rows.values() for row in part]
+    rows = [row for answer in answers for part in answer.samples.values() for row in part]
     assert all(plain(row) for row in rows)
     world = World(*pods_named(rows))
     for number, answer in enumerate(answers):
-        for origin, part in answer.rows.items():
-            world.store.ingest(Batch(origin, None, part, NOW + number, answer.rejects))
+        for origin, part in answer.samples.items():
+            world.store.ingest(ScrapeResult(origin, None, part, NOW + number, answer.rejects))
     return broken(world, CATALOG, NOW + len(answers))
 
 
-def plain(row: Row) -> bool:
+def plain(row: Sample) -> bool:
     labels = row.labels.items()
     return (
         bool(row.name)
@@ -119,4 +119,4 @@ def test_fuzz_no_drawn_answer_breaks_the_promise(answers: list[object]) -> None:
 def test_fuzz_no_bytes_break_the_decoder(body: bytes) -> None:
     """A refusal is a SourceError; whatever is read is plain."""
     answer = read(body, SeriesMemo())
-    assert all(plain(row) for rows in answer.rows.values() for row in rows)
+    assert all(plain(row) for rows in answer.samples.values() for row in rows)

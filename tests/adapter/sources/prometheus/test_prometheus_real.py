@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 from prometheus_api_client import PrometheusConnect
 
-from adapter.exposition.samples import Row
+from adapter.exposition.samples import Sample
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.source import PrometheusSource
 from tests.adapter.sources.conftest import Recorder, running, settled
@@ -60,15 +60,15 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
             yield Engine(url, pages.port)
 
 
-Sample = tuple[str, tuple[tuple[str, str], ...], float, str]
+Exposed = tuple[str, tuple[tuple[str, str], ...], float, str]
 
 
-def sample(row: Row) -> Sample:
+def sample(row: Sample) -> Exposed:
     return row.name, tuple(sorted(row.labels.items())), row.time, str(row.value)
 
 
-def read_by_the_library(url: str) -> set[Sample]:
-    found: set[Sample] = set()
+def read_by_the_library(url: str) -> set[Exposed]:
+    found: set[Exposed] = set()
     with PrometheusConnect(url=url) as client:
         for series in client.custom_query('{__name__=~"DCGM_.*"}[5m]'):
             labels = dict(series["metric"])
@@ -83,8 +83,8 @@ async def test_what_is_decoded_is_what_prometheus_holds(engine: Engine, sink: Re
     options = PrometheusOptions(engine.url, interval=0.1, lookback=60.0)
     source = PrometheusSource(options, sink, GROUPS)
 
-    def samples() -> list[Sample]:
-        return [sample(row) for batch in sink.batches for row in batch.rows]
+    def samples() -> list[Exposed]:
+        return [sample(row) for batch in sink.batches for row in batch.samples]
 
     async with running(source.run):
         await settled(lambda: len(set(samples())) >= 10 * 4)
@@ -107,7 +107,7 @@ async def test_both_ways_of_labelling_arrive_as_prometheus_wrote_them(
     origins = {f"localhost:{engine.exporter}", f"127.0.0.1:{engine.exporter}"}
     async with running(PrometheusSource(options, sink, GROUPS).run):
         await sink.until(lambda: {batch.origin for batch in sink.batches} == origins)
-    rows = [row for batch in sink.batches for row in batch.rows if row.name.endswith("UTIL")]
+    rows = [row for batch in sink.batches for row in batch.samples if row.name.endswith("UTIL")]
     found = {(row.labels["job"], row.labels["UUID"]): row.labels for row in rows}
     names = {key: (labels.get("exported_pod"), labels.get("pod")) for key, labels in found.items()}
     # An idle GPU's empty labels vanish; its absent ones become the exporter's own.
@@ -130,7 +130,7 @@ async def test_a_wrong_query_is_told_in_prometheus_own_words(
         await settled(lambda: source.groups[0].failures > 0)
         await sink.until(lambda: len(sink.batches) > 0)
         assert "parse error" in source.groups[0].last_error
-    assert {row.name for batch in sink.batches for row in batch.rows} == {"DCGM_FI_DEV_FB_USED"}
+    assert {row.name for batch in sink.batches for row in batch.samples} == {"DCGM_FI_DEV_FB_USED"}
 
 
 async def test_an_override_with_an_instant_vector_is_read_too(
@@ -141,5 +141,5 @@ async def test_an_override_with_an_instant_vector_is_read_too(
     source = PrometheusSource(options, sink, {"usage": ("DCGM_FI_DEV_GPU_UTIL",)})
     async with running(source.run):
         await sink.until(lambda: len(sink.batches) > 0)
-    row = sink.batches[0].rows[0]
+    row = sink.batches[0].samples[0]
     assert (row.name, sorted(row.labels)) == ("DCGM_FI_DEV_GPU_UTIL", ["UUID", "instance"])

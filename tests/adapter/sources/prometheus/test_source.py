@@ -20,10 +20,10 @@ import pytest
 import trustme
 from structlog.testing import capture_logs
 
-from adapter.exposition.samples import Batch, Row
+from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import Basic, Bearer, BearerFile
-from adapter.sources.login.tokens import Token, Tokens
+from adapter.sources.login.tokens import CachedToken, Token
 from adapter.sources.prometheus.groupstate import GroupState
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.source import PrometheusSource
@@ -100,18 +100,18 @@ async def test_a_round_is_one_post_per_group_and_one_batch_per_exporter(
     async with running(source.run):
         await sink.until(lambda: len(sink.batches) == 2)
         assert source.problem(time.time()) is None
-        assert state(source, "usage").rows == 2
+        assert state(source, "usage").samples == 2
     assert [request.line for request in web.requests] == [f"POST {PATH} HTTP/1.1"] * 2
     assert sorted(map(asked, web.requests)) == [
         "UTIL[60000ms]",
         '{__name__=~"USED|FREE"}[60000ms]',
     ]
     found = {batch.origin: batch for batch in sink.batches}
-    assert sorted((row.name, row.value) for row in found["gpu-1:9400"].rows) == [
+    assert sorted((row.name, row.value) for row in found["gpu-1:9400"].samples) == [
         ("USED", 100.0),
         ("UTIL", 40.0),
     ]
-    assert (found["gpu-2:9400"].node, len(found["gpu-2:9400"].rows)) == (None, 1)
+    assert (found["gpu-2:9400"].node, len(found["gpu-2:9400"].samples)) == (None, 1)
 
 
 async def test_a_query_of_the_user_replaces_a_groups_and_may_add_one(
@@ -166,7 +166,7 @@ async def test_one_failed_group_does_not_lose_the_others(
         assert said in failed.last_error
         assert source.failures[reason] >= 2
         assert source.problem(time.time()) is None
-    assert {row.name for batch in sink.batches for row in batch.rows} == {"USED"}
+    assert {row.name for batch in sink.batches for row in batch.samples} == {"USED"}
 
 
 @pytest.mark.parametrize("reply", [hang, drip])
@@ -223,8 +223,8 @@ async def test_the_rows_of_a_failed_group_stand_with_the_times_they_had(
         await settled(lambda: state(source, "usage").failures >= 2)
         seen = len(sink.batches)
         await sink.until(lambda: len(sink.batches) > seen + 1)
-    rows = {row.name: row.time for row in sink.batches[-1].rows}
-    before = {row.name: row.time for row in sink.batches[-2].rows}
+    rows = {row.name: row.time for row in sink.batches[-1].samples}
+    before = {row.name: row.time for row in sink.batches[-2].samples}
     assert rows["UTIL"] == before["UTIL"]
     assert rows["USED"] > before["USED"]
     assert sink.forgotten == []
@@ -290,7 +290,7 @@ async def test_a_partial_answer_to_what_combines_series_is_none(web: Web, sink: 
         web.replies[PATH] = answer(matrix(now_series("UTIL", "0.5"), warnings=["store is away"]))
         await settled(lambda: source.failures["partial"] >= 2)
         assert "a partial answer (store is away)" in state(source, "usage").last_error
-    assert {row.value for batch in sink.batches for row in batch.rows} == {1.0}
+    assert {row.value for batch in sink.batches for row in batch.samples} == {1.0}
     assert sink.forgotten == []
 
 
@@ -308,7 +308,7 @@ async def test_the_samples_of_a_refused_answer_come_with_the_next_answer(
         await settled(lambda: source.failures["partial"] > 0)
         web.replies[PATH] = answer(matrix({"metric": labels, "values": samples}))
         await sink.until(lambda: len(sink.batches) > 0)
-    assert [row.value for row in sink.batches[0].rows] == [30.0, 20.0, 10.0]
+    assert [row.value for row in sink.batches[0].samples] == [30.0, 20.0, 10.0]
 
 
 async def test_a_query_without_series_is_logged_once_with_a_hint(web: Web, sink: Recorder) -> None:
@@ -366,7 +366,7 @@ async def test_queries_that_hang_cost_a_round_no_more_than_its_time(
 
 
 def _names(sink: Recorder) -> set[str]:
-    return {row.name for batch in sink.batches[-1:] for row in batch.rows}
+    return {row.name for batch in sink.batches[-1:] for row in batch.samples}
 
 
 def refusing(*refused: str) -> Reply:
@@ -383,7 +383,7 @@ def refusing(*refused: str) -> Reply:
 
 def numbered() -> Bearer:
     given = itertools.count(1)
-    return Bearer(Tokens("cloud", lambda: Token(f"t{next(given)}", time.time() + 3600)))
+    return Bearer(CachedToken("cloud", lambda: Token(f"t{next(given)}", time.time() + 3600)))
 
 
 async def test_a_token_that_is_refused_is_exchanged_for_one_that_is_not(
@@ -613,7 +613,7 @@ async def test_of_two_engines_behind_one_address_each_has_its_own_clock(
     source = PrometheusSource(options(web, interval=600.0), sink, GROUPS)
     async with running(source.run):
         await sink.until(lambda: len(sink.batches) > 0)
-    assert all(row.time <= time.time() for batch in sink.batches for row in batch.rows)
+    assert all(row.time <= time.time() for batch in sink.batches for row in batch.samples)
 
 
 def in_turn(first: Reply, after: Reply) -> Reply:
@@ -625,5 +625,5 @@ def in_turn(first: Reply, after: Reply) -> Reply:
     return reply
 
 
-def used(batch: Batch) -> list[Row]:
-    return [row for row in batch.rows if row.name == "USED"]
+def used(batch: ScrapeResult) -> list[Sample]:
+    return [row for row in batch.samples if row.name == "USED"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
-from adapter.sources.scrape.discovery import RULES, Rule, Targets, discover
+from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule, ScrapeTargets, discover
 from adapter.sources.scrape.serverpages import Unscrapable
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
 
 
@@ -75,8 +75,8 @@ CHARTS = [
 
 @pytest.mark.parametrize(("exporter", "rule", "url"), CHARTS)
 def test_the_pods_of_the_usual_charts_are_found(exporter: Pod, rule: str, url: str) -> None:
-    target = Target(url, "gpu-1", PodRef("gpu", "exporter"), "u", rule)
-    assert discover(exporter, RULES) == target
+    target = ScrapeTarget(url, "gpu-1", PodRef("gpu", "exporter"), "u", rule)
+    assert discover(exporter, DISCOVERY_RULES) == target
 
 
 NO_TARGETS = [
@@ -91,36 +91,38 @@ NO_TARGETS = [
 
 @pytest.mark.parametrize("other", NO_TARGETS)
 def test_what_is_no_exporter_or_cannot_be_asked_is_no_target(other: Pod) -> None:
-    assert discover(other, RULES) is None
+    assert discover(other, DISCOVERY_RULES) is None
 
 
 def test_an_ipv6_address_is_bracketed() -> None:
-    target = discover(pod(DCGM, ip="fd00::7"), RULES)
-    assert isinstance(target, Target)
+    target = discover(pod(DCGM, ip="fd00::7"), DISCOVERY_RULES)
+    assert isinstance(target, ScrapeTarget)
     assert target.url == "http://[fd00::7]:9400/metrics"
 
 
 def test_users_rules_come_first_and_may_say_everything() -> None:
-    mine = Rule("mine", parse("app=own"), 8443, path="/gpu", scheme="https", namespace="gpu")
-    target = discover(pod({"app": "own", **DCGM}), (mine, *RULES))
-    assert isinstance(target, Target)
+    mine = DiscoveryRule(
+        "mine", parse("app=own"), 8443, path="/gpu", scheme="https", namespace="gpu"
+    )
+    target = discover(pod({"app": "own", **DCGM}), (mine, *DISCOVERY_RULES))
+    assert isinstance(target, ScrapeTarget)
     assert (target.url, target.rule) == ("https://10.0.0.7:8443/gpu", "mine")
 
 
 def test_a_rule_may_be_pinned_to_a_namespace() -> None:
-    pinned = Rule("mine", parse("app=own"), 1, namespace="elsewhere")
+    pinned = DiscoveryRule("mine", parse("app=own"), 1, namespace="elsewhere")
     assert discover(pod({"app": "own"}), (pinned,)) is None
 
 
 def test_a_missing_port_name_is_reported_with_the_fix() -> None:
-    found = discover(pod({"app": "own"}), (Rule("mine", parse("app=own"), "web"),))
+    found = discover(pod({"app": "own"}), (DiscoveryRule("mine", parse("app=own"), "web"),))
     assert isinstance(found, Unscrapable)
     assert found.reason == "no_port"
     assert "rule mine: no container port is named 'web': give its number" in found.message
 
 
 def test_a_built_in_rule_always_knows_a_port_and_its_family() -> None:
-    assert [rule.name for rule in RULES if rule.fallback is None or not rule.family] == []
+    assert [rule.name for rule in DISCOVERY_RULES if rule.fallback is None or not rule.family] == []
 
 
 class Log:
@@ -128,13 +130,13 @@ class Log:
 
     def __init__(self) -> None:
         self.entries: list[str] = []
-        self.targets = Targets(RULES, self._added, self._removed)
+        self.targets = ScrapeTargets(DISCOVERY_RULES, self._added, self._removed)
         self.targets.decide()
 
-    def _added(self, target: Target) -> None:
+    def _added(self, target: ScrapeTarget) -> None:
         self.entries.append(f"+{target.uid}")
 
-    def _removed(self, target: Target) -> None:
+    def _removed(self, target: ScrapeTarget) -> None:
         self.entries.append(f"-{target.uid}")
 
 
@@ -160,15 +162,17 @@ def test_an_address_passes_from_an_old_pod_to_a_new_one() -> None:
 
 
 URL = "http://10.0.0.7:9400/metrics"
-FIXED = Target(URL, uid="fixed")
-EXPORTER = Target(URL, uid="exporter", rule="dcgm-exporter")
-OWN_PAGE = Target(URL, uid="page", rule="inference", serves=True)
+FIXED = ScrapeTarget(URL, uid="fixed")
+EXPORTER = ScrapeTarget(URL, uid="exporter", rule="dcgm-exporter")
+OWN_PAGE = ScrapeTarget(URL, uid="page", rule="inference", serves=True)
 
 
 @pytest.mark.parametrize(
     ("first", "then"), [(FIXED, EXPORTER), (FIXED, OWN_PAGE), (EXPORTER, OWN_PAGE)]
 )
-def test_nobody_silences_an_exporter_by_claiming_its_address(first: Target, then: Target) -> None:
+def test_nobody_silences_an_exporter_by_claiming_its_address(
+    first: ScrapeTarget, then: ScrapeTarget
+) -> None:
     """Pods on their node's network have its address, and say themselves which port is theirs."""
     log = Log()
     log.targets.add(first)

@@ -16,7 +16,7 @@ from adapter.sources.errors import SourceError
 from adapter.sources.scrape.client import PageClient
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.source import ScrapeSource
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 from tests.adapter.sources.conftest import (
     Recorder,
     Reply,
@@ -60,7 +60,7 @@ def for_ever(start: bytes, piece: bytes) -> Reply:
 async def fetch(web: Web, path: str = "/metrics", limit: int = LIMIT) -> bytes:
     client = PageClient(idle=10)
     async with client.connected(), asyncio.timeout(30):
-        return await client.fetch(Target(web.url(path)), limit)
+        return await client.fetch(ScrapeTarget(web.url(path)), limit)
 
 
 @contextmanager
@@ -143,7 +143,7 @@ async def test_bytes_that_nobody_asked_for_end_the_connection_and_nothing_else(
     client = PageClient(idle=10)
     async with client.connected(), asyncio.timeout(30):
         for _ in range(3):
-            assert await client.fetch(Target(web.url()), LIMIT) == PAGE
+            assert await client.fetch(ScrapeTarget(web.url()), LIMIT) == PAGE
             await sent.wait()
             sent.clear()
             await asyncio.sleep(0.05)
@@ -155,7 +155,7 @@ async def test_a_kept_connection_that_the_server_closed_is_replaced(web: Web) ->
     client = PageClient(idle=10)
     async with client.connected(), asyncio.timeout(30):
         for _ in range(3):
-            assert await client.fetch(Target(web.url()), LIMIT) == PAGE
+            assert await client.fetch(ScrapeTarget(web.url()), LIMIT) == PAGE
             await asyncio.sleep(0.02)
     assert web.connections == 3
 
@@ -165,7 +165,7 @@ async def test_each_page_of_a_pod_comes_over_a_connection_of_its_own(web: Web) -
     client = PageClient(idle=10)
     async with client.connected(), asyncio.timeout(30):
         for _ in range(3):
-            target = Target(web.url(), pod=PodRef("n", "p"), serves=True)
+            target = ScrapeTarget(web.url(), pod=PodRef("n", "p"), serves=True)
             assert await client.fetch(target, LIMIT) == PAGE
     assert web.connections == 3
     assert {request.headers["connection"] for request in web.requests} == {"close"}
@@ -175,7 +175,7 @@ async def test_a_gzip_of_line_feeds_is_abandoned_and_counted(web: Web, sink: Rec
     bomb = gzip.compress(b"\n" * (15 << 20))
     assert len(bomb) < 20_000
     web.replies["/bomb"] = answer(bomb, headers="Content-Encoding: gzip\r\n")
-    made = ScrapeSource(replace(OPTIONS, targets=(Target(web.url("/bomb")),)), sink)
+    made = ScrapeSource(replace(OPTIONS, targets=(ScrapeTarget(web.url("/bomb")),)), sink)
     async with running(made.run):
         await settled(lambda: made.failures["too_costly"] > 0)
     assert sink.batches == []
@@ -185,8 +185,8 @@ async def test_a_gzip_of_line_feeds_is_abandoned_and_counted(web: Web, sink: Rec
 
 async def test_a_pods_page_may_be_smaller_than_an_exporters(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE + b"# x\n" * 1000)
-    mine = Target(web.url(), pod=PodRef("n", "p"), serves=True)
-    theirs = Target(web.url("/exporter"))
+    mine = ScrapeTarget(web.url(), pod=PodRef("n", "p"), serves=True)
+    theirs = ScrapeTarget(web.url("/exporter"))
     web.replies["/exporter"] = web.replies["/metrics"]
     made = ScrapeSource(replace(OPTIONS, targets=(mine, theirs), server_max_bytes=1024), sink)
     async with running(made.run):
@@ -200,11 +200,14 @@ async def test_silent_pods_of_one_namespace_leave_places_for_others_and_for_expo
 ) -> None:
     web.replies["/metrics"] = answer(PAGE)
     web.replies["/mine"] = answer(PAGE)
-    targets = [Target(web.url()), Target(web.url("/mine"), pod=PodRef("other", "p"), serves=True)]
+    targets = [
+        ScrapeTarget(web.url()),
+        ScrapeTarget(web.url("/mine"), pod=PodRef("other", "p"), serves=True),
+    ]
     for number in range(40):
         web.replies[f"/{number}"] = hang
         pod = PodRef("hostile", str(number))
-        targets.append(Target(web.url(f"/{number}"), pod=pod, serves=True))
+        targets.append(ScrapeTarget(web.url(f"/{number}"), pod=pod, serves=True))
     options = replace(
         OPTIONS, timeout=60.0, interval=0.05, concurrency=16, targets=tuple(reversed(targets))
     )
@@ -224,7 +227,10 @@ async def test_pods_that_answer_do_not_stand_for_exporters_that_do_not(
     web: Web, sink: Recorder
 ) -> None:
     web.replies["/mine"] = answer(PAGE)
-    targets = (Target(web.url()), Target(web.url("/mine"), pod=PodRef("n", "p"), serves=True))
+    targets = (
+        ScrapeTarget(web.url()),
+        ScrapeTarget(web.url("/mine"), pod=PodRef("n", "p"), serves=True),
+    )
     made = ScrapeSource(replace(OPTIONS, targets=targets), sink)
     async with running(made.run):
         await sink.until(lambda: len(sink.batches) > 0)
@@ -239,7 +245,7 @@ async def test_the_label_sets_of_all_pods_share_one_budget(web: Web, sink: Recor
     for number in range(8):
         web.replies[f"/{number}"] = answer(body)
         pod = PodRef("n", str(number))
-        targets.append(Target(web.url(f"/{number}"), pod=pod, serves=True))
+        targets.append(ScrapeTarget(web.url(f"/{number}"), pod=pod, serves=True))
     options = replace(OPTIONS, interval=0.2, targets=tuple(targets), server_label_bytes=1_500_000)
     made = ScrapeSource(options, sink)
     async with running(made.run):
@@ -253,11 +259,11 @@ async def test_a_silent_pod_does_not_keep_a_source_from_being_settled(
     web: Web, sink: Recorder
 ) -> None:
     web.replies["/metrics"] = answer(PAGE)
-    targets = [Target(web.url())]
+    targets = [ScrapeTarget(web.url())]
     for number in range(40):
         web.replies[f"/{number}"] = hang
         pod = PodRef("hostile", str(number))
-        targets.append(Target(web.url(f"/{number}"), pod=pod, serves=True))
+        targets.append(ScrapeTarget(web.url(f"/{number}"), pod=pod, serves=True))
     now = 1000.0
     made = ScrapeSource(
         replace(OPTIONS, timeout=30.0, targets=tuple(targets)), sink, clock=lambda: now
@@ -285,7 +291,7 @@ async def test_large_pages_that_wait_to_be_read_take_no_memory_from_each_other(
 
     paths = [f"/{number}" for number in range(6)]
     web.replies.update(dict.fromkeys(paths, together))
-    targets = tuple(Target(web.url(path)) for path in paths)
+    targets = tuple(ScrapeTarget(web.url(path)) for path in paths)
     options = replace(OPTIONS, interval=60, timeout=20, targets=targets, label_bytes=33 << 20)
     source = ScrapeSource(options, sink)
     async with running(source.run):

@@ -80,7 +80,7 @@ def test_labels_are_lent_up_to_what_is_left_of_all() -> None:
     made = room()
     first = made.lend_labels("a", 0)
     assert first.held == 60
-    assert first.rows == EXPORTER.rows
+    assert first.samples == EXPORTER.samples
     made.return_labels("a", 60, 50)
     assert made.lend_labels("a", 0).held == 50
     made.return_labels("a", 50)

@@ -8,10 +8,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapter.cluster.pod import Owner, Pod, PodRef
-from adapter.sources.scrape.discovery import RULES, Rule, Targets
+from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule, ScrapeTargets
 from adapter.sources.scrape.rivals import LINGER, Rivals, _Node
 from adapter.sources.scrape.serverpages import ServerPages
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
 
 DCGM = {"app.kubernetes.io/name": "dcgm-exporter"}
@@ -43,12 +43,14 @@ def exporter(
 class Cluster:
     """Pods that come and go, and which of them are scraped."""
 
-    def __init__(self, *pods: Pod, rules: tuple[Rule, ...] = RULES) -> None:
+    def __init__(self, *pods: Pod, rules: tuple[DiscoveryRule, ...] = DISCOVERY_RULES) -> None:
         self.pods: dict[PodRef, Pod] = {}
         self.scraped: set[str] = set()
         self.changes: list[str] = []
         self.now = 1000.0
-        self.targets = Targets(rules, self._added, self._removed, ServerPages(), lambda: self.now)
+        self.targets = ScrapeTargets(
+            rules, self._added, self._removed, ServerPages(), lambda: self.now
+        )
         self.put(*pods)
         self.targets.decide()
 
@@ -60,12 +62,12 @@ class Cluster:
     def delete(self, pod: Pod) -> None:
         self.targets.pod_changed(self.pods.pop(pod.ref), None)
 
-    def _added(self, target: Target) -> None:
+    def _added(self, target: ScrapeTarget) -> None:
         assert target.pod is not None
         self.scraped.add(target.pod.name)
         self.changes.append(f"+{target.pod.name}")
 
-    def _removed(self, target: Target) -> None:
+    def _removed(self, target: ScrapeTarget) -> None:
         assert target.pod is not None
         self.scraped.remove(target.pod.name)
         self.changes.append(f"-{target.pod.name}")
@@ -170,15 +172,19 @@ def test_every_node_has_its_own_exporter() -> None:
 
 
 def test_a_rule_with_a_namespace_has_all_its_pods_scraped() -> None:
-    pinned = Rule("mine", parse("app=own"), 1, namespace="gpu-operator")
+    pinned = DiscoveryRule("mine", parse("app=own"), 1, namespace="gpu-operator")
     mine = [exporter(f"own-{n}", OWN) for n in range(2)]
-    cluster = Cluster(*mine, FORGED, rules=(pinned, *RULES))
+    cluster = Cluster(*mine, FORGED, rules=(pinned, *DISCOVERY_RULES))
     assert cluster.scraped == {"own-0", "own-1"}
     assert cluster.targets.unscrapable == {"no_host_path": 1}
 
 
 def test_rules_of_the_settings_are_kinds_of_their_own() -> None:
-    rules = (Rule("a", parse("app=a"), 1), Rule("b", parse("app=b"), 1), *RULES)
+    rules = (
+        DiscoveryRule("a", parse("app=a"), 1),
+        DiscoveryRule("b", parse("app=b"), 1),
+        *DISCOVERY_RULES,
+    )
     cluster = Cluster(exporter("a", {"app": "a"}), exporter("b", {"app": "b"}), REAL, rules=rules)
     assert cluster.scraped == {"a", "b", "real"}
 
@@ -187,7 +193,9 @@ def test_rules_of_the_settings_are_kinds_of_their_own() -> None:
 def test_of_the_pods_of_a_rule_without_namespace_one_is_scraped(mounts: bool) -> None:
     mine = exporter("mine", OWN, mounts=mounts)
     forged = exporter("forged", OWN, namespace="tenant", born=1.0 if mounts else 200.0)
-    cluster = Cluster(forged, mine, rules=(Rule("mine", parse("app=own"), 1), *RULES))
+    cluster = Cluster(
+        forged, mine, rules=(DiscoveryRule("mine", parse("app=own"), 1), *DISCOVERY_RULES)
+    )
     assert cluster.scraped == {"mine"}
 
 
@@ -226,7 +234,7 @@ def test_a_change_costs_what_its_node_has(monkeypatch: pytest.MonkeyPatch) -> No
     looked = []
     best = Rivals._best
 
-    def counting(rivals: Rivals, node: _Node) -> dict[PodRef, Target]:
+    def counting(rivals: Rivals, node: _Node) -> dict[PodRef, ScrapeTarget]:
         looked.append(node)
         return best(rivals, node)
 

@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 
 from adapter.cluster.optin import opted_in
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
-from adapter.sources.scrape.discovery import RULES, Targets
+from adapter.sources.scrape.discovery import DISCOVERY_RULES, ScrapeTargets
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
-from adapter.sources.scrape.target import Target
+from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
 
 POD = Pod(
@@ -108,7 +108,7 @@ FOUND: dict[str, tuple[ServerPages, Pod, str]] = {
 def test_a_pod_that_opts_in_or_is_chosen_is_asked_about_itself(
     pages: ServerPages, pod: Pod, url: str
 ) -> None:
-    assert pages.of(pod) == Target(url, "gpu-1", pod.ref, "u", "inference", serves=True)
+    assert pages.of(pod) == ScrapeTarget(url, "gpu-1", pod.ref, "u", "inference", serves=True)
 
 
 NOT_ASKED: dict[str, tuple[ServerPages, Pod]] = {
@@ -169,7 +169,7 @@ def test_a_pod_with_no_or_several_ports_has_to_say_which(ports: tuple[ContainerP
 
 
 def test_an_unscrapable_pod_is_logged_and_counted_once() -> None:
-    targets = Targets(RULES, lambda _: None, lambda _: None, ServerPages())
+    targets = ScrapeTargets(DISCOVERY_RULES, lambda _: None, lambda _: None, ServerPages())
     wrong = annotated(asks(port="abc"))
     with capture_logs() as logs:
         targets.pod_changed(None, wrong)
@@ -180,8 +180,8 @@ def test_an_unscrapable_pod_is_logged_and_counted_once() -> None:
 
 
 def test_a_mended_annotation_makes_a_target() -> None:
-    seen: list[Target] = []
-    targets = Targets(RULES, seen.append, lambda _: None, ServerPages())
+    seen: list[ScrapeTarget] = []
+    targets = ScrapeTargets(DISCOVERY_RULES, seen.append, lambda _: None, ServerPages())
     wrong, corrected = annotated(asks(port="abc")), annotated(asks(port="8000"))
     targets.pod_changed(None, wrong)
     targets.pod_changed(wrong, corrected)
@@ -189,8 +189,8 @@ def test_a_mended_annotation_makes_a_target() -> None:
 
 
 def test_an_exporter_stays_an_exporter_whatever_it_asks_for() -> None:
-    seen: list[Target] = []
-    targets = Targets(RULES, seen.append, lambda _: None, ServerPages())
+    seen: list[ScrapeTarget] = []
+    targets = ScrapeTargets(DISCOVERY_RULES, seen.append, lambda _: None, ServerPages())
     targets.decide()
     exporter = replace(annotated(asks()), labels={"app": "nvidia-dcgm-exporter"})
     targets.pod_changed(None, exporter)
@@ -209,8 +209,8 @@ def test_every_vendors_exporter_is_found_beside_the_servers() -> None:
         "hami": {"app.kubernetes.io/component": "hami-device-plugin"},
         "inference": asks(),
     }
-    seen: list[Target] = []
-    targets = Targets(RULES, seen.append, lambda _: None, ServerPages())
+    seen: list[ScrapeTarget] = []
+    targets = ScrapeTargets(DISCOVERY_RULES, seen.append, lambda _: None, ServerPages())
     targets.decide()
     for number, labels in enumerate(fleet.values()):
         pod = replace(POD, ref=PodRef("x", f"p{number}"), node=f"n{number}", labels=labels)

@@ -14,11 +14,11 @@ import trustme
 
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
-from adapter.exposition.samples import Batch
+from adapter.exposition.samples import ScrapeResult
 from adapter.sources.errors import CredentialError
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.source import ScrapeSource
-from adapter.sources.scrape.target import Target, TargetState
+from adapter.sources.scrape.target import ScrapeTarget, TargetState
 from apiservice.kube.reflector import EventType
 from apiservice.runtime.steps import Steps
 from tests.adapter.sources.conftest import (
@@ -37,7 +37,7 @@ OPTIONS = ScrapeOptions(interval=0.02, timeout=5.0, max_backoff=0.04)
 
 
 def source(web: Web, sink: Recorder, *paths: str, options: ScrapeOptions = OPTIONS) -> ScrapeSource:
-    targets = tuple(Target(web.url(path), node="gpu-1") for path in paths or ("/metrics",))
+    targets = tuple(ScrapeTarget(web.url(path), node="gpu-1") for path in paths or ("/metrics",))
     return ScrapeSource(replace(options, targets=targets), sink)
 
 
@@ -52,10 +52,10 @@ async def test_a_page_becomes_a_batch(web: Web, sink: Recorder) -> None:
     async with running(made.run):
         await sink.until(lambda: len(sink.batches) > 0)
         found = state(made, web.url())
-        assert (found.rows, found.size, found.last_error) == (1, len(PAGE), "")
+        assert (found.samples, found.size, found.last_error) == (1, len(PAGE), "")
     batch = sink.batches[0]
     assert (batch.origin, batch.node, batch.pod) == (web.url(), "gpu-1", None)
-    row = batch.rows[0]
+    row = batch.samples[0]
     assert (row.name, row.value) == ("DCGM_FI_DEV_GPU_UTIL", 87.0)
     assert row.labels["UUID"] == "GPU-1"
     assert before <= row.time <= batch.received <= time.time()
@@ -67,7 +67,7 @@ async def test_scrapes_repeat_on_one_connection(web: Web, sink: Recorder) -> Non
     async with running(source(web, sink).run):
         await sink.until(lambda: len(sink.batches) >= 4)
     assert web.connections == 1
-    labels = {id(batch.rows[0].labels) for batch in sink.batches}
+    labels = {id(batch.samples[0].labels) for batch in sink.batches}
     assert len(labels) == 1, "the same label text must give the same object every time"
 
 
@@ -75,7 +75,7 @@ async def test_a_compressed_page_is_read(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(gzip.compress(PAGE), headers="Content-Encoding: gzip\r\n")
     async with running(source(web, sink).run):
         await sink.until(lambda: len(sink.batches) > 0)
-    assert sink.batches[0].rows[0].value == 87.0
+    assert sink.batches[0].samples[0].value == 87.0
     assert web.requests[0].headers["accept-encoding"] == "gzip"
 
 
@@ -84,17 +84,17 @@ async def test_a_page_that_calls_itself_html_is_read_if_it_parses(web: Web, sink
     web.replies["/metrics"] = answer(PAGE, headers="Content-Type: text/html\r\n")
     async with running(source(web, sink).run):
         await sink.until(lambda: len(sink.batches) > 0)
-    assert len(sink.batches[0].rows) == 1
+    assert len(sink.batches[0].samples) == 1
 
 
 async def test_series_that_nobody_wants_are_left_out(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(b'go_goroutines{a="b"} 7\n' + PAGE)
     made = ScrapeSource(
-        replace(OPTIONS, targets=(Target(web.url()),)), sink, wanted={"DCGM_FI_DEV_GPU_UTIL"}
+        replace(OPTIONS, targets=(ScrapeTarget(web.url()),)), sink, wanted={"DCGM_FI_DEV_GPU_UTIL"}
     )
     async with running(made.run):
         await sink.until(lambda: len(sink.batches) > 0)
-    assert [row.name for row in sink.batches[0].rows] == ["DCGM_FI_DEV_GPU_UTIL"]
+    assert [row.name for row in sink.batches[0].samples] == ["DCGM_FI_DEV_GPU_UTIL"]
 
 
 _GZIP = "Content-Encoding: gzip\r\n"
@@ -151,14 +151,14 @@ async def test_one_bad_line_costs_one_line(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE + b'broken{a="b"} what\n' + PAGE)
     async with running(source(web, sink).run):
         await sink.until(lambda: len(sink.batches) > 0)
-    assert len(sink.batches[0].rows) == 2
+    assert len(sink.batches[0].samples) == 2
     assert sum(sink.batches[0].rejects.values()) == 1
 
 
 class Refusing(Recorder):
     """A sink that breaks at the first batch."""
 
-    def ingest(self, batch: Batch) -> None:
+    def ingest(self, batch: ScrapeResult) -> None:
         super().ingest(batch)
         if len(self.batches) == 1:
             raise RuntimeError("a bug")
@@ -184,7 +184,9 @@ async def test_a_source_is_settled_once_every_exporter_was_asked(web: Web, sink:
 
 
 async def test_nothing_listening_is_a_failure_to_connect(sink: Recorder) -> None:
-    made = ScrapeSource(replace(OPTIONS, targets=(Target("http://127.0.0.1:1/metrics"),)), sink)
+    made = ScrapeSource(
+        replace(OPTIONS, targets=(ScrapeTarget("http://127.0.0.1:1/metrics"),)), sink
+    )
     async with running(made.run):
         await settled(lambda: made.failures["connect"] >= 2)
         found = made.problem(time.time())
@@ -303,7 +305,7 @@ async def test_https_exporters_are_checked_against_the_ca_and_shown_the_token(
     token, ca = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("one\n")
     authority.cert_pem.write_to_path(str(ca))
-    options = replace(OPTIONS, targets=(Target(url),), bearer_token_file=token)
+    options = replace(OPTIONS, targets=(ScrapeTarget(url),), bearer_token_file=token)
 
     strange = ScrapeSource(options, sink)
     async with running(strange.run):
@@ -340,8 +342,10 @@ async def test_a_pods_own_page_is_marked_so_and_never_gets_the_exporters_token(
     token = tmp_path / "token"
     token.write_text("secret")
     web.replies["/exporter"] = web.replies["/own"] = answer(PAGE)
-    own = Target(web.url("/own"), "gpu-1", PodRef("ml", "llm"), serves=True)
-    options = replace(OPTIONS, targets=(Target(web.url("/exporter")), own), bearer_token_file=token)
+    own = ScrapeTarget(web.url("/own"), "gpu-1", PodRef("ml", "llm"), serves=True)
+    options = replace(
+        OPTIONS, targets=(ScrapeTarget(web.url("/exporter")), own), bearer_token_file=token
+    )
     async with running(ScrapeSource(options, sink).run):
         await sink.until(lambda: len({batch.origin for batch in sink.batches}) == 2)
     sent = {request.line.split(" ")[1]: request.headers for request in web.requests}
@@ -359,7 +363,7 @@ class Slow(Recorder):
         super().__init__()
         self.begun, self.ended = asyncio.Event(), asyncio.Event()
 
-    def steps(self, batch: Batch) -> Steps[None]:
+    def steps(self, batch: ScrapeResult) -> Steps[None]:
         self.begun.set()
         try:
             while True:
