@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import trustme
 import yaml
 
 from tests.adapter.commandline import clean_environ
+from tests.adapter.pageserver import PageServer
 
 PAGE = (
     'DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-1",modelName="T4",container="c",'
@@ -56,20 +57,14 @@ class Exporter:
             def log_message(self, *_: object) -> None:
                 """Quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.02,), daemon=True
-        )
-        self._thread.start()
+        self._server = PageServer(Handler)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}/metrics"
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
 
 @dataclass

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.adapter.commandline import invoke
-from tests.adapter.serving import Exporter, Lab
+from tests.adapter.pageserver import PageServer
+from tests.adapter.serving import Exporter, Lab, Serving
 
 PASSWORD = "s3cr3t-password"
 BEARER = "s3cr3t-bearer"
@@ -56,20 +56,14 @@ class Engine:
             def log_message(self, *_: object) -> None:
                 """Quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.02,), daemon=True
-        )
-        self._thread.start()
+        self._server = PageServer(Handler)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
 
 @pytest.fixture
@@ -90,46 +84,56 @@ def login(folder: Path, way: str) -> dict[str, Any]:
     return {"username": "gpu", "password": PASSWORD}
 
 
-@pytest.mark.parametrize("way", ["bearer_token_file", "password_file", "password"])
+WAYS = ("bearer_token_file", "password_file", "password")
+
+
+def asked(serving: Serving) -> list[str]:
+    """What callers are answered, with a secret of their own."""
+    paths = (
+        "/metrics",
+        "/readyz?verbose",
+        "/readyz/source",
+        "/apis",
+        "/apis/custom.metrics.k8s.io",
+    )
+    with serving.client() as known, serving.client(None) as unknown:
+        for client in (known, unknown):
+            client.headers["Authorization"] = f"Bearer {CALLER}"
+        return [
+            *(known.get(path).text for path in paths),
+            unknown.get("/apis/custom.metrics.k8s.io/v1beta2").text,
+        ]
+
+
 def test_an_engine_that_repeats_what_it_was_shown_gives_nothing_away(
-    tmp_path: Path, engine: Engine, way: str
+    tmp_path: Path, engine: Engine
 ) -> None:
     """Its error reaches the log and the readiness page: without what it was shown."""
     exporter = Exporter()
     lab = Lab(tmp_path, exporter)
-    lab.config["source"] = {
-        "kind": "prometheus",
-        "prometheus": {
-            "url": engine.url,
-            "interval": 0.2,
-            "headers": {"X-Api-Key": KEY},
-            "params": {"key": PARAMETER},
-            **login(tmp_path, way),
-        },
+    prometheus = {
+        "url": engine.url,
+        "interval": 0.2,
+        "headers": {"X-Api-Key": KEY},
+        "params": {"key": PARAMETER},
     }
     lab.config["log"] = {"format": "json", "level": "debug"}
+    lab.config["source"] = {"kind": "prometheus", "prometheus": prometheus}
+    seen = []
+    lab.config["source"]["prometheus"] = prometheus | login(tmp_path, WAYS[0])
     with lab.serving() as serving:
         serving.wait_for("query failed")
-        with serving.client() as client:
-            client.headers["Authorization"] = f"Bearer {CALLER}"
-            seen = [
-                client.get(path).text
-                for path in (
-                    "/metrics",
-                    "/readyz?verbose",
-                    "/readyz/source",
-                    "/apis",
-                    "/apis/custom.metrics.k8s.io",
-                )
-            ]
-        with serving.client(None) as client:
-            client.headers["Authorization"] = f"Bearer {CALLER}"
-            seen.append(client.get("/apis/custom.metrics.k8s.io/v1beta2").text)
+        seen += asked(serving)
+        for way in WAYS[1:]:
+            since = len(serving.log)
+            lab.config["source"]["prometheus"] = prometheus | login(tmp_path, way)
+            lab.write()
+            serving.wait_for("settings reloaded", since=since)
+            serving.wait_for("query failed", since=since)
+            seen += asked(serving)
     exporter.close()
     shown = "".join(engine.shown)
-    assert KEY in shown
-    assert PARAMETER in shown
-    assert BEARER in shown or ENCODED in shown
+    assert all(secret in shown for secret in (KEY, PARAMETER, BEARER, ENCODED))
     assert "(withheld)" in json.dumps(serving.log)
     everything = json.dumps(serving.log) + "".join(seen)
     assert [secret for secret in SECRETS if secret in everything] == []

@@ -313,22 +313,23 @@ def test_a_node_that_is_gone_is_not_remembered_and_comes_back_as_another(
 
 
 def test_selections_of_all_namespaces_are_remembered_within_a_bound_in_bytes(
-    make_pod: MakePod,
+    make_pod: MakePod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("adapter.cluster.index._MEMO_BYTES", 1 << 20)
     pods = [
         make_pod(f"p{number}", namespace=f"ns{number % 4}", labels={"app": "x"})
-        for number in range(4000)
+        for number in range(800)
     ]
     index = index_of(*pods)
     tracemalloc.start()
     try:
-        for number in range(4000):
-            assert len(index.select(f"ns{number % 4}", parse(f"app=x,k!={number}"))) == 1000
+        for number in range(3000):  # 10 MiB with their selectors, were all kept
+            assert len(index.select(f"ns{number % 4}", parse(f"app=x,k!={number}"))) == 200
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert held < 25 << 20, "16 MiB of selections, and the selectors themselves"
+    assert held < 7 << 20, "1 MiB of selections, 4 MiB of selectors, and what sizes do not count"
 
 
 def test_what_is_remembered_of_a_namespace_ends_with_its_pods(make_pod: MakePod) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -56,8 +57,13 @@ def value(through: grpc.Channel) -> float | str:
 
 def test_keda_gets_what_exporters_report_and_never_zero_when_they_fall_silent(lab: Lab) -> None:
     lab.config["values"] = {"age_limit": "1s"}
-    with lab.serving() as serving, channel(serving) as opened:
+    with lab.serving() as serving, channel(serving) as opened, serving.client() as client:
         eventually(lambda: value(opened) == 80.0)
+        text = client.get("/metrics").text
+        assert re.search(
+            r'^gma_keda_calls_total\{code="OK",method="GetMetrics"\} [1-9]', text, re.MULTILINE
+        )
+        assert "gma_keda_certificate_ok 1.0" in text
         lab.exporter.status = 500
         seen: set[float | str] = set()
 
@@ -71,36 +77,23 @@ def test_keda_gets_what_exporters_report_and_never_zero_when_they_fall_silent(la
         eventually(lambda: value(opened) == 80.0)
 
 
-def test_sigterm_ends_streams_with_ok_and_the_process_with_0(lab: Lab) -> None:
-    with lab.serving() as serving, channel(serving) as opened:
-        eventually(lambda: value(opened) == 80.0)
-        method: Any = opened.unary_stream(
-            f"/{NAME}/StreamIsActive", serialize, messages.IsActiveResponse.FromString
-        )
-        stream = method(REF)
-        assert next(stream).result is True
-        serving.process.terminate()
-        assert list(stream) == []
-        assert stream.code() is grpc.StatusCode.OK
-        assert serving.process.wait(20) == 0
-
-
-def test_tls_is_spoken_with_the_https_certificate(lab: Lab) -> None:
+def test_with_tls_it_has_the_https_certificate_and_sigterm_ends_streams_with_ok(lab: Lab) -> None:
     lab.config["keda"]["tls"] = True
     with lab.serving() as serving:
         ca = (lab.folder / "certs" / "ca.crt").read_bytes()
-        with channel(serving, grpc.ssl_channel_credentials(ca)) as opened:
-            eventually(lambda: value(opened) == 80.0)
         with channel(serving) as in_the_clear:
             assert value(in_the_clear) == "UNAVAILABLE"
-
-
-def test_calls_are_counted_in_the_process_own_metrics(lab: Lab) -> None:
-    with lab.serving() as serving, channel(serving) as opened, serving.client() as client:
-        eventually(lambda: value(opened) == 80.0)
-        text = client.get("/metrics").text
-    assert 'gma_keda_calls_total{code="OK",method="GetMetrics"} 1.0' in text
-    assert "gma_keda_certificate_ok 1.0" in text
+        with channel(serving, grpc.ssl_channel_credentials(ca)) as opened:
+            eventually(lambda: value(opened) == 80.0)
+            method: Any = opened.unary_stream(
+                f"/{NAME}/StreamIsActive", serialize, messages.IsActiveResponse.FromString
+            )
+            stream = method(REF)
+            assert next(stream).result is True
+            serving.process.terminate()
+            assert list(stream) == []
+            assert stream.code() is grpc.StatusCode.OK
+        assert serving.process.wait(60) == 0
 
 
 def test_a_port_that_is_taken_exits_1_and_is_named(lab: Lab) -> None:

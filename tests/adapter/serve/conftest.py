@@ -54,9 +54,14 @@ class Running:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """Started once for a module, with the module's ``SETTINGS`` added to the lab's."""
     exporter = Exporter()
     lab = Lab(tmp_path_factory.mktemp("shared"), exporter)
+    for section, content in getattr(request.module, "SETTINGS", {}).items():
+        lab.config[section] = lab.config.get(section, {}) | content
     with lab.serving() as serving, serving.client() as client:
         yield Running(lab, serving, client)
     exporter.close()

@@ -73,8 +73,9 @@ def test_pods_come_and_go_with_the_file(running: Running) -> None:
     since = len(running.serving.log)
     file.write_text(yaml.safe_dump({**POD, "status": {"phase": "Succeeded"}}))
     eventually(lambda: values(client) == [])
+    assert client.get(PODS).status_code == 200, "the list is empty, not unknown"
     file.write_text("{ this is no pod")
-    running.serving.wait_for("pods file rejected; the previous objects stay", since=since)
+    running.serving.wait_for("pods file rejected; the previous objects stay in use", since=since)
     file.write_text(yaml.safe_dump(POD))
     eventually(lambda: values(client) == ["80"])
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 import yaml
 
-from tests.adapter.serving import Exporter, Lab, eventually
+from tests.adapter.serving import Exporter, Lab, Serving, eventually
 
 PATH = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/gpu_utilization"
 GPU = "nvidia.com/gpu"
@@ -81,11 +80,20 @@ def exporters() -> Iterator[dict[str, Exporter]]:
         yield made
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[tuple[Lab, dict[str, Exporter]]]:
-    """An exporter and a pod of its node's name on each node."""
+class Fleet(NamedTuple):
+    """A `serve` with an exporter and a pod of its node's name on each node."""
+
+    lab: Lab
+    exporters: dict[str, Exporter]
+    serving: Serving
+    client: httpx.Client
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    folder = tmp_path_factory.mktemp("fleet")
     with exporters() as made:
-        lab = Lab(tmp_path, made["gke"])
+        lab = Lab(folder, made["gke"])
         lab.config["source"]["scrape"]["max_backoff"] = "500ms"
         lab.config["source"]["scrape"]["targets"] = [
             {"url": exporter.url, "node": node} for node, exporter in made.items()
@@ -96,8 +104,9 @@ def fleet(tmp_path: Path) -> Iterator[tuple[Lab, dict[str, Exporter]]]:
         ]
         pods = [pod(node, node, RESOURCES.get(node, GPU)) for node in NODES]
         others = [pod("done", "nfd", phase="Succeeded"), pod("dcgm-exporter-x", "nfd", "")]
-        (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([*nodes, *pods, *others]))
-        yield lab, made
+        (folder / "pods.yaml").write_text(yaml.safe_dump_all([*nodes, *pods, *others]))
+        with lab.serving() as serving, serving.client() as client:
+            yield Fleet(lab, made, serving, client)
 
 
 MODELS = {
@@ -110,39 +119,35 @@ MODELS = {
 }
 
 
-def test_every_vendor_and_version_is_served_and_selected_by_its_model(
-    fleet: tuple[Lab, dict[str, Exporter]],
-) -> None:
+def test_every_vendor_and_version_is_served_and_selected_by_its_model(fleet: Fleet) -> None:
     """Neither a finished pod's lingering row nor the exporter's own pod is."""
-    lab, _ = fleet
-    with lab.serving() as serving, serving.client() as client:
-        eventually(lambda: values(client) == ALL)
-        for model, name in MODELS.items():
-            assert values(client, f"model={model}") == {name: ALL[name]}, model
-        assert values(client, "model in (nvidia-l4,Max_1550)") == {"gke": "10", "intel": "60"}
-        told = client.get("/metrics").text
-        for reason in ("finished_pod", "self_attribution"):
-            assert rejected(told, reason) > 0
-        assert rejected(told, "conflict") == 0
+    client = fleet.client
+    eventually(lambda: values(client) == ALL)
+    for model, name in MODELS.items():
+        assert values(client, f"model={model}") == {name: ALL[name]}, model
+    assert values(client, "model in (nvidia-l4,Max_1550)") == {"gke": "10", "intel": "60"}
+    told = client.get("/metrics").text
+    for reason in ("finished_pod", "self_attribution"):
+        assert rejected(told, reason) > 0
+    assert rejected(told, "conflict") == 0
 
 
 def test_a_pod_made_anew_under_its_name_is_not_given_its_predecessors_value(
-    fleet: tuple[Lab, dict[str, Exporter]],
+    fleet: Fleet,
 ) -> None:
-    lab, made = fleet
-    with lab.serving() as serving, serving.client() as client:
-        eventually(lambda: values(client) == ALL)
-        made["nfd"].status = 500
-        serving.wait_for("scrape failed")
-        assert values(client)["nfd"] == "40", "the last value stands until the age limit"
-        file = lab.folder / "pods.yaml"
-        objects = list(yaml.safe_load_all(file.read_text()))
-        for item in objects:
-            if item["kind"] == "Pod" and item["metadata"]["name"] == "nfd":
-                item["metadata"]["uid"] = "its-successor"
-                item["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
-        file.write_text(yaml.safe_dump_all(objects))
-        eventually(lambda: "nfd" not in values(client))
-        made["nfd"].page = PAGES["nfd"].replace(" 40\n", " 70\n").encode()
-        made["nfd"].status = 200
-        eventually(lambda: values(client).get("nfd") == "70")
+    client = fleet.client
+    eventually(lambda: values(client) == ALL)
+    fleet.exporters["nfd"].status = 500
+    fleet.serving.wait_for("scrape failed")
+    assert values(client)["nfd"] == "40", "the last value stands until the age limit"
+    file = fleet.lab.folder / "pods.yaml"
+    objects = list(yaml.safe_load_all(file.read_text()))
+    for item in objects:
+        if item["kind"] == "Pod" and item["metadata"]["name"] == "nfd":
+            item["metadata"]["uid"] = "its-successor"
+            item["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
+    file.write_text(yaml.safe_dump_all(objects))
+    eventually(lambda: "nfd" not in values(client))
+    fleet.exporters["nfd"].page = PAGES["nfd"].replace(" 40\n", " 70\n").encode()
+    fleet.exporters["nfd"].status = 200
+    eventually(lambda: values(client).get("nfd") == "70")

@@ -6,7 +6,6 @@ import json
 import shutil
 import socket
 import subprocess
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -14,11 +13,13 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.adapter.pageserver import PageServer
 
 _ATTEMPTS = 5
 _PREFIXES = {"prometheus": "/prom", "victoria-metrics": "/prometheus"}
@@ -53,16 +54,12 @@ def serving(pages: Pages) -> Iterator[Pages]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = PageServer(Handler)
     pages.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
     try:
         yield pages
     finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        server.close()
 
 
 def scrape_config(port: int, jobs: Sequence[Mapping[str, object]]) -> str:
