@@ -1,8 +1,8 @@
-"""Whose the external metrics API of the cluster is.
+"""Which Service serves the cluster's external metrics API.
 
-The name ``v1beta1.external.metrics.k8s.io`` exists once in a cluster, and KEDA takes it where
-it is installed. Whoever has it is asked by every HPA: if it is not us, our series are asked for
-by nobody, which nothing else would tell.
+The APIService ``v1beta1.external.metrics.k8s.io`` exists once in a cluster, and KEDA takes it where
+it is installed. If it points elsewhere, no HPA asks this adapter for external metrics. No metric
+of a cluster says which Service an APIService names, so the alert about it needs this look.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def probe_server(
         _pages(health, registry),
         options,
         None,
-        stats=ServingStats(),
+        stats=ServingStats("probes"),
         background=background,
         sweep_seconds=sweep_seconds,
         event="listening for probes" if registry is None else "listening for scrapes and probes",

@@ -82,6 +82,8 @@ class ServingOptions:
 class ServingStats:
     """What the limits did; for metrics."""
 
+    listener: str = "api"
+    """What the log calls the listener."""
     refused: Counter[str] = field(default_factory=Counter)
     """Connections or requests cut off, by the limit that did it."""
     opened: int = 0
@@ -99,5 +101,9 @@ class ServingStats:
         if now - at >= _LOG_EVERY:
             self._said[limit] = (now, total)
             log.warning(
-                "connections refused", limit=limit, count=total - before, last_address=address
+                "connections refused",
+                listener=self.listener,
+                limit=limit,
+                count=total - before,
+                last_address=address,
             )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import uvloop
 from prometheus_client import CollectorRegistry, Gauge
+from structlog.testing import capture_logs
 
 from apiservice.documents.health import Check, HealthRegistry
 from apiservice.documents.probes import LIMITS, probe_server
@@ -111,6 +112,7 @@ async def test_the_probe_of_another_address_is_answered_when_the_listener_is_ful
 
 async def test_silent_connections_of_the_kubelets_own_address_keep_no_probe_out() -> None:
     async with Readiness().listening() as listener, AsyncExitStack() as stack:
+        logs = stack.enter_context(capture_logs())
         for n in range(500):
             line = stack.enter_context(socket.socket())
             line.setblocking(False)
@@ -120,6 +122,8 @@ async def test_silent_connections_of_the_kubelets_own_address_keep_no_probe_out(
                     assert (await probe.ask(READY))[0] == 200
         assert listener.connections <= EACH
         assert listener.stats.refused["idle-connections"] >= 500 - EACH
+        (said,) = (row for row in logs if row["event"] == "connections refused")
+        assert (said["listener"], said["limit"]) == ("probes", "idle-connections")
 
 
 async def test_clients_that_never_take_their_answers_keep_no_probe_out() -> None:
