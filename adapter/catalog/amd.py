@@ -1,12 +1,12 @@
 """AMD: device-metrics-exporter.
 
-Names and units are those of its ``docs/configuration/metricslist.md`` and
-``pkg/amdgpu/gpuagent/gpuagent_gpu_metrics.go``. ``MetricsFieldPrefix`` may be anything; its
-own examples have ``amd_``, which is read beside the bare names.
+Names and units are from its ``docs/configuration/metricslist.md`` and
+``pkg/amdgpu/gpuagent/gpuagent_gpu_metrics.go``. ``MetricsFieldPrefix`` can add any prefix; the
+exporter's own examples use ``amd_``, which is read in addition to the names without a prefix.
 
-In the partitioned modes (DPX, QPX, CPX) only the first partition has an activity, and the
-others report a power of 0: there each partition has its ``gpu_gfx_busy_instantaneous``, a
-row per compute core, and power is the board's.
+In the partitioned modes (DPX, QPX, CPX), only the first partition has an activity, and the others
+report a power of 0. There, ``gpu_gfx_busy_instantaneous`` of each partition is used, which has a
+sample for each compute core, and power is that of the board.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ USED: Final = "gpu_used_vram"
 FREE: Final = "gpu_free_vram"
 TOTAL: Final = "gpu_total_vram"
 POWERS: Final = ("gpu_package_power", "gpu_average_package_power", "gpu_power_usage")
-"""Of MI3xx, of MI2xx and Radeon, of both: the first that a page has."""
+"""Fields of MI3xx, of MI2xx and Radeon, and of both. The first that a page has is used."""
 EDGE: Final = "gpu_edge_temperature"
 JUNCTION: Final = "gpu_junction_temperature"
 MEMORY_TEMPERATURE: Final = "gpu_memory_temperature"
@@ -51,7 +51,7 @@ def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) ->
 
 
 def _vram(name: str) -> Field:
-    """``MB`` here is 1,048,576 bytes: a 192 GiB MI300X says 196592 for 206,141,652,992."""
+    """``MB`` is 1,048,576 bytes here: a 192 GiB MI300X reports 196592 for 206,141,652,992."""
     return Field(
         name,
         Unit.MEBIBYTES,

@@ -1,7 +1,7 @@
 """Azure Container Insights: cAdvisor's accelerator readings, a value a minute.
 
-Names, units and meanings are those of Azure Monitor's "Configure GPU monitoring with
-Container insights". cAdvisor read whole devices only: nothing is believed of MIG instances.
+Names, units and meanings are from Azure Monitor's "Configure GPU monitoring with Container
+insights". cAdvisor reads whole devices only, so samples of MIG instances are not used.
 """
 
 from __future__ import annotations

@@ -10,18 +10,18 @@ from adapter.catalog.metric import Combine, Kind, Scope, Unit
 
 
 class Mig(StrEnum):
-    """What a field's rows on MIG instances mean."""
+    """Meaning of a field's samples on MIG instances."""
 
     INSTANCE = "instance"
     """The instance's own value."""
     BOARD = "board"
-    """The board's value, repeated per instance: one per board, never summed."""
+    """The board's value, repeated for each instance. It counts once per board."""
     INVALID = "invalid"
-    """Absent, 0 or garbage (gpu-telemetry, section 2): never used."""
+    """Absent, 0 or garbage. The value is not used."""
 
 
 class Spelling:
-    """One name of a field on exporters' pages. Compared by identity: the catalogue's own."""
+    """One name of a field on exporters' pages. Spellings are compared by identity."""
 
     __slots__ = (
         "factor",
@@ -39,64 +39,64 @@ class Spelling:
 
     def __init__(self, series: str, factor: float, field: Field) -> None:
         self.series = series
-        """The series' name on a page."""
+        """Name of the series on a page."""
         self.name = series + field.condition
-        """The same with the labels that a row must have; what explanations show."""
+        """``series`` with the labels that a sample must have, for messages."""
         self.factor = factor
-        """A page's number times this is in the field's unit."""
+        """Factor that converts the number on a page to the unit of the field."""
         self.field = field
         self.low = field.low / factor
-        """The smallest number that a page may hold."""
+        """Smallest plausible number on a page."""
         self.high = field.high / factor
         self.server = field.scope is Scope.SERVER
-        """Its rows are about the process that serves the page."""
+        """The samples describe the process that serves the page."""
         self.salt = 0 if not self.server else 1 if field.told_by is not None else 2
-        """Tells apart what the labels of one row say to fields that read them differently."""
+        """Differs between fields that read the labels of a sample in different ways."""
         self.numbers = (self.salt, self.low, self.high, self.factor)
-        """What every row of the series needs, at one glance."""
+        """The attributes that every sample of the series needs."""
         self.traps = field.traps and factor == 100.0
-        """DCGM 4.6 gives the integer percent the name that 4.7 gives the ratio."""
+        """DCGM 4.6 uses for the integer percent the name that 4.7 uses for the ratio."""
         self.special = self.traps or bool(field.parts)
-        """A row alone does not tell the device's value: the whole page does."""
+        """The value of the device follows from the whole page, not from one sample."""
 
     def fits(self, labels: Mapping[str, str]) -> bool:
-        """The row is of this field; an empty label is as good as none."""
+        """Whether a sample with these labels is of this field. An empty label counts as absent."""
         return all(labels.get(label, "") == value for label, value in self.field.where)
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One thing that exporters measure, in one unit, whatever the page calls it.
+    """One quantity that exporters report, in one unit, with all its names on pages.
 
     Args:
-        name: the classic name; also the API metric of the same name.
+        name: the usual name, and the name of the API metric.
         unit: of the value under ``name``.
-        high: the largest believable value, in ``unit``. Beyond it a row is rejected.
-        low: the smallest.
+        high: the highest plausible value, in ``unit``. Samples beyond it are rejected.
+        low: the lowest plausible value, in ``unit``.
         kind: mean over the window, or last.
-        mig: what its rows on MIG instances mean.
-        renamed: other names on pages, with the factor that turns their number into ``unit``;
-            each is an API metric too, in its own unit.
-        legacy: old names in ``unit``: read from pages, served as well.
+        mig: the meaning of its samples on MIG instances.
+        renamed: other names on pages, with the factor that converts their number to ``unit``.
+            Each is also an API metric, in its own unit.
+        legacy: old names in ``unit``, which are read from pages and served too.
         group: fields that one Prometheus query fetches together.
-        scope: what a row is about.
-        divisible: a shared device's value may be divided among its pods: watts may, degrees
-            may not.
-        exact: its rows are the container's own, not the device's: nothing to divide.
-        series: the name on pages, where several fields share one and ``where`` tells them
-            apart; such a field is no API metric of its own.
-        where: labels that a row of this field has; "" is a label that is not there.
-        parts: labels that tell parts of one device apart (tiles, compute cores). A row
-            without them speaks for the whole device and wins over the parts; of a part that
-            is repeated on a page the last row counts (Intel XPUM repeats rows).
-        over_parts: how the parts become the device's value.
+        scope: what a sample describes.
+        divisible: the value of a shared device may be divided among its pods. Watts may be
+            divided, degrees may not.
+        exact: the samples describe the container, not the device, so there is nothing to divide.
+        series: the name on pages, if several fields share one name and differ in ``where``. Such
+            a field has no API metric of its own.
+        where: labels that a sample of this field has. "" means that the label is absent.
+        parts: labels that identify parts of one device (tiles, compute cores). A sample without
+            them describes the whole device and takes precedence over the parts. If a part is
+            repeated on a page, its last sample counts (Intel XPUM repeats samples).
+        over_parts: how the values of the parts are combined for the device.
         traps: a ``…_RATIO`` spelling may be a percent (DCGM 4.6).
-        told_by: labels that tell the parts of an inference server apart; every other label is
-            one that a scrape or a store added, or that tells no part. None, of a user's own
-            row, takes every label but those that scrapes are known to add.
-        seen: its rows are what an inference server's page says of the GPUs that the server
-            sees. They name no pod: the pod that serves the page is the pod, and is believed
-            where no exporter speaks of its devices.
+        told_by: labels that identify the parts of an inference server. Every other label is one
+            that a scrape or a store added, or that identifies no part. None, for a metric of the
+            user's own, takes every label except those that scrapes are known to add.
+        seen: the samples are from an inference server's page and describe the GPUs that the
+            server sees. They name no pod. They are assigned to the pod that serves the page, if
+            no exporter describes its devices.
     """
 
     name: str
@@ -123,7 +123,7 @@ class Field:
 
     @property
     def condition(self) -> str:
-        """``where`` as a page would show it; empty where there is none."""
+        """``where`` as a page shows it. Empty if there is none."""
         if not self.where:
             return ""
         return "{" + ",".join(f'{label}="{value}"' for label, value in self.where) + "}"

@@ -1,9 +1,9 @@
-"""GKE: what its device plugin tells Cloud Monitoring about containers, a value a minute.
+"""GKE: what its device plugin reports to Cloud Monitoring about containers, a value a minute.
 
-The names are ``kubernetes.io/container/accelerator/…`` as Cloud Monitoring's PromQL spells
-them ("Mapping Cloud Monitoring metrics to PromQL"). Units, and that ``accelerator_id`` is
-the device's UUID: GoogleCloudPlatform/container-engine-accelerators,
-``pkg/gpu/nvidia/metrics/metrics.go``. Time-shared devices have no rows.
+The names are ``kubernetes.io/container/accelerator/…`` in the spelling of Cloud Monitoring's PromQL
+("Mapping Cloud Monitoring metrics to PromQL"). The units, and the fact that ``accelerator_id`` is
+the UUID of the device, are from GoogleCloudPlatform/container-engine-accelerators,
+``pkg/gpu/nvidia/metrics/metrics.go``. Time-shared devices have no samples.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """HAMi: its vGPU monitor, which looks into containers.
 
-Names are those of ``cmd/vGPUmonitor/metrics.go``, the older ones (``--legacy-metrics``)
-beside them. A container's rows are its own part of the device: exact under every policy.
-Utilisation is 0-100 whatever the name says, and may exceed 100 (rejected).
+Names are from ``cmd/vGPUmonitor/metrics.go``, including the older ones (``--legacy-metrics``).
+The samples of a container describe its own part of the device, so they are exact under every
+policy. Utilization is 0-100 regardless of the name. Values above 100 occur and are rejected.
 """
 
 from __future__ import annotations

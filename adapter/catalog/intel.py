@@ -1,10 +1,10 @@
 """Intel: XPU Manager, in both generations of names.
 
-1.x is ``rest/prometheus_exporter/prometheus_exporter_types.py``: its ratios are 0-1 although
-their help says percent, a row per tile carries ``sub_dev``, and a page may repeat a row with
-another value (xpumanager#112: the last one counts). 2.x is
-``xpumd/receiver/intelxpu/sysman/documentation.md``: OpenTelemetry's names, one series for
-every engine group, memory and sensor, told apart by a label.
+1.x: ``rest/prometheus_exporter/prometheus_exporter_types.py``. Its ratios are 0-1 although their
+help text says percent. The sample of a tile has ``sub_dev``. A page may repeat a sample with
+another value (xpumanager#112), and the last one counts. 2.x:
+``xpumd/receiver/intelxpu/sysman/documentation.md``. It uses OpenTelemetry's names: one series for
+all engine groups, memories or sensors, which a label identifies.
 """
 
 from __future__ import annotations

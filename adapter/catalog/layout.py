@@ -9,7 +9,7 @@ from adapter.catalog.field import Spelling
 
 
 class Layout:
-    """Which column holds what; shared by every device whose exporter writes the same."""
+    """The fields of the columns. All devices whose exporters report the same fields share one."""
 
     __slots__ = ("columns", "exact", "missing", "of_field", "width")
 
@@ -18,7 +18,7 @@ class Layout:
         self.width = len(columns)
         self.missing = (nan,) * len(columns)
         self.exact = any(column.field.exact for column in columns)
-        """Some are the container's own, not the device's."""
+        """Some columns describe the container, not the device."""
         self.of_field: dict[str, tuple[int, ...]] = {}
         for i, column in enumerate(columns):
             self.of_field[column.field.name] = (*self.of_field.get(column.field.name, ()), i)
@@ -26,5 +26,5 @@ class Layout:
 
 @lru_cache(maxsize=512)
 def layout(columns: tuple[Spelling, ...]) -> Layout:
-    """The layout of these columns, one object for all who have them."""
+    """The layout of these columns, one object for all devices with them."""
     return Layout(columns)

@@ -1,8 +1,8 @@
 """NVIDIA: dcgm-exporter.
 
-Names, units and ranges are those of dcgm-exporter's ``etc/*.csv`` and DCGM's field list;
-``…_RATIO`` and ``…_BYTES`` are the names of exporter 4.9.0 (DCGM 4.7). A page with either
-generation of names feeds the API metrics of both.
+Names, units and ranges are from dcgm-exporter's ``etc/*.csv`` and DCGM's field list.
+``…_RATIO`` and ``…_BYTES`` are the names of exporter 4.9.0 (DCGM 4.7). A page with the old or
+the new names provides the API metrics of both.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _board(name: str, unit: Unit, high: float, renamed: str, legacy: str) -> Fie
 
 
 def _pcie(name: str) -> Field:
-    """A gauge of bytes per second, whatever its name says (``dcp-metrics-included.csv``)."""
+    """A gauge of bytes per second, regardless of its name (``dcp-metrics-included.csv``)."""
     return Field(
         name, Unit.BYTES_PER_SECOND, 1e13, kind=Kind.MEAN, mig=Mig.BOARD, group="profiling"
     )

@@ -1,4 +1,4 @@
-"""What can be told of a PromQL expression without an engine: the mistakes that people make."""
+"""Finds common mistakes in a PromQL expression without an engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NUMBER: Final = re.compile(r"[-+]?[0-9.eE+]+")
 
 
 def complaint(expression: str) -> str | None:
-    """What is wrong with an expression, and the fix; None if nothing can be seen."""
+    """The mistake in an expression, and the fix. None if there is no obvious mistake."""
     if not expression.strip():
         return "is empty: write PromQL"
     bare = _TEXT.sub('""', expression)

@@ -1,14 +1,14 @@
 """Inference servers: rows about the process that serves the page, and the GPUs it sees.
 
-Exact names only: ``vllm:num_requests_waiting_by_reason`` sums to the same queue again.
-vLLM: ``vllm/v1/metrics/loggers.py``; behind Ray the colon becomes an underscore and ``ray_``
-stands before it. SGLang: ``python/sglang/srt/metrics/collector.py``. TGI:
+Only exact names are read: ``vllm:num_requests_waiting_by_reason`` sums up to the same queue.
+vLLM: ``vllm/v1/metrics/loggers.py``. Behind Ray, the colon is an underscore and the prefix is
+``ray_``. SGLang: ``python/sglang/srt/metrics/collector.py``. TGI:
 ``docs/source/reference/metrics.md``. Triton: ``docs/user_guide/metrics.md`` and
-tensorrtllm_backend's README; its GPU rows (0-1, bytes) name no pod, so they are about the pod
-that serves the page, as far as no exporter speaks of its devices.
+tensorrtllm_backend's README. Its GPU samples (0-1, bytes) name no pod. They are assigned to the
+pod that serves the page, if no exporter describes its devices.
 
-The sets of labels tell the parts of a server apart. Every other label is the scrape's or the
-store's: of the target, of a replica of Prometheus, and whatever a ``labelmap`` copied.
+The sets of labels identify the parts of a server. Every other label is from the scrape or the
+store: labels of the target, of a replica of Prometheus, and labels that a ``labelmap`` copied.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _ON_RAY: Final = ("ReplicaId", "WorkerId")
 """What Ray adds: replicas of one pod."""
 VLLM: Final = frozenset(("engine", "model_name", *_ON_RAY))
 SGLANG: Final = frozenset(("model_name", "engine_type", "dp_rank", *_ON_RAY))
-"""The other ranks tell the same scheduler's queue (``--enable-metrics-for-all-schedulers``). With
-priority scheduling the whole queue stands beside the part of each ``priority``: the largest
-counts."""
+"""The other ranks report the queue of the same scheduler (``--enable-metrics-for-all-schedulers``).
+With priority scheduling, a page has the whole queue and the part of each ``priority``. The largest
+value counts."""
 TGI: Final = frozenset[str]()
 TRITON: Final = frozenset(("model", "version", "gpu_uuid"))
 

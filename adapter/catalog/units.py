@@ -6,7 +6,7 @@ from typing import Final
 
 MIB: Final = 1048576
 MAX_MIB: Final = 16.0 * 1024 * 1024
-"""16 TiB of device memory: far beyond any device, far below DCGM's blank 2147483632 and
+"""16 TiB of device memory: far above any device, and far below DCGM's blank value 2147483632 and
 AMD's 4294967295."""
 MAX_BYTES: Final = MAX_MIB * MIB
 MAX_WATTS: Final = 10_000.0
