@@ -24,13 +24,25 @@ ROOT_FILES: Final = ("*.md", "Dockerfile", "Makefile", "pyproject.toml")
 SUFFIXES: Final = frozenset({".md", ".py", ".tpl", ".txt", ".yaml"})
 """The root files, and every file in the folders with one of the suffixes, are checked."""
 NOT_YET: Final = (
-    "adapter/*",
-    "apiservice/*",
+    "adapter/api/*",
+    "adapter/attribution/*",
+    "adapter/catalog/*",
+    "adapter/devices/*",
+    "adapter/exposition/*",
+    "adapter/maintain/*",
+    "adapter/nodepool/*",
+    "adapter/process/*",
+    "adapter/serve/*",
+    "adapter/sources/*",
+    "adapter/store/*",
+    "apiservice/http/*",
     "docs/architecture.md",
     "docs/code-map.md",
-    "docs/codemap.py",
-    "image/*",
-    "tests/*",
+    "tests/adapter/*",
+    "tests/apiservice/*",
+    "tests/e2e/*",
+    "tests/load/*",
+    "tests/security/*",
 )
 """Globs of files that still use the old words; ``*`` also matches ``/``.
 

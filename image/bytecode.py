@@ -4,9 +4,9 @@
 library, which is the base image's, below FOLDER, as if that were the root.
 
 Nobody can write bytecode into a read-only image later, and the base image brings none of the
-standard library's. Of the libraries only a part is ever loaded: the Kubernetes client's models
-alone would be more bytecode than all that is. Every module of ours is imported once here, so an
-image whose libraries do not fit together is not built.
+standard library's. The commands load only a part of the libraries: the Kubernetes client's models
+alone would be more bytecode than everything else. The build imports every module of the adapter
+once, so it fails if the libraries do not fit together.
 """
 
 from __future__ import annotations

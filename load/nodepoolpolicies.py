@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.capacity import Capacity, Headroom, Node, Pool
+from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode
 from adapter.nodepool.model.demand import Demand, WorkloadRef
-from adapter.nodepool.model.history import EMPTY, Point
+from adapter.nodepool.model.history import EMPTY, DemandPoint
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.plan import plan
@@ -73,14 +73,14 @@ class Planned:
         self._ceiling = ceiling
         self._history = EMPTY
         self._held: Headroom | None = None
-        free = Node("new", _POOL, {}, (), _GPU, {}, True, begin)
+        free = PoolNode("new", _POOL, {}, (), _GPU, {}, True, begin)
         full = replace(free, name="full", used=_FULL)
         boots = replace(free, name="booting", ready=False)
         self._full, self._free, self._boots = full, free, boots
         self._pools = {_POOL: Pool(_POOL, example=free)}
 
     def headroom(self, seen: Moment) -> int:
-        self._history = learn(self._history, Point(seen.now, seen.wanted))
+        self._history = learn(self._history, DemandPoint(seen.now, seen.wanted))
         demand = Demand(
             _WORKLOAD,
             _SHAPE,

@@ -145,4 +145,4 @@ def decode(status: int, body: bytes) -> Answer:
             for item in items
         }
     except (msgspec.DecodeError, ValueError) as error:
-        return Missing(f"HTTP {status}, and the body is no metric list: {error}")
+        return Missing(f"HTTP {status}, and the body is not a metric list: {error}")

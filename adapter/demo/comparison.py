@@ -15,10 +15,10 @@ from adapter.hpa import ControllerOptions
 
 
 def comparison(show: Show) -> Table:
-    """Waiting, cost and load, with the nudge and without, of the services on both."""
+    """Waiting, cost and load of the services, with nodepool and without."""
     table = Table(box=box.SIMPLE_HEAD)
     names = [scaler.service for scaler in show.reactive.autoscalers]
-    for heading in (" and ".join(names), "with the nudge", "without"):
+    for heading in (" and ".join(names), "with nodepool", "without"):
         table.add_column(heading, justify="left" if not table.columns else "right")
     for label, cells in _rows(show, names).items():
         table.add_row(label, *cells)
@@ -26,17 +26,17 @@ def comparison(show: Show) -> Table:
 
 
 def learned(show: Show) -> str:
-    """Where the nudge's knowledge is from."""
+    """What nodepool had learned before the run."""
     days = show.days
     if not days.peaks:
-        return "The nudge knew nothing at the start."
+        return "nodepool had learned nothing before the run."
     text = (
-        f"Not learned in this run: before it {len(days.peaks)} earlier days of the same load were "
-        f"played silently, with the seeds {_list(days.seeds)}."
+        f"nodepool learned from {len(days.peaks)} earlier days of the same load, simulated before "
+        f"this run with the seeds {_list(days.seeds)}."
     )
     for scaler in show.reactive.autoscalers:
         peaks = [day[scaler.service] for day in days.peaks if scaler.service in day]
-        text += f" {scaler.metric} of {scaler.service} asked for up to {_list(peaks)} pods on them."
+        text += f" {scaler.metric} of {scaler.service} asked for up to {_list(peaks)} pods there."
     for pool in show.world.fleet.pools:
         boot = days.past.boots.p90(pool.name)
         if boot is not None:
@@ -72,11 +72,11 @@ def _rows(show: Show, names: list[str]) -> dict[str, list[str]]:
             label, cells = _burst(show, burst)
             rows[label] = cells
     hours = [_paid(side, names) / 3600 for side in sides]
-    rows["GPU-hours of its nodes, from their order"] = [
+    rows["GPU-hours of the nodes, counted from the order"] = [
         f"{hours[0]:.2f} ({hours[0] / hours[1] - 1:+.0%})" if hours[1] else f"{hours[0]:.2f}",
         f"{hours[1]:.2f}",
     ]
-    rows["syncs over the target and its tolerance"] = [_over(side, names) for side in sides]
+    rows["syncs above the target and its tolerance"] = [_over(side, names) for side in sides]
     rows["longest queue of requests"] = [
         str(max(side.world.totals(name).peak_queue for name in names)) for side in sides
     ]

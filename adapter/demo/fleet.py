@@ -2,7 +2,7 @@
 
 Times are seconds of the simulation. A pod waits for a free device of its resource; where
 none is left, a pool that may grow boots another node, which takes as long as a cloud's
-does. Whoever wants a node earlier sets :attr:`Fleet.headroom`.
+does. To get a node earlier, set :attr:`Fleet.headroom`.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Fleet:
         self.version = 0
         """Changes with anything that a pod's manifest shows."""
         self.headroom: dict[str, int] = {}
-        """Resource to devices that shall be free beyond what pods wait for: what the replicas
-        of a CapacityBuffer are to a node autoscaler. It lasts until it is set anew."""
+        """Resource to devices to keep free beyond what pods wait for, as the replicas of a
+        CapacityBuffer do for a node autoscaler. It applies until it is set again."""
         for pool in pools:
             for _ in range(pool.first):
                 self._add(pool, now, boot_seconds=0.0)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from adapter.demo import sight
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.world import World
-from adapter.nodepool.learn.boots import Boots, watch_claims
+from adapter.nodepool.learn.boots import BootTimes, watch_claims
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.capacity import Capacity, Headroom
-from adapter.nodepool.model.history import EMPTY, History, Point
+from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order
 from adapter.nodepool.plan.plan import plan
@@ -26,9 +26,9 @@ from adapter.nodepool.plan.plan import plan
 class Past:
     """What was learned."""
 
-    histories: Mapping[str, History] = field(default_factory=dict)
+    histories: Mapping[str, DemandHistory] = field(default_factory=dict)
     """By service."""
-    boots: Boots = field(default_factory=Boots)
+    boots: BootTimes = field(default_factory=BootTimes)
 
 
 class Nudge:
@@ -81,7 +81,7 @@ class Nudge:
             name, pods = scaler.service, sight.asked(scaler)
             if pods is None:
                 continue
-            histories[name] = learn(histories.get(name, EMPTY), Point(now, pods))
+            histories[name] = learn(histories.get(name, EMPTY), DemandPoint(now, pods))
             self.peaks[name] = max(pods, self.peaks.get(name, 0))
             self._known_at[name] = now
         boots = watch_claims(
@@ -97,4 +97,4 @@ class Nudge:
                 continue
             names = ", ".join(each.name for each in order.workloads)
             why = "; ".join(reason.text for reason in order.reasons)
-            world.tell("nudge", f"headroom of {names} {order.was} -> {order.replicas}: {why}")
+            world.tell("nodepool", f"headroom of {names} {order.was} -> {order.replicas}: {why}")

@@ -1,4 +1,4 @@
-"""The nudge in the live picture: its headroom and why, and the cluster that has none."""
+"""nodepool in the live picture: its headroom and the reasons, and the cluster without it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from adapter.demo.side import Side
 
 
 def nudge_title(show: Show) -> str:
-    """Headroom, how much of it is there, and why, in a line."""
-    orders = show.nudged.nudge.orders if show.nudged.nudge else ()
-    told = [
+    """Headroom, its ready part and its reason, in one line."""
+    orders = [
         f"{order.replicas} pods of headroom, {order.ready} ready: {order.reasons[0].text}"
-        for order in orders
+        for order in (show.nudged.nudge.orders if show.nudged.nudge else ())
         if order.replicas
     ]
-    return f"[bold]nudge[/]: {escape('; '.join(told) or 'no headroom')}"
+    return f"[bold]nodepool[/]: {escape('; '.join(orders) or 'no headroom')}"
 
 
 def nudge_body(show: Show, glyphs: Glyphs) -> RenderableType:
-    """The services on growing pools, with the nudge and without: a line each."""
+    """The services on growing node pools, with nodepool and without: one line each."""
     grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
     grid.add_column(width=7, style="dim")
     grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)

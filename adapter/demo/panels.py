@@ -40,7 +40,7 @@ def service_body(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs, width: int)
     grid.add_row("pods", _pods(show, scaler, glyphs))
     latest = scaler.latest
     if latest is None:
-        grid.add_row("HPA", Text("has not looked yet", style="dim"))
+        grid.add_row("HPA", Text("no sync yet", style="dim"))
         grid.add_row("why", "")
         return grid
     grid.add_row("HPA", _value(scaler, latest, glyphs, max(8, width - 40)))
@@ -85,7 +85,7 @@ def node_body(show: Show, node: DemoNode, glyphs: Glyphs, width: int) -> Rendera
 
 
 def _boots(show: Show, node: DemoNode) -> Text:
-    return Text(f"boots, {round(node.ready_at - show.world.now)} s left", style="yellow")
+    return Text(f"booting, {round(node.ready_at - show.world.now)} s left", style="yellow")
 
 
 def _pod(show: Show, device: DemoDevice) -> DemoPod | None:

@@ -31,11 +31,11 @@ def status_line(show: Show, scaler: DemoAutoscaler) -> str:
 
 
 def nudge_line(show: Show) -> str:
-    """Headroom, and what the pods of both clusters have waited for a GPU so far."""
+    """Headroom, and how long the pods of both clusters have waited for a GPU so far."""
     ordered = sum(order.replicas for order in show.nudged.nudge.orders) if show.nudged.nudge else 0
     nudged, reactive = (_waited(show, side) for side in show.sides)
     return (
-        f"{clock(show.world.now)}  nudge: {ordered} pods of headroom; waited for a GPU so far: "
+        f"{clock(show.world.now)}  nodepool: {ordered} pods of headroom; waited for a GPU so far: "
         f"{nudged:.0f} pod-seconds with it, {reactive:.0f} without"
     )
 

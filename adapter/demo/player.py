@@ -93,11 +93,11 @@ class Player:
         self._tell()
 
     def _tell(self) -> None:
-        """Take up what happened; of the cluster without the nudge, what its nodes did."""
+        """Collect the events; of the cluster without nodepool, only those of its nodes."""
         self.show.events.extend(self.show.world.take_events())
         for event in self.show.reactive.world.take_events():
             if event.about.startswith("node "):
-                self.show.events.append(event._replace(about=f"without the nudge: {event.about}"))
+                self.show.events.append(event._replace(about=f"without nodepool: {event.about}"))
 
     async def _sync(self, world: World, scaler: DemoAutoscaler) -> None:
         before = scaler.latest
@@ -116,7 +116,7 @@ class Player:
             if outage.covers(world.now) and outage.node not in exporters.dead:
                 exporters.kill(outage.node)
                 self.show.outages.append(OutagePlayed(outage.node, world.now))
-                text = f"dead; its last values stand for {AGE_LIMIT:g} s, then there are none"
+                text = f"dead; its last values are served for {AGE_LIMIT:g} s"
                 world.tell(name, text)
             elif not outage.covers(world.now) and outage.node in exporters.dead:
                 exporters.revive(outage.node)

@@ -26,7 +26,7 @@ class Screen(Protocol):
         """Begin the picture."""
 
     def __exit__(self, *_: object) -> None:
-        """End it, whatever happened."""
+        """End it, also after an error."""
 
     def show(self) -> None:
         """Show what has changed; cheap when nothing has."""
@@ -106,7 +106,7 @@ def make_screen(show: Show, console: Console, *, plain: bool) -> Screen:
 
 
 def write_line(console: Console, text: str) -> None:
-    """Print as it is: one line, whatever the width, no markup."""
+    """Print a text unchanged: one line at any width, without markup."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -115,13 +115,13 @@ def write_opening(show: Show, console: Console, folder: object) -> None:
     days = len(show.days.seeds)
     for line in (
         "gpu-metrics-adapter demo",
-        "Simulated: GPU nodes, pods, load. Real: exporters' HTTP, serve, TLS, the HPA's",
-        "algorithm and the nodepool controller's plan. Its nudge orders nodes before pods",
-        f"wait, as it learned on {days} days played silently; a second cluster goes without.",
-        f"Time runs {show.speed:.3g} times as fast, for serve too. In simulated seconds it scrapes",
+        "Simulated: GPU nodes, pods and load. Real: the exporters' HTTP, serve, TLS, the HPA's",
+        "algorithm and the plan of nodepool. nodepool orders nodes before pods wait, from what it",
+        f"learned on {days} earlier days of the same load. A second cluster runs without nodepool.",
+        f"Time runs {show.speed:.3g} times as fast, also in serve. In simulated seconds it scrapes",
         f"every {SCRAPE:g}, averages over {WINDOW:g} and drops values older than {AGE_LIMIT:g}.",
-        f"Its configuration, certificates and log are in {folder} until the end.",
-        "Look at the API while this runs:",
+        f"Its configuration, certificates and log are in {folder} while the demo runs.",
+        "Query the API while the demo runs:",
         show.curl,
         "",
     ):

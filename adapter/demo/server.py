@@ -178,7 +178,7 @@ def _end_with_parent() -> Callable[[], None] | None:
 def _environment() -> dict[str, str]:
     """Ours, without settings meant for the user's own adapter, and with this very package.
 
-    A checkout that is not installed is found from whatever folder the demo is started in.
+    The demo finds a checkout that is not installed, no matter in which folder it starts.
     """
     ours = {key: value for key, value in os.environ.items() if not key.startswith("GMA_")}
     root = str(Path(__file__).parents[2])

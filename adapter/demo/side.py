@@ -15,7 +15,7 @@ class Side:
     """A simulated cluster, the HPAs on it, and whether its nodes are ordered ahead."""
 
     namespace: str
-    """Of its services; by it ``serve`` tells the two apart."""
+    """The namespace of its services, by which ``serve`` distinguishes the two clusters."""
     world: World
     autoscalers: Sequence[DemoAutoscaler]
     nudge: Nudge | None = None

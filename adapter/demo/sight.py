@@ -10,11 +10,11 @@ from adapter.demo.fleet import Stage
 from adapter.demo.hardware import DemoNode, DemoPool
 from adapter.demo.manifests import pod_spec
 from adapter.demo.world import World
-from adapter.nodepool.learn.boots import Boot, Boots
+from adapter.nodepool.learn.boots import Boot, BootTimes
 from adapter.nodepool.learn.pace import NEW, after_next_sync
 from adapter.nodepool.model import capacity
 from adapter.nodepool.model.demand import Demand, WorkloadRef
-from adapter.nodepool.model.history import History
+from adapter.nodepool.model.history import DemandHistory
 from adapter.nodepool.plan.want import wanted
 from adapter.nodepool.seen.autoscalers import readable
 from adapter.nodepool.seen.podspec import shape_of
@@ -42,7 +42,7 @@ def asked(scaler: DemoAutoscaler) -> int | None:
 
 
 def demand(
-    world: World, scaler: DemoAutoscaler, history: History, known_at: float | None, now: float
+    world: World, scaler: DemoAutoscaler, history: DemandHistory, known_at: float | None, now: float
 ) -> Demand:
     """One service now.
 
@@ -71,18 +71,17 @@ def demand(
     )
 
 
-def nodes(world: World, begin: float) -> tuple[capacity.Node, ...]:
+def nodes(world: World, begin: float) -> tuple[capacity.PoolNode, ...]:
     """All nodes, booting ones included. ``begin``: epoch seconds of the simulation's 0."""
     return tuple(_node(node, world, begin) for node in world.fleet.nodes)
 
 
-def pool(pool: DemoPool, every: Iterable[capacity.Node], boots: Boots) -> capacity.Pool:
+def pool(pool: DemoPool, every: Iterable[capacity.PoolNode], boots: BootTimes) -> capacity.Pool:
     """One pool, with what was learned of its boots."""
     ready = [node for node in every if node.pool == pool.name and node.ready]
     newest = max(ready, key=lambda node: node.created, default=None)
     return capacity.Pool(
         name=pool.name,
-        low=pool.first,
         high=pool.most,
         boot_seconds=boots.p90(pool.name),
         example=None if newest is None else _empty(newest),
@@ -98,10 +97,10 @@ def booted(world: World, begin: float) -> Iterable[Boot]:
     ]
 
 
-def _node(node: DemoNode, world: World, begin: float) -> capacity.Node:
+def _node(node: DemoNode, world: World, begin: float) -> capacity.PoolNode:
     held = sum(device.pod is not None for device in node.devices)
     resource = node.pool.resource
-    return capacity.Node(
+    return capacity.PoolNode(
         name=node.name,
         pool=node.pool.name,
         labels={"agentpool": node.pool.name},
@@ -113,7 +112,7 @@ def _node(node: DemoNode, world: World, begin: float) -> capacity.Node:
     )
 
 
-def _empty(node: capacity.Node) -> capacity.Node:
-    return capacity.Node(
+def _empty(node: capacity.PoolNode) -> capacity.PoolNode:
+    return capacity.PoolNode(
         node.name, node.pool, node.labels, node.taints, node.allocatable, {}, True, node.created
     )

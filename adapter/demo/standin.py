@@ -1,7 +1,7 @@
 """``demo --exporter``: a stand-in for dcgm-exporter on a node of a real cluster without GPUs.
 
 It reads pods and Deployments every two seconds and writes nothing. While the API server does
-not answer, the page stays as it was, as that of an exporter does whose kubelet is away.
+not answer, the page does not change, like the page of an exporter whose kubelet is down.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ async def _read(client: Any) -> tuple[list[Pod], list[Load]]:
 
 
 def _loads(deployments: Sequence[_Deployment]) -> Iterator[Load]:
-    """The loads that annotations state; one that is no number from 0 up is no load."""
+    """The loads in annotations; a value that is not a number of at least 0 is ignored."""
     for deployment in deployments:
         meta = deployment.metadata
         stated = (meta.annotations or {}).get(LOAD, "")

@@ -25,7 +25,7 @@ BEGIN = 1_767_603_540.0
 """Epoch seconds of the story's 0: 08:59 UTC, so that its first burst begins at nine."""
 BEFORE = 900.0
 """Seconds played silently before the first picture, which then shows a running fleet. The
-history keeps quarters of an hour, and tells what comes from the one before."""
+history keeps quarters of an hour, and predicts from the previous one."""
 EARLIER_DAYS = 3
 """Played silently before, for the history."""
 LIMITS = Limits()

@@ -20,7 +20,7 @@ def summary(show: Show) -> RenderableType:
     sentences = [_outage(show, outage) for outage in show.outages]
     world = show.world
     heading = (
-        f"{clock(world.now)} simulated (and {clock(-world.start)} before the first picture), "
+        f"{clock(world.now)} simulated (after a warm-up of {clock(-world.start)}), "
         f"{show.speed:.3g}x real time, seed {show.seed}"
     )
     return Group(
@@ -31,7 +31,7 @@ def summary(show: Show) -> RenderableType:
         Text("The same load on two clusters whose nodes take time to boot:"),
         comparison(show),
         Text(learned(show)),
-        Text("These minutes are all bursts; whole days of recorded load are in load/README.md."),
+        Text("These minutes contain only bursts; load/README.md has whole days of recorded load."),
     )
 
 
@@ -48,12 +48,12 @@ def _services(show: Show) -> Table:
             for each in show.autoscalers
         ],
         "longest queue": [str(world.totals(each.service).peak_queue) for each in show.autoscalers],
-        "replicas, least to most": [_replicas(show, each) for each in show.autoscalers],
+        "replicas, minimum to maximum": [_replicas(show, each) for each in show.autoscalers],
         "scaled out / in": [_moves(each) for each in show.autoscalers],
         "device-minutes held": [
             f"{world.gpu_seconds[each.service] / 60:.0f}" for each in show.autoscalers
         ],
-        "always at the most would be": [_always(show, each, seconds) for each in show.autoscalers],
+        "at a constant maximum": [_always(show, each, seconds) for each in show.autoscalers],
     }
     for label, cells in rows.items():
         table.add_row(label, *cells)
@@ -86,7 +86,7 @@ def _always(show: Show, scaler: DemoAutoscaler, seconds: float) -> str:
 
 
 def _outage(show: Show, outage: OutagePlayed) -> str:
-    """How the HPAs behaved whose pods the dead exporter told about."""
+    """How the HPAs behaved whose pods the dead exporter reported."""
     end = show.world.now if outage.end is None else outage.end
     text = f"The exporter of {outage.node} was dead from {clock(outage.start)} to {clock(end)}"
     for scaler in show.autoscalers:
@@ -98,18 +98,18 @@ def _outage(show: Show, outage: OutagePlayed) -> str:
         inward = sum(sync.decision.desired < sync.decision.current for sync in blind)
         text += f": {scaler.service} had no value at {len(blind)} of {len(syncs)} syncs"
         if blind:
-            text += f" (ScalingActive=False) and was scaled in {inward} times on that"
+            text += f" (ScalingActive=False) and was scaled in {inward} times in these"
     return f"{text}."
 
 
 def _reads(show: Show) -> str:
     tally = show.tally
     if not tally.seconds:
-        return "The HPAs read nothing."
+        return "The HPAs read no metric."
     ordered = sorted(tally.seconds)
     slow = ordered[math.ceil(0.99 * len(ordered)) - 1]
     return (
-        f"The HPAs made {tally.requests} requests over HTTPS, {tally.answered} of them brought "
+        f"The HPAs made {tally.requests} requests over HTTPS, {tally.answered} of them returned "
         f"values: median {1000 * statistics.median(ordered):.1f} ms, 99 % within "
         f"{1000 * slow:.1f} ms."
     )

@@ -78,7 +78,7 @@ def _narrow(show: Show, glyphs: Glyphs, width: int, *, framed: bool) -> list[Ren
     room = inner - 2 - max(title.cell_len for _, title in titles)
     for node, title in titles:
         nodes.add_row(title, node_line(show, node, glyphs, room))
-    parts.append(_framed("[bold]nodes[/], GPU utilisation in %", nodes, framed=framed))
+    parts.append(_framed("[bold]nodes[/], GPU utilization in %", nodes, framed=framed))
     return parts
 
 

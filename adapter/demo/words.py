@@ -16,7 +16,7 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
     rows = {row.type: row for row in decision.conditions}
     active = rows.get("ScalingActive")
     if active and not active.status:
-        return f"no value: holds {decision.current} (ScalingActive=False, {active.reason})"
+        return f"no value: keeps {decision.current} (ScalingActive=False, {active.reason})"
     proposal = next(iter(decision.proposals), None)
     if proposal is None or proposal.usage is None or proposal.replicas is None:
         return decision.reason or "nothing to decide"

@@ -1,6 +1,6 @@
 """The simulated cluster: services, their replicas, nodes and GPUs, advanced by the second.
 
-No clock and no I/O: whoever runs it says how far to go. The same seed, story and calls of
+It uses no clock and no I/O: the caller says how far to go. The same seed, story and calls of
 :meth:`World.scale` give the same world.
 """
 
@@ -184,7 +184,7 @@ class World:
         elif word == "booted":
             self.tell(f"node {node.name}", f"ready, {len(node.devices)} devices")
         else:
-            self.tell(f"node {node.name}", "empty for long enough: taken away")
+            self.tell(f"node {node.name}", "removed after being empty")
 
     def _create(self, workload: DemoWorkload, *, warm: bool = False) -> DemoPod:
         start = 0.0 if warm else workload.start_seconds

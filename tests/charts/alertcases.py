@@ -17,7 +17,7 @@ POOL_TWO = 'job="pool",instance="10.0.0.4:8081",pod="pool-2"'
 
 
 def level(well: float | None, bad: float | None) -> str:
-    """A gauge's samples, one a minute; None is no sample."""
+    """A gauge's samples, one a minute; None means that there is no sample."""
     return " ".join((_flat(well, HEALTHY), _flat(bad, BAD), _flat(well, AFTER)))
 
 

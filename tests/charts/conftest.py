@@ -37,7 +37,7 @@ class Monitored:
         """What is scraped beside `serve`, by its path."""
 
     def ask(self) -> None:
-        """Ask `serve` as an HPA does, whatever it answers."""
+        """Ask `serve` as an HPA does, and ignore the answer."""
         self._client.get(VALUES)
 
     def page(self) -> str:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from adapter.nodepool.learn.idle import GpuPod, Idle
+from adapter.nodepool.learn.idle import GpuPod, IdlePod
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.selfmetrics import NodepoolMetrics
 from adapter.nodepool.run.watches import Watches
@@ -44,7 +44,7 @@ async def page() -> str:
         classes=[priority_class()],
         status=[autoscaler_status()],
     )
-    controller = Controller(
+    controller = NodepoolController(
         NodepoolSettings(namespace="gpu-metrics", apply=True),
         HOME,
         seen,
@@ -59,7 +59,7 @@ async def page() -> str:
     assert await controller.round(T0 + 60) is not None
     state = controller.state
     state.pools = {name: replace(pool, boot_seconds=420.0) for name, pool in state.pools.items()}
-    state.idle = (Idle(GpuPod("team", "a", "u", "gput4", 1, 0.0), T0, 3.0, None),)
+    state.idle = (IdlePod(GpuPod("team", "a", "u", "gput4", 1, 0.0), T0, 3.0, None),)
     controller.ledger.gpu_hours["gput4"] = 3.5
     registry = CollectorRegistry()
     watches = Watches(None, seen, HOME, jobs_too=True, priority_class="low")

@@ -23,7 +23,7 @@ from tests.charts.conftest import Monitored, until
 pytestmark = pytest.mark.timeout(900)
 
 IN_A_CLUSTER = {"gma_external_foreign"}
-"""Shown only where the API server tells: an end-to-end test reads it."""
+"""Exists only with an API server: an end-to-end test reads it."""
 OTHERS = ("DCGM_FI_", "kube_", "process_", "aggregator_")
 
 
@@ -45,7 +45,7 @@ def labels(page: str) -> dict[str, set[str]]:
 
 
 def used(texts: Iterable[str]) -> set[str]:
-    """Names of ours in PromQL."""
+    """The adapter's own names in PromQL."""
     return {name for text in texts for name in re.findall(r"\bgma_\w+", text)}
 
 

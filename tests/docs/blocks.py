@@ -76,7 +76,7 @@ def documents(block: Block) -> list[Any]:
     """The YAML documents of a block.
 
     Raises:
-        ValueError: an ellipsis stands where a value should, or it is no YAML of mappings.
+        ValueError: an ellipsis stands where a value should, or it is not YAML of mappings.
     """
     if _MORE.search(block.text):
         raise ValueError(f"{block.place}: write out what the ellipsis stands for")

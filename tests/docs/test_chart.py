@@ -41,7 +41,7 @@ def test_the_schema_has_exactly_the_values_that_there_are() -> None:
 OWN: set[tuple[str, ...]] = {
     # The adapter's own settings.
     ("config",),
-    # Mappings of Kubernetes' and of others, empty unless set.
+    # Mappings of Kubernetes' and of others, empty by default.
     ("affinity",),
     ("certificate", "certManager", "issuerRef"),
     ("serviceMonitor", "tokenSecret"),

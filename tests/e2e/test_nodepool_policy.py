@@ -13,7 +13,7 @@ import pytest
 
 from adapter.nodepool.act import lifeline
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.ways import capacitybuffer, placeholder
+from adapter.nodepool.act.methods import capacitybuffer, placeholder
 from tests.adapter.nodepool.orders import order
 from tests.e2e import chart
 from tests.e2e.apiservice import NAMESPACE, ensure_namespace

@@ -1,4 +1,4 @@
-"""The Dockerfile as instructions, and what is sent to whoever builds it."""
+"""The instructions of the Dockerfile, and the build context."""
 
 from __future__ import annotations
 

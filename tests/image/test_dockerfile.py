@@ -1,4 +1,4 @@
-"""What must stay true of the Dockerfile, whoever edits it. `make e2e` really builds it."""
+"""Properties that the Dockerfile must keep. `make e2e` builds it."""
 
 from __future__ import annotations
 

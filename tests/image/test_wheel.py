@@ -1,4 +1,4 @@
-"""The wheel is the same bytes wherever, whenever and by whomever it is built."""
+"""The wheel has the same bytes, independent of place, time and user of the build."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Writes ``controller.kubernetes.io/pod-deletion-cost`` where a scale-in is near.
 
-A pod whose cost somebody else writes is left alone, with all pods of its workload.
+If another writer sets the cost of a pod, all pods of its workload are left to that writer.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final
 import structlog
 
 from adapter.hpa import MetricKind, TargetKind, Values
-from adapter.nodepool.act.serverside import Object, WriteError, Writer
+from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.names import MANAGER
 from adapter.nodepool.model.shape import device_resource, gpus
 from adapter.nodepool.plan.deletioncost import ANNOTATION, PodLoad, costs, near
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.pods import Pod
-from adapter.nodepool.seen.targets import Target
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.pods import PodInfo
+from adapter.nodepool.seen.targets import ScaleTarget
 
 log = structlog.get_logger(__name__)
 
@@ -37,8 +37,8 @@ class DeletionCosts:
 
     async def write(
         self,
-        cluster: Cluster,
-        targets: Sequence[Target],
+        cluster: ClusterTables,
+        targets: Sequence[ScaleTarget],
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         smoothed: Mapping[str, float],
     ) -> None:
@@ -70,7 +70,7 @@ class DeletionCosts:
 
     async def _write(
         self,
-        target: Target,
+        target: ScaleTarget,
         devices: Mapping[str, int],
         used: Mapping[str, int],
         smoothed: Mapping[str, float],
@@ -110,7 +110,7 @@ class DeletionCosts:
             self._refused.pop(target.workload, None)
 
 
-def _near(target: Target, values: tuple[Values, ...], *, was: bool) -> bool:
+def _near(target: ScaleTarget, values: tuple[Values, ...], *, was: bool) -> bool:
     status = target.autoscaler.status
     desired = int(status.get("desiredReplicas", target.replicas))
     load, aim = None, 0.0
@@ -122,7 +122,7 @@ def _near(target: Target, values: tuple[Values, ...], *, was: bool) -> bool:
     return near(desired, target.replicas, load, aim, _MARGIN, was=was)
 
 
-def _costed(pod: Pod, cost: int | None) -> Object:
+def _costed(pod: PodInfo, cost: int | None) -> KubeObject:
     """Ours alone: applied without the annotation, it is taken off."""
     annotations = {} if cost is None else {ANNOTATION: str(cost)}
     return {

@@ -1,4 +1,4 @@
-"""Events about what this controller did, once for each change."""
+"""Kubernetes Events about orders, one for each change."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 import structlog
 
-from adapter.nodepool.act.orders import Outcome
-from adapter.nodepool.act.serverside import Object, WriteError, Writer
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.act.orders import OrderOutcome
+from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.names import MANAGER
 from adapter.nodepool.model.reason import count_pods
 from adapter.nodepool.seen import instant
@@ -21,13 +21,15 @@ _LONGEST: Final = 1024
 
 
 class Events:
-    """Remembers what was said last of each order, and says only what is new."""
+    """Remembers the last Event of each order, and writes one only on a change."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._said: dict[tuple[str, str], tuple[int, str]] = {}
 
-    async def tell(self, outcomes: Iterable[Outcome], way: Way | None, now: float) -> None:
+    async def tell(
+        self, outcomes: Iterable[OrderOutcome], way: ProvisioningMethod | None, now: float
+    ) -> None:
         """Write an Event for each order whose number or failure is another than before."""
         current: dict[tuple[str, str], tuple[int, str]] = {}
         for outcome in outcomes:
@@ -46,7 +48,7 @@ class Events:
         self._said = current
 
 
-def _log(outcome: Outcome) -> None:
+def _log(outcome: OrderOutcome) -> None:
     order = outcome.order
     say = log.warning if outcome.failure else log.info
     say(
@@ -61,7 +63,7 @@ def _log(outcome: Outcome) -> None:
     )
 
 
-def _what(outcome: Outcome) -> str:
+def _what(outcome: OrderOutcome) -> str:
     """What became of an order, in a word."""
     order = outcome.order
     if outcome.failure:
@@ -71,7 +73,7 @@ def _what(outcome: Outcome) -> str:
     return "lowered" if order.replicas < order.was else "ordered"
 
 
-def _message(outcome: Outcome) -> str:
+def _message(outcome: OrderOutcome) -> str:
     order = outcome.order
     where = f" in pool {order.pool}" if order.pool else ""
     about = f" for {', '.join(order.about)}" if order.about else ""
@@ -80,10 +82,10 @@ def _message(outcome: Outcome) -> str:
     return f"{number}: {outcome.text}"
 
 
-def event(outcome: Outcome, way: Way | None, now: float) -> Object:
+def event(outcome: OrderOutcome, way: ProvisioningMethod | None, now: float) -> KubeObject:
     """The Event about an order, on its object."""
     namespace, name = outcome.place
-    buffer = way is Way.BUFFER
+    buffer = way is ProvisioningMethod.BUFFER
     stamp = instant.write(now)
     return {
         "apiVersion": "v1",

@@ -1,6 +1,6 @@
-"""The ledger in a ConfigMap, so that a restart forgets nothing.
+"""The ledger in a ConfigMap, so that a restart loses nothing.
 
-Written every few minutes by the one replica that leads; read when it begins to lead. What
+The leader writes it every few minutes, and reads it when it begins to lead. A ConfigMap that
 cannot be read is not overwritten.
 """
 
@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from adapter.nodepool.act.serverside import Object, WriteError, Writer
-from adapter.nodepool.learn.boots import KEPT, Boots
+from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
+from adapter.nodepool.learn.boots import KEPT, BootTimes
 from adapter.nodepool.learn.historyqueries import read_back
 from adapter.nodepool.learn.historytext import decode, encode
 from adapter.nodepool.learn.ledger import Ledger
@@ -29,7 +29,7 @@ _BYTES: Final = 900_000
 """Of a ConfigMap's 1 MiB: histories that were learned longest ago are left out beyond that."""
 
 
-class _Workload(msgspec.Struct, omit_defaults=True):
+class _StoredWorkload(msgspec.Struct, omit_defaults=True):
     namespace: str
     kind: str
     name: str
@@ -60,7 +60,7 @@ class LedgerStore:
         self._written_at: float | None = None
 
     def forget(self) -> None:
-        """Read anew before the next write: somebody else may have led meanwhile."""
+        """Read again before the next write: another replica may have led in the meantime."""
         self._read = False
 
     async def read(self, now: float) -> bool:
@@ -123,7 +123,7 @@ def restore(ledger: Ledger, data: dict[str, str]) -> None:
     """Take up the ConfigMap's data; what cannot be read of it is said and left out."""
     for line in data.get("workloads", "").splitlines():
         try:
-            row = msgspec.json.decode(line, type=_Workload)
+            row = msgspec.json.decode(line, type=_StoredWorkload)
             shape = read_shape(row.shape) if row.shape else None
         except (msgspec.MsgspecError, ValueError) as error:
             log.warning("a stored history is left out", error=str(error))
@@ -141,7 +141,7 @@ def restore(ledger: Ledger, data: dict[str, str]) -> None:
     boots = _json(data, "boots", dict[str, list[float]])
     if boots:
         kept = {pool: tuple(seconds[-KEPT:]) for pool, seconds in boots.items()}
-        ledger.boots = Boots(kept)
+        ledger.boots = BootTimes(kept)
     spent = _json(data, "spent", _Spent)
     if spent is not None:
         ledger.day, ledger.gpu_hours = spent.day, spent.gpu_hours
@@ -156,14 +156,14 @@ def _json(data: dict[str, str], key: str, kind: Any) -> Any:
         return None
 
 
-def _rows(ledger: Ledger) -> Iterator[_Workload]:
+def _rows(ledger: Ledger) -> Iterator[_StoredWorkload]:
     """The newest first."""
     for ref, history in reversed(list(ledger.histories.items())):
         shape = ledger.queues.get((ref.namespace, ref.name)) if ref.kind == JOB_QUEUE else None
-        yield _Workload(*ref, encode(history), shape_text(shape) if shape is not None else "")
+        yield _StoredWorkload(*ref, encode(history), shape_text(shape) if shape is not None else "")
 
 
-def _configmap(namespace: str, data: dict[str, str]) -> Object:
+def _configmap(namespace: str, data: dict[str, str]) -> KubeObject:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

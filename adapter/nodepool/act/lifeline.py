@@ -1,10 +1,9 @@
-"""The dead-man limit: headroom that nobody keeps alive ends without any code of ours.
+"""The lifeline: headroom ends without this controller when nothing prolongs it.
 
-Beside headroom there is one Job without pods that owns all of it in its namespace. Its
-``activeDeadlineSeconds`` is prolonged while this controller lives. When it is dead, the Job
-controller ends the Job at its deadline, the TTL controller deletes it at once, and the
-garbage collector deletes what it owns (docs/decisions/0005-*.md). No headroom is ordered
-before the Job has begun to count.
+One Job without pods owns all headroom of its namespace. This controller prolongs the Job's
+``activeDeadlineSeconds`` while it runs. When it stops, the Job controller ends the Job at its
+deadline, the TTL controller deletes it at once, and the garbage collector deletes what it owns
+(docs/decisions/0005-*.md). No headroom is ordered before the Job has started.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapter.nodepool.act.serverside import Object, Writer, label
+from adapter.nodepool.act.serverside import KubeObject, Writer, label
 from adapter.nodepool.model.names import LIFELINE
 from adapter.nodepool.seen import instant
 
@@ -25,7 +24,7 @@ _RENEW = 2 / 3
 """Share of the deadline that may be left before it is prolonged: one write in a third of it."""
 _SURPLUS = 10.0
 """Seconds that a deadline may exceed the setting: clocks of two replicas differ by less. A longer
-one was written under an earlier setting, or by somebody else, and is shortened."""
+one was written under an earlier setting, or by another writer, and is shortened."""
 
 
 class LifelineError(Exception):
@@ -41,7 +40,7 @@ class Lifeline:
     ends: float
     """Epoch seconds, by the API server's clock."""
 
-    def reference(self) -> Object:
+    def reference(self) -> KubeObject:
         """What its headroom has as ``ownerReferences``."""
         return {
             "apiVersion": "batch/v1",
@@ -51,7 +50,7 @@ class Lifeline:
         }
 
 
-def manifest(namespace: str, deadline: int, image: str) -> Object:
+def manifest(namespace: str, deadline: int, image: str) -> KubeObject:
     """The Job; ``deadline`` is in seconds from its start."""
     container = {
         "name": "none",
@@ -104,8 +103,8 @@ class Lifelines:
         """The lifeline of a namespace, with two thirds of the set time left or more.
 
         Args:
-            sure: look whether it is still there, before something is made that it shall own:
-                what has a dead owner is deleted at once.
+            sure: read the Job first, before an object is created that it will own: an object
+                whose owner is gone is deleted at once.
 
         Raises:
             LifelineError: it does not count.
@@ -136,7 +135,7 @@ class Lifelines:
         return self._seconds * _RENEW < lifeline.ends - now <= self._seconds + _SURPLUS
 
     def forget(self) -> None:
-        """Look at every Job anew: somebody else may have led meanwhile."""
+        """Read every Job again: another replica may have led in the meantime."""
         self._known.clear()
 
 

@@ -1,8 +1,8 @@
-"""Carries a plan out: lifelines first, then what each order needs, and nothing twice.
+"""Carries out a plan: lifelines first, then what each order needs, and nothing twice.
 
-Safety is in the order of things: no headroom without a lifeline that counts, neither new nor
-kept; the old way's object goes only when the new way's is there; and a write that was refused
-is not tried again before its order changes or some minutes have passed.
+The sequence is what makes it safe: no headroom is written or kept without a lifeline; the object
+of the previous provisioning method is deleted only when the new one exists; and a refused write
+is tried again only when its order changes or some minutes have passed.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Final, NamedTuple
 import structlog
 
 from adapter.nodepool.act.lifeline import Lifeline, LifelineError, Lifelines
-from adapter.nodepool.act.serverside import Failure, Object, WriteError, Writer
-from adapter.nodepool.act.ways import (
+from adapter.nodepool.act.methods import (
     capacitybuffer,
     headroomobjects,
     placeholder,
     provisioningrequest,
 )
-from adapter.nodepool.act.ways.detect import Choice
-from adapter.nodepool.act.ways.headroomobjects import name_of
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.act.methods.choice import MethodChoice
+from adapter.nodepool.act.methods.headroomobjects import name_of
+from adapter.nodepool.act.serverside import KubeObject, WriteError, WriteFailure, Writer
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.plan.order import Order
-from adapter.nodepool.seen.headroom import BUFFER_GROUP, BUFFER_VERSIONS, Found
+from adapter.nodepool.seen.headroom import BUFFER_GROUP, BUFFER_VERSIONS, HeadroomObject
 from adapter.nodepool.seen.priorityclasses import PriorityClass
-from adapter.nodepool.seen.served import Served
+from adapter.nodepool.seen.served import ServedApis
 from adapter.settings.nodepool import NodepoolSettings
 
 log = structlog.get_logger(__name__)
@@ -40,7 +40,7 @@ _BOOKED: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OrderOutcome:
     """What became of an order."""
 
     order: Order
@@ -48,9 +48,8 @@ class Outcome:
     """Of its objects."""
     uid: str
     """Of the object; empty where there is none."""
-    changed: bool
     failure: str
-    """``Failure``, ``lifeline``, ``priority``, ``way`` or ``error``; empty on success."""
+    """``WriteFailure``, ``lifeline``, ``priority``, ``way`` or ``error``; empty on success."""
     text: str
 
     @property
@@ -62,11 +61,11 @@ class Outcome:
 class _Refused(NamedTuple):
     replicas: int
     until: float
-    outcome: Outcome
+    outcome: OrderOutcome
 
 
 class Orders:
-    """Applies orders by whatever way the cluster has."""
+    """Applies orders by the provisioning method that the cluster has."""
 
     def __init__(
         self, writer: Writer, lifelines: Lifelines, home: Home, settings: NodepoolSettings
@@ -81,18 +80,18 @@ class Orders:
     async def carry_out(
         self,
         orders: Iterable[Order],
-        there: Iterable[Found],
-        choice: Choice,
-        served: Served,
+        there: Iterable[HeadroomObject],
+        choice: MethodChoice,
+        served: ServedApis,
         classes: Mapping[str, PriorityClass],
         now: float,
-    ) -> list[Outcome]:
+    ) -> list[OrderOutcome]:
         """Make everything as it is ordered, as far as it may and can be.
 
         Returns:
             One for each order that there is an object of, or should be.
         """
-        found: dict[tuple[str, str], list[Found]] = {}
+        found: dict[tuple[str, str], list[HeadroomObject]] = {}
         for row in there:
             if row.shape is not None:
                 found.setdefault(row.key, []).append(row)
@@ -132,13 +131,13 @@ class Orders:
     async def _sure(
         self,
         order: Order,
-        own: list[Found],
-        choice: Choice,
-        served: Served,
+        own: list[HeadroomObject],
+        choice: MethodChoice,
+        served: ServedApis,
         classes: Mapping[str, PriorityClass],
         now: float,
-    ) -> Outcome:
-        """The outcome of one order; what nobody expected costs this order alone."""
+    ) -> OrderOutcome:
+        """The outcome of one order; an unexpected error affects this order alone."""
         try:
             return await self._one(order, own, choice, served, classes, now)
         except Exception as error:
@@ -146,43 +145,42 @@ class Orders:
             text = f"{type(error).__name__}: {error}"
             uid = own[0].uid if own else ""
             place, _ = self._place(order)
-            return Outcome(order, place, uid, changed=False, failure="error", text=text)
+            return OrderOutcome(order, place, uid, failure="error", text=text)
 
     async def _one(
         self,
         order: Order,
-        own: list[Found],
-        choice: Choice,
-        served: Served,
+        own: list[HeadroomObject],
+        choice: MethodChoice,
+        served: ServedApis,
         classes: Mapping[str, PriorityClass],
         now: float,
-    ) -> Outcome:
+    ) -> OrderOutcome:
         uid = own[0].uid if own else ""
         place, _ = self._place(order)
         try:
             # Letting go needs neither a way nor a lifeline, and no field of its own.
             if not order.replicas:
                 await self._let_go(own, served)
-                return Outcome(order, place, uid, changed=True, failure="", text=order.why)
+                return OrderOutcome(order, place, uid, failure="", text=order.why)
             try:
                 lifeline = await self._lifelines.keep(place, now, sure=not own)
             except LifelineError as error:
                 # What is there would have no end.
                 await self._let_go(own, served)
-                return Outcome(order, place, uid, bool(own), failure="lifeline", text=str(error))
+                return OrderOutcome(order, place, uid, failure="lifeline", text=str(error))
             way = choice.way
             if way is None:
-                return Outcome(order, place, uid, changed=False, failure="way", text=choice.reason)
+                return OrderOutcome(order, place, uid, failure="way", text=choice.reason)
             current = next((row for row in own if row.way is way), None)
-            if way is Way.PLACEHOLDER and (refusal := self._refusal(order, classes)):
-                return Outcome(order, place, uid, changed=False, failure="priority", text=refusal)
-            changed = headroomobjects.worth_a_write(order, current, way, lifeline)
-            if changed:
+            if way is ProvisioningMethod.PLACEHOLDER and (refusal := self._refusal(order, classes)):
+                return OrderOutcome(order, place, uid, failure="priority", text=refusal)
+            if headroomobjects.worth_a_write(order, current, way, lifeline):
                 uid = await self._write(order, current, way, lifeline, served, now)
             await self._let_go((row for row in own if row.way is not way), served)
-            return Outcome(order, place, uid, changed=changed, failure="", text=order.why)
+            return OrderOutcome(order, place, uid, failure="", text=order.why)
         except WriteError as error:
-            return Outcome(order, place, uid, changed=False, failure=error.failure, text=str(error))
+            return OrderOutcome(order, place, uid, failure=error.failure, text=str(error))
 
     def _refusal(self, order: Order, classes: Mapping[str, PriorityClass]) -> str:
         name = self._settings.placeholder.priority_class
@@ -191,14 +189,14 @@ class Orders:
     async def _write(
         self,
         order: Order,
-        current: Found | None,
-        way: Way,
+        current: HeadroomObject | None,
+        way: ProvisioningMethod,
         lifeline: Lifeline,
-        served: Served,
+        served: ServedApis,
         now: float,
     ) -> str:
         image = self._settings.placeholder.image
-        if way is Way.PLACEHOLDER:
+        if way is ProvisioningMethod.PLACEHOLDER:
             name = self._settings.placeholder.priority_class
             done = await self._writer.apply(placeholder.manifest(order, lifeline, image, name))
             return str(done["metadata"]["uid"])
@@ -213,7 +211,7 @@ class Orders:
         return str(done["metadata"]["uid"])
 
     async def _booked_instead(
-        self, order: Order, lifeline: Lifeline, served: Served, now: float
+        self, order: Order, lifeline: Lifeline, served: ServedApis, now: float
     ) -> bool:
         """Whether a ProvisioningRequest has ordered this step: a buffer would order it again."""
         place = self._place(order)
@@ -229,10 +227,10 @@ class Orders:
         self._booked[place] = now + _BOOKED
         return True
 
-    async def _let_go(self, rows: Iterable[Found], served: Served) -> None:
+    async def _let_go(self, rows: Iterable[HeadroomObject], served: ServedApis) -> None:
         for row in rows:
             meta = {"namespace": row.namespace, "name": row.name}
-            if row.way is Way.PLACEHOLDER:
+            if row.way is ProvisioningMethod.PLACEHOLDER:
                 await self._writer.delete(_object("apps/v1", "Deployment", meta))
                 continue
             version = served.buffers or BUFFER_VERSIONS[0]
@@ -240,9 +238,9 @@ class Orders:
             await self._writer.delete(_object("v1", "PodTemplate", meta))
 
 
-_PASSING: Final = frozenset({"way", "lifeline", Failure.UNREACHABLE, Failure.NOT_LEADING})
+_PASSING: Final = frozenset({"way", "lifeline", WriteFailure.UNREACHABLE, WriteFailure.NOT_LEADING})
 """Failures that the next round may find gone."""
 
 
-def _object(version: str, kind: str, meta: Object) -> Object:
+def _object(version: str, kind: str, meta: KubeObject) -> KubeObject:
     return {"apiVersion": version, "kind": kind, "metadata": meta}

@@ -1,4 +1,4 @@
-"""The probe: a CapacityBuffer of no replicas that shows whether anybody serves them."""
+"""The probe: a CapacityBuffer of 0 replicas that shows whether a controller serves them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from adapter.nodepool.act.lifeline import LifelineError, Lifelines
-from adapter.nodepool.act.serverside import Failure, WriteError, Writer
-from adapter.nodepool.act.ways import capacitybuffer
-from adapter.nodepool.act.ways.detect import Choice, choose
+from adapter.nodepool.act.methods import capacitybuffer
+from adapter.nodepool.act.methods.choice import MethodChoice, choose
+from adapter.nodepool.act.serverside import WriteError, WriteFailure, Writer
 from adapter.nodepool.model import names
-from adapter.nodepool.seen.headroom import Found
-from adapter.nodepool.seen.served import Served
+from adapter.nodepool.seen.headroom import HeadroomObject
+from adapter.nodepool.seen.served import ServedApis
 from adapter.settings.nodepool import NodepoolSettings
 
 _AGAIN: Final = 300.0
@@ -19,7 +19,7 @@ _AGAIN: Final = 300.0
 
 
 class Probe:
-    """Written once by who leads, and kept: what takes it up later is seen without asking."""
+    """Written once by the leader, and kept: a controller that takes it up later is seen."""
 
     def __init__(
         self, writer: Writer, lifelines: Lifelines, settings: NodepoolSettings, namespace: str
@@ -33,11 +33,13 @@ class Probe:
         """When a write was last refused, and why."""
 
     def forget(self) -> None:
-        """Write it anew: somebody else may have led meanwhile."""
+        """Write it again: another replica may have led in the meantime."""
         self._written = self._refused = None
 
-    async def way(self, served: Served, buffers: Iterable[Found], now: float) -> Choice:
-        """The way, after a probe where one is needed and may be written."""
+    async def way(
+        self, served: ServedApis, buffers: Iterable[HeadroomObject], now: float
+    ) -> MethodChoice:
+        """The provisioning method, after a probe where one is needed and may be written."""
         # The probe alone proves that buffers are taken up: tenants may write that of their own.
         probe = (self._namespace, names.PROBE)
         settings, waited = self._settings, None
@@ -45,11 +47,11 @@ class Probe:
         if settings.apply and settings.way == "auto" and served.buffers:
             problem = await self._keep(served, rows, now)
             if self._written is None:
-                return Choice(None, f"no probe of CapacityBuffers: {problem}")
+                return MethodChoice(None, f"no probe of CapacityBuffers: {problem}")
             waited = now - self._written
         return choose(settings.way, served, rows, waited, settings.probe_wait)
 
-    async def _keep(self, served: Served, buffers: list[Found], now: float) -> str:
+    async def _keep(self, served: ServedApis, buffers: list[HeadroomObject], now: float) -> str:
         """Why there is none; empty where it could be written or is there."""
         if self._written is not None and not buffers and now - self._written > _AGAIN:
             self._written = None
@@ -64,7 +66,7 @@ class Probe:
             ):
                 await self._writer.apply(each)
         except WriteError as error:
-            if error.failure not in (Failure.UNREACHABLE, Failure.NOT_LEADING):
+            if error.failure not in (WriteFailure.UNREACHABLE, WriteFailure.NOT_LEADING):
                 self._refused = now, str(error)
             return str(error)
         except LifelineError as error:

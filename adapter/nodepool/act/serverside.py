@@ -1,6 +1,6 @@
-"""Writes to the API server: server-side apply as one field manager, and nothing by force.
+"""Writes to the API server: server-side apply as one field manager, never forced.
 
-Whoever else manages a field is named in the error and left alone.
+The error names another manager of a field, and the field stays as it is.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.model.names import MANAGER
 from apiservice.kube.client import ClusterAnswerError
 from apiservice.kube.failures import NOT_AN_API_SERVER
 
-Object = dict[str, Any]
+KubeObject = dict[str, Any]
 
 RESOURCES: Final[Mapping[str, str]] = {
     "CapacityBuffer": "capacitybuffers",
@@ -33,7 +33,7 @@ RESOURCES: Final[Mapping[str, str]] = {
 _OTHERS = re.compile(r'conflicts? with "([^"]+)"')
 
 
-class Failure(StrEnum):
+class WriteFailure(StrEnum):
     """Why a write did not happen."""
 
     CONFLICT = "conflict"
@@ -51,28 +51,26 @@ class Failure(StrEnum):
 class WriteError(Exception):
     """A write that did not happen; the message names the object and the fix."""
 
-    def __init__(self, failure: Failure, message: str, others: tuple[str, ...] = ()) -> None:
+    def __init__(self, failure: WriteFailure, message: str) -> None:
         super().__init__(message)
         self.failure = failure
-        self.others = others
-        """Field managers that a conflict is with."""
 
 
 class Writer:
     """Applies and deletes, while it may.
 
-    ``may_write`` is asked right before each request is sent: who lost the lease sends none.
+    ``may_write`` is asked right before each request is sent: without the lease, none is.
     """
 
-    def __init__(self, call: Call, may_write: Callable[[], bool]) -> None:
+    def __init__(self, call: ApiCall, may_write: Callable[[], bool]) -> None:
         self._call = call
         self._may_write = may_write
         self.done: Counter[str] = Counter()
         """Writes that were answered with success, by kind."""
         self.failed: Counter[tuple[str, str]] = Counter()
-        """Writes that did not happen, by kind and :class:`Failure`."""
+        """Writes that did not happen, by kind and :class:`WriteFailure`."""
 
-    async def read(self, obj: Object) -> Object | None:
+    async def read(self, obj: KubeObject) -> KubeObject | None:
         """The object as it is now; None where it is not there. Raises WriteError."""
         try:
             body = await self._call("GET", path_of(obj))
@@ -82,37 +80,43 @@ class Writer:
             raise _failure(obj, error.status, str(error)) from error
         return _object(obj, body)
 
-    async def apply(self, obj: Object) -> Object:
+    async def apply(self, obj: KubeObject) -> KubeObject:
         """The object as it is after our fields were applied.
 
         Raises:
-            WriteError: see :class:`Failure`.
+            WriteError: see :class:`WriteFailure`.
         """
         path = f"{path_of(obj)}?fieldManager={MANAGER}&fieldValidation=Strict"
         body = await self._send("PATCH", path, obj, obj, "application/apply-patch+yaml")
         return _object(obj, body)
 
-    async def create(self, obj: Object) -> None:
+    async def create(self, obj: KubeObject) -> None:
         """Create an object that may have a generated name; raises WriteError."""
         path = f"{collection(obj)}?fieldManager={MANAGER}"
         await self._send("POST", path, obj, obj, "application/json")
 
-    async def delete(self, obj: Object) -> None:
+    async def delete(self, obj: KubeObject) -> None:
         """Delete an object, its dependents after it; one that is gone is fine.
 
         Raises:
-            WriteError: see :class:`Failure`.
+            WriteError: see :class:`WriteFailure`.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         await self._send("DELETE", path_of(obj), options, obj, "application/json", gone=True)
 
     async def _send(
-        self, method: str, path: str, body: Any, obj: Object, content_type: str, gone: bool = False
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        obj: KubeObject,
+        content_type: str,
+        gone: bool = False,
     ) -> bytes:
         kind = str(obj["kind"])
         if not self._may_write():
-            self.failed[kind, Failure.NOT_LEADING] += 1
-            raise WriteError(Failure.NOT_LEADING, f"{label(obj)}: the lease was lost")
+            self.failed[kind, WriteFailure.NOT_LEADING] += 1
+            raise WriteError(WriteFailure.NOT_LEADING, f"{label(obj)}: the lease was lost")
         try:
             answer = await self._call(method, path, body, content_type)
         except ClusterAnswerError as error:
@@ -125,41 +129,40 @@ class Writer:
         return answer
 
 
-def _object(obj: Object, body: bytes) -> Object:
+def _object(obj: KubeObject, body: bytes) -> KubeObject:
     try:
-        return msgspec.json.decode(body, type=Object)
+        return msgspec.json.decode(body, type=KubeObject)
     except msgspec.DecodeError as error:
         raise _failure(obj, 0, f"{NOT_AN_API_SERVER}: {error}") from error
 
 
-def _failure(obj: Object, status: int, text: str) -> WriteError:
+def _failure(obj: KubeObject, status: int, text: str) -> WriteError:
     name = label(obj)
-    if status == 409 and (others := tuple(sorted(set(_OTHERS.findall(text))))):
+    if status == 409 and (others := sorted(set(_OTHERS.findall(text)))):
         return WriteError(
-            Failure.CONFLICT,
+            WriteFailure.CONFLICT,
             f"{name} has fields of {', '.join(others)}, and nothing is forced: let that one go, "
             f"or delete the object",
-            others,
         )
     if status == 403:
         return WriteError(
-            Failure.FORBIDDEN,
+            WriteFailure.FORBIDDEN,
             f"{name}: {text}; grant it to this ServiceAccount (the chart does), or raise the quota "
             f"or policy that it names",
         )
     if status in (0, 408, 429) or status >= 500:
-        return WriteError(Failure.UNREACHABLE, f"{name}: {text}")
-    return WriteError(Failure.REFUSED, f"{name}: {text}")
+        return WriteError(WriteFailure.UNREACHABLE, f"{name}: {text}")
+    return WriteError(WriteFailure.REFUSED, f"{name}: {text}")
 
 
-def label(obj: Object) -> str:
+def label(obj: KubeObject) -> str:
     """An object as people write it: ``Kind namespace/name``."""
     meta = obj["metadata"]
     place = "/".join(p for p in (meta.get("namespace"), meta.get("name") or "") if p)
     return f"{obj['kind']} {place}"
 
 
-def collection(obj: Object) -> str:
+def collection(obj: KubeObject) -> str:
     """The path of the object's collection."""
     version, meta = obj["apiVersion"], obj["metadata"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -167,6 +170,6 @@ def collection(obj: Object) -> str:
     return f"{root}{scope}/{RESOURCES.get(obj['kind'], obj['kind'].lower() + 's')}"
 
 
-def path_of(obj: Object) -> str:
+def path_of(obj: KubeObject) -> str:
     """The path of the object itself."""
     return f"{collection(obj)}/{quote(obj['metadata']['name'], safe='')}"

@@ -1,8 +1,8 @@
-"""How long a pool's nodes take, from the order to a GPU that can be used. Pure.
+"""How long the nodes of a pool take, from the order to a GPU that can be used. Pure.
 
-The order is a NodeClaim's creation (Karpenter) or the moment when the cluster-autoscaler's
-status raised a group's target. Where neither is to be had nothing is learned: a node's own
-creation comes long after its order.
+The order is the creation of a NodeClaim (Karpenter), or the time when the cluster-autoscaler's
+status raised a group's target. Without either, nothing is learned: a node is created long after
+its order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.nodes import UNLABELLED, devices
 from adapter.nodepool.seen.status import groups_of
 
@@ -23,7 +23,7 @@ _LONGEST: Final = 3600.0
 
 
 class Boot(NamedTuple):
-    """A node that has come up, by whoever ordered it."""
+    """A node that has come up, regardless of what ordered it."""
 
     pool: str
     name: str
@@ -32,7 +32,7 @@ class Boot(NamedTuple):
     ready: float
 
 
-class Target(NamedTuple):
+class PoolTarget(NamedTuple):
     """How many nodes a pool's groups were asked for, and since when."""
 
     nodes: int
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Boots:
+class BootTimes:
     """What is known of all pools. Replaced, never edited."""
 
     seconds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Boots:
         return seen[math.ceil(0.9 * len(seen)) - 1] if seen else None
 
 
-def watch_claims(boots: Boots, ready: Iterable[Boot], present: Iterable[str]) -> Boots:
+def watch_claims(boots: BootTimes, ready: Iterable[Boot], present: Iterable[str]) -> BootTimes:
     """Count claims that have become ready, each once. Those that are there at the first look
     count only for pools that nothing is known of: a restart has counted them before.
 
@@ -76,11 +76,11 @@ def watch_claims(boots: Boots, ready: Iterable[Boot], present: Iterable[str]) ->
 
 
 def watch_targets(
-    boots: Boots,
-    targets: Mapping[str, Target],
+    boots: BootTimes,
+    targets: Mapping[str, PoolTarget],
     ready: Mapping[str, tuple[str, ...]],
     now: float,
-) -> Boots:
+) -> BootTimes:
     """Relate nodes that became usable to the orders before them, oldest first.
 
     Args:
@@ -102,7 +102,7 @@ def watch_targets(
             waiting[pool] = tuple(left)
     names = {f"node/{name}" for own in ready.values() for name in own}
     claims = {name for name in boots.known if name.startswith("claim/")}
-    return Boots(
+    return BootTimes(
         seconds=_with(boots.seconds, found),
         known=frozenset(names | claims),
         targets={pool: target.nodes for pool, target in targets.items()},
@@ -122,7 +122,7 @@ def _with(
     return grown
 
 
-def watch(boots: Boots, cluster: Cluster, labels: Sequence[str], now: float) -> Boots:
+def watch(boots: BootTimes, cluster: ClusterTables, labels: Sequence[str], now: float) -> BootTimes:
     """Learn from the nodes that have come up since the last round.
 
     Args:
@@ -148,5 +148,5 @@ def watch(boots: Boots, cluster: Cluster, labels: Sequence[str], now: float) -> 
         groups = groups_of(pool, own, status.groups) if status else []
         if groups:
             since = max((group.since or now for group in groups), default=now)
-            targets[pool] = Target(sum(group.target for group in groups), since)
+            targets[pool] = PoolTarget(sum(group.target for group in groups), since)
     return watch_targets(found, targets, ready, now)

@@ -1,6 +1,6 @@
 """How many pods a workload may want when a node ordered now is up. Pure.
 
-Three readings of a workload's own past, of which the largest decides:
+The largest of three estimates from the workload's own past decides:
 
 - growth: how far demand has risen above its level within a boot time, in the hours before;
 - trend: where the level is going, if it goes on;
@@ -20,7 +20,7 @@ from itertools import accumulate, pairwise
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from adapter.nodepool.model.history import DAYS, MINUTE, SLOT, SLOTS, History, Point
+from adapter.nodepool.model.history import DAYS, MINUTE, SLOT, SLOTS, DemandHistory, DemandPoint
 from adapter.nodepool.model.reason import count_pods
 
 LEVEL: Final = 10 * MINUTE
@@ -45,7 +45,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(
-    history: History, need: int, lead_seconds: float, quantile: float, now: float
+    history: DemandHistory, need: int, lead_seconds: float, quantile: float, now: float
 ) -> Forecast:
     """Say how many pods to be ready for within ``lead_seconds`` and when they are over.
 
@@ -66,7 +66,9 @@ def forecast(
     return max(readings, key=lambda each: each.pods)
 
 
-def _growth(points: Sequence[Point], lead: float, quantile: float, now: float) -> list[Forecast]:
+def _growth(
+    points: Sequence[DemandPoint], lead: float, quantile: float, now: float
+) -> list[Forecast]:
     """How far demand has gone above its level within a lead time, from the level of now."""
     if not points or points[-1].time <= now - LEVEL:
         return []
@@ -101,7 +103,7 @@ def _rises(
 ) -> list[float]:
     """How far demand went above its level within the lead time after each point.
 
-    A point counts once the whole lead time after it is past, and if somebody looked then.
+    A point counts once the whole lead time after it is past, and if there was an observation.
     """
     rises = []
     after = 0
@@ -114,7 +116,7 @@ def _rises(
     return rises
 
 
-def _trend(points: Sequence[Point], lead: float, now: float) -> list[Forecast]:
+def _trend(points: Sequence[DemandPoint], lead: float, now: float) -> list[Forecast]:
     """Where a steady climb leads: :data:`CLIMBS` rises in a row, the smallest of which goes on.
 
     Each rise is between the means of two stretches as long as the lead time.
@@ -133,7 +135,7 @@ def _trend(points: Sequence[Point], lead: float, now: float) -> list[Forecast]:
     return [Forecast(_rounded(means[-1] + 1.5 * rise), "trend", text)]
 
 
-def _time_of_day(history: History, lead: float, now: float) -> list[Forecast]:
+def _time_of_day(history: DemandHistory, lead: float, now: float) -> list[Forecast]:
     """What demand did at this time on earlier days, from where it stands today.
 
     Counted are whole slots: from the one before the running one to the one in which the lead

@@ -11,9 +11,9 @@ from adapter.nodepool.model.history import (
     RECENT,
     SLOT,
     SLOTS,
-    Day,
-    History,
-    Point,
+    DemandDay,
+    DemandHistory,
+    DemandPoint,
 )
 
 SETBACK: Final = 10 * MINUTE
@@ -21,7 +21,7 @@ SETBACK: Final = 10 * MINUTE
 _NEVER: Final[tuple[int | None, ...]] = (None,) * SLOTS
 
 
-def learn(history: History, point: Point) -> History:
+def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
     """The history with one more observation.
 
     Of several in a minute the largest stays. One that is older than the newest minute known
@@ -43,26 +43,26 @@ def learn(history: History, point: Point) -> History:
     while first < len(recent) and recent[first].time <= oldest:
         first += 1
     days = _with(history.days, minute, point.pods)
-    return History((*recent[first:], Point(minute, point.pods)), days)
+    return DemandHistory((*recent[first:], DemandPoint(minute, point.pods)), days)
 
 
-def _until(history: History, minute: float) -> History:
+def _until(history: DemandHistory, minute: float) -> DemandHistory:
     today = int(minute // DAY)
-    return History(
+    return DemandHistory(
         tuple(point for point in history.recent if point.time <= minute),
         tuple(day for day in history.days if day.number <= today),
     )
 
 
-def _with(days: tuple[Day, ...], minute: float, pods: int) -> tuple[Day, ...]:
+def _with(days: tuple[DemandDay, ...], minute: float, pods: int) -> tuple[DemandDay, ...]:
     number, second = divmod(int(minute), DAY)
     slot = second // SLOT
     if not days or days[-1].number != number:
         kept = tuple(day for day in days if number - DAYS <= day.number < number)
-        days = (*kept, Day(number, _NEVER))
+        days = (*kept, DemandDay(number, _NEVER))
     running = days[-1]
     known = running.peaks[slot]
     if known is not None and known >= pods:
         return days
     peaks = (*running.peaks[:slot], pods, *running.peaks[slot + 1 :])
-    return (*days[:-1], Day(number, peaks))
+    return (*days[:-1], DemandDay(number, peaks))

@@ -1,7 +1,7 @@
 """Histories read back from a Prometheus that scrapes this controller.
 
-For who loses the ConfigMap, or installs anew beside an old Prometheus: a workload without a
-history gets the last hours of ``gma_nodepool_wanted_pods``.
+If the ConfigMap is lost, or nodepool is installed again beside an older Prometheus, a workload
+without a history gets the last hours of ``gma_nodepool_wanted_pods``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import structlog
 
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, History, Point
+from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandHistory, DemandPoint
 
 log = structlog.get_logger(__name__)
 
@@ -24,7 +24,7 @@ _TIMEOUT: Final = 20
 """Seconds; asked once, when a replica begins to lead."""
 
 
-async def read_back(url: str, now: float) -> Mapping[WorkloadRef, History]:
+async def read_back(url: str, now: float) -> Mapping[WorkloadRef, DemandHistory]:
     """Workloads to what Prometheus remembers of them; empty, and said why, where it fails."""
     try:
         rows = await asyncio.to_thread(_ask, url, now)
@@ -34,22 +34,22 @@ async def read_back(url: str, now: float) -> Mapping[WorkloadRef, History]:
             hint="pip install 'gpu-metrics-adapter[prometheus]'",
         )
         return {}
-    except Exception as error:  # whatever a store answers, planning goes on without
+    except Exception as error:  # planning goes on without a history
         log.warning("no history from Prometheus", url=url, error=str(error))
         return {}
     return histories(rows)
 
 
-def histories(rows: Iterable[Mapping[str, Any]]) -> Mapping[WorkloadRef, History]:
-    """The rows of a range query's answer as histories; what is no workload's is left out."""
-    found: dict[WorkloadRef, History] = {}
+def histories(rows: Iterable[Mapping[str, Any]]) -> Mapping[WorkloadRef, DemandHistory]:
+    """A range query's rows as histories; rows without the labels of a workload are left out."""
+    found: dict[WorkloadRef, DemandHistory] = {}
     for row in rows:
         labels = row.get("metric") or {}
         if not all(labels.get(key) for key in WorkloadRef._fields):
             continue
         history = EMPTY
         for time, value in row.get("values") or ():
-            history = learn(history, Point(float(time), round(float(value))))
+            history = learn(history, DemandPoint(float(time), round(float(value))))
         found[WorkloadRef(*(str(labels[key]) for key in WorkloadRef._fields))] = history
     return found
 

@@ -2,8 +2,8 @@
 
 ``1:`` and base64 of deflated JSON ``[first, [pods, ...], [[day, [peak, ...]], ...]]``: the
 first recent minute since the epoch and the pods of it and every minute after it, null where
-nobody looked; then the days. Somebody else may have written or cut the text, so that whatever
-does not read is given up as a whole: a workload then learns anew.
+there was no observation; then the days. The text may have been written or cut by others. A text
+that cannot be read is dropped as a whole, and the workload starts again without a history.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ import zlib
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from adapter.nodepool.model.history import DAYS, EMPTY, MINUTE, RECENT, SLOTS, Day, History, Point
+from adapter.nodepool.model.history import (
+    DAYS,
+    EMPTY,
+    MINUTE,
+    RECENT,
+    SLOTS,
+    DemandDay,
+    DemandHistory,
+    DemandPoint,
+)
 
 _VERSION: Final = "1"
 _LARGEST: Final = 64 * 1024
@@ -23,15 +32,15 @@ _MOST_PODS: Final = 2**31 - 1
 """What ``spec.replicas`` can hold."""
 
 
-class Decoded(NamedTuple):
+class DecodedHistory(NamedTuple):
     """What a text holds."""
 
-    history: History
+    history: DemandHistory
     problem: str | None
     """Why the history is empty although there was a text; None where nothing is wrong."""
 
 
-def encode(history: History) -> str:
+def encode(history: DemandHistory) -> str:
     """The history as ASCII; :func:`decode` gives back the same."""
     recent = history.recent
     first = int(recent[0].time) // MINUTE if recent else 0
@@ -45,15 +54,15 @@ def encode(history: History) -> str:
     return f"{_VERSION}:{base64.b64encode(packed).decode()}"
 
 
-def decode(text: str) -> Decoded:
+def decode(text: str) -> DecodedHistory:
     """Read what :func:`encode` wrote; anything else is an empty history and the reason."""
     version, _, body = text.partition(":")
     if version != _VERSION:
-        return Decoded(EMPTY, f"the history is of version {version[:20]!r}, not {_VERSION}")
+        return DecodedHistory(EMPTY, f"the history is of version {version[:20]!r}, not {_VERSION}")
     try:
-        return Decoded(_history(json.loads(_inflate(body))), None)
+        return DecodedHistory(_history(json.loads(_inflate(body))), None)
     except (ValueError, TypeError, zlib.error, RecursionError) as error:
-        return Decoded(EMPTY, f"the history cannot be read: {error}")
+        return DecodedHistory(EMPTY, f"the history cannot be read: {error}")
 
 
 def _inflate(body: str) -> bytes:
@@ -64,26 +73,28 @@ def _inflate(body: str) -> bytes:
     return data
 
 
-def _history(document: Any) -> History:
+def _history(document: Any) -> DemandHistory:
     first, pods, days = document
     if len(pods) > RECENT or len(days) > DAYS + 1:
         raise ValueError(f"{len(pods)} minutes and {len(days)} days are more than are ever kept")
     start = _whole(first)
     recent = tuple(
-        Point(float((start + index) * MINUTE), _whole(each))
+        DemandPoint(float((start + index) * MINUTE), _whole(each))
         for index, each in enumerate(pods)
         if each is not None
     )
     known = tuple(_day(*day) for day in days)
     if any(left.number >= right.number for left, right in pairwise(known)):
         raise ValueError("its days are not in order")
-    return History(recent, known)
+    return DemandHistory(recent, known)
 
 
-def _day(number: Any, peaks: Any) -> Day:
+def _day(number: Any, peaks: Any) -> DemandDay:
     if len(peaks) != SLOTS:
         raise ValueError(f"a day has {len(peaks)} slots, not {SLOTS}")
-    return Day(_whole(number), tuple(None if each is None else _whole(each) for each in peaks))
+    return DemandDay(
+        _whole(number), tuple(None if each is None else _whole(each) for each in peaks)
+    )
 
 
 def _whole(value: Any) -> int:

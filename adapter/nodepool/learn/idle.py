@@ -1,6 +1,6 @@
-"""GPUs that a pod holds and does not use: whose, since when, and what they cost. Pure.
+"""GPUs that a pod holds and does not use: which pod, since when, and at what cost. Pure.
 
-No autoscaler sees them: it counts what pods request. They are reported; nothing is evicted.
+Autoscalers do not see them: they count what pods request. Idle pods are reported, not evicted.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class GpuPod(NamedTuple):
     """Percent, the mean over its GPUs; None where there is no reading."""
 
 
-class Streak(NamedTuple):
-    """How long a pod has been idle, as far as somebody looked. The shell keeps it."""
+class IdleStreak(NamedTuple):
+    """How long a pod has been idle, as far as there were readings."""
 
     since: float
     """Epoch seconds of the first reading."""
@@ -33,7 +33,7 @@ class Streak(NamedTuple):
     """Time between readings that were all idle; gaps are not in it."""
 
 
-class Idle(NamedTuple):
+class IdlePod(NamedTuple):
     """A row of the report."""
 
     pod: GpuPod
@@ -45,7 +45,7 @@ class Idle(NamedTuple):
     """In the price's currency; None without a price."""
 
 
-class Rule(NamedTuple):
+class IdleRule(NamedTuple):
     """What counts as idle."""
 
     below: float = 1.0
@@ -57,14 +57,14 @@ class Rule(NamedTuple):
 
 
 def follow(
-    streaks: Mapping[str, Streak], pods: Sequence[GpuPod], rule: Rule, now: float
-) -> dict[str, Streak]:
+    streaks: Mapping[str, IdleStreak], pods: Sequence[GpuPod], rule: IdleRule, now: float
+) -> dict[str, IdleStreak]:
     """The streaks of all pods, by uid, with what is seen now.
 
     A pod without a reading is never idle: its streak rests, and ends when it rests for longer
     than the rule's gap, or when the clock is set back.
     """
-    after: dict[str, Streak] = {}
+    after: dict[str, IdleStreak] = {}
     for pod in pods:
         past = streaks.get(pod.uid)
         if past is not None and not 0 <= now - past.last <= rule.gap:
@@ -74,20 +74,20 @@ def follow(
                 after[pod.uid] = past
         elif pod.utilization <= rule.below:
             after[pod.uid] = (
-                Streak(now, now, 0.0)
+                IdleStreak(now, now, 0.0)
                 if past is None
-                else Streak(past.since, now, past.seconds + now - past.last)
+                else IdleStreak(past.since, now, past.seconds + now - past.last)
             )
     return after
 
 
 def report(
-    streaks: Mapping[str, Streak],
+    streaks: Mapping[str, IdleStreak],
     pods: Sequence[GpuPod],
-    rule: Rule,
+    rule: IdleRule,
     price: Callable[[str], float | None],
     now: float,
-) -> tuple[Idle, ...]:
+) -> tuple[IdlePod, ...]:
     """The pods that are idle now and have been for long enough; the costliest waste first.
 
     Args:
@@ -103,5 +103,5 @@ def report(
             continue
         hours = pod.gpus * streak.seconds / 3600
         each = price(pod.pool)
-        rows.append(Idle(pod, streak.since, hours, None if each is None else hours * each))
+        rows.append(IdlePod(pod, streak.since, hours, None if each is None else hours * each))
     return tuple(sorted(rows, key=lambda row: (-row.gpu_hours, row.pod.namespace, row.pod.name)))

@@ -1,4 +1,4 @@
-"""What is remembered between rounds: histories, boot times, and what headroom has cost today.
+"""What is kept between rounds: histories, boot times, and the cost of headroom today.
 
 Kept in memory, written to a ConfigMap now and then (:mod:`adapter.nodepool.act.ledgerstore`).
 """
@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from adapter.nodepool.learn.boots import Boots
+from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.pace import NEW, Pace, follow
 from adapter.nodepool.model.capacity import Headroom
 from adapter.nodepool.model.demand import JOB_QUEUE, Demand, WorkloadRef
-from adapter.nodepool.model.history import EMPTY, History, Point
+from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import Shape, gpus, key
 
 _DAY = 86400
@@ -23,10 +23,10 @@ _MOST = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LedgerView:
     """What is remembered of earlier rounds."""
 
-    histories: Mapping[WorkloadRef, History]
+    histories: Mapping[WorkloadRef, DemandHistory]
     known_at: Mapping[WorkloadRef, float]
     boots: Mapping[str, float]
     """Pool to its p90."""
@@ -40,24 +40,26 @@ class Known:
 
 @dataclass(slots=True)
 class Ledger:
-    """Owned by the loop; edited by nobody else."""
+    """Only the loop changes it."""
 
-    histories: dict[WorkloadRef, History] = field(default_factory=dict)
+    histories: dict[WorkloadRef, DemandHistory] = field(default_factory=dict)
     known_at: dict[WorkloadRef, float] = field(default_factory=dict)
     queues: dict[tuple[str, str], Shape] = field(default_factory=dict)
     paces: dict[WorkloadRef, Pace] = field(default_factory=dict)
     """Of the workloads that there are; not kept across restarts."""
-    boots: Boots = field(default_factory=Boots)
+    boots: BootTimes = field(default_factory=BootTimes)
     day: int = 0
     """Days since the epoch (UTC) that ``gpu_hours`` is of."""
     gpu_hours: dict[str, float] = field(default_factory=dict)
     counted_at: float | None = None
 
-    def known(self) -> Known:
+    def known(self) -> LedgerView:
         """What an observation needs of it."""
         pools = self.boots.seconds
         p90s = {pool: found for pool in pools if (found := self.boots.p90(pool)) is not None}
-        return Known(self.histories, self.known_at, p90s, self.gpu_hours, self.queues, self.paces)
+        return LedgerView(
+            self.histories, self.known_at, p90s, self.gpu_hours, self.queues, self.paces
+        )
 
     def learn(self, demand: Iterable[Demand], now: float) -> None:
         """Remember what was wanted, where it is known, and how HPAs have scaled."""
@@ -73,7 +75,7 @@ class Ledger:
             if queue and past == EMPTY and not row.wanted:
                 continue
             # Popped and put back: the order of the dict is that of the last sight.
-            self.histories[row.workload] = learn(past, Point(now, row.wanted))
+            self.histories[row.workload] = learn(past, DemandPoint(now, row.wanted))
             self.known_at[row.workload] = now
             if queue:
                 self.queues[row.workload.namespace, key(row.shape)] = row.shape

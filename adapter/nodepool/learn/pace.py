@@ -1,4 +1,4 @@
-"""How many pods an HPA creates by itself at its next sync, and what is remembered for that.
+"""How many pods an HPA creates at its next sync, from what was seen of it.
 
 Pods that the HPA is about to create drive the node autoscaler within seconds. Headroom is for
 the others: those that the HPA's rate limits and stabilization window hold back. The arithmetic

@@ -7,10 +7,10 @@ from typing import Final
 
 import structlog
 
-from adapter.nodepool.learn.idle import GpuPod, Idle, Rule, Streak, follow, report
+from adapter.nodepool.learn.idle import GpuPod, IdlePod, IdleRule, IdleStreak, follow, report
 from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.seen import instant
-from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.metricvalues import MetricValues
 from adapter.nodepool.seen.nodes import UNLABELLED
 
@@ -34,14 +34,14 @@ class Utilization:
         self._values = values
         self._looked: float | None = None
         self._turn = 0
-        self._streaks: dict[str, Streak] = {}
+        self._streaks: dict[str, IdleStreak] = {}
         self.smoothed: dict[str, float] = {}
         """Pod, by uid, to its smoothed utilisation in percent."""
-        self.idle: tuple[Idle, ...] = ()
+        self.idle: tuple[IdlePod, ...] = ()
 
     async def look(
         self,
-        cluster: Cluster,
+        cluster: ClusterTables,
         price: Callable[[str], float | None],
         labels: Sequence[str],
         now: float,
@@ -74,7 +74,7 @@ class Utilization:
             )
             for pod in held
         ]
-        rule = Rule()
+        rule = IdleRule()
         self._streaks = follow(self._streaks, rows, rule, now)
         before = {row.pod.uid for row in self.idle}
         self.idle = report(self._streaks, rows, rule, price, now)
@@ -120,6 +120,6 @@ def smooth(
     """
     if value is None or past is None:
         return past if value is None else value
-    # A clock that was set back tells no time that has passed.
+    # After a clock was set back, the elapsed time is unknown.
     keep: float = 0.5 ** (max(elapsed, 0.0) / half_life)
     return past * keep + value * (1 - keep)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 
-class Call(Protocol):
+class ApiCall(Protocol):
     """One request to the API server; raises ClusterAnswerError."""
 
     async def __call__(

@@ -19,7 +19,7 @@ class Taint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PoolNode:
     """One node of a pool, less what its DaemonSets take."""
 
     name: str
@@ -52,16 +52,14 @@ class Pool:
     """One node pool (AKS agentpool, GKE node pool, EKS node group, Karpenter NodePool)."""
 
     name: str
-    low: int = 0
-    """Fewest nodes."""
     high: int | None = None
-    """Most nodes; None where nobody says."""
+    """Most nodes; None if unknown."""
     boot_seconds: float | None = None
     """p90 from order to GPU allocatable; None until one was seen."""
     backoff_until: float | None = None
     """Epoch seconds; the autoscaler refuses the pool until then."""
     traps: frozenset[Trap] = frozenset()
-    example: Node | None = None
+    example: PoolNode | None = None
     """What its next node would look like: the newest ready one, empty. None where the pool has
     never had one."""
     limits: Amounts = field(default_factory=dict)
@@ -69,7 +67,7 @@ class Pool:
     NodePool)."""
 
 
-class Way(StrEnum):
+class ProvisioningMethod(StrEnum):
     """How headroom is ordered."""
 
     BUFFER = "CapacityBuffer"
@@ -93,9 +91,9 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The cluster at one moment."""
+    """The GPU capacity of the cluster at one time."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[PoolNode, ...]
     pools: Mapping[str, Pool]
     headroom: tuple[Headroom, ...] = ()
     gpu_hours_spent: Mapping[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What is asked for: one workload, its pods, and how many it would have if nothing held it."""
+"""One workload: its pods, and how many it would have without limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from adapter.nodepool.model.history import EMPTY, History
+from adapter.nodepool.model.history import EMPTY, DemandHistory
 from adapter.nodepool.model.shape import Shape
 
 JOB_QUEUE: Final = "Job"
@@ -36,7 +36,7 @@ class Demand:
     Jobs, the pods that are there. None where no metric could be read."""
     max_replicas: int | None
     """None where nothing limits it (queues of Jobs)."""
-    history: History = EMPTY
+    history: DemandHistory = EMPTY
     """What was learned of it."""
     known_at: float | None = None
     """When ``wanted`` was last known; None never."""
@@ -50,7 +50,7 @@ class Demand:
     asked: int = 0
     """``spec.replicas`` of the workload: pods that are created at once where they are missing."""
     coming: int = 0
-    """Pods that its HPA will have created by itself when it has looked once more. They drive the
+    """Pods that its HPA will have created at its next sync. They drive the
     autoscaler themselves: no headroom is ordered for them."""
     about: str = ""
     """The workload in words, where its name says nothing (a queue of Jobs)."""
@@ -67,7 +67,7 @@ class Demand:
 
     @property
     def expected(self) -> int:
-        """Pods that there will be in a moment without our help."""
+        """Pods that will soon exist without headroom."""
         most = self.coming if self.max_replicas is None else min(self.coming, self.max_replicas)
         return max(self.present, most)
 

@@ -1,7 +1,7 @@
 """What a workload's own past teaches: every minute of the last hours, and the days before.
 
 Bounded, immutable, and small enough that a ConfigMap holds some hundreds of them. A minute
-or a stretch of a day that nobody saw is absent; it is never 0.
+or a stretch of a day without an observation is absent; it is never 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAYS: Final = 7
 """Days kept beside the running one."""
 
 
-class Point(NamedTuple):
+class DemandPoint(NamedTuple):
     """One observation of a workload."""
 
     time: float
@@ -29,23 +29,23 @@ class Point(NamedTuple):
     """Pods wanted then, before any limit of the HorizontalPodAutoscaler."""
 
 
-class Day(NamedTuple):
+class DemandDay(NamedTuple):
     """One day (UTC) of a workload."""
 
     number: int
     """Days since the epoch."""
     peaks: tuple[int | None, ...]
-    """Most pods wanted in each of the day's slots; None where nobody looked."""
+    """Most pods wanted in each of the day's slots; None without an observation."""
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class DemandHistory:
     """A workload's past. :func:`learn` makes the next one."""
 
-    recent: tuple[Point, ...] = ()
+    recent: tuple[DemandPoint, ...] = ()
     """At whole minutes, oldest first, at most one a minute, at most :data:`RECENT` back."""
-    days: tuple[Day, ...] = ()
+    days: tuple[DemandDay, ...] = ()
     """Oldest first; the last is the running day, once one was seen."""
 
 
-EMPTY: Final = History()
+EMPTY: Final = DemandHistory()

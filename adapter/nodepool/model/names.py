@@ -26,7 +26,7 @@ NUDGED_AT: Final = "gpu-metrics-adapter.io/nudged-at"
 object changes, else at its resync every 30 s."""
 
 FLOOR: Final = "gpu-metrics-adapter.io/headroom"
-"""Annotation of an HPA: fewest headroom pods that its workload shall have."""
+"""Annotation of an HPA: fewest headroom pods of its workload."""
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 

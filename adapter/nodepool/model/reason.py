@@ -1,4 +1,4 @@
-"""Why something is as it is."""
+"""Why the plan is as it is: a code for metrics, a text for people."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from adapter.nodepool.model.capacity import Node, Taint
+from adapter.nodepool.model.capacity import PoolNode, Taint
 from adapter.nodepool.model.shape import Amounts, Shape, Toleration
 
 _BINDING = frozenset({"NoSchedule", "NoExecute"})
@@ -37,13 +37,13 @@ def admits(
     )
 
 
-def fits(shape: Shape, node: Node) -> bool:
+def fits(shape: Shape, node: PoolNode) -> bool:
     """Whether a node takes the shape and has the room for it."""
     free = room(node)
     return times(shape, free) > 0 and admits(shape, node.labels, node.taints, node.name)
 
 
-def room(node: Node) -> dict[str, int]:
+def room(node: PoolNode) -> dict[str, int]:
     """What bound pods leave of a node, in thousandths; less than 0 where it is overcommitted."""
     used = node.used
     return {name: milli - used.get(name, 0) for name, milli in node.allocatable.items()}
@@ -88,7 +88,7 @@ def _matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def _beyond(value: str, bound: str, sign: int) -> bool:
-    """Whether a label is greater than a bound, or less; texts that are no integer are neither."""
+    """Whether a label is greater than a bound, or less; only integers are."""
     try:
         return (int(value) - int(bound)) * sign > 0
     except ValueError:

@@ -18,7 +18,7 @@ BUSIEST: Final = 10 * BUCKET
 _SINGLE: Final = 5
 _NEIGHBOUR: Final = 10
 _STICKY: Final = 7.5
-"""Percent that a pod may be off the middle of its bucket before its cost is written anew."""
+"""Percent that a pod may be off the middle of its bucket before its cost is written again."""
 
 
 class PodLoad(NamedTuple):
@@ -37,13 +37,13 @@ class PodLoad(NamedTuple):
     """The annotation was written by this controller (``managedFields``)."""
 
 
-class Change(NamedTuple):
+class CostChange(NamedTuple):
     """What is to be written; pods that are right as they are have no entry."""
 
     costs: Mapping[str, int | None]
     """Pod to its cost; None takes the annotation off."""
     foreign: tuple[str, ...]
-    """Pods whose cost somebody else writes: the whole workload is then left to them."""
+    """Pods whose cost another writer sets: the whole workload is then left to that writer."""
 
 
 def near(
@@ -66,21 +66,21 @@ def near(
     return load < target * (1 - (margin / 2 if was else margin))
 
 
-def costs(pods: Sequence[PodLoad], *, near: bool) -> Change:
+def costs(pods: Sequence[PodLoad], *, near: bool) -> CostChange:
     """The costs of a workload's pods, less those that are right already.
 
     The utilisation decides; among pods of one bucket those go first whose node has the fewest
     other GPUs in use, and of these the ones on multi-GPU nodes. A pod whose utilisation is
-    unknown gets the highest bucket: it must not go because nobody looked.
+    unknown gets the highest bucket: a missing reading must not remove it.
     """
     foreign = tuple(sorted(pod.name for pod in pods if pod.cost is not None and not pod.ours))
     if foreign or not near:
-        return Change(
+        return CostChange(
             {pod.name: None for pod in pods if pod.cost is not None and pod.ours}, foreign
         )
     wanted = {pod.name: _cost(pod) for pod in pods}
     known = {pod.name: pod.cost for pod in pods}
-    return Change(
+    return CostChange(
         {name: cost for name, cost in wanted.items() if known[name] != str(cost)}, foreign
     )
 

@@ -2,7 +2,7 @@
 
 The Job controller creates a Job's pods within milliseconds, and pending pods drive the node
 autoscaler: a queue wants the pods that it has, and only a forecast adds headroom. Pods that are
-missing by a Job's spec are no demand either, nor do they keep headroom: mostly they have just
+missing by a Job's spec are not demand either, and do not keep headroom: mostly they have just
 ended, and the Job's status does not say so yet.
 
 Queues that hold Jobs back themselves (Kueue) do it by suspending them: a suspended Job asks
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from adapter.nodepool.model.demand import JOB_QUEUE, Demand, WorkloadRef
-from adapter.nodepool.model.history import EMPTY, History
+from adapter.nodepool.model.history import EMPTY, DemandHistory
 from adapter.nodepool.model.shape import Shape, key
 
 
-class Job(NamedTuple):
+class JobPods(NamedTuple):
     """One Job and its pods."""
 
     namespace: str
@@ -35,7 +35,7 @@ class Job(NamedTuple):
 
 
 def queues(
-    jobs: Iterable[Job], histories: Mapping[WorkloadRef, History], now: float
+    jobs: Iterable[JobPods], histories: Mapping[WorkloadRef, DemandHistory], now: float
 ) -> tuple[Demand, ...]:
     """The demand of all Jobs, one row for each namespace and shape.
 
@@ -43,7 +43,7 @@ def queues(
         histories: what was learned of each queue.
         now: epoch seconds; Jobs are always known.
     """
-    rows: dict[WorkloadRef, list[Job]] = {}
+    rows: dict[WorkloadRef, list[JobPods]] = {}
     for job in jobs:
         rows.setdefault(WorkloadRef(job.namespace, JOB_QUEUE, key(job.shape)), []).append(job)
     return tuple(
@@ -63,8 +63,8 @@ def queues(
     )
 
 
-def _about(queue: WorkloadRef, jobs: Iterable[Job]) -> str:
-    """The queue in words that lead to its Jobs: by its key alone nobody finds them."""
+def _about(queue: WorkloadRef, jobs: Iterable[JobPods]) -> str:
+    """The queue in words that lead to its Jobs: its key alone does not lead to them."""
     names = sorted(job.name for job in jobs if job.name)
     if not names:
         return f"Job queue {queue.name} (no Jobs now)"
@@ -72,7 +72,7 @@ def _about(queue: WorkloadRef, jobs: Iterable[Job]) -> str:
     return f"Job queue {queue.name} (Job {names[0]}{others})"
 
 
-def _pools(jobs: Iterable[Job]) -> dict[str, int]:
+def _pools(jobs: Iterable[JobPods]) -> dict[str, int]:
     total: dict[str, int] = {}
     for job in jobs:
         for pool, pods in job.pools.items():

@@ -46,16 +46,16 @@ class Limits:
     without a price gets no headroom under it."""
     gpu_hour_prices: Mapping[str, float] = field(default_factory=dict)
     """Pool to the price of one GPU for one hour; ``*`` stands for all other pools."""
-    deadman_seconds: float = NodepoolSettings().lifeline
-    """How long headroom may outlive the controller. Budgets count every order for as long:
-    what a controller that dies now leaves behind is paid for already."""
+    lifeline_seconds: float = NodepoolSettings().lifeline
+    """The lifeline: how long headroom may outlive the controller. Budgets count every order for as
+    long: the headroom that a controller leaves behind when it stops is paid for already."""
     claim_namespaces: frozenset[str] = frozenset()
     """Namespaces that may have headroom with ResourceClaims."""
     enabled: bool = True
     """False, the kill switch, lets all headroom go at once."""
 
     def __post_init__(self) -> None:
-        for name in ("boot_seconds", "decay_seconds", "deadman_seconds"):
+        for name in ("boot_seconds", "decay_seconds", "lifeline_seconds"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: give a time above 0")
         for name in ("hold_seconds", "stale_seconds", "min_pods", "max_pods", "max_gpus_per_pool"):
@@ -63,11 +63,11 @@ class Limits:
                 raise ValueError(f"{name} is {getattr(self, name)}: give 0 or more")
 
     def price(self, pool: str) -> float | None:
-        """What a GPU of a pool costs for an hour; None where nobody says."""
+        """What a GPU of a pool costs for an hour; None if unknown."""
         return self.gpu_hour_prices.get(pool, self.gpu_hour_prices.get(OTHER_POOLS))
 
     def gpus_within_budget(self, pool: str, spent_hours: float) -> float:
-        """Most GPUs that both budgets still pay for until the dead man's deadline.
+        """Most GPUs that both budgets still pay for until the lifeline expires.
 
         Args:
             spent_hours: GPU-hours of headroom in the pool so far today.
@@ -81,7 +81,7 @@ class Limits:
             if price is None:
                 return 0
             budget = min(budget, self.cost_per_day / price if price > 0 else math.inf)
-        left = (budget - spent_hours) * 3600 / self.deadman_seconds
+        left = (budget - spent_hours) * 3600 / self.lifeline_seconds
         return max(0, math.floor(left)) if math.isfinite(left) else math.inf
 
 
@@ -89,7 +89,7 @@ def limits_of(settings: NodepoolSettings) -> Limits:
     """The limits that the settings give."""
     return Limits(
         **settings.limits.model_dump(),
-        deadman_seconds=settings.lifeline,
+        lifeline_seconds=settings.lifeline,
         claim_namespaces=frozenset(settings.claim_namespaces),
         enabled=not settings.stop,
     )

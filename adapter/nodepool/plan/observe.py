@@ -12,24 +12,30 @@ from typing import NamedTuple
 
 from adapter.cluster.workload import JOBS, Workload
 from adapter.hpa import Observation, Values
-from adapter.nodepool.learn.ledger import Known
+from adapter.nodepool.learn.ledger import LedgerView
 from adapter.nodepool.learn.pace import NEW, after_next_sync, ceiling, follow
 from adapter.nodepool.model.capacity import Capacity, Headroom
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.history import EMPTY
 from adapter.nodepool.model.shape import gpus, key
-from adapter.nodepool.plan.jobs import Job, queues
+from adapter.nodepool.plan.jobs import JobPods, queues
 from adapter.nodepool.plan.pools import pools, with_pods
 from adapter.nodepool.plan.want import wanted
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.nodes import UNLABELLED
-from adapter.nodepool.seen.pods import Pod
-from adapter.nodepool.seen.targets import PodsOf, Target, priorities, with_claims, with_priority
+from adapter.nodepool.seen.pods import PodInfo
+from adapter.nodepool.seen.targets import (
+    PodsOf,
+    ScaleTarget,
+    priorities,
+    with_claims,
+    with_priority,
+)
 
 
-class Seen(NamedTuple):
-    """One moment, ready to be planned for."""
+class PlanInput(NamedTuple):
+    """What a plan is made from."""
 
     demand: tuple[Demand, ...]
     capacity: Capacity
@@ -38,17 +44,17 @@ class Seen(NamedTuple):
 
 
 def observe(
-    cluster: Cluster,
-    targets: Sequence[Target],
+    cluster: ClusterTables,
+    targets: Sequence[ScaleTarget],
     values: Mapping[WorkloadRef, tuple[Values, ...]],
     pods_of: PodsOf,
-    known: Known,
+    known: LedgerView,
     pool_labels: Sequence[str],
     now: float,
     *,
     jobs: bool = True,
     within: Collection[str] = (),
-) -> Seen:
+) -> PlanInput:
     """Demand and capacity of the cluster as it is.
 
     Args:
@@ -83,12 +89,12 @@ def observe(
         headroom=headroom(found),
         gpu_hours_spent=known.gpu_hours,
     )
-    return Seen(tuple(demand), capacity, +left_out)
+    return PlanInput(tuple(demand), capacity, +left_out)
 
 
-def headroom(found: Iterable[Found]) -> tuple[Headroom, ...]:
+def headroom(found: Iterable[HeadroomObject]) -> tuple[Headroom, ...]:
     """What is ordered; while the way changes there are two objects of a shape, one need."""
-    most: dict[tuple[str, str], Found] = {}
+    most: dict[tuple[str, str], HeadroomObject] = {}
     for row in found:
         if row.shape is None:
             continue
@@ -103,10 +109,10 @@ def headroom(found: Iterable[Found]) -> tuple[Headroom, ...]:
 
 
 def _scaled(
-    target: Target,
+    target: ScaleTarget,
     values: tuple[Values, ...] | None,
     pool_of: Mapping[str, str],
-    known: Known,
+    known: LedgerView,
     now: float,
 ) -> Demand:
     count, parked = None, False
@@ -141,17 +147,17 @@ def _scaled(
 
 
 def _queues(
-    cluster: Cluster,
+    cluster: ClusterTables,
     pods_of: PodsOf,
     pool_of: Mapping[str, str],
-    known: Known,
+    known: LedgerView,
     left_out: Counter[str],
     within: Collection[str],
     now: float,
 ) -> Iterable[Demand]:
     """The queues of Jobs; those of the past are kept, as they may fill again."""
     classes = priorities(cluster)
-    rows = [Job(space, shape, 0, 0, 0) for (space, _), shape in known.queues.items()]
+    rows = [JobPods(space, shape, 0, 0, 0) for (space, _), shape in known.queues.items()]
     for job in cluster.jobs:
         if gpus(with_claims(job.shape, job.namespace, cluster)) == 0 or (
             within and job.namespace not in within
@@ -165,7 +171,7 @@ def _queues(
         if not job.left and not there.bound + there.pending:
             # It has ended, or is suspended: the queue is known by the Jobs that are in it.
             continue
-        rows.append(Job(job.namespace, shape, job.left, *there, name=job.name))
+        rows.append(JobPods(job.namespace, shape, job.left, *there, name=job.name))
     return queues(rows, known.histories, now)
 
 
@@ -175,7 +181,7 @@ class _There(NamedTuple):
     pools: Mapping[str, int]
 
 
-def _there(pods: Sequence[Pod], pool_of: Mapping[str, str]) -> _There:
+def _there(pods: Sequence[PodInfo], pool_of: Mapping[str, str]) -> _There:
     living = [pod for pod in pods if not pod.deleting]
     bound = [pod.node for pod in living if pod.node]
     on = Counter(pool_of[node] for node in bound if node in pool_of)

@@ -9,12 +9,12 @@ from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.plan.poolchoice import PoolNote
-from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.seen.headroom import HeadroomObject
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The headroom that one shape in one namespace shall have: a total, not a change."""
+    """The desired headroom of one shape in one namespace: a total, not a change."""
 
     namespace: str
     shape: Shape
@@ -36,7 +36,7 @@ class Order:
     """Pods have consumed the buffer: change the object so that Karpenter looks at once."""
     ready: int | None = 0
     """Pods of ``replicas`` that free room on Ready nodes holds now; None where the devices of
-    DRA claims decide, which nodes do not tell."""
+    DRA claims decide, which nodes do not show."""
     nodes: int | None = 0
     """New nodes that it still needs, nodes that boot not counted; None as for ``ready``, and
     where the pool has never had a node to be counted in."""
@@ -59,7 +59,7 @@ class Plan:
     """By pool."""
 
 
-def pools_of(planned: Iterable[Order], *found: Iterable[Found]) -> Mapping[str, str]:
+def pools_of(planned: Iterable[Order], *found: Iterable[HeadroomObject]) -> Mapping[str, str]:
     """Each shape's key, with its namespace, to the pool that its headroom is in; what is there
     knows better than the last plan."""
     pools = {f"{row.namespace}/{key(row.shape)}": row.pool for row in planned}

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from itertools import islice
 from typing import Final, NamedTuple
 
-from adapter.nodepool.model.capacity import Node, Pool
+from adapter.nodepool.model.capacity import Pool, PoolNode
 from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.plan.admission import admits, room, times
 
@@ -26,7 +26,7 @@ class Lot(NamedTuple):
     pods: int
 
 
-class Placed(NamedTuple):
+class Placement(NamedTuple):
     """Where the pods of a lot went."""
 
     ready: int
@@ -39,11 +39,11 @@ class Placed(NamedTuple):
     """Pods that the pool cannot take."""
 
 
-NOWHERE: Final = Placed(0, 0, 0, 0)
+NOWHERE: Final = Placement(0, 0, 0, 0)
 """Of no pods at all."""
 
 
-class _State(Enum):
+class _Readiness(Enum):
     READY = auto()
     BOOTING = auto()
     NEW = auto()
@@ -51,16 +51,16 @@ class _State(Enum):
 
 @dataclass(slots=True)
 class _Bin:
-    node: Node
-    state: _State
+    node: PoolNode
+    state: _Readiness
     free: dict[str, int] | None = None
     """Thousandths; None until a pod was put here: most bins of a large pool are full."""
 
 
-class Room:
+class PoolRoom:
     """One pool while pods are put into it."""
 
-    def __init__(self, pool: Pool, nodes: Iterable[Node]) -> None:
+    def __init__(self, pool: Pool, nodes: Iterable[PoolNode]) -> None:
         self._pool = pool
         self._example = _next(pool.example) if pool.example is not None else None
         own = sorted(nodes, key=lambda node: (not node.ready, node.name))
@@ -73,7 +73,7 @@ class Room:
             for name in pool.limits
         }
 
-    def put(self, shape: Shape, pods: int) -> Placed:
+    def put(self, shape: Shape, pods: int) -> Placement:
         """Put identical pods into the first bins that take them; open new nodes for the rest."""
         ready = later = nodes = 0
         left = pods
@@ -84,7 +84,7 @@ class Room:
             taken = _take(each, shape, left)
             left -= taken
             full += left > 0
-            if each.state is _State.READY:
+            if each.state is _Readiness.READY:
                 ready += taken
             else:
                 later += taken
@@ -94,15 +94,15 @@ class Room:
             left -= taken
             later += taken
             nodes += 1
-        return Placed(ready, later, nodes, max(0, left))
+        return Placement(ready, later, nodes, max(0, left))
 
-    def _bin(self, node: Node) -> _Bin:
+    def _bin(self, node: PoolNode) -> _Bin:
         if node.ready:
-            return _Bin(node, _State.READY)
+            return _Bin(node, _Readiness.READY)
         if self._example is None:
-            return _Bin(node, _State.BOOTING)
+            return _Bin(node, _Readiness.BOOTING)
         # A node that boots shows no devices yet; it will be as the others are.
-        return _Bin(replace(self._example, name=node.name, used=node.used), _State.BOOTING)
+        return _Bin(replace(self._example, name=node.name, used=node.used), _Readiness.BOOTING)
 
     def _open(self, shape: Shape) -> _Bin | None:
         example = self._example
@@ -117,18 +117,18 @@ class Room:
             return None
         self._total = grown
         self._count += 1
-        new = _Bin(example, _State.NEW)
+        new = _Bin(example, _Readiness.NEW)
         self._bins.append(new)
         return new
 
 
-def ever(shape: Shape, example: Node) -> bool:
+def ever(shape: Shape, example: PoolNode) -> bool:
     """Whether an empty node of a pool takes the shape at all."""
     new = _next(example)
     return times(shape, new.allocatable) > 0 and admits(shape, new.labels, new.taints)
 
 
-def pack(lots: Sequence[Lot], space: Room) -> dict[str, Placed]:
+def pack(lots: Sequence[Lot], space: PoolRoom) -> dict[str, Placement]:
     """Put lots into a pool, larger shapes first.
 
     Returns:
@@ -157,7 +157,7 @@ def _take(target: _Bin, shape: Shape, most: int) -> int:
             return 0
         free = room(node)
     count = min(most, times(shape, free))
-    name = "" if target.state is _State.NEW else node.name
+    name = "" if target.state is _Readiness.NEW else node.name
     if not count or not admits(shape, node.labels, node.taints, name):
         return 0
     for resource, milli in shape.requests:
@@ -166,7 +166,7 @@ def _take(target: _Bin, shape: Shape, most: int) -> int:
     return count
 
 
-def _next(example: Node) -> Node:
+def _next(example: PoolNode) -> PoolNode:
     """A node like the example: empty, and of another name."""
     if not example.used and _HOSTNAME not in example.labels:
         return example

@@ -1,6 +1,6 @@
 """The plan: how much headroom each shape should have, and why. Pure.
 
-Each order is a total and is decided anew from what is seen. It can only be cut below what
+Each order is a total, decided again in each round from what is seen. It can only be cut below what
 the demand asks for, never raised above it: by the pods a workload may have, by the cap of
 the shape, by the GPUs and the budget of its pool, by a back-off, and by what the pool can
 hold.
@@ -18,13 +18,13 @@ from adapter.nodepool.model.reason import Reason, count_gpus, count_pods
 from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order, Plan
-from adapter.nodepool.plan.packing import NOWHERE, Lot, Placed, Room, largest_first, pack
-from adapter.nodepool.plan.poolchoice import Choice, backed_off, choose, notes
-from adapter.nodepool.plan.target import NOTHING, Ask, ask
+from adapter.nodepool.plan.packing import NOWHERE, Lot, Placement, PoolRoom, largest_first, pack
+from adapter.nodepool.plan.poolchoice import PoolChoice, backed_off, choose, notes
+from adapter.nodepool.plan.request import NOTHING, HeadroomRequest, ask
 
 
 @dataclass(slots=True)
-class _Draft:
+class _OrderDraft:
     """One order while it is cut."""
 
     namespace: str
@@ -32,13 +32,13 @@ class _Draft:
     shape: Shape
     members: tuple[Demand, ...]
     held: Headroom | None
-    choice: Choice
+    choice: PoolChoice
     replicas: int = 0
-    asked: Ask = NOTHING
+    asked: HeadroomRequest = NOTHING
     reasons: list[Reason] = field(default_factory=list)
     given: int = 0
     """Pods that the pool's GPUs and room were given to."""
-    placed: Placed = NOWHERE
+    placed: Placement = NOWHERE
 
     @property
     def was(self) -> int:
@@ -54,10 +54,10 @@ class _Draft:
             self.replicas = most
             self.reasons.append(Reason(code, text))
 
-    def give(self, put: Placed) -> None:
+    def give(self, put: Placement) -> None:
         """Count one pod more, and where it went."""
         self.given += 1
-        self.placed = Placed(*map(add, self.placed, put))
+        self.placed = Placement(*map(add, self.placed, put))
 
     def order(self, now: float) -> Order:
         placed = self.placed
@@ -83,7 +83,7 @@ class _Draft:
 
 
 def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: float) -> Plan:
-    """Decide every order anew from what is seen; the same input, the same plan.
+    """Decide every order from what is seen now; the same input gives the same plan.
 
     Args:
         demand: the workloads, in any order.
@@ -92,7 +92,7 @@ def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: floa
     drafts = _drafts(demand, capacity, now)
     for draft in drafts:
         _ask(draft, limits, now)
-    by_pool: dict[str, list[_Draft]] = {}
+    by_pool: dict[str, list[_OrderDraft]] = {}
     for draft in drafts:
         by_pool.setdefault(draft.pool, []).append(draft)
     for name, theirs in by_pool.items():
@@ -100,7 +100,7 @@ def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: floa
     return Plan(tuple(draft.order(now) for draft in drafts), notes(capacity.pools, now))
 
 
-def _drafts(demand: Sequence[Demand], capacity: Capacity, now: float) -> list[_Draft]:
+def _drafts(demand: Sequence[Demand], capacity: Capacity, now: float) -> list[_OrderDraft]:
     """One for each shape in each namespace that is asked for, or that headroom is left of."""
     members: dict[tuple[str, str], list[Demand]] = {}
     shapes: dict[tuple[str, str], Shape] = {}
@@ -117,11 +117,11 @@ def _drafts(demand: Sequence[Demand], capacity: Capacity, now: float) -> list[_D
     for place in sorted(shapes):
         theirs = tuple(members.get(place, ()))
         choice = choose(shapes[place], theirs, capacity.pools, now)
-        drafts.append(_Draft(*place, shapes[place], theirs, held.get(place), choice))
+        drafts.append(_OrderDraft(*place, shapes[place], theirs, held.get(place), choice))
     return drafts
 
 
-def _ask(draft: _Draft, limits: Limits, now: float) -> None:
+def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     """Set what a shape asks for, less what concerns no other shape."""
     pool = draft.choice.pool
     known = pool.boot_seconds if pool is not None else None
@@ -153,7 +153,7 @@ def _ask(draft: _Draft, limits: Limits, now: float) -> None:
     draft.cut(limits.max_pods, "max_pods", f"limits.max_pods allows {count_pods(limits.max_pods)}")
 
 
-def _share(drafts: Sequence[_Draft], name: str, capacity: Capacity, limits: Limits) -> None:
+def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits: Limits) -> None:
     """Give out a pool's GPUs and its room: one pod each in turn, so that no shape starves another.
 
     A pod that is refused takes nothing. What a cut order left to the others is theirs in the
@@ -165,7 +165,7 @@ def _share(drafts: Sequence[_Draft], name: str, capacity: Capacity, limits: Limi
     asking.sort(key=lambda draft: largest_first(draft.shape))
     pool, spent = capacity.pools[name], capacity.gpu_hours_spent.get(name, 0.0)
     left = min(limits.max_gpus_per_pool, limits.gpus_within_budget(name, spent))
-    space = Room(pool, (node for node in capacity.nodes if node.pool == name))
+    space = PoolRoom(pool, (node for node in capacity.nodes if node.pool == name))
     # Real pods that are pending come before any headroom.
     pack([Lot(each.shape, member.pending) for each in drafts for member in each.members], space)
     while asking:
@@ -176,7 +176,7 @@ def _share(drafts: Sequence[_Draft], name: str, capacity: Capacity, limits: Limi
                 draft.cut(draft.given, *_unpaid(limits, name, spent))
                 continue
             put = space.put(draft.shape, 1)
-            # Of a pool that never had a node nobody knows what it holds.
+            # It is unknown what a pool that never had a node can hold.
             if put.left and pool.example is not None:
                 draft.cut(draft.given, *_full(pool))
                 continue

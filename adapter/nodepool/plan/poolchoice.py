@@ -36,10 +36,9 @@ class PoolNote(NamedTuple):
 
     pool: str
     reason: Reason
-    trap: Trap | None = None
 
 
-class Choice(NamedTuple):
+class PoolChoice(NamedTuple):
     """A shape's pool."""
 
     pool: Pool | None
@@ -49,10 +48,10 @@ class Choice(NamedTuple):
 
 def choose(
     shape: Shape, members: Sequence[Demand], pools: Mapping[str, Pool], now: float
-) -> Choice:
+) -> PoolChoice:
     """The pool that most pods of the workloads are on, else the first that takes the shape.
 
-    Pools that had no node yet are taken last, as nobody knows what their nodes look like; of
+    Pools that had no node yet are taken last, as their nodes are unknown; of
     the others, those in a back-off or a trap come after those that are well.
     """
     on: dict[str, int] = {}
@@ -61,7 +60,9 @@ def choose(
             on[name] = on.get(name, 0) + pods
     fit = [pool for pool in pools.values() if pool.example is None or ever(shape, pool.example)]
     if not fit:
-        return Choice(None, Reason("no_pool", "no pool has a node that takes a pod of this shape"))
+        return PoolChoice(
+            None, Reason("no_pool", "no pool has a node that takes a pod of this shape")
+        )
     named = {value for _, value in shape.node_selector}
     pool = min(
         fit,
@@ -75,8 +76,8 @@ def choose(
     )
     harm = sorted(pool.traps & HARMFUL)
     if harm:
-        return Choice(pool, Reason("trap", f"pool {pool.name}: {TRAPS[harm[0]]}"))
-    return Choice(pool)
+        return PoolChoice(pool, Reason("trap", f"pool {pool.name}: {TRAPS[harm[0]]}"))
+    return PoolChoice(pool)
 
 
 def backed_off(pool: Pool, now: float) -> bool:
@@ -89,9 +90,7 @@ def notes(pools: Mapping[str, Pool], now: float) -> tuple[PoolNote, ...]:
     found: list[PoolNote] = []
     for name in sorted(pools):
         pool = pools[name]
-        found.extend(
-            PoolNote(name, Reason("trap", TRAPS[trap]), trap) for trap in sorted(pool.traps)
-        )
+        found.extend(PoolNote(name, Reason("trap", TRAPS[trap])) for trap in sorted(pool.traps))
         if pool.backoff_until is not None and now < pool.backoff_until:
             left = pool.backoff_until - now
             text = f"the autoscaler has backed off for {left:.0f} s more: nothing is raised"

@@ -1,4 +1,4 @@
-"""Nodes become pools: what is free, what the next node looks like, and what is odd. Pure."""
+"""Nodes become pools: free capacity, an example of the next node, and traps. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from adapter.nodepool.model.capacity import Node, Pool, Trap
-from adapter.nodepool.seen import nodes as seen_nodes
+from adapter.nodepool.model.capacity import Pool, PoolNode, Trap
 from adapter.nodepool.seen.karpenter import NodePool
-from adapter.nodepool.seen.nodes import UNLABELLED, devices
-from adapter.nodepool.seen.pods import Pod
-from adapter.nodepool.seen.status import Group, groups_of, pool_name
+from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, UNLABELLED, NodeInfo, devices
+from adapter.nodepool.seen.pods import PodInfo
+from adapter.nodepool.seen.status import NodeGroup, groups_of, pool_name
 
 _LONGEST_BOOT: Final = 1800.0
 """Seconds after which a node without its devices no longer boots: it is broken."""
@@ -26,8 +25,8 @@ _REPLICAS: Final = "nvidia.com/gpu.replicas"
 
 
 def with_pods(
-    nodes: Iterable[seen_nodes.Node], pods: Iterable[Pod], labels: Sequence[str], now: float
-) -> tuple[Node, ...]:
+    nodes: Iterable[NodeInfo], pods: Iterable[PodInfo], labels: Sequence[str], now: float
+) -> tuple[PoolNode, ...]:
     """The nodes of GPU pools, less what DaemonSets take, with what other pods take.
 
     Nodes without any device are kept while they may still get one: they boot.
@@ -57,7 +56,7 @@ def with_pods(
         taken = daemons.get(node.name, Counter())
         allocatable = {name: milli - taken[name] for name, milli in node.allocatable.items()}
         found.append(
-            Node(
+            PoolNode(
                 name=node.name,
                 pool=pool,
                 labels=node.labels,
@@ -71,9 +70,7 @@ def with_pods(
     return tuple(found)
 
 
-def _devices(
-    nodes: Iterable[seen_nodes.Node], labels: Sequence[str]
-) -> Mapping[str, frozenset[str]]:
+def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, frozenset[str]]:
     """Pool to the devices that all its nodes with devices have."""
     expected: dict[str, frozenset[str]] = {}
     for node in nodes:
@@ -84,10 +81,10 @@ def _devices(
     return expected
 
 
-def traps(node: seen_nodes.Node) -> frozenset[Trap]:
+def traps(node: NodeInfo) -> frozenset[Trap]:
     """What about a node confuses an autoscaler (nodepool.md, GPU traps)."""
     found = set()
-    labelled = any(key in node.labels for key in seen_nodes.ACCELERATOR_LABELS)
+    labelled = any(key in node.labels for key in ACCELERATOR_LABELS)
     mig = any(name.startswith("nvidia.com/mig-") and n for name, n in node.allocatable.items())
     whole = node.allocatable.get(_WHOLE, 0)
     if labelled and mig and not whole:
@@ -105,9 +102,9 @@ def _number(text: str | None) -> int | None:
 
 
 def pools(
-    every: Iterable[seen_nodes.Node],
-    nodes: Sequence[Node],
-    groups: Sequence[Group],
+    every: Iterable[NodeInfo],
+    nodes: Sequence[PoolNode],
+    groups: Sequence[NodeGroup],
     karpenter: Iterable[NodePool],
     boots: Mapping[str, float],
     labels: Sequence[str],
@@ -116,7 +113,7 @@ def pools(
     """The pools of the GPU nodes, and those that may get some.
 
     Args:
-        every: all nodes of the cluster, whatever they have.
+        every: all nodes of the cluster, with GPUs or without.
         nodes: those of :func:`with_pods`.
         groups: of the cluster-autoscaler's status.
         boots: pool to its p90.
@@ -139,7 +136,6 @@ def pools(
         own = groups_of(name, names.get(name, ()), groups)
         found[name] = Pool(
             name=name,
-            low=sum(group.low for group in own),
             high=sum(group.high for group in own) if own else None,
             boot_seconds=boots.get(name),
             # A NodePool that is not Ready says so each round, and never until when.
@@ -153,14 +149,14 @@ def pools(
     return found
 
 
-def _refused(groups: Sequence[Group], now: float) -> float | None:
+def _refused(groups: Sequence[NodeGroup], now: float) -> float | None:
     """Till when all of a pool's groups back off; while one does not, the pool can grow."""
     until = [group.refused_until(now) for group in groups]
     ends = [end for end in until if end is not None]
     return min(ends) if ends and len(ends) == len(until) else None
 
 
-def _example(pool: str, nodes: Iterable[Node]) -> Node | None:
+def _example(pool: str, nodes: Iterable[PoolNode]) -> PoolNode | None:
     ready = [node for node in nodes if node.pool == pool and node.ready]
     newest = max(ready, key=lambda node: (node.created, node.name), default=None)
     return replace(newest, used={}) if newest is not None else None

@@ -1,7 +1,7 @@
-"""The loop: look, plan, say what is new, and apply.
+"""One round: read the cluster, plan, report what is new, and apply.
 
-When the API server is away nothing is planned: headroom stays as it is, and ends by its
-lifeline if that lasts. Every round is bounded in time.
+While the API server is unavailable, nothing is planned: headroom stays as it is, and its lifeline
+ends it if that lasts. Every round is bounded in time.
 
 A full round reads the metrics of all HPAs, once in an interval. Between two of them, a round
 that changes of pods begin plans again from the same values: it lowers headroom that pods have
@@ -21,30 +21,37 @@ from adapter.nodepool.act.deletioncosts import DeletionCosts
 from adapter.nodepool.act.events import Events
 from adapter.nodepool.act.ledgerstore import LedgerStore
 from adapter.nodepool.act.lifeline import Lifelines
+from adapter.nodepool.act.methods.choice import MethodChoice, with_wait
 from adapter.nodepool.act.orders import Orders
 from adapter.nodepool.act.probe import Probe
 from adapter.nodepool.act.serverside import Writer
-from adapter.nodepool.act.ways.detect import Choice, with_wait
 from adapter.nodepool.learn import boots
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.learn.utilization import Utilization
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.plan.limits import limits_of
-from adapter.nodepool.plan.observe import Seen, observe
+from adapter.nodepool.plan.observe import PlanInput, observe
 from adapter.nodepool.plan.order import Plan, pools_of
 from adapter.nodepool.plan.plan import plan
 from adapter.nodepool.run import loop
+from adapter.nodepool.run.changes import ChangeSignal
 from adapter.nodepool.run.reports import Reports
-from adapter.nodepool.run.state import State
-from adapter.nodepool.run.stir import Stir
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.headroom import Found
+from adapter.nodepool.run.state import ControllerState
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.metricvalues import MetricValues
-from adapter.nodepool.seen.served import Served, discover
-from adapter.nodepool.seen.status import Status
-from adapter.nodepool.seen.targets import PodsOf, Reading, Target, Targets, by_workload, targets
+from adapter.nodepool.seen.served import ServedApis, discover
+from adapter.nodepool.seen.status import AutoscalerStatus
+from adapter.nodepool.seen.targets import (
+    PodsOf,
+    RoundValues,
+    ScaleTarget,
+    ScaleTargets,
+    by_workload,
+    targets,
+)
 from adapter.settings.nodepool import NodepoolSettings
 from apiservice.kube.outages import Outages
 
@@ -56,23 +63,23 @@ _DISCOVERY: Final = 300.0
 """Seconds between looks at what the API server serves."""
 
 
-class Controller:
+class NodepoolController:
     """One cluster's controller. ``lead`` runs while this process may act."""
 
     def __init__(
         self,
         settings: NodepoolSettings,
         home: Home,
-        cluster: Cluster,
-        call: Call,
+        cluster: ClusterTables,
+        call: ApiCall,
         may_write: Callable[[], bool],
         watched: Callable[[float], str],
-        started: Callable[[Served], None],
+        started: Callable[[ServedApis], None],
         ledger: Ledger,
         reports: Reports,
         clock: Callable[[], float] = time.time,
         *,
-        stir: Stir | None = None,
+        changes: ChangeSignal | None = None,
         listed: Callable[[], Awaitable[object]] = loop.at_once,
         outages: Outages | None = None,
     ) -> None:
@@ -82,7 +89,7 @@ class Controller:
             home: its own namespace, and where else headroom may be.
             watched: says why the collections cannot be used.
             started: gets what is served, so that it is watched.
-            stir: notes the changes that begin a round at once.
+            changes: notes the changes that begin a round at once.
             listed: returns when all collections have been listed once.
             outages: what is known of the API server's outages.
         """
@@ -95,10 +102,10 @@ class Controller:
         self.ledger = ledger
         self._reports = reports
         self._outages = outages or Outages()
-        self._stir = stir or Stir()
+        self._changes = changes or ChangeSignal()
         self._listed = listed
-        self._read: Reading | None = None
-        self._choice = Choice(None, "not looked yet")
+        self._read: RoundValues | None = None
+        self._choice = MethodChoice(None, "not looked yet")
         self.writer = Writer(call, may_write)
         self.values = MetricValues(call)
         self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
@@ -108,8 +115,8 @@ class Controller:
         self._store = LedgerStore(self.writer, ledger, home.namespace, settings.history)
         self.utilization = Utilization(self.values)
         self.deletion_costs = DeletionCosts(self.writer)
-        self.state = State(clock(), settings.apply)
-        self.served = Served()
+        self.state = ControllerState(clock(), settings.apply)
+        self.served = ServedApis()
         self._discovered = 0.0
 
     @property
@@ -123,7 +130,7 @@ class Controller:
         return self._discovered > 0
 
     @property
-    def autoscaler_status(self) -> Status | None:
+    def autoscaler_status(self) -> AutoscalerStatus | None:
         """The cluster-autoscaler's word; None where there is none."""
         return next(iter(self._cluster.status), None)
 
@@ -138,7 +145,7 @@ class Controller:
         self._settings = self._settings.model_copy(update=taken)
         if settings != self._settings:
             log.warning("of section nodepool only stop and limits change without a restart")
-        self._stir.note()
+        self._changes.note()
 
     async def lead(self) -> None:
         """Plan and act every interval until cancelled."""
@@ -149,7 +156,7 @@ class Controller:
         # Liveness counts from here: a follower has had no rounds.
         self.state.ended_at = self.clock()
         interval = self._settings.interval
-        await loop.run(self, self._stir, self._listing, interval, self.clock)
+        await loop.run(self, self._changes, self._listing, interval, self.clock)
 
     async def _listing(self) -> None:
         await self.look(self.clock())
@@ -158,14 +165,14 @@ class Controller:
     def freeze(self, problem: str) -> None:
         """Nothing is planned for now; it is said when the reason is new."""
         if problem != self.state.frozen:
-            # Where a watch has said that the API server is away, this only follows from it.
+            # Where a watch has said that the API server is unavailable, this only follows from it.
             first = self._outages.begins(self, problem.partition(": ")[2] or problem)
             say = log.warning if first else log.info
             say("nothing is planned, headroom stays as it is", problem=problem)
         self.state.frozen, self._read = problem, None
 
     def broke(self, error: Exception) -> None:
-        """A round failed in a way that nobody expected."""
+        """A round failed with an unexpected error."""
         self.state.broken += 1
         self.freeze(f"the round failed: {type(error).__name__}: {error}")
         log.error("round failed", error=str(error), exc_info=error)
@@ -175,7 +182,7 @@ class Controller:
         self.state.round_seconds, self.state.ended_at = took, self.clock()
 
     async def round(self, now: float, *, again: bool = False) -> Plan | None:
-        """Look and plan once, and apply if this is no dry run.
+        """Look and plan once, and apply unless this is a dry run.
 
         Args:
             again: plan from the metrics of the last full round, if there was one.
@@ -207,7 +214,7 @@ class Controller:
         seen = self._observe(found, values, pods_of, now)
         if read is None:
             await self._use(found.targets, values, now)
-            self._read = Reading.of(found.targets, values)
+            self._read = RoundValues.of(found.targets, values)
         there = [*self._cluster.buffers, *self._cluster.placeholders]
         self.ledger.learn(seen.demand, now)
         ordered = self.state.plan.orders if self.state.plan else ()
@@ -235,11 +242,11 @@ class Controller:
 
     def _observe(
         self,
-        found: Targets,
+        found: ScaleTargets,
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         pods_of: PodsOf,
         now: float,
-    ) -> Seen:
+    ) -> PlanInput:
         cluster, settings = self._cluster, self._settings
         self.ledger.boots = boots.watch(self.ledger.boots, cluster, settings.pool_labels, now)
         seen = observe(
@@ -258,7 +265,7 @@ class Controller:
 
     async def _use(
         self,
-        found: Sequence[Target],
+        found: Sequence[ScaleTarget],
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         now: float,
     ) -> None:
@@ -271,7 +278,9 @@ class Controller:
         if fresh and settings.apply and settings.deletion_cost:
             await self.deletion_costs.write(self._cluster, found, values, self.utilization.smoothed)
 
-    async def _act(self, decided: Plan, there: list[Found], choice: Choice, now: float) -> None:
+    async def _act(
+        self, decided: Plan, there: list[HeadroomObject], choice: MethodChoice, now: float
+    ) -> None:
         classes = {row.name: row for row in self._cluster.classes}
         outcomes = await self._orders.carry_out(
             decided.orders, there, choice, self.served, classes, now

@@ -16,7 +16,7 @@ import structlog
 from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.run.leaselock import LeaseLock
 from adapter.settings.nodepool import LeaseSettings
 from apiservice.kube.outages import Outages
@@ -32,7 +32,7 @@ class Election:
 
     def __init__(
         self,
-        call: Call,
+        call: ApiCall,
         settings: LeaseSettings,
         namespace: str,
         identity: str,
@@ -52,7 +52,7 @@ class Election:
 
     @property
     def leading(self) -> bool:
-        """The lease was renewed so recently that nobody else may have taken it."""
+        """The lease was renewed so recently that no other replica may have taken it."""
         renewed = self._lock.renewed
         return renewed is not None and self._clock() - renewed < self._settings.renew
 
@@ -80,7 +80,7 @@ class Election:
             log.info("leading", identity=self.identity)
             leading.append(asyncio.ensure_future(self._lead()))
             leading[0].add_done_callback(lambda _: failed.set())
-            # Its failure is raised by us; raised here too, it would be nobody's.
+            # Its failure is raised by us; raised here too, it would be lost.
             await asyncio.wait(leading)
 
         async def stopped() -> None:

@@ -17,7 +17,7 @@ from kubernetes.aio.client import ApiException
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from apiservice.kube.client import ClusterAnswerError
 from apiservice.kube.failures import NOT_AN_API_SERVER
 from apiservice.kube.outages import Outages
@@ -32,7 +32,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
 
     def __init__(
         self,
-        call: Call,
+        call: ApiCall,
         name: str,
         namespace: str,
         identity: str,
@@ -114,7 +114,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         try:
             await self._call("PATCH", path, body, "application/merge-patch+json")
         except ClusterAnswerError as error:
-            log.info("lease not released; it ends by itself", error=str(error))
+            log.info("lease not released; it expires", error=str(error))
 
     async def _write(self, method: str, path: str, lease: dict[str, Any]) -> bool:
         # Counted from before the request: the server may have taken it at once.

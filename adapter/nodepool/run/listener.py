@@ -8,7 +8,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.leader import Election
 from adapter.nodepool.run.selfmetrics import NodepoolMetrics
 from adapter.nodepool.run.watches import Watches
@@ -24,7 +24,7 @@ _LIMITS: Final = replace(LIMITS, header_timeout=10, write_timeout=10)
 async def listen(
     host: str,
     port: int,
-    controller: Controller,
+    controller: NodepoolController,
     watches: Watches,
     election: Election | None,
     background: Background,

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from adapter.nodepool.run.stir import Stir
+from adapter.nodepool.run.changes import ChangeSignal
 from apiservice.kube.client import ClusterAnswerError
 
 _ROUND: Final = 120.0
@@ -27,7 +27,7 @@ class Rounds(Protocol):
         """A round came to nothing."""
 
     def broke(self, error: Exception) -> None:
-        """A round failed in a way that nobody expected."""
+        """A round failed with an unexpected error."""
 
     def ended(self, took: float) -> None:
         """A round has ended."""
@@ -39,7 +39,7 @@ async def at_once() -> None:
 
 async def run(
     rounds: Rounds,
-    stir: Stir,
+    changes: ChangeSignal,
     listed: Callable[[], Awaitable[object]],
     interval: float,
     clock: Callable[[], float],
@@ -60,7 +60,7 @@ async def run(
     while True:
         began = loop.time()
         full = began >= due
-        stir.clear()
+        changes.clear()
         try:
             async with asyncio.timeout(_ROUND):
                 await rounds.round(clock(), again=not full)
@@ -74,4 +74,4 @@ async def run(
         rounds.ended(took)
         if full:
             due = max(began + interval, loop.time())
-        await stir.until(due, took)
+        await changes.until(due, took)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from adapter.nodepool.learn.idle import Idle
+from adapter.nodepool.learn.idle import IdlePod
 from adapter.nodepool.model.reason import count_gpus
 from adapter.nodepool.model.shape import Shape, device_resource
 from adapter.nodepool.plan.order import Order, Plan
 from adapter.nodepool.seen import instant
 
 
-def render(plan: Plan, way: str, idle: Iterable[Idle] = ()) -> str:
+def render(plan: Plan, way: str, idle: Iterable[IdlePod] = ()) -> str:
     """The orders, what is to be known of pools, and idle GPUs, as text."""
     lines = [f"way: {way}"]
     if plan.orders:

@@ -18,16 +18,16 @@ import uvloop
 
 from adapter import __version__
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.model.home import Home
-from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.changes import ChangeSignal
+from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.leader import Election
 from adapter.nodepool.run.listener import listen
 from adapter.nodepool.run.reports import Reports
-from adapter.nodepool.run.stir import Stir
 from adapter.nodepool.run.watches import Watches
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.served import Served
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.served import ServedApis
 from adapter.process.reload import ConfigWatch
 from adapter.settings import Settings
 from apiservice.http.server import ListenError
@@ -61,7 +61,7 @@ def run(
     try:
         uvloop.run(_once(settings) if once else _serve(settings, file, reload))
     except BaseExceptionGroup as group:
-        # A failure inside a group of tasks: by itself it is one line.
+        # A failure inside a group of tasks: alone it is one line.
         if failure := group.subgroup(NodepoolError):
             raise _first(failure) from None
         raise
@@ -71,26 +71,26 @@ def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
-class _Parts:
+class _Wiring:
     """One process' parts around one client."""
 
     def __init__(self, settings: Settings, client: Any, *, may_write: Callable[[], bool]) -> None:
         own = settings.nodepool
         self.namespace = own.namespace or _namespace()
         home = Home(self.namespace, frozenset(own.claim_namespaces))
-        self.cluster = Cluster()
-        stir = Stir()
+        self.cluster = ClusterTables()
+        changes = ChangeSignal()
         self.watches = Watches(
             client,
             self.cluster,
             home,
             jobs_too=own.jobs,
             priority_class=own.placeholder.priority_class,
-            stir=stir,
+            changes=changes,
         )
         self.group: asyncio.TaskGroup | None = None
 
-        self.controller = Controller(
+        self.controller = NodepoolController(
             own,
             home,
             self.cluster,
@@ -100,12 +100,12 @@ class _Parts:
             self.watch,
             Ledger(),
             Reports(None if own.apply else sys.stdout),
-            stir=stir,
+            changes=changes,
             listed=self.watches.listed,
             outages=client.outages,
         )
 
-    def watch(self, served: Served) -> None:
+    def watch(self, served: ServedApis) -> None:
         """Watch what is served, once there is a group of tasks to do it in."""
         if self.group is not None:
             self.watches.start(self.group, served)
@@ -118,7 +118,7 @@ async def _once(settings: Settings) -> None:
     )
     async with AsyncExitStack() as stack:
         client = await _connect(dry, stack)
-        parts = _Parts(dry, client, may_write=lambda: False)
+        parts = _Wiring(dry, client, may_write=lambda: False)
         async with asyncio.TaskGroup() as group:
             parts.group = group
             try:
@@ -127,7 +127,7 @@ async def _once(settings: Settings) -> None:
                 parts.watches.stop()
 
 
-async def _plan_once(controller: Controller, watches: Watches, client: Any) -> None:
+async def _plan_once(controller: NodepoolController, watches: Watches, client: Any) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _SYNC
     clock = controller.clock
@@ -155,7 +155,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
     async with AsyncExitStack() as stack:
         client = await _connect(settings, stack)
         election: Election | None = None
-        parts = _Parts(
+        parts = _Wiring(
             settings, client, may_write=lambda: election is not None and election.leading
         )
         controller = parts.controller
@@ -200,7 +200,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             parts.watches.stop()
 
 
-async def _look(controller: Controller, outages: Outages) -> None:
+async def _look(controller: NodepoolController, outages: Outages) -> None:
     """Discover and watch before leading, so that a follower is warm."""
     said = ""
     while not controller.discovered:
@@ -215,7 +215,7 @@ async def _look(controller: Controller, outages: Outages) -> None:
     outages.ends(_look)
 
 
-def _caller(client: Any, seconds: float) -> Call:
+def _caller(client: Any, seconds: float) -> ApiCall:
     """Requests that end within so many seconds."""
 
     async def request(
@@ -228,7 +228,7 @@ def _caller(client: Any, seconds: float) -> Call:
 
 async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
     if settings.cluster.pods_file is not None:
-        raise NodepoolError("cluster.pods_file is no cluster: nodepool needs one; take it out")
+        raise NodepoolError("nodepool needs a cluster: remove cluster.pods_file")
     try:
         client = await connect(
             settings.cluster.kubeconfig,

@@ -1,4 +1,4 @@
-"""What is told of a round, and what a dry run remembers in place of the cluster."""
+"""Logs and prints what is new in a round, and keeps the orders of a dry run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TextIO
 
 import structlog
 
-from adapter.nodepool.act.ways import capacitybuffer
-from adapter.nodepool.act.ways.detect import GPU_WAIT, Choice
-from adapter.nodepool.model.capacity import Headroom, Way
+from adapter.nodepool.act.methods import capacitybuffer
+from adapter.nodepool.act.methods.choice import GPU_WAIT, MethodChoice
+from adapter.nodepool.model.capacity import Headroom, ProvisioningMethod
 from adapter.nodepool.model.names import HEADROOM
-from adapter.nodepool.plan.observe import Seen
+from adapter.nodepool.plan.observe import PlanInput
 from adapter.nodepool.plan.order import Plan
 from adapter.nodepool.run.plantable import render
-from adapter.nodepool.run.state import State
-from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.run.state import ControllerState
+from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.status import NAME, NAMESPACE
 
 log = structlog.get_logger(__name__)
@@ -38,7 +38,13 @@ class Reports:
         """None before the first plan."""
 
     def note(
-        self, decided: Plan, seen: Seen, choice: Choice, cluster: Cluster, state: State, now: float
+        self,
+        decided: Plan,
+        seen: PlanInput,
+        choice: MethodChoice,
+        cluster: ClusterTables,
+        state: ControllerState,
+        now: float,
     ) -> None:
         """Take a round's outcome into the state, and say what is new in it."""
         way = choice.way.value if choice.way is not None else ""
@@ -50,7 +56,7 @@ class Reports:
         state.shortfalls = {
             (row.serves or row.namespace, row.name): text
             for row in cluster.buffers
-            if row.way is Way.BUFFER and (text := capacitybuffer.shortfall(row))
+            if row.way is ProvisioningMethod.BUFFER and (text := capacitybuffer.shortfall(row))
         }
         self.autoscalers(cluster)
         self.foreign(cluster)
@@ -58,7 +64,7 @@ class Reports:
         state.plan, state.planned_at = decided, now
         state.rounds += 1
 
-    def say(self, decided: Plan, state: State) -> None:
+    def say(self, decided: Plan, state: ControllerState) -> None:
         """Print the plan where its numbers changed."""
         facts = (
             state.way,
@@ -90,7 +96,7 @@ class Reports:
                 log.warning("pool", pool=note.pool, reason=note.reason.code, why=note.reason.text)
         self._noted = noted
 
-    def foreign(self, cluster: Cluster) -> None:
+    def foreign(self, cluster: ClusterTables) -> None:
         """Name, once each, the objects with our label that this controller did not write."""
         found = {
             (row.way.value, *row.key): row.problem
@@ -112,7 +118,7 @@ class Reports:
             log.warning("more headroom objects ignored", count=len(fresh) - _MOST)
         self._foreign = found
 
-    def autoscalers(self, cluster: Cluster) -> None:
+    def autoscalers(self, cluster: ClusterTables) -> None:
         """Say, on change, what the autoscalers say is wrong with their groups and pools."""
         problems = {}
         for status in cluster.status:
@@ -131,7 +137,7 @@ class Reports:
             log.info("autoscaler", about=name, problem="over")
         self._problems = problems
 
-    def as_if(self, seen: Seen) -> Seen:
+    def as_if(self, seen: PlanInput) -> PlanInput:
         """The cluster as it would be if the last plan had been applied, for a dry run."""
         if self._ordered is None:
             return seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.nodepool.act.serverside import RESOURCES, Failure
+from adapter.nodepool.act.serverside import RESOURCES, WriteFailure
 from adapter.nodepool.model.reason import CODES
 from apiservice.selfmetrics.families import OTHER, counter, gauge
 
@@ -104,13 +104,13 @@ FAILED: Final = counter(
     "gma_nodepool_failed_total",
     "Writes to the API server that failed.",
     *("kind", "reason"),
-    known=tuple(map(str, Failure)),
+    known=tuple(map(str, WriteFailure)),
 )
 REFUSED: Final = gauge(
     "gma_nodepool_orders_refused",
     "Orders that the controller cannot carry out now.",
     "reason",
-    known=(*map(str, Failure), "lifeline", "priority", "way", "error"),
+    known=(*map(str, WriteFailure), "lifeline", "priority", "way", "error"),
 )
 SHORT: Final = gauge(
     "gma_nodepool_headroom_short",

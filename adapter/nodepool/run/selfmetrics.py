@@ -18,7 +18,7 @@ from adapter import __version__
 from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.plan.order import Plan
 from adapter.nodepool.run import selffamilies as families
-from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.leader import Election
 from adapter.nodepool.run.selffamilies import MOST
 from adapter.nodepool.run.watches import Watches
@@ -31,7 +31,7 @@ class NodepoolMetrics(Collector):
 
     def __init__(
         self,
-        controller: Controller,
+        controller: NodepoolController,
         watches: Watches,
         election: Election | None,
         clock: Callable[[], float] = time.time,

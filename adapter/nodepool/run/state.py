@@ -1,4 +1,4 @@
-"""What the controller is at now, as its metrics and its readiness see it."""
+"""The state of the controller that its metrics and its readiness show."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from adapter.nodepool.act.orders import Outcome
-from adapter.nodepool.learn.idle import Idle
+from adapter.nodepool.act.orders import OrderOutcome
+from adapter.nodepool.learn.idle import IdlePod
 from adapter.nodepool.model.capacity import Pool
 from adapter.nodepool.plan.order import Plan
 
 
 @dataclass(slots=True)
-class State:
+class ControllerState:
     """Written by the loop alone."""
 
     started: float
     apply: bool
     rounds: int = 0
     broken: int = 0
-    """Rounds that ended with an exception nobody expected."""
+    """Rounds that ended with an unexpected exception."""
     planned_at: float | None = None
     """Epoch seconds of the last plan; None before the first."""
     frozen: str = ""
     """Why nothing is planned; empty while it is."""
     plan: Plan | None = None
     pools: Mapping[str, Pool] = field(default_factory=dict)
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[OrderOutcome, ...] = ()
     way: str = ""
     """``CapacityBuffer``, ``Placeholder``, or empty while it is not decided."""
     way_reason: str = ""
@@ -35,7 +35,7 @@ class State:
     shortfalls: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Headroom that the autoscaler cannot fill, by the workloads' namespace and the object's name,
     and why."""
-    idle: tuple[Idle, ...] = ()
+    idle: tuple[IdlePod, ...] = ()
     round_seconds: float = 0.0
     """What the last round took."""
     ended_at: float | None = None

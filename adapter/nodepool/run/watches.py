@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
-from adapter.nodepool.run.stir import Noticed, Stir, living, sized
+from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living, sized
 from adapter.nodepool.seen import (
     autoscalers,
     claimtemplates,
@@ -21,8 +21,8 @@ from adapter.nodepool.seen import (
     status,
     workloads,
 )
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.served import Served
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.served import ServedApis
 from apiservice.kube.reflector import Reflector
 
 _STALE = 90.0
@@ -35,25 +35,25 @@ class Watches:
     def __init__(
         self,
         client: Any,
-        cluster: Cluster,
+        cluster: ClusterTables,
         home: Home,
         *,
         jobs_too: bool,
         priority_class: str,
-        stir: Stir | None = None,
+        changes: ChangeSignal | None = None,
     ) -> None:
         """Make the watches, none of which runs yet.
 
         Args:
             home: where headroom is.
             priority_class: that of placeholder pods.
-            stir: gets the changes that a plan may not wait for.
+            changes: gets the changes that a plan may not wait for.
         """
         self._client = client
         self._home = home
         self._priority_class = priority_class
         self._cluster = cluster
-        self._stir = stir or Stir()
+        self._changes = changes or ChangeSignal()
         self._required = dict(self._always(jobs_too=jobs_too))
         self._optional: dict[str, Reflector[Any]] = {
             "status": self._reflector(
@@ -64,7 +64,7 @@ class Watches:
         self._buffers = ""
         """Version of the CapacityBuffers that are watched; empty while none are."""
 
-    def start(self, group: asyncio.TaskGroup, served: Served) -> None:
+    def start(self, group: asyncio.TaskGroup, served: ServedApis) -> None:
         """Run what is not running yet and is served; called again after each discovery."""
         if served.karpenter and "node_pools" not in self._optional:
             table = self._cluster
@@ -98,7 +98,7 @@ class Watches:
             return
         self._optional["buffers"] = self._reflector(
             headroom.buffers_path(version),
-            headroom.decoder(Way.BUFFER, self._home),
+            headroom.decoder(ProvisioningMethod.BUFFER, self._home),
             self._cluster.buffers,
             labels=headroom.SELECTOR,
         )
@@ -143,7 +143,7 @@ class Watches:
 
     def _always(self, *, jobs_too: bool) -> Iterator[tuple[str, Reflector[Any]]]:
         cluster = self._cluster
-        decoder = pods.PodDecoder(self._priority_class)
+        decoder = pods.PodInfoDecoder(self._priority_class)
         yield (
             "pods",
             self._reflector(
@@ -180,7 +180,7 @@ class Watches:
             "placeholders",
             self._reflector(
                 headroom.DEPLOYMENTS,
-                headroom.decoder(Way.PLACEHOLDER, self._home),
+                headroom.decoder(ProvisioningMethod.PLACEHOLDER, self._home),
                 cluster.placeholders,
                 labels=headroom.SELECTOR,
             ),
@@ -196,7 +196,7 @@ class Watches:
         labels: str = "",
         counts: Callable[[Any], object] | None = None,
     ) -> Reflector[Any]:
-        into = table if counts is None else Noticed(table, self._stir, counts)
+        into = table if counts is None else WatchedTable(table, self._changes, counts)
         reflector: Reflector[Any] = Reflector(
             self._client, path, decode, into, field_selector=fields, label_selector=labels
         )

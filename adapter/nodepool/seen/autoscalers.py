@@ -19,7 +19,7 @@ PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 _KINDS = frozenset(MetricKind)
 
 
-class Readable(NamedTuple):
+class ReadableHpa(NamedTuple):
     """An HPA, as far as its metrics can be asked for."""
 
     spec: HpaSpec
@@ -28,7 +28,7 @@ class Readable(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Autoscaler:
+class HpaInfo:
     """An HPA."""
 
     namespace: str
@@ -36,13 +36,13 @@ class Autoscaler:
     target: Workload
     kind: str
     """Of the target, as people write it."""
-    readable: Readable | None
+    readable: ReadableHpa | None
     """None where it has no metric that can be read here."""
     problem: str
     """Why that is None, or what its annotation should be."""
     status: Mapping[str, Any]
     from_zero: bool
-    """KEDA's: its target is scaled from 0 by somebody else than the HPA."""
+    """KEDA's: its target is scaled from 0 by KEDA, not by the HPA."""
     floor: int | None
     """Fewest headroom pods, by the annotation; None without it."""
 
@@ -52,26 +52,28 @@ class Autoscaler:
         return (self.namespace, self.name)
 
 
-class _Target(msgspec.Struct, rename="camel"):
+class _ScaleTargetRef(msgspec.Struct, rename="camel"):
     kind: str = ""
     name: str = ""
     api_version: str = ""
 
 
-Autoscalers = Table[tuple[str, str], Autoscaler]
+HpaTable = Table[tuple[str, str], HpaInfo]
 
 
-def decode(raw: msgspec.Raw | bytes) -> Autoscaler:
+def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
     """An HPA from its JSON; in a list, objects do not say what they are.
 
     Raises:
-        msgspec.DecodeError: it is no JSON.
+        msgspec.DecodeError: it is not JSON.
         ValueError: it names no target.
     """
     manifest: dict[str, Any] = msgspec.json.decode(raw)
     manifest |= {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     meta = manifest.get("metadata") or {}
-    target = msgspec.convert((manifest.get("spec") or {}).get("scaleTargetRef") or {}, _Target)
+    target = msgspec.convert(
+        (manifest.get("spec") or {}).get("scaleTargetRef") or {}, _ScaleTargetRef
+    )
     if not target.kind or not target.name:
         raise ValueError("spec.scaleTargetRef names no object")
     found, problem = None, ""
@@ -85,7 +87,7 @@ def decode(raw: msgspec.Raw | bytes) -> Autoscaler:
         problem = f"annotation {FLOOR} is {asked!r}: give a whole number of pods"
     status = manifest.get("status") or {}
     kept = ("conditions", "desiredReplicas", "currentReplicas")
-    return Autoscaler(
+    return HpaInfo(
         namespace=str(meta.get("namespace") or "default"),
         name=str(meta.get("name") or ""),
         target=Workload(resource_of(target.api_version, target.kind), target.name),
@@ -98,7 +100,7 @@ def decode(raw: msgspec.Raw | bytes) -> Autoscaler:
     )
 
 
-def readable(manifest: Mapping[str, Any]) -> Readable:
+def readable(manifest: Mapping[str, Any]) -> ReadableHpa:
     """Read an HPA, leaving out the metrics that another API answers for.
 
     Args:
@@ -116,4 +118,4 @@ def readable(manifest: Mapping[str, Any]) -> Readable:
         **manifest,
         "spec": {**spec, "metrics": kept},
     }
-    return Readable(from_manifest(whole), len(rows) - len(kept))
+    return ReadableHpa(from_manifest(whole), len(rows) - len(kept))

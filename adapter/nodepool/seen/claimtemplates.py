@@ -1,7 +1,7 @@
 """ResourceClaimTemplates (DRA): how many devices a pod's claim asks for.
 
 ``resource.k8s.io`` v1 and v1beta2 nest an exact request under ``exactly``; v1beta1 does not.
-Every device counts as a GPU, whatever its class: a cap is then never exceeded.
+Every device counts as a GPU, regardless of its class: a cap is then never exceeded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen.meta import Meta
+from adapter.nodepool.seen.meta import ObjectMeta
 
 GROUP = "resource.k8s.io"
 VERSIONS = ("v1", "v1beta2", "v1beta1")
@@ -39,13 +39,13 @@ class ClaimTemplate:
         return (self.namespace, self.name)
 
 
-ClaimTemplates = Table[tuple[str, str], ClaimTemplate]
+ClaimTemplateTable = Table[tuple[str, str], ClaimTemplate]
 
 
 def decode(raw: msgspec.Raw | bytes) -> ClaimTemplate:
     """A ResourceClaimTemplate from its JSON; raises if it is malformed."""
     manifest: dict[str, Any] = msgspec.json.decode(raw)
-    meta = msgspec.convert(manifest.get("metadata"), Meta)
+    meta = msgspec.convert(manifest.get("metadata"), ObjectMeta)
     return ClaimTemplate(meta.namespace, meta.name, devices(manifest))
 
 

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from adapter.nodepool.seen.autoscalers import Autoscalers
-from adapter.nodepool.seen.claimtemplates import ClaimTemplates
-from adapter.nodepool.seen.headroom import Headrooms
-from adapter.nodepool.seen.jobs import Jobs
-from adapter.nodepool.seen.karpenter import NodeClaims, NodePools
-from adapter.nodepool.seen.nodes import Nodes
-from adapter.nodepool.seen.pods import Pods
-from adapter.nodepool.seen.priorityclasses import PriorityClasses
-from adapter.nodepool.seen.status import Statuses
-from adapter.nodepool.seen.workloads import Workloads
+from adapter.nodepool.seen.autoscalers import HpaTable
+from adapter.nodepool.seen.claimtemplates import ClaimTemplateTable
+from adapter.nodepool.seen.headroom import HeadroomTable
+from adapter.nodepool.seen.jobs import JobInfoTable
+from adapter.nodepool.seen.karpenter import NodeClaimTable, NodePoolTable
+from adapter.nodepool.seen.nodes import NodeInfoTable
+from adapter.nodepool.seen.pods import PodInfoTable
+from adapter.nodepool.seen.priorityclasses import PriorityClassTable
+from adapter.nodepool.seen.status import AutoscalerStatusTable
+from adapter.nodepool.seen.workloads import WorkloadTable
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterTables:
     """Each kept in step by a watch; one that is not served stays empty."""
 
-    pods: Pods = field(default_factory=Pods)
-    nodes: Nodes = field(default_factory=Nodes)
-    autoscalers: Autoscalers = field(default_factory=Autoscalers)
-    deployments: Workloads = field(default_factory=Workloads)
-    statefulsets: Workloads = field(default_factory=Workloads)
-    replicasets: Workloads = field(default_factory=Workloads)
-    jobs: Jobs = field(default_factory=Jobs)
-    classes: PriorityClasses = field(default_factory=PriorityClasses)
-    status: Statuses = field(default_factory=Statuses)
-    buffers: Headrooms = field(default_factory=Headrooms)
-    placeholders: Headrooms = field(default_factory=Headrooms)
-    node_pools: NodePools = field(default_factory=NodePools)
-    node_claims: NodeClaims = field(default_factory=NodeClaims)
-    claim_templates: ClaimTemplates = field(default_factory=ClaimTemplates)
+    pods: PodInfoTable = field(default_factory=PodInfoTable)
+    nodes: NodeInfoTable = field(default_factory=NodeInfoTable)
+    autoscalers: HpaTable = field(default_factory=HpaTable)
+    deployments: WorkloadTable = field(default_factory=WorkloadTable)
+    statefulsets: WorkloadTable = field(default_factory=WorkloadTable)
+    replicasets: WorkloadTable = field(default_factory=WorkloadTable)
+    jobs: JobInfoTable = field(default_factory=JobInfoTable)
+    classes: PriorityClassTable = field(default_factory=PriorityClassTable)
+    status: AutoscalerStatusTable = field(default_factory=AutoscalerStatusTable)
+    buffers: HeadroomTable = field(default_factory=HeadroomTable)
+    placeholders: HeadroomTable = field(default_factory=HeadroomTable)
+    node_pools: NodePoolTable = field(default_factory=NodePoolTable)
+    node_claims: NodeClaimTable = field(default_factory=NodeClaimTable)
+    claim_templates: ClaimTemplateTable = field(default_factory=ClaimTemplateTable)

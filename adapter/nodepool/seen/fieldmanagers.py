@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 
-class Managed(msgspec.Struct, rename="camel"):
+class ManagedFieldsEntry(msgspec.Struct, rename="camel"):
     """One of ``metadata.managedFields``."""
 
     manager: str = ""
@@ -17,7 +17,7 @@ class Managed(msgspec.Struct, rename="camel"):
     fields_v1: dict[str, Any] | None = None
 
 
-def applied(rows: Iterable[Managed], manager: str, path: Sequence[str]) -> bool:
+def applied(rows: Iterable[ManagedFieldsEntry], manager: str, path: Sequence[str]) -> bool:
     """Whether a field is as this manager applied it. A later write by somebody else takes the
     field away from it."""
     return any(

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.model.names import (
     HEADROOM,
@@ -27,8 +27,8 @@ from adapter.nodepool.model.names import (
 )
 from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.seen import instant
-from adapter.nodepool.seen.fieldmanagers import Managed, applied
-from adapter.nodepool.seen.meta import Condition, ConditionRow, Meta, conditions
+from adapter.nodepool.seen.fieldmanagers import ManagedFieldsEntry, applied
+from adapter.nodepool.seen.meta import ConditionRow, ObjectCondition, ObjectMeta, conditions
 from adapter.nodepool.seen.podspec import pod_spec, shape_of
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
@@ -38,13 +38,13 @@ BUFFER_VERSIONS: Final = ("v1beta1", "v1alpha1")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HeadroomObject:
     """One headroom object."""
 
     namespace: str
     name: str
     uid: str
-    way: Way
+    way: ProvisioningMethod
     replicas: int
     serves: str
     """Namespace of the workloads that it is for; empty where there is no ``shape``."""
@@ -56,7 +56,7 @@ class Found:
     nudged_at: float | None
     owners: frozenset[str]
     """UIDs of what it is deleted with."""
-    conditions: Mapping[str, Condition]
+    conditions: Mapping[str, ObjectCondition]
     problem: str = ""
     """Why this controller did not write it as it is; empty where it did."""
 
@@ -66,11 +66,11 @@ class Found:
         return (self.namespace, self.name)
 
 
-Headrooms = Table[tuple[str, str], Found]
+HeadroomTable = Table[tuple[str, str], HeadroomObject]
 
 
-class _Meta(Meta, rename="camel"):
-    managed_fields: list[Managed] | None = None
+class _Meta(ObjectMeta, rename="camel"):
+    managed_fields: list[ManagedFieldsEntry] | None = None
 
 
 class _Spec(msgspec.Struct):
@@ -114,7 +114,7 @@ def read_shape(text: str) -> Shape:
     shape = _shape.decode(text)
     try:
         again = shape_of(pod_spec(shape), priority=shape.priority)
-    except Exception as error:  # JSON in JSON: whatever is wrong with it
+    except Exception as error:  # JSON in JSON: any error
         raise ValueError(f"no pod has this shape: {type(error).__name__}: {error}") from error
     if replace(again, claim_devices=shape.claim_devices) != shape:
         raise ValueError("no pod has exactly this shape")
@@ -125,19 +125,19 @@ def read_shape(text: str) -> Shape:
     return shape
 
 
-def decoder(way: Way, home: Home) -> Callable[[msgspec.Raw | bytes], Found]:
+def decoder(way: ProvisioningMethod, home: Home) -> Callable[[msgspec.Raw | bytes], HeadroomObject]:
     """A reader of the objects of one way.
 
-    The label alone proves nothing: everybody who may create such objects in a namespace may set
+    The label alone proves nothing: anyone who may create such objects in a namespace may set
     it. An object that this controller did not write as it is now, or that is not in its ``home``,
-    becomes a :class:`Found` with a ``problem`` and without a shape. It raises
+    becomes a :class:`HeadroomObject` with a ``problem`` and without a shape. It raises
     msgspec.DecodeError where the object is malformed.
     """
 
-    def decode(raw: msgspec.Raw | bytes) -> Found:
+    def decode(raw: msgspec.Raw | bytes) -> HeadroomObject:
         manifest = _manifest.decode(raw)
         meta = manifest.metadata
-        found = Found(
+        found = HeadroomObject(
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
@@ -173,13 +173,13 @@ def _ours(meta: _Meta) -> None:
             raise _NotOursError(f"field manager {MANAGER} did not apply {'.'.join(path)}")
 
 
-def _probe(found: Found, manifest: _Manifest) -> Found:
+def _probe(found: HeadroomObject, manifest: _Manifest) -> HeadroomObject:
     if manifest.spec.replicas:
         raise _NotOursError("a probe has no replicas")
     return found
 
 
-def _ordered(found: Found, manifest: _Manifest, home: Home) -> Found:
+def _ordered(found: HeadroomObject, manifest: _Manifest, home: Home) -> HeadroomObject:
     meta, notes = manifest.metadata, manifest.metadata.annotations or {}
     labels = meta.labels or {}
     shape = read_shape(notes.get(SHAPE, ""))

@@ -10,7 +10,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import Meta
+from adapter.nodepool.seen.meta import ObjectMeta
 from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/apis/batch/v1/jobs"
@@ -18,7 +18,7 @@ _ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"}
 
 
 @dataclass(frozen=True, slots=True)
-class JobObject:
+class JobInfo:
     """A Job."""
 
     namespace: str
@@ -36,23 +36,23 @@ class JobObject:
         return (self.namespace, self.name)
 
 
-Jobs = Table[tuple[str, str], JobObject]
+JobInfoTable = Table[tuple[str, str], JobInfo]
 
 
-def decode(raw: msgspec.Raw | bytes) -> JobObject:
+def decode(raw: msgspec.Raw | bytes) -> JobInfo:
     """A Job from its JSON.
 
     Raises:
-        msgspec.DecodeError: it is no JSON.
-        ValueError: it has no template, or an amount is no quantity.
+        msgspec.DecodeError: it is not JSON.
+        ValueError: it has no template, or an amount is not a quantity.
     """
     manifest: dict[str, Any] = msgspec.json.decode(raw)
     spec: dict[str, Any] = manifest.get("spec") or {}
     template = (spec.get("template") or {}).get("spec")
     if not template:
         raise ValueError("spec.template.spec is missing")
-    meta = msgspec.convert(manifest.get("metadata"), Meta)
-    return JobObject(
+    meta = msgspec.convert(manifest.get("metadata"), ObjectMeta)
+    return JobInfo(
         namespace=meta.namespace,
         name=meta.name,
         left=pods_left(manifest),

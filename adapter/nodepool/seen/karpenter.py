@@ -9,7 +9,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.hpa import quantity
-from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions
+from adapter.nodepool.seen.meta import ConditionRow, ObjectMeta, conditions
 
 GROUP = "karpenter.sh"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
@@ -50,8 +50,8 @@ class NodeClaim:
         return self.name
 
 
-NodePools = Table[str, NodePool]
-NodeClaims = Table[str, NodeClaim]
+NodePoolTable = Table[str, NodePool]
+NodeClaimTable = Table[str, NodeClaim]
 
 
 class _PoolSpec(msgspec.Struct):
@@ -63,19 +63,19 @@ class _Status(msgspec.Struct, rename="camel"):
     conditions: list[ConditionRow] | None = None
 
 
-class _Pool(msgspec.Struct):
-    metadata: Meta
+class _NodePool(msgspec.Struct):
+    metadata: ObjectMeta
     spec: _PoolSpec = msgspec.field(default_factory=_PoolSpec)
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-class _Claim(msgspec.Struct):
-    metadata: Meta
+class _NodeClaim(msgspec.Struct):
+    metadata: ObjectMeta
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-_pool = msgspec.json.Decoder(_Pool)
-_claim = msgspec.json.Decoder(_Claim)
+_pool = msgspec.json.Decoder(_NodePool)
+_claim = msgspec.json.Decoder(_NodeClaim)
 
 
 def decode_pool(raw: msgspec.Raw | bytes) -> NodePool:

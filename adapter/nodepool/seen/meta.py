@@ -12,7 +12,7 @@ from adapter.nodepool.seen import instant
 from apiservice.provider import GroupResource
 
 
-class OwnerRow(msgspec.Struct, rename="camel"):
+class OwnerReference(msgspec.Struct, rename="camel"):
     """One of ``metadata.ownerReferences``."""
 
     kind: str
@@ -22,7 +22,7 @@ class OwnerRow(msgspec.Struct, rename="camel"):
     controller: bool = False
 
 
-class Meta(msgspec.Struct, rename="camel"):
+class ObjectMeta(msgspec.Struct, rename="camel"):
     """``metadata``."""
 
     name: str
@@ -30,7 +30,7 @@ class Meta(msgspec.Struct, rename="camel"):
     uid: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    owner_references: list[OwnerRow] | None = None
+    owner_references: list[OwnerReference] | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
 
@@ -40,7 +40,7 @@ class Meta(msgspec.Struct, rename="camel"):
         return instant.read(self.creation_timestamp) or 0.0
 
     @property
-    def controller(self) -> OwnerRow | None:
+    def controller(self) -> OwnerReference | None:
         """The owner that controls it."""
         return next((row for row in self.owner_references or () if row.controller), None)
 
@@ -55,7 +55,7 @@ class ConditionRow(msgspec.Struct, rename="camel"):
     last_transition_time: str | None = None
 
 
-class Condition(NamedTuple):
+class ObjectCondition(NamedTuple):
     """A condition that is there."""
 
     status: str
@@ -66,10 +66,10 @@ class Condition(NamedTuple):
     """Epoch seconds."""
 
 
-def conditions(rows: list[ConditionRow] | None) -> Mapping[str, Condition]:
+def conditions(rows: list[ConditionRow] | None) -> Mapping[str, ObjectCondition]:
     """Conditions by type."""
     return {
-        row.type: Condition(
+        row.type: ObjectCondition(
             row.status, row.reason, row.message, instant.read(row.last_transition_time)
         )
         for row in rows or ()

@@ -11,11 +11,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from adapter.hpa import MetricKind, MetricSpec, Missing, Values, quantity
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.seen.meta import resource_of
 from adapter.nodepool.seen.selectors import text
-from adapter.nodepool.seen.targets import Target
+from adapter.nodepool.seen.targets import ScaleTarget
 from apiservice.kube.client import ClusterAnswerError
 
 CUSTOM: Final = "/apis/custom.metrics.k8s.io"
@@ -43,7 +43,7 @@ _list = msgspec.json.Decoder(_List)
 class MetricValues:
     """Asks for the values of many targets at once, in bounded time."""
 
-    def __init__(self, call: Call, version: str = "v1beta2") -> None:
+    def __init__(self, call: ApiCall, version: str = "v1beta2") -> None:
         self._call = call
         self.version = version
         """Of custom.metrics.k8s.io: v1beta2 where it is served, else v1beta1."""
@@ -52,7 +52,7 @@ class MetricValues:
         """Answers without a value, by reason."""
 
     async def read(
-        self, targets: Sequence[Target], seconds: float
+        self, targets: Sequence[ScaleTarget], seconds: float
     ) -> Mapping[WorkloadRef, tuple[Values, ...]]:
         """Target to the values of its metrics, in the order of its spec.
 
@@ -106,7 +106,7 @@ class MetricValues:
             Missing("no answer in time") if task.cancelled() else task.result() for task in tasks
         ]
 
-    async def _read(self, target: Target, metric: MetricSpec) -> Values:
+    async def _read(self, target: ScaleTarget, metric: MetricSpec) -> Values:
         try:
             path = path_of(target, metric, self.version)
         except (KeyError, ValueError) as error:
@@ -128,7 +128,7 @@ class MetricValues:
             return Missing(str(error))
         except (msgspec.DecodeError, ValueError) as error:
             self.failures["garbled"] += 1
-            return Missing(f"GET {path}: the answer is no list of values: {error}")
+            return Missing(f"GET {path}: the answer is not a list of values: {error}")
         if kind is MetricKind.PODS:
             return dict(values)
         if kind is MetricKind.EXTERNAL:
@@ -136,7 +136,7 @@ class MetricValues:
         return values[0][1] if values else Missing(f"GET {path}: no value")
 
 
-def path_of(target: Target, metric: MetricSpec, version: str) -> str:
+def path_of(target: ScaleTarget, metric: MetricSpec, version: str) -> str:
     """Where the HPA controller asks for a metric
     (``k8s.io/kubernetes/pkg/controller/podautoscaler/metrics/client.go``)."""
     namespace, query = target.workload.namespace, {}

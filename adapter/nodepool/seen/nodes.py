@@ -11,7 +11,7 @@ from adapter.cluster.table import Table
 from adapter.hpa import quantity
 from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.model.shape import device_resource
-from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions
+from adapter.nodepool.seen.meta import ConditionRow, ObjectMeta, conditions
 
 PATH = "/api/v1/nodes"
 
@@ -30,8 +30,8 @@ ACCELERATOR_LABELS: tuple[str, ...] = (
     "kubernetes.azure.com/accelerator",
     "accelerator",
 )
-"""By which the Cluster Autoscaler knows a GPU node, whatever it has allocatable (nodepool.md, GPU
-traps); the last is AKS's old one."""
+"""By which the Cluster Autoscaler knows a GPU node, regardless of its allocatable resources
+(nodepool.md, GPU traps); the last is the old one of AKS."""
 
 UNLABELLED = "unlabelled"
 """The pool of nodes that carry no pool's label."""
@@ -43,11 +43,11 @@ _FLEETING = frozenset(
         "node.kubernetes.io/unreachable",
     }
 )
-"""Taints that say how a node fares, not what it is."""
+"""Taints for a condition of a node, not for its kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeInfo:
     """A node as it is now."""
 
     name: str
@@ -69,7 +69,7 @@ class Node:
         return next((self.labels[key] for key in (*labels, *POOL_LABELS) if key in self.labels), "")
 
 
-Nodes = Table[str, Node]
+NodeInfoTable = Table[str, NodeInfo]
 
 
 class _Taint(msgspec.Struct):
@@ -89,7 +89,7 @@ class _Status(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
 
@@ -97,18 +97,18 @@ class _Manifest(msgspec.Struct):
 _manifest = msgspec.json.Decoder(_Manifest)
 
 
-def decode(raw: msgspec.Raw | bytes) -> Node:
+def decode(raw: msgspec.Raw | bytes) -> NodeInfo:
     """A node from its JSON.
 
     Raises:
         msgspec.DecodeError: it is none.
-        ValueError: an amount is no quantity.
+        ValueError: an amount is not a quantity.
     """
     manifest = _manifest.decode(raw)
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status
     ready = conditions(status.conditions).get("Ready")
     up = ready is not None and ready.status == "True"
-    return Node(
+    return NodeInfo(
         name=meta.name,
         labels=meta.labels or {},
         taints=tuple(
@@ -125,7 +125,7 @@ def decode(raw: msgspec.Raw | bytes) -> Node:
     )
 
 
-def devices(node: Node) -> frozenset[str]:
+def devices(node: NodeInfo) -> frozenset[str]:
     """The device resources that a node has to give."""
     return frozenset(
         name for name, milli in node.allocatable.items() if milli > 0 and device_resource(name)

@@ -12,7 +12,7 @@ from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload, workloads_of
 from adapter.nodepool.model.names import DELETION_COST, HEADROOM
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import ConditionRow, Meta, conditions, resource_of
+from adapter.nodepool.seen.meta import ConditionRow, ObjectMeta, conditions, resource_of
 from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/api/v1/pods"
@@ -21,7 +21,7 @@ LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class PodInfo:
     """A pod that has not ended."""
 
     namespace: str
@@ -33,7 +33,7 @@ class Pod:
     ready: bool
     deleting: bool
     workloads: tuple[Workload, ...]
-    """Its controller, and that one's where the names tell it."""
+    """Its controller, and that one's where the names show it."""
     shape: Shape
     daemon: bool
     """A DaemonSet's: every node has one of its own."""
@@ -51,7 +51,7 @@ class Pod:
         return (self.namespace, self.name)
 
 
-Pods = Table[tuple[str, str], Pod]
+PodInfoTable = Table[tuple[str, str], PodInfo]
 
 
 class _Managed(msgspec.Struct, rename="camel"):
@@ -59,7 +59,7 @@ class _Managed(msgspec.Struct, rename="camel"):
     fields_v1: msgspec.Raw = msgspec.Raw(b"")
 
 
-class _PodMeta(Meta, rename="camel"):
+class _PodMeta(ObjectMeta, rename="camel"):
     managed_fields: list[_Managed] | None = None
 
 
@@ -77,7 +77,7 @@ class _Manifest(msgspec.Struct):
 _manifest = msgspec.json.Decoder(_Manifest)
 
 
-class PodDecoder:
+class PodInfoDecoder:
     """Reads pods; one instance per collection, for what its pods share."""
 
     def __init__(self, priority_class: str) -> None:
@@ -85,12 +85,12 @@ class PodDecoder:
         self._once = SharedValues().once
         self._class = priority_class
 
-    def decode(self, raw: msgspec.Raw | bytes) -> Pod:
+    def decode(self, raw: msgspec.Raw | bytes) -> PodInfo:
         """A pod from its JSON.
 
         Raises:
             msgspec.DecodeError: it is none.
-            ValueError: an amount of its resources is no quantity.
+            ValueError: an amount of its resources is not a quantity.
         """
         manifest = _manifest.decode(raw)
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status
@@ -99,7 +99,7 @@ class PodDecoder:
         cost = (meta.annotations or {}).get(DELETION_COST)
         labels = meta.labels or {}
         direct = Workload(resource_of(owner.api_version, owner.kind), owner.name) if owner else None
-        return Pod(
+        return PodInfo(
             namespace=self._once(meta.namespace),
             name=meta.name,
             uid=meta.uid,

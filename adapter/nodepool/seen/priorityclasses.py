@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen.meta import Meta
+from adapter.nodepool.seen.meta import ObjectMeta
 
 PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
@@ -28,11 +28,11 @@ class PriorityClass:
         return self.name
 
 
-PriorityClasses = Table[str, PriorityClass]
+PriorityClassTable = Table[str, PriorityClass]
 
 
 class _Class(msgspec.Struct, rename="camel"):
-    metadata: Meta
+    metadata: ObjectMeta
     value: int
     preemption_policy: str = "PreemptLowerPriority"
     global_default: bool = False

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from adapter.nodepool.model.apicall import Call
+from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.seen import claimtemplates, headroom, karpenter
 from apiservice.kube.client import ClusterAnswerError
 from apiservice.kube.failures import NOT_AN_API_SERVER
@@ -17,8 +17,7 @@ T = TypeVar("T")
 _CUSTOM: Final = "custom.metrics.k8s.io"
 
 
-class _Version(msgspec.Struct, rename="camel"):
-    group_version: str
+class _Version(msgspec.Struct):
     version: str
 
 
@@ -40,7 +39,7 @@ class _Resources(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedApis:
     """What the API server serves of what is optional here."""
 
     buffers: str = ""
@@ -50,12 +49,12 @@ class Served:
     karpenter: bool = False
     """NodePools and NodeClaims, v1."""
     custom_metrics: str = ""
-    """Version of custom.metrics.k8s.io; empty where nobody serves it."""
+    """Version of custom.metrics.k8s.io; empty where it is not served."""
     claims: str = ""
     """Version of resource.k8s.io (DRA); empty where it is off."""
 
 
-async def discover(call: Call) -> Served:
+async def discover(call: ApiCall) -> ServedApis:
     """Ask the API server what it serves; raises ClusterAnswerError."""
     answer = await _ask(call, "/apis", _Groups)
     groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
@@ -69,7 +68,7 @@ async def discover(call: Call) -> Served:
             requests = "provisioningrequests" in names
         elif "capacitybuffers" in names and not buffers:
             buffers = version
-    return Served(
+    return ServedApis(
         buffers=buffers,
         requests=requests,
         karpenter="v1" in groups.get(karpenter.GROUP, []),
@@ -78,7 +77,7 @@ async def discover(call: Call) -> Served:
     )
 
 
-async def _ask(call: Call, path: str, kind: type[T]) -> T:
+async def _ask(call: ApiCall, path: str, kind: type[T]) -> T:
     body = await call("GET", path)
     try:
         return msgspec.json.decode(body, type=kind)
@@ -90,7 +89,7 @@ def _first(wanted: Sequence[str], served: Sequence[str]) -> str:
     return next((version for version in wanted if version in served), "")
 
 
-async def _resources(call: Call, path: str) -> frozenset[str]:
+async def _resources(call: ApiCall, path: str) -> frozenset[str]:
     try:
         answer = await _ask(call, path, _Resources)
     except ClusterAnswerError as error:

@@ -15,7 +15,7 @@ import yaml
 
 from adapter.cluster.table import Table
 from adapter.nodepool.seen import instant
-from adapter.nodepool.seen.meta import Meta
+from adapter.nodepool.seen.meta import ObjectMeta
 
 NAMESPACE = "kube-system"
 NAME = "cluster-autoscaler-status"
@@ -27,11 +27,10 @@ and since when, never until when."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NodeGroup:
     """One node group; several, such as one per zone, may be one pool."""
 
     name: str
-    low: int
     high: int
     target: int
     """Nodes that the cloud was asked for."""
@@ -51,10 +50,10 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class AutoscalerStatus:
     """The ConfigMap's content."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[NodeGroup, ...]
     written: float | None
     """Epoch seconds of the cluster-autoscaler's last look at its groups."""
     problem: str = ""
@@ -66,7 +65,7 @@ class Status:
         return NAME
 
 
-Statuses = Table[str, Status]
+AutoscalerStatusTable = Table[str, AutoscalerStatus]
 
 
 class _Backoff(msgspec.Struct, rename="camel"):
@@ -83,7 +82,6 @@ class _ScaleUp(msgspec.Struct, rename="camel"):
 class _Health(msgspec.Struct, rename="camel"):
     status: str = ""
     cloud_provider_target: int = 0
-    min_size: int = 0
     max_size: int = 0
     last_probe_time: str | None = None
 
@@ -105,34 +103,36 @@ class _Document(msgspec.Struct, rename="camel"):
 
 
 class _ConfigMap(msgspec.Struct):
-    metadata: Meta
+    metadata: ObjectMeta
     data: dict[str, str] | None = None
 
 
 _configmap = msgspec.json.Decoder(_ConfigMap)
 
 
-def decode(raw: msgspec.Raw | bytes) -> Status:
-    """The status from the ConfigMap's JSON; what is no such document is a ``problem``.
+def decode(raw: msgspec.Raw | bytes) -> AutoscalerStatus:
+    """The status from the ConfigMap's JSON; another text becomes a ``problem``.
 
     Raises:
-        msgspec.DecodeError: it is no ConfigMap.
+        msgspec.DecodeError: it is not a ConfigMap.
     """
     return parse((_configmap.decode(raw).data or {}).get("status", ""))
 
 
-def parse(document: str) -> Status:
+def parse(document: str) -> AutoscalerStatus:
     """The status from the text under ``data.status``."""
     if document.startswith("Cluster-autoscaler status at"):
-        return Status((), None, "is the plain text of a cluster-autoscaler before 1.30: upgrade it")
+        return AutoscalerStatus(
+            (), None, "is the plain text of a cluster-autoscaler before 1.30: upgrade it"
+        )
     try:
         content = yaml.load(document, _Texts)  # noqa: S506 - a SafeLoader
         read = msgspec.convert(content, _Document)
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         text = re.sub(r"\s+", " ", str(error))
-        return Status((), None, f"is no status of a cluster-autoscaler: {text}")
+        return AutoscalerStatus((), None, f"is not a status of a cluster-autoscaler: {text}")
     groups = tuple(map(_group, read.node_groups or ()))
-    return Status(groups, instant.read(read.cluster_wide.health.last_probe_time))
+    return AutoscalerStatus(groups, instant.read(read.cluster_wide.health.last_probe_time))
 
 
 class _Texts(yaml.SafeLoader):
@@ -145,11 +145,10 @@ _Texts.yaml_implicit_resolvers = {
 }
 
 
-def _group(row: _Group) -> Group:
+def _group(row: _Group) -> NodeGroup:
     up, info = row.scale_up, row.scale_up.backoff_info or _Backoff()
-    return Group(
+    return NodeGroup(
         name=row.name,
-        low=row.health.min_size,
         high=row.health.max_size,
         target=row.health.cloud_provider_target,
         healthy=row.health.status == "Healthy",
@@ -159,8 +158,8 @@ def _group(row: _Group) -> Group:
     )
 
 
-def groups_of(pool: str, nodes: Collection[str], groups: Sequence[Group]) -> list[Group]:
-    """The groups that are the pool's, told by names: nothing else relates them.
+def groups_of(pool: str, nodes: Collection[str], groups: Sequence[NodeGroup]) -> list[NodeGroup]:
+    """The groups of a pool, by their names: nothing else relates them.
 
     Nodes are named after their group on AKS (``aks-POOL-…-vmss000001``) and GKE (``gke-…-grp``
     less its end); EKS calls the group of node group POOL ``eks-POOL-UUID``. Elsewhere group and
@@ -185,7 +184,7 @@ def _belongs(group: str, pool: str, nodes: Collection[str]) -> bool:
 
 
 def pool_name(group: str) -> str:
-    """The pool that a group without nodes is of, where its name tells; else the group's name."""
+    """The pool that a group without nodes is of, where its name shows it; else the group's name."""
     base = group.rstrip("/").rpartition("/")[2]
     for form in (r"aks-(.+)-\d+-vmss", r"eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"):
         if match := re.fullmatch(form, base):

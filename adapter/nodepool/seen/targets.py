@@ -11,48 +11,48 @@ from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
 from adapter.hpa import PodState, Values
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.shape import Shape, gpus
-from adapter.nodepool.seen.autoscalers import Autoscaler, Readable
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.pods import Pod
-from adapter.nodepool.seen.workloads import Scaled
+from adapter.nodepool.seen.autoscalers import HpaInfo, ReadableHpa
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.pods import PodInfo
+from adapter.nodepool.seen.workloads import ScalableWorkload
 from apiservice.provider import GroupResource
 
 STATEFULSETS = GroupResource("statefulsets", "apps")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScaleTarget:
     """A workload that an HPA scales and whose pods hold GPUs."""
 
     workload: WorkloadRef
-    autoscaler: Autoscaler
-    readable: Readable
+    autoscaler: HpaInfo
+    readable: ReadableHpa
     shape: Shape
     replicas: int
     status_replicas: int
     selector: str
-    pods: tuple[Pod, ...]
+    pods: tuple[PodInfo, ...]
 
     def states(self) -> list[PodState]:
         """The pods as the HPA controller sees them."""
         return [PodState(pod.name, pod.phase, pod.ready, pod.deleting) for pod in self.pods]
 
 
-class Reading(NamedTuple):
+class RoundValues(NamedTuple):
     """The values that a full round has read; rounds until the next go by them."""
 
     values: Mapping[WorkloadRef, tuple[Values, ...]]
-    asked: Mapping[WorkloadRef, Readable]
+    asked: Mapping[WorkloadRef, ReadableHpa]
     """The HPAs that the values are of."""
 
     @classmethod
     def of(
-        cls, found: Sequence[Target], values: Mapping[WorkloadRef, tuple[Values, ...]]
-    ) -> Reading:
+        cls, found: Sequence[ScaleTarget], values: Mapping[WorkloadRef, tuple[Values, ...]]
+    ) -> RoundValues:
         """The values, with whom they are of."""
         return cls(values, {target.workload: target.readable for target in found})
 
-    def still(self, found: Sequence[Target]) -> Mapping[WorkloadRef, tuple[Values, ...]]:
+    def still(self, found: Sequence[ScaleTarget]) -> Mapping[WorkloadRef, tuple[Values, ...]]:
         """The values whose HPA has not been changed since."""
         return {
             target.workload: self.values[target.workload]
@@ -61,20 +61,20 @@ class Reading(NamedTuple):
         }
 
 
-class Targets(NamedTuple):
+class ScaleTargets(NamedTuple):
     """All of them."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[ScaleTarget, ...]
     left_out: Counter[str]
     """HPAs of GPU workloads that nothing is planned for, by reason."""
 
 
-PodsOf = Callable[[str, Workload], tuple[Pod, ...]]
+PodsOf = Callable[[str, Workload], tuple[PodInfo, ...]]
 
 
-def by_workload(pods: Iterable[Pod]) -> PodsOf:
-    """The pods of each workload; placeholders are nobody's."""
-    found: dict[tuple[str, Workload], list[Pod]] = {}
+def by_workload(pods: Iterable[PodInfo]) -> PodsOf:
+    """The pods of each workload; placeholders are left out."""
+    found: dict[tuple[str, Workload], list[PodInfo]] = {}
     for pod in pods:
         if not pod.headroom:
             for workload in pod.workloads:
@@ -83,12 +83,12 @@ def by_workload(pods: Iterable[Pod]) -> PodsOf:
     return lambda namespace, workload: rows.get((namespace, workload), ())
 
 
-def targets(cluster: Cluster, pods_of: PodsOf, within: Collection[str] = ()) -> Targets:
+def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = ()) -> ScaleTargets:
     """The HPAs of GPU workloads, by namespace and name; of two on one workload the first.
 
     ``within`` are the namespaces that are looked at; empty for all.
     """
-    found: dict[WorkloadRef, Target] = {}
+    found: dict[WorkloadRef, ScaleTarget] = {}
     left_out: Counter[str] = Counter()
     for scaler in sorted(cluster.autoscalers, key=lambda row: row.key):
         if within and scaler.namespace not in within:
@@ -109,12 +109,12 @@ def targets(cluster: Cluster, pods_of: PodsOf, within: Collection[str] = ()) -> 
             left_out["no_metric"] += 1
             continue
         ref = WorkloadRef(scaler.namespace, scaler.kind, scaler.target.name)
-        # Its annotation is no number: planned for, without a floor.
+        # Its annotation is not a number: planned for, without a floor.
         left_out["annotation"] += bool(scaler.problem)
         if ref in found:
             left_out["second_hpa"] += 1
             continue
-        found[ref] = Target(
+        found[ref] = ScaleTarget(
             workload=ref,
             autoscaler=scaler,
             readable=scaler.readable,
@@ -124,7 +124,7 @@ def targets(cluster: Cluster, pods_of: PodsOf, within: Collection[str] = ()) -> 
             selector=scaled.selector,
             pods=pods,
         )
-    return Targets(tuple(found.values()), +left_out)
+    return ScaleTargets(tuple(found.values()), +left_out)
 
 
 def with_priority(shape: Shape, priority_class: str, classes: Mapping[str, int]) -> Shape:
@@ -133,13 +133,13 @@ def with_priority(shape: Shape, priority_class: str, classes: Mapping[str, int])
     return replace(shape, priority=classes.get(name, shape.priority))
 
 
-def priorities(cluster: Cluster) -> Mapping[str, int]:
+def priorities(cluster: ClusterTables) -> Mapping[str, int]:
     """PriorityClass to its value; a key that begins with ``*`` is the default of all pods."""
     rows = {row.name: row.value for row in cluster.classes}
     return rows | {f"*{row.name}": row.value for row in cluster.classes if row.default}
 
 
-def with_claims(shape: Shape, namespace: str, cluster: Cluster) -> Shape:
+def with_claims(shape: Shape, namespace: str, cluster: ClusterTables) -> Shape:
     """A shape with the devices that its claims ask for, where their templates are known."""
     if not shape.claims:
         return shape
@@ -149,7 +149,7 @@ def with_claims(shape: Shape, namespace: str, cluster: Cluster) -> Shape:
     return replace(shape, claim_devices=sum(known) if len(known) == len(sizes) else None)
 
 
-def _scaled(cluster: Cluster, scaler: Autoscaler) -> Scaled | None:
+def _scaled(cluster: ClusterTables, scaler: HpaInfo) -> ScalableWorkload | None:
     tables = {
         DEPLOYMENTS: cluster.deployments,
         STATEFULSETS: cluster.statefulsets,
@@ -159,7 +159,9 @@ def _scaled(cluster: Cluster, scaler: Autoscaler) -> Scaled | None:
     return table.find((scaler.namespace, scaler.target)) if table is not None else None
 
 
-def _shape(cluster: Cluster, scaled: Scaled | None, pods: tuple[Pod, ...]) -> Shape | None:
+def _shape(
+    cluster: ClusterTables, scaled: ScalableWorkload | None, pods: tuple[PodInfo, ...]
+) -> Shape | None:
     """That of the newest pod: admission may have added to the template what decides where it
     fits. The template's where there are no pods."""
     living = [pod for pod in pods if not pod.deleting]

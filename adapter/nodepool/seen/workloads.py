@@ -11,7 +11,7 @@ import msgspec
 from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import Meta, resource_of
+from adapter.nodepool.seen.meta import ObjectMeta, resource_of
 from adapter.nodepool.seen.podspec import shape_of
 from adapter.nodepool.seen.selectors import text
 
@@ -25,7 +25,7 @@ UNOWNED_REPLICASETS = "!pod-template-hash,!rollouts-pod-template-hash"
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class ScalableWorkload:
     """What an HPA may scale."""
 
     namespace: str
@@ -44,7 +44,7 @@ class Scaled:
         return (self.namespace, self.workload)
 
 
-Workloads = Table[tuple[str, Workload], Scaled]
+WorkloadTable = Table[tuple[str, Workload], ScalableWorkload]
 
 
 class _Template(msgspec.Struct):
@@ -62,7 +62,7 @@ class _Status(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
-    metadata: Meta
+    metadata: ObjectMeta
     spec: _Spec
     status: _Status = msgspec.field(default_factory=_Status)
 
@@ -70,17 +70,17 @@ class _Manifest(msgspec.Struct):
 _manifest = msgspec.json.Decoder(_Manifest)
 
 
-def decoder(kind: str) -> Callable[[msgspec.Raw | bytes], Scaled]:
+def decoder(kind: str) -> Callable[[msgspec.Raw | bytes], ScalableWorkload]:
     """A reader of objects of this kind, one of :data:`PATHS`.
 
     It raises msgspec.DecodeError, or ValueError for an amount or selector.
     """
     resource = resource_of("apps/v1", kind)
 
-    def decode(raw: msgspec.Raw | bytes) -> Scaled:
+    def decode(raw: msgspec.Raw | bytes) -> ScalableWorkload:
         manifest = _manifest.decode(raw)
         meta, spec = manifest.metadata, manifest.spec
-        return Scaled(
+        return ScalableWorkload(
             namespace=meta.namespace,
             workload=Workload(resource, meta.name),
             replicas=spec.replicas,

@@ -93,7 +93,7 @@ async def test_a_change_of_headroom_is_told_with_its_reason(world: World) -> Non
     nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
     world.take_events()
     await rounds(world, nudge, {pod.name: 60_000 for pod in world.fleet.pods.values()})
-    (event,) = (event for event in world.take_events() if event.about == "nudge")
+    (event,) = (event for event in world.take_events() if event.about == "nodepool")
     assert event.text == "headroom of chat 0 -> 2: 2 pods of headroom at least"
 
 

@@ -48,11 +48,11 @@ def test_it_plays_reads_real_values_sums_up_and_leaves_nothing(temporary: Path) 
     assert code == 0
     assert "HPA embed: 2 -> 3" in text or "HPA embed: 2 -> 4" in text
     reads = re.search(
-        r"made (\d+) requests over HTTPS, (\d+) of them brought", " ".join(text.split())
+        r"made (\d+) requests over HTTPS, (\d+) of them returned", " ".join(text.split())
     )
     assert reads
     assert int(reads[2]) > 0
-    both = re.search(r"syncs over the target and its tolerance +\d+% +\d+%", text)
+    both = re.search(r"syncs above the target and its tolerance +\d+% +\d+%", text)
     assert both, "the HPAs of both clusters read values"
     assert list(temporary.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""The stand-in as a process: it follows a cluster, and keeps its page while that is away."""
+"""The stand-in as a process: it follows a cluster, and keeps its page during an outage of it."""
 
 from __future__ import annotations
 
@@ -175,4 +175,4 @@ def test_without_a_cluster_it_says_so(tmp_path: Path) -> None:
     nowhere = {"KUBECONFIG": str(tmp_path / "none")}
     done = CliRunner().invoke(main, ["demo", "--exporter", "worker", "--port", "0"], env=nowhere)
     assert done.exit_code == 1
-    assert "no cluster" in done.output
+    assert "not running in a pod" in done.output

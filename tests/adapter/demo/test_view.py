@@ -93,13 +93,13 @@ async def test_the_picture_says_what_matters(show: Show, size: tuple[int, int]) 
         "01:30 of 15:00, 15x",
         "chat: HPA 2 to 12, gpu_utilization 70, on nvidia.com/gpu",
         "98 is over the target of 70",
-        "no value: holds 2 (ScalingActive=False, FailedGetPodsMetric)",
+        "no value: keeps 2 (ScalingActive=False, FailedGetPodsMetric)",
         "without a GPU",
         "h100-2",
-        "boots, 15 s left",
+        "booting, 15 s left",
         "mig-1 exporter dead",
         "booting, ready in 90 s",
-        "nudge: 2 pods of headroom, 0 ready: 2 pods of headroom at least",
+        "nodepool: 2 pods of headroom, 0 ready: 2 pods of headroom at least",
         "without chat ●●●●○○  1 node, 1 booting; waited for a GPU: 105 pod-seconds",
         "the API: curl -K /tmp/gma-demo-x/curl.conf",
     ):
@@ -114,33 +114,33 @@ async def test_the_summary_counts_what_happened(show: Show) -> None:
     file = io.StringIO()
     Console(file=file, width=120, color_system=None).print(summary(show))
     text = " ".join(file.getvalue().split())
-    assert "01:30 simulated (and 00:30 before the first picture), 15x real time, seed 7" in text
-    assert "replicas, least to most 2 to 6 2 to 2" in text
+    assert "01:30 simulated (after a warm-up of 00:30), 15x real time, seed 7" in text
+    assert "replicas, minimum to maximum 2 to 6 2 to 2" in text
     assert (
         "The exporter of mig-1 was dead from 00:00 to 01:30: embed had no value at 5 of 5 syncs "
-        "(ScalingActive=False) and was scaled in 0 times on that."
+        "(ScalingActive=False) and was scaled in 0 times in these."
     ) in text
-    assert "The HPAs made 8 requests over HTTPS, 4 of them brought values: median 2.0 ms, " in text
+    assert "The HPAs made 8 requests over HTTPS, 4 of them returned values: median 2.0 ms, " in text
     assert "99 % within 5.0 ms." in text
     for row in (
-        "chat with the nudge without",
+        "chat with nodepool without",
         "pod-seconds of waiting for a GPU 105 105",
         "longest wait of a pod 60 s 60 s",
         "burst at 01:00: 9 pods Running after not yet not yet",
-        "GPU-hours of its nodes, from their order 0.22 (+30%) 0.17",
-        "syncs over the target and its tolerance 100% 100%",
+        "GPU-hours of the nodes, counted from the order 0.22 (+30%) 0.17",
+        "syncs above the target and its tolerance 100% 100%",
     ):
         assert row in text
     assert (
-        "before it 2 earlier days of the same load were played silently, with the seeds 9, 8. "
-        "gpu_utilization of chat asked for up to 12, 14 pods on them."
+        "nodepool learned from 2 earlier days of the same load, simulated before this run with the "
+        "seeds 9, 8. gpu_utilization of chat asked for up to 12, 14 pods there."
     ) in text
 
 
 async def test_lines_stand_for_themselves(show: Show) -> None:
     assert event_line(DemoEvent(61.0, "node a", "ready")) == "01:01  node a: ready"
     assert nudge_line(show) == (
-        "01:30  nudge: 2 pods of headroom; waited for a GPU so far: 105 pod-seconds with it, "
+        "01:30  nodepool: 2 pods of headroom; waited for a GPU so far: 105 pod-seconds with it, "
         "105 without"
     )
     assert status_line(show, show.autoscalers[1]) == (

@@ -64,7 +64,7 @@ def said(replicas: int, value: float | None, missing: int = 0, history: int = 0)
             0,
             "5 is under the target of 70: asks for 1, the scale-down window allows 4",
         ),
-        (4, None, 4, 0, "no value: holds 4 (ScalingActive=False, FailedGetPodsMetric)"),
+        (4, None, 4, 0, "no value: keeps 4 (ScalingActive=False, FailedGetPodsMetric)"),
     ],
 )
 def test_a_decision_in_words(

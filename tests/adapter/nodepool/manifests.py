@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapter.nodepool.model import names
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.seen import (
     autoscalers,
@@ -19,8 +19,8 @@ from adapter.nodepool.seen import (
     status,
     workloads,
 )
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.pods import Pod, PodDecoder
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.pods import PodInfo, PodInfoDecoder
 from adapter.nodepool.seen.priorityclasses import PriorityClass
 
 Object = dict[str, Any]
@@ -49,7 +49,7 @@ def node(
     ready: str = "True",
     created: str = "2025-12-31T00:00:00Z",
     **spec: Any,
-) -> nodes.Node:
+) -> nodes.NodeInfo:
     amounts = allocatable or {"cpu": "8", "memory": "64Gi", "pods": "110", GPU: "4"}
     condition = {"type": "Ready", "status": ready, "lastTransitionTime": created}
     return nodes.decode(
@@ -75,11 +75,11 @@ def pod(
     namespace: str = "team",
     labels: Mapping[str, str] | None = None,
     **meta: Any,
-) -> Pod:
+) -> PodInfo:
     kind, of = owner
     version = {"ReplicaSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1"}[kind]
     conditions = [{"type": "Ready", "status": "True" if on else "False"}]
-    return PodDecoder("gpu-metrics-adapter-headroom").decode(
+    return PodInfoDecoder("gpu-metrics-adapter-headroom").decode(
         raw(
             {
                 "metadata": {
@@ -100,7 +100,9 @@ def pod(
     )
 
 
-def deployment(replicas: int = 2, name: str = "inference", **spec: Any) -> workloads.Scaled:
+def deployment(
+    replicas: int = 2, name: str = "inference", **spec: Any
+) -> workloads.ScalableWorkload:
     template = {"spec": {**SPEC, **spec}}
     return workloads.decoder("Deployment")(
         raw(
@@ -122,7 +124,7 @@ def hpa(
     target: Object | None = None,
     name: str = "inference",
     **meta: Any,
-) -> autoscalers.Autoscaler:
+) -> autoscalers.HpaInfo:
     average = {"type": "AverageValue", "averageValue": "50"}
     rows = metrics or [
         {"type": "Pods", "pods": {"metric": {"name": "gpu_utilization"}, "target": average}}
@@ -144,7 +146,7 @@ def hpa(
     )
 
 
-def job(name: str, *, parallelism: int = 1, suspend: bool = False, **status: Any) -> jobs.JobObject:
+def job(name: str, *, parallelism: int = 1, suspend: bool = False, **status: Any) -> jobs.JobInfo:
     return jobs.decode(
         raw(
             {
@@ -201,7 +203,9 @@ def nodeclaim(name: str, ready: str | None, pool: str = "gpu") -> karpenter.Node
     )
 
 
-def found(way: Way, obj: Object, status_of: Object | None = None) -> headroom.Found:
+def found(
+    way: ProvisioningMethod, obj: Object, status_of: Object | None = None
+) -> headroom.HeadroomObject:
     """A headroom object as a watch brings it after it was applied."""
     meta = {"uid": "uid-headroom", **obj["metadata"], "managedFields": managed(obj)}
     return headroom.decoder(way, HOME)(raw({**obj, "metadata": meta, "status": status_of or {}}))
@@ -278,13 +282,13 @@ nodeGroups:
 """``data.status`` of the cluster-autoscaler's ConfigMap, 1.30 and later."""
 
 
-def cluster(**tables: Sequence[Any]) -> Cluster:
+def cluster(**tables: Sequence[Any]) -> ClusterTables:
     """A cluster of these objects; what is not named is empty."""
-    made = Cluster()
+    made = ClusterTables()
     for name, items in tables.items():
         getattr(made, name).replace(items)
     return made
 
 
-def autoscaler_status(document: str = STATUS) -> status.Status:
+def autoscaler_status(document: str = STATUS) -> status.AutoscalerStatus:
     return status.decode(raw({"metadata": {"name": status.NAME}, "data": {"status": document}}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.ways import headroomobjects
+from adapter.nodepool.act.methods import headroomobjects
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape

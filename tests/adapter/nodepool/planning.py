@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from adapter.nodepool.model.capacity import Capacity, Headroom, Node, Pool, Taint
+from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode, Taint
 from adapter.nodepool.model.demand import Demand, WorkloadRef
-from adapter.nodepool.model.history import EMPTY, History
+from adapter.nodepool.model.history import EMPTY, DemandHistory
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order, Plan
@@ -40,10 +40,10 @@ def pod(gpus: int = 1, cpu: str = "3", pool: str = "gpu", **spec: Any) -> Shape:
     )
 
 
-def node(name: str = "n", used: Shape | None = None, *, gpus: int = 1, **fields: Any) -> Node:
+def node(name: str = "n", used: Shape | None = None, *, gpus: int = 1, **fields: Any) -> PoolNode:
     """A node of pool ``gpu``; full where pods of a shape use it."""
     whole = {key: amount * (gpus if key != "pods" else 1) for key, amount in NODE.items()}
-    made = Node(
+    made = PoolNode(
         name=name,
         pool="gpu",
         labels={"pool": "gpu"},
@@ -68,7 +68,7 @@ def demand(
     namespace: str = "ml",
     shape: Shape = GPU,
     most: int | None = 100,
-    history: History = EMPTY,
+    history: DemandHistory = EMPTY,
     known: float | None = NOW,
     floor: int = 0,
     parked: bool = False,
@@ -114,7 +114,7 @@ def pool(name: str = "gpu", **fields: Any) -> Pool:
 
 def capacity(
     *held: Headroom,
-    nodes: tuple[Node, ...] = (),
+    nodes: tuple[PoolNode, ...] = (),
     pools: tuple[Pool, ...] | None = None,
     spent: Mapping[str, float] | None = None,
 ) -> Capacity:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapter.nodepool.act.lifeline import LifelineError, Lifelines, manifest
-from adapter.nodepool.act.serverside import Failure, WriteError, Writer
+from adapter.nodepool.act.serverside import WriteError, WriteFailure, Writer
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import T0
 
@@ -137,4 +137,4 @@ async def test_a_write_that_fails_is_told() -> None:
     api.fail("PATCH", "jobs", 403, "forbidden")
     with pytest.raises(WriteError) as told:
         await lifelines(api).keep("team", T0)
-    assert told.value.failure is Failure.FORBIDDEN
+    assert told.value.failure is WriteFailure.FORBIDDEN

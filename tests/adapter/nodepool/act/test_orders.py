@@ -9,17 +9,17 @@ import pytest
 
 from adapter.nodepool.act.events import Events, event
 from adapter.nodepool.act.lifeline import Lifeline, Lifelines
-from adapter.nodepool.act.orders import Orders, Outcome
+from adapter.nodepool.act.methods import capacitybuffer, placeholder
+from adapter.nodepool.act.methods.choice import MethodChoice
+from adapter.nodepool.act.orders import OrderOutcome, Orders
 from adapter.nodepool.act.serverside import Writer
-from adapter.nodepool.act.ways import capacitybuffer, placeholder
-from adapter.nodepool.act.ways.detect import Choice
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.names import headroom_key, headroom_name
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.order import Order
-from adapter.nodepool.seen.headroom import Found
-from adapter.nodepool.seen.served import Served
+from adapter.nodepool.seen.headroom import HeadroomObject
+from adapter.nodepool.seen.served import ServedApis
 from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import HOME, T0, found, priority_class
@@ -31,9 +31,9 @@ JOB = f"/apis/batch/v1/{ROOT}/jobs/gpu-headroom-lifeline"
 BUFFER = f"/apis/autoscaling.x-k8s.io/v1beta1/{ROOT}/capacitybuffers/{NAME}"
 TEMPLATE = f"/api/v1/{ROOT}/podtemplates/{NAME}"
 DEPLOYMENT = f"/apis/apps/v1/{ROOT}/deployments/{NAME}"
-BY_BUFFER = Choice(Way.BUFFER, "taken up")
-BY_PLACEHOLDER = Choice(Way.PLACEHOLDER, "not served")
-SERVED = Served(buffers="v1beta1")
+BY_BUFFER = MethodChoice(ProvisioningMethod.BUFFER, "taken up")
+BY_PLACEHOLDER = MethodChoice(ProvisioningMethod.PLACEHOLDER, "not served")
+SERVED = ServedApis(buffers="v1beta1")
 
 
 class World:
@@ -48,30 +48,33 @@ class World:
     async def act(
         self,
         *rows: Order,
-        there: tuple[Found, ...] = (),
-        choice: Choice = BY_BUFFER,
+        there: tuple[HeadroomObject, ...] = (),
+        choice: MethodChoice = BY_BUFFER,
         now: float = T0,
-        served: Served = SERVED,
-    ) -> list[Outcome]:
+        served: ServedApis = SERVED,
+    ) -> list[OrderOutcome]:
         classes = {"gpu-metrics-adapter-headroom": priority_class()}
         return await self.orders.carry_out(rows, there, choice, served, classes, now)
 
 
-def buffer(replicas: int = 2) -> Found:
+def buffer(replicas: int = 2) -> HeadroomObject:
     owner = Lifeline("gpu-metrics", f"uid of {JOB}", T0 + 900)
     _, obj = capacitybuffer.manifests(order(replicas), "v1beta1", owner, "pause", None)
-    return found(Way.BUFFER, obj)
+    return found(ProvisioningMethod.BUFFER, obj)
 
 
-def placeholders(replicas: int = 2) -> Found:
-    return found(Way.PLACEHOLDER, placeholder.manifest(order(replicas), LIFELINE, "pause", "low"))
+def placeholders(replicas: int = 2) -> HeadroomObject:
+    return found(
+        ProvisioningMethod.PLACEHOLDER,
+        placeholder.manifest(order(replicas), LIFELINE, "pause", "low"),
+    )
 
 
 async def test_a_buffer_comes_after_its_lifeline_and_its_template() -> None:
     world = World()
     (outcome,) = await world.act(order())
     assert world.api.paths("PATCH") == [JOB, TEMPLATE, BUFFER]
-    assert (outcome.failure, outcome.changed) == ("", True)
+    assert outcome.failure == ""
     owner = world.api.objects[BUFFER]["metadata"]["ownerReferences"][0]
     assert owner["uid"] == world.api.objects[JOB]["metadata"]["uid"]
 
@@ -98,7 +101,7 @@ async def test_headroom_whose_lifeline_counts_no_longer_is_let_go() -> None:
 async def test_what_is_as_it_should_be_is_not_written() -> None:
     world = World()
     (outcome,) = await world.act(order(was=2), there=(buffer(),))
-    assert not outcome.changed
+    assert not outcome.failure
     assert world.api.paths("PATCH") == [JOB]
 
 
@@ -114,7 +117,7 @@ async def test_two_namespaces_with_one_shape_have_headroom_of_their_own() -> Non
     )
     first, second = (obj["spec"]["selector"]["matchLabels"] for obj in made)
     assert first != second
-    there = tuple(found(Way.PLACEHOLDER, obj) for obj in made)
+    there = tuple(found(ProvisioningMethod.PLACEHOLDER, obj) for obj in made)
     assert {(row.serves, row.replicas) for row in there} == {("team", 2), ("other", 3)}
     await world.act(order(0, 2), order(3, 3, namespace="other"), there=there, choice=BY_PLACEHOLDER)
     assert world.api.paths("DELETE") == [DEPLOYMENT]
@@ -128,7 +131,7 @@ async def test_headroom_with_claims_is_beside_its_claim_templates() -> None:
     assert outcome.failure == ""
     assert outcome.place[0] == "dra"
     assert {path.split("/")[5] for path in world.api.objects} == {"dra"}
-    (event_of,) = [event(outcome, Way.PLACEHOLDER, T0)["metadata"]["namespace"]]
+    (event_of,) = [event(outcome, ProvisioningMethod.PLACEHOLDER, T0)["metadata"]["namespace"]]
     assert event_of == "dra"
 
 
@@ -156,7 +159,7 @@ async def test_nothing_keeps_headroom_that_shall_go(stop: str) -> None:
         world.api.objects[JOB]["spec"]["suspend"] = True
     if stop == "foreign field":
         world.api.fail("PATCH", "capacitybuffers", 409, 'conflict with "kubectl"')
-    choice = Choice(None, "waiting") if stop == "no way" else BY_BUFFER
+    choice = MethodChoice(None, "waiting") if stop == "no way" else BY_BUFFER
     (outcome,) = await world.act(order(0, 2), there=(buffer(),), choice=choice, now=T0 + 800)
     assert (outcome.failure, outcome.text) == ("", "4 pods are needed now")
     assert BUFFER not in world.api.objects
@@ -178,7 +181,7 @@ async def test_when_the_way_changes_the_old_object_goes_last() -> None:
 
 async def test_while_the_way_is_not_known_nothing_is_ordered() -> None:
     world = World()
-    (outcome,) = await world.act(order(), choice=Choice(None, "waiting"))
+    (outcome,) = await world.act(order(), choice=MethodChoice(None, "waiting"))
     assert (outcome.failure, outcome.text) == ("way", "waiting")
     assert world.api.paths("PATCH") == [JOB]
 
@@ -243,7 +246,7 @@ JOBS = order(20, workloads=(WorkloadRef("team", "Job", "x"),))
 
 async def test_a_large_step_of_jobs_is_booked_once_and_not_ordered_twice() -> None:
     world = World(provisioning_request_pods=10)
-    served = Served(buffers="v1beta1", requests=True)
+    served = ServedApis(buffers="v1beta1", requests=True)
     await world.act(JOBS, served=served)
     await world.act(JOBS, served=served, now=T0 + 60)
     requests = [path for path in world.api.paths("PATCH") if "provisioningrequests" in path]
@@ -255,10 +258,10 @@ async def test_a_large_step_of_jobs_is_booked_once_and_not_ordered_twice() -> No
 
 @pytest.mark.parametrize(
     "served",
-    [Served(buffers="v1beta1"), Served(buffers="v1beta1", requests=True, karpenter=True)],
+    [ServedApis(buffers="v1beta1"), ServedApis(buffers="v1beta1", requests=True, karpenter=True)],
     ids=["not served", "karpenter"],
 )
-async def test_where_requests_are_not_served_a_buffer_does_it(served: Served) -> None:
+async def test_where_requests_are_not_served_a_buffer_does_it(served: ServedApis) -> None:
     world = World(provisioning_request_pods=10)
     await world.act(JOBS, served=served)
     assert world.api.objects[BUFFER]["spec"]["replicas"] == 20
@@ -268,11 +271,11 @@ async def test_events_are_written_on_change_only() -> None:
     world = World()
     events = Events(world.writer)
     (first,) = await world.act(order())
-    refused = Outcome(
-        order(3, 2), "gpu-metrics", first.uid, changed=False, failure="conflict", text="kubectl"
+    refused = OrderOutcome(
+        order(3, 2), "gpu-metrics", first.uid, failure="conflict", text="kubectl"
     )
     for outcome in (first, first, refused, refused):
-        await events.tell([outcome], Way.BUFFER, T0)
+        await events.tell([outcome], ProvisioningMethod.BUFFER, T0)
     said = [body for method, _, body in world.api.sent if method == "POST"]
     assert [(row["type"], row["reason"]) for row in said] == [
         ("Normal", "HeadroomOrdered"),
@@ -282,8 +285,8 @@ async def test_events_are_written_on_change_only() -> None:
 
 def test_an_event_is_about_the_object_and_says_why() -> None:
     made = order()
-    outcome = Outcome(made, "gpu-metrics", "uid-1", changed=True, failure="", text=made.why)
-    row = event(outcome, Way.PLACEHOLDER, T0)
+    outcome = OrderOutcome(made, "gpu-metrics", "uid-1", failure="", text=made.why)
+    row = event(outcome, ProvisioningMethod.PLACEHOLDER, T0)
     assert row["involvedObject"] == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -302,4 +305,4 @@ async def test_an_order_that_fails_unexpectedly_costs_that_order_alone() -> None
     world.api.failures.insert(0, ("PATCH", f"capacitybuffers/{NAME}", ZeroDivisionError("bug")))
     broken, good = await world.act(order(), order(namespace="other"))
     assert (broken.failure, broken.text) == ("error", "ZeroDivisionError: bug")
-    assert (good.failure, good.changed) == ("", True)
+    assert good.failure == ""

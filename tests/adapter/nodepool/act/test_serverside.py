@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapter.nodepool.act.serverside import Failure, WriteError, Writer, path_of
+from adapter.nodepool.act.serverside import WriteError, WriteFailure, Writer, path_of
 from tests.adapter.nodepool.fakeapi import FakeApi
 
 OBJ: dict[str, Any] = {
@@ -20,20 +20,20 @@ CONFLICT = (
     'conflict with "argocd" using apps/v1: .spec.template'
 )
 ANSWERS = {
-    "another manager": (409, CONFLICT, Failure.CONFLICT, "has fields of argocd, kubectl"),
-    "a race": (409, "the object has been modified", Failure.REFUSED, "modified"),
-    "no right": (403, 'User "x" cannot patch', Failure.FORBIDDEN, "grant it to this"),
-    "a quota": (403, "exceeded quota: gpus", Failure.FORBIDDEN, "quota"),
-    "invalid": (422, "spec.replicas: Invalid value", Failure.REFUSED, "Invalid value"),
-    "too many requests": (429, "slow down", Failure.UNREACHABLE, "slow down"),
-    "down": (0, "connection refused", Failure.UNREACHABLE, "refused"),
-    "failing": (503, "etcd", Failure.UNREACHABLE, "etcd"),
+    "another manager": (409, CONFLICT, WriteFailure.CONFLICT, "has fields of argocd, kubectl"),
+    "a race": (409, "the object has been modified", WriteFailure.REFUSED, "modified"),
+    "no right": (403, 'User "x" cannot patch', WriteFailure.FORBIDDEN, "grant it to this"),
+    "a quota": (403, "exceeded quota: gpus", WriteFailure.FORBIDDEN, "quota"),
+    "invalid": (422, "spec.replicas: Invalid value", WriteFailure.REFUSED, "Invalid value"),
+    "too many requests": (429, "slow down", WriteFailure.UNREACHABLE, "slow down"),
+    "down": (0, "connection refused", WriteFailure.UNREACHABLE, "refused"),
+    "failing": (503, "etcd", WriteFailure.UNREACHABLE, "etcd"),
 }
 
 
 @pytest.mark.parametrize(("status", "text", "failure", "words"), ANSWERS.values(), ids=ANSWERS)
 async def test_what_went_wrong_is_named_and_counted(
-    status: int, text: str, failure: Failure, words: str
+    status: int, text: str, failure: WriteFailure, words: str
 ) -> None:
     api = FakeApi()
     api.fail("PATCH", "deployments", status, text)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.nodepool.learn.boots import KEPT, Boot, Boots, Target, watch_claims, watch_targets
+from adapter.nodepool.learn.boots import (
+    KEPT,
+    Boot,
+    BootTimes,
+    PoolTarget,
+    watch_claims,
+    watch_targets,
+)
 from tests.adapter.nodepool.manifests import T0
 
 
@@ -13,19 +20,19 @@ def claims(*seconds: float) -> list[Boot]:
 
 
 def test_nine_of_ten_nodes_keep_the_p90() -> None:
-    boots = watch_claims(Boots(), claims(*range(30, 40)), [f"c{i}" for i in range(10)])
+    boots = watch_claims(BootTimes(), claims(*range(30, 40)), [f"c{i}" for i in range(10)])
     assert boots.p90("gpu") == 38
-    assert Boots().p90("gpu") is None
+    assert BootTimes().p90("gpu") is None
 
 
 def test_a_claim_is_counted_once_and_forgotten_when_it_is_gone() -> None:
-    once = watch_claims(Boots(), claims(30), ["c0"])
+    once = watch_claims(BootTimes(), claims(30), ["c0"])
     assert watch_claims(once, claims(30), ["c0"]).seconds == {"gpu": (30.0,)}
     assert watch_claims(once, [], []).known == frozenset()
 
 
 def test_a_restart_counts_no_claim_again() -> None:
-    stored = Boots({"gpu": (30.0,)})
+    stored = BootTimes({"gpu": (30.0,)})
     first = watch_claims(stored, claims(30), ["c0"])
     assert first.seconds == {"gpu": (30.0,)}
     begun = watch_targets(first, {}, {}, T0)
@@ -34,34 +41,36 @@ def test_a_restart_counts_no_claim_again() -> None:
 
 @pytest.mark.parametrize("took", [0.0, -5.0, 7200.0], ids=["at once", "before", "hours"])
 def test_impossible_times_are_not_learned(took: float) -> None:
-    assert watch_claims(Boots(), claims(took), ["c0"]).p90("gpu") is None
+    assert watch_claims(BootTimes(), claims(took), ["c0"]).p90("gpu") is None
 
 
 def test_only_the_newest_boots_are_remembered() -> None:
-    boots = Boots(begun=True)
+    boots = BootTimes(begun=True)
     for i in range(KEPT + 5):
         boots = watch_claims(boots, [Boot("gpu", f"c{i}", T0, T0 + 1 + i)], [f"c{i}"])
     assert boots.seconds["gpu"] == tuple(float(6 + i) for i in range(KEPT))
 
 
 def test_a_raised_target_is_the_order_of_the_nodes_that_follow() -> None:
-    boots = watch_targets(Boots(), {"gpu": Target(1, T0)}, {"gpu": ("a",)}, T0)
-    boots = watch_targets(boots, {"gpu": Target(3, T0 + 100)}, {"gpu": ("a",)}, T0 + 105)
-    boots = watch_targets(boots, {"gpu": Target(3, T0 + 100)}, {"gpu": ("a", "b")}, T0 + 280)
-    boots = watch_targets(boots, {"gpu": Target(3, T0 + 100)}, {"gpu": ("a", "b", "c")}, T0 + 300)
+    boots = watch_targets(BootTimes(), {"gpu": PoolTarget(1, T0)}, {"gpu": ("a",)}, T0)
+    boots = watch_targets(boots, {"gpu": PoolTarget(3, T0 + 100)}, {"gpu": ("a",)}, T0 + 105)
+    boots = watch_targets(boots, {"gpu": PoolTarget(3, T0 + 100)}, {"gpu": ("a", "b")}, T0 + 280)
+    boots = watch_targets(
+        boots, {"gpu": PoolTarget(3, T0 + 100)}, {"gpu": ("a", "b", "c")}, T0 + 300
+    )
     assert boots.seconds == {"gpu": (180.0, 200.0)}
     assert boots.waiting == {}
 
 
 def test_nodes_that_were_there_before_us_teach_nothing() -> None:
-    boots = watch_targets(Boots(), {"gpu": Target(2, T0)}, {"gpu": ("a", "b")}, T0)
+    boots = watch_targets(BootTimes(), {"gpu": PoolTarget(2, T0)}, {"gpu": ("a", "b")}, T0)
     assert boots.seconds == {}
 
 
 def test_an_order_that_is_taken_back_is_not_waited_for() -> None:
-    boots = watch_targets(Boots(), {"gpu": Target(0, T0)}, {}, T0)
-    boots = watch_targets(boots, {"gpu": Target(2, T0)}, {}, T0 + 10)
-    boots = watch_targets(boots, {"gpu": Target(0, T0)}, {}, T0 + 20)
-    boots = watch_targets(boots, {"gpu": Target(1, T0 + 500)}, {}, T0 + 500)
-    boots = watch_targets(boots, {"gpu": Target(1, T0 + 500)}, {"gpu": ("a",)}, T0 + 590)
+    boots = watch_targets(BootTimes(), {"gpu": PoolTarget(0, T0)}, {}, T0)
+    boots = watch_targets(boots, {"gpu": PoolTarget(2, T0)}, {}, T0 + 10)
+    boots = watch_targets(boots, {"gpu": PoolTarget(0, T0)}, {}, T0 + 20)
+    boots = watch_targets(boots, {"gpu": PoolTarget(1, T0 + 500)}, {}, T0 + 500)
+    boots = watch_targets(boots, {"gpu": PoolTarget(1, T0 + 500)}, {"gpu": ("a",)}, T0 + 590)
     assert boots.seconds == {"gpu": (90.0,)}

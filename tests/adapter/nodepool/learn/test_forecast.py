@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 
 from adapter.nodepool.learn.forecast import forecast
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.history import EMPTY, History, Point
+from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 
 DAY = 86400.0
 MIDNIGHT = 20_000 * DAY
 LEAD = 300.0
 
 
-def past(pods: Sequence[int], begin: float = MIDNIGHT, history: History = EMPTY) -> History:
+def past(
+    pods: Sequence[int], begin: float = MIDNIGHT, history: DemandHistory = EMPTY
+) -> DemandHistory:
     """One observation a minute."""
     for minute, each in enumerate(pods):
-        history = learn(history, Point(begin + minute * 60, each))
+        history = learn(history, DemandPoint(begin + minute * 60, each))
     return history
 
 
-def end(history: History) -> float:
+def end(history: DemandHistory) -> float:
     return history.recent[-1].time
 
 
@@ -93,7 +95,7 @@ def test_no_trend_is_seen_in_a_climb(pods: list[int]) -> None:
     assert forecast(history, pods[-1], LEAD, 0.8, end(history)).code != "trend"
 
 
-def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> History:
+def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> DemandHistory:
     """Days that stand at ``low`` until ``at`` minutes, at ``high`` for an hour, and fall back."""
     history = EMPTY
     for day in range(days):

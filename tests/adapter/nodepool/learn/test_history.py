@@ -14,16 +14,24 @@ from hypothesis import strategies as st
 
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.historytext import decode, encode
-from adapter.nodepool.model.history import DAYS, EMPTY, RECENT, SLOT, SLOTS, History, Point
+from adapter.nodepool.model.history import (
+    DAYS,
+    EMPTY,
+    RECENT,
+    SLOT,
+    SLOTS,
+    DemandHistory,
+    DemandPoint,
+)
 
 DAY = 86400.0
 MIDNIGHT = 20_000 * DAY
 
 
-def learned(points: Iterable[tuple[float, int]]) -> History:
+def learned(points: Iterable[tuple[float, int]]) -> DemandHistory:
     history = EMPTY
     for time, pods in points:
-        history = learn(history, Point(time, pods))
+        history = learn(history, DemandPoint(time, pods))
     return history
 
 
@@ -34,7 +42,7 @@ def packed(document: object, version: str = "1") -> str:
 
 def test_the_largest_of_a_minute_stays() -> None:
     history = learned([(MIDNIGHT + 5, 3), (MIDNIGHT + 20, 7), (MIDNIGHT + 55, 4)])
-    assert history.recent == (Point(MIDNIGHT, 7),)
+    assert history.recent == (DemandPoint(MIDNIGHT, 7),)
     assert history.days[-1].peaks[0] == 7
 
 
@@ -46,12 +54,12 @@ def test_a_minute_that_nobody_saw_is_absent_and_not_0() -> None:
 
 def test_an_earlier_minute_changes_nothing() -> None:
     history = learned([(MIDNIGHT + 120, 3)])
-    assert learn(history, Point(MIDNIGHT + 60, 9)) == history
+    assert learn(history, DemandPoint(MIDNIGHT + 60, 9)) == history
 
 
 def test_a_clock_that_was_far_ahead_does_not_stop_learning() -> None:
     history = learned([(MIDNIGHT, 3), (MIDNIGHT + 300 * DAY, 9), (MIDNIGHT + 60, 4)])
-    assert history.recent[-1] == Point(MIDNIGHT + 60, 4)
+    assert history.recent[-1] == DemandPoint(MIDNIGHT + 60, 4)
     assert [day.number for day in history.days] == [20_000]
 
 
@@ -121,4 +129,4 @@ def test_a_text_that_does_not_read_is_an_empty_history_and_a_reason(
 
 @given(st.text(max_size=200) | st.text(max_size=100).map(packed))
 def test_no_text_raises(text: str) -> None:
-    assert isinstance(decode(text).history, History)
+    assert isinstance(decode(text).history, DemandHistory)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.idle import GpuPod, Idle, Rule, Streak, follow, report
+from adapter.nodepool.learn.idle import GpuPod, IdlePod, IdleRule, IdleStreak, follow, report
 
-RULE = Rule(below=1.0, after=600.0, gap=120.0)
+RULE = IdleRule(below=1.0, after=600.0, gap=120.0)
 
 
 def pod(utilization: float | None, gpus: int = 2, uid: str = "u1") -> GpuPod:
@@ -21,9 +21,9 @@ def price(pool: str) -> float | None:
     return {"gpu": 3.0}.get(pool)
 
 
-def watch(values: Sequence[float | None], step: float = 60.0) -> tuple[Idle, ...]:
+def watch(values: Sequence[float | None], step: float = 60.0) -> tuple[IdlePod, ...]:
     """Look once a step; the report at the last look."""
-    streaks: dict[str, Streak] = {}
+    streaks: dict[str, IdleStreak] = {}
     for number, value in enumerate(values):
         streaks = follow(streaks, [pod(value)], RULE, number * step)
     now = (len(values) - 1) * step
@@ -56,28 +56,28 @@ def test_who_is_idle(values: list[float | None], idle: bool) -> None:
 
 
 def test_a_streak_ends_where_the_clock_is_set_back() -> None:
-    streaks = follow({"u1": Streak(0.0, 590.0, 590.0)}, [pod(0.0)], RULE, 500.0)
-    assert streaks == {"u1": Streak(500.0, 500.0, 0.0)}
+    streaks = follow({"u1": IdleStreak(0.0, 590.0, 590.0)}, [pod(0.0)], RULE, 500.0)
+    assert streaks == {"u1": IdleStreak(500.0, 500.0, 0.0)}
 
 
 def test_without_a_price_there_is_no_cost() -> None:
-    streaks = {"u1": Streak(0.0, 3600.0, 3600.0)}
+    streaks = {"u1": IdleStreak(0.0, 3600.0, 3600.0)}
     (row,) = report(streaks, [pod(0.0)], RULE, lambda _: None, 3600.0)
     assert (row.gpu_hours, row.cost) == (2.0, None)
 
 
 def test_a_pod_that_is_gone_is_forgotten_and_its_successor_starts_anew() -> None:
-    streaks = follow({"u1": Streak(0.0, 590.0, 590.0)}, [pod(0.0, uid="u2")], RULE, 600.0)
-    assert streaks == {"u2": Streak(600.0, 600.0, 0.0)}
+    streaks = follow({"u1": IdleStreak(0.0, 590.0, 590.0)}, [pod(0.0, uid="u2")], RULE, 600.0)
+    assert streaks == {"u2": IdleStreak(600.0, 600.0, 0.0)}
 
 
 def test_a_pod_without_gpus_wastes_none() -> None:
-    assert not report({"u1": Streak(0.0, 600.0, 600.0)}, [pod(0.0, gpus=0)], RULE, price, 600.0)
+    assert not report({"u1": IdleStreak(0.0, 600.0, 600.0)}, [pod(0.0, gpus=0)], RULE, price, 600.0)
 
 
 def test_the_costliest_comes_first() -> None:
     pods = [pod(0.0, 1, "small"), pod(0.0, 8, "large")]
-    streaks = {each.uid: Streak(0.0, 900.0, 900.0) for each in pods}
+    streaks = {each.uid: IdleStreak(0.0, 900.0, 900.0) for each in pods}
     rows = report(streaks, pods, RULE, price, 900.0)
     assert [row.pod.uid for row in rows] == ["large", "small"]
 
@@ -91,7 +91,7 @@ readings = st.lists(
 def test_idle_time_is_never_more_than_the_time_between_idle_readings(
     seen: list[tuple[float | None, float]],
 ) -> None:
-    streaks: dict[str, Streak] = {}
+    streaks: dict[str, IdleStreak] = {}
     now, idle, last = 0.0, 0.0, None
     for value, gap in seen:
         now += gap

@@ -9,12 +9,12 @@ import structlog.testing
 
 from adapter.nodepool.act.ledgerstore import LedgerStore, dump, restore
 from adapter.nodepool.act.serverside import Writer
-from adapter.nodepool.learn.boots import Boots
+from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.learn.historyqueries import histories
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.capacity import Headroom
 from adapter.nodepool.model.demand import Demand, WorkloadRef
-from adapter.nodepool.model.history import Point
+from adapter.nodepool.model.history import DemandPoint
 from adapter.nodepool.model.shape import key
 from adapter.settings.nodepool import HistorySettings
 from tests.adapter.nodepool.fakeapi import FakeApi
@@ -28,7 +28,7 @@ PATH = "/api/v1/namespaces/gpu-metrics/configmaps/gpu-metrics-adapter-nodepool"
 
 
 def full() -> Ledger:
-    ledger = Ledger(boots=Boots({"gput4": (60.0, 90.0)}))
+    ledger = Ledger(boots=BootTimes({"gput4": (60.0, 90.0)}))
     ledger.learn([ROW, replace(ROW, workload=QUEUE, max_replicas=None)], T0)
     ledger.spend([], {}, 8, T0)
     ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {f"team/{key(SHAPE)}": "gput4"}, 8, T0 + 1800)
@@ -39,7 +39,7 @@ def test_what_was_wanted_is_learned_and_what_is_unknown_is_not() -> None:
     ledger = Ledger()
     ledger.learn([ROW], T0)
     ledger.learn([replace(ROW, wanted=None)], T0 + 60)
-    assert ledger.histories[REF].recent == (Point(T0, 4),)
+    assert ledger.histories[REF].recent == (DemandPoint(T0, 4),)
     assert ledger.known_at == {REF: T0}
 
 
@@ -145,4 +145,4 @@ def test_prometheus_rows_become_histories() -> None:
     ]
     found = histories(rows)
     assert list(found) == [REF]
-    assert found[REF].recent == (Point(T0, 2), Point(T0 + 60, 4))
+    assert found[REF].recent == (DemandPoint(T0, 2), DemandPoint(T0 + 60, 4))

@@ -15,7 +15,7 @@ from adapter.nodepool.learn.utilization import Utilization
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.names import DELETION_COST, MANAGER
 from adapter.nodepool.plan.limits import Limits
-from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.metricvalues import MetricValues
 from adapter.nodepool.seen.targets import by_workload, targets
 from tests.adapter.nodepool.fakeapi import FakeApi
@@ -42,12 +42,12 @@ class World:
         ]
         self.api.objects[VALUES] = {"items": items}
 
-    async def look(self, objects: Cluster, *minutes: int) -> None:
+    async def look(self, objects: ClusterTables, *minutes: int) -> None:
         for minute in minutes:
             await self.seen.look(objects, NEVER.price, (), T0 + minute * 60)
 
     async def write(
-        self, objects: Cluster, values: Mapping[WorkloadRef, tuple[Values, ...]] = LOW
+        self, objects: ClusterTables, values: Mapping[WorkloadRef, tuple[Values, ...]] = LOW
     ) -> dict[str, Any]:
         """Pod to the annotations that were applied to it."""
         rows = targets(objects, by_workload(objects.pods)).targets
@@ -59,7 +59,7 @@ class World:
         }
 
 
-def objects(**pods: Any) -> Cluster:
+def objects(**pods: Any) -> ClusterTables:
     rows = [pod(name, on="n1", **fields) for name, fields in (pods or {"a": {}, "b": {}}).items()]
     return cluster(nodes=[node("n1")], pods=rows, deployments=[deployment(2)], autoscalers=[hpa()])
 

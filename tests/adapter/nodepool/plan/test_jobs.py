@@ -7,9 +7,9 @@ import yaml
 
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.model.history import History, Point
+from adapter.nodepool.model.history import DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import key
-from adapter.nodepool.plan.jobs import Job, queues
+from adapter.nodepool.plan.jobs import JobPods, queues
 from adapter.nodepool.seen.jobs import pods_left
 from tests.adapter.nodepool.planning import GPU, NOW, capacity, codes, headroom, order, pod
 
@@ -53,15 +53,19 @@ def test_pods_that_a_job_should_have(text: str, left: int) -> None:
     assert pods_left(yaml.safe_load(text)) == left
 
 
-def burst(jobs: int, bound: int, pending: int) -> list[Job]:
+def burst(jobs: int, bound: int, pending: int) -> list[JobPods]:
     """Jobs of one pod each, of which some have one already."""
-    rows = [Job("ml", GPU, 1, 1, 0, {"gpu": 1})] * bound + [Job("ml", GPU, 1, 0, 1)] * pending
-    return rows + [Job("ml", GPU, 1, 0, 0)] * (jobs - bound - pending)
+    rows = [JobPods("ml", GPU, 1, 1, 0, {"gpu": 1})] * bound + [
+        JobPods("ml", GPU, 1, 0, 1)
+    ] * pending
+    return rows + [JobPods("ml", GPU, 1, 0, 0)] * (jobs - bound - pending)
 
 
 def test_jobs_of_one_shape_and_namespace_are_one_queue() -> None:
     other = pod(gpus=2)
-    rows = queues([*burst(50, 10, 30), Job("ml", other, 2, 0, 0), Job("b", GPU, 1, 0, 1)], {}, NOW)
+    rows = queues(
+        [*burst(50, 10, 30), JobPods("ml", other, 2, 0, 0), JobPods("b", GPU, 1, 0, 1)], {}, NOW
+    )
     found = {(row.workload.namespace, row.workload.name): row for row in rows}
     assert {place: row.wanted for place, row in found.items()} == {
         ("b", key(GPU)): 1,
@@ -74,17 +78,19 @@ def test_jobs_of_one_shape_and_namespace_are_one_queue() -> None:
 
 
 def test_a_queue_is_named_by_its_jobs() -> None:
-    (one,) = queues([Job("ml", GPU, 1, 0, 1, name="train")], {}, NOW)
+    (one,) = queues([JobPods("ml", GPU, 1, 0, 1, name="train")], {}, NOW)
     assert one.name == f"Job queue {key(GPU)} (Job train)"
-    (many,) = queues([Job("ml", GPU, 1, 0, 1, name=name) for name in "cab"], {}, NOW)
+    (many,) = queues([JobPods("ml", GPU, 1, 0, 1, name=name) for name in "cab"], {}, NOW)
     assert many.name == f"Job queue {key(GPU)} (Job a and 2 more)"
-    (past,) = queues([Job("ml", GPU, 0, 0, 0)], {}, NOW)
+    (past,) = queues([JobPods("ml", GPU, 0, 0, 0)], {}, NOW)
     assert past.name == f"Job queue {key(GPU)} (no Jobs now)"
 
 
 def test_a_queue_keeps_its_history() -> None:
-    history = History((Point(NOW, 5),))
-    (row,) = queues([Job("ml", GPU, 1, 0, 0)], {WorkloadRef("ml", "Job", key(GPU)): history}, NOW)
+    history = DemandHistory((DemandPoint(NOW, 5),))
+    (row,) = queues(
+        [JobPods("ml", GPU, 1, 0, 0)], {WorkloadRef("ml", "Job", key(GPU)): history}, NOW
+    )
     assert row.history is history
 
 
@@ -97,8 +103,8 @@ def test_pods_that_the_job_controller_is_about_to_create_are_not_ordered() -> No
 
 def test_a_pod_that_has_ended_before_its_jobs_status_says_so_is_not_ordered_again() -> None:
     """Ended pods leave the watch at once; ``status.succeeded`` follows up to seconds later."""
-    running = [Job("ml", GPU, 1, 1, 0, {"gpu": 1})] * 4
-    ended = [Job("ml", GPU, 1, 0, 0)] * 4
+    running = [JobPods("ml", GPU, 1, 1, 0, {"gpu": 1})] * 4
+    ended = [JobPods("ml", GPU, 1, 0, 0)] * 4
     at = capacity()
     for jobs in (running, ended, [], ended):
         for queue in queues(jobs, {}, NOW):
@@ -107,7 +113,7 @@ def test_a_pod_that_has_ended_before_its_jobs_status_says_so_is_not_ordered_agai
 
 def test_a_stream_of_short_jobs_leaves_no_more_in_the_history_than_there_were_pods() -> None:
     """Each minute two Jobs run, and two have just ended."""
-    lagging = [Job("ml", GPU, 1, 1, 0)] * 2 + [Job("ml", GPU, 1, 0, 0)] * 2
+    lagging = [JobPods("ml", GPU, 1, 1, 0)] * 2 + [JobPods("ml", GPU, 1, 0, 0)] * 2
     ledger = Ledger()
     for minute in range(60):
         ledger.learn(queues(lagging, ledger.histories, NOW + 60 * minute), NOW + 60 * minute)
@@ -119,7 +125,7 @@ def test_a_stream_of_short_jobs_leaves_no_more_in_the_history_than_there_were_po
 
 def test_jobs_that_have_just_ended_keep_no_headroom_beyond_its_hold() -> None:
     """However long the stream of them: the hold counts from when it was needed."""
-    lagging = [Job("ml", GPU, 1, 0, 0)] * 4
+    lagging = [JobPods("ml", GPU, 1, 0, 0)] * 4
     (queue,) = queues(lagging, {}, NOW)
     made = order(queue, at=capacity(headroom(4, pods=4, needed=NOW - 1000)))
     assert (made.replicas, codes(made)) == (1, ["decayed"])

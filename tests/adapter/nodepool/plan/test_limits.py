@@ -11,7 +11,7 @@ from adapter.nodepool.plan.limits import Limits
 WRONG = {
     "boot_seconds": "boot_seconds is 0: give a time above 0",
     "decay_seconds": "decay_seconds is 0: give a time above 0",
-    "deadman_seconds": "deadman_seconds is 0: give a time above 0",
+    "lifeline_seconds": "lifeline_seconds is 0: give a time above 0",
 }
 
 
@@ -34,11 +34,11 @@ def test_no_number_is_no_limit() -> None:
 
 PAID = {
     "no budget": (Limits(), 5.0, math.inf),
-    "nothing spent": (Limits(gpu_hours_per_day=2, deadman_seconds=1800), 0.0, 4),
-    "whole GPUs": (Limits(gpu_hours_per_day=2, deadman_seconds=1800), 0.1, 3),
+    "nothing spent": (Limits(gpu_hours_per_day=2, lifeline_seconds=1800), 0.0, 4),
+    "whole GPUs": (Limits(gpu_hours_per_day=2, lifeline_seconds=1800), 0.1, 3),
     "overspent": (Limits(gpu_hours_per_day=2), 3.0, 0),
     "free of charge": (Limits(cost_per_day=2, gpu_hour_prices={"*": 0}), 3.0, math.inf),
-    "priced": (Limits(cost_per_day=2, gpu_hour_prices={"*": 4}, deadman_seconds=900), 0.25, 1),
+    "priced": (Limits(cost_per_day=2, gpu_hour_prices={"*": 4}, lifeline_seconds=900), 0.25, 1),
     "no price": (Limits(cost_per_day=2), 0.0, 0),
 }
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from adapter.hpa import Missing, Values
-from adapter.nodepool.learn.boots import Boots
+from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.limits import Limits
-from adapter.nodepool.plan.observe import Seen, headroom, observe
+from adapter.nodepool.plan.observe import PlanInput, headroom, observe
 from adapter.nodepool.plan.plan import plan
-from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.targets import by_workload, targets
 from tests.adapter.nodepool import orders
 from tests.adapter.nodepool.manifests import (
@@ -38,7 +38,7 @@ REF = WorkloadRef("team", "Deployment", "inference")
 BUSY: dict[WorkloadRef, tuple[Values, ...]] = {REF: ({"a": 145_000, "b": 145_000},)}
 
 
-def world(**more: Any) -> Cluster:
+def world(**more: Any) -> ClusterTables:
     """Two busy pods of a Deployment with an HPA, on one of two nodes."""
     return cluster(
         **{
@@ -52,15 +52,15 @@ def world(**more: Any) -> Cluster:
 
 
 def look(
-    seen: Cluster, values: Mapping[WorkloadRef, tuple[Values, ...]] = BUSY, **options: Any
-) -> Seen:
+    seen: ClusterTables, values: Mapping[WorkloadRef, tuple[Values, ...]] = BUSY, **options: Any
+) -> PlanInput:
     pods_of = by_workload(seen.pods)
     rows = targets(seen, pods_of).targets
     ledger = options.pop("ledger", Ledger())
     return observe(seen, rows, values, pods_of, ledger.known(), (), NOW, **options)
 
 
-def only(seen: Seen) -> Demand:
+def only(seen: PlanInput) -> Demand:
     (row,) = seen.demand
     return row
 
@@ -175,14 +175,14 @@ def test_of_two_objects_of_one_shape_the_larger_is_the_headroom() -> None:
     shape = only(look(world())).shape
     rows = [
         found(way, orders.stored(shape, replicas), None)
-        for way, replicas in ((Way.BUFFER, 3), (Way.PLACEHOLDER, 1))
+        for way, replicas in ((ProvisioningMethod.BUFFER, 3), (ProvisioningMethod.PLACEHOLDER, 1))
     ]
     (row,) = headroom(rows)
     assert (row.replicas, row.shape, row.namespace) == (3, shape, "team")
 
 
 def test_boot_times_reach_the_pool() -> None:
-    ledger = Ledger(boots=Boots({"gput4": (60.0, 90.0)}))
+    ledger = Ledger(boots=BootTimes({"gput4": (60.0, 90.0)}))
     assert look(world(), ledger=ledger).capacity.pools["gput4"].boot_seconds == 90.0
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from adapter.nodepool.model.shape import Shape, key
-from adapter.nodepool.plan.packing import Lot, Placed, Room, ever, pack
+from adapter.nodepool.plan.packing import Lot, Placement, PoolRoom, ever, pack
 from tests.adapter.nodepool.planning import GPU, NODE, node, pod, pool
 
 BIG = node("example", gpus=8)
@@ -16,70 +16,72 @@ EIGHT = pod(gpus=8, cpu="20")
 
 
 def test_free_room_is_taken_before_new_nodes() -> None:
-    space = Room(pool(), [node("a"), node("b", used=GPU)])
-    assert space.put(GPU, 3) == Placed(ready=1, later=2, nodes=2, left=0)
+    space = PoolRoom(pool(), [node("a"), node("b", used=GPU)])
+    assert space.put(GPU, 3) == Placement(ready=1, later=2, nodes=2, left=0)
 
 
 def test_pods_one_by_one_go_where_they_go_together() -> None:
     nodes = [node("a", GPU, gpus=4), node("b"), node("c", gpus=2, ready=False)]
-    space, other = (Room(pool(high=4), nodes) for _ in range(2))
+    space, other = (PoolRoom(pool(high=4), nodes) for _ in range(2))
     for shape, pods in ((TWO, 2), (GPU, 4), (TWO, 2), (GPU, 1)):
         one_by_one = [other.put(shape, 1) for _ in range(pods)]
-        assert space.put(shape, pods) == Placed(*map(sum, zip(*one_by_one, strict=True)))
+        assert space.put(shape, pods) == Placement(*map(sum, zip(*one_by_one, strict=True)))
 
 
 def test_a_node_that_boots_is_room_for_later() -> None:
     bare = {name: amount for name, amount in NODE.items() if name != "nvidia.com/gpu"}
-    space = Room(pool(high=1), [node("a", ready=False, allocatable=bare)])
-    assert space.put(GPU, 2) == Placed(ready=0, later=1, nodes=0, left=1)
+    space = PoolRoom(pool(high=1), [node("a", ready=False, allocatable=bare)])
+    assert space.put(GPU, 2) == Placement(ready=0, later=1, nodes=0, left=1)
 
 
 def test_what_is_free_now_comes_before_what_boots_in_whatever_order_they_are_seen() -> None:
     seen = [node("a", ready=False), node("b")]
-    assert Room(pool(), seen).put(GPU, 1) == Placed(ready=1, later=0, nodes=0, left=0)
-    assert Room(pool(), seen[::-1]).put(GPU, 1) == Placed(ready=1, later=0, nodes=0, left=0)
+    assert PoolRoom(pool(), seen).put(GPU, 1) == Placement(ready=1, later=0, nodes=0, left=0)
+    assert PoolRoom(pool(), seen[::-1]).put(GPU, 1) == Placement(ready=1, later=0, nodes=0, left=0)
 
 
 def test_the_most_nodes_of_a_pool_hold() -> None:
-    space = Room(pool(high=3), [node("a", used=GPU), node("b", used=GPU)])
-    assert space.put(GPU, 5) == Placed(ready=0, later=1, nodes=1, left=4)
+    space = PoolRoom(pool(high=3), [node("a", used=GPU), node("b", used=GPU)])
+    assert space.put(GPU, 5) == Placement(ready=0, later=1, nodes=1, left=4)
 
 
 def test_the_resource_limits_of_a_pool_hold() -> None:
-    space = Room(pool(limits={"nvidia.com/gpu": 4000}), [node("a", used=GPU)])
-    assert space.put(GPU, 9) == Placed(ready=0, later=3, nodes=3, left=6)
+    space = PoolRoom(pool(limits={"nvidia.com/gpu": 4000}), [node("a", used=GPU)])
+    assert space.put(GPU, 9) == Placement(ready=0, later=3, nodes=3, left=6)
 
 
 def test_a_node_that_boots_counts_towards_the_limits() -> None:
-    space = Room(
+    space = PoolRoom(
         pool(limits={"nvidia.com/gpu": 2000}), [node("a", ready=False, allocatable={"cpu": 4000})]
     )
-    assert space.put(GPU, 3) == Placed(ready=0, later=2, nodes=1, left=1)
+    assert space.put(GPU, 3) == Placement(ready=0, later=2, nodes=1, left=1)
 
 
 def test_several_pods_share_a_large_node() -> None:
-    space = Room(pool(example=BIG), [])
-    assert space.put(TWO, 5) == Placed(ready=0, later=5, nodes=2, left=0)
+    space = PoolRoom(pool(example=BIG), [])
+    assert space.put(TWO, 5) == Placement(ready=0, later=5, nodes=2, left=0)
 
 
 def test_nobody_knows_what_the_first_node_of_a_pool_will_hold() -> None:
-    assert Room(pool(example=None), []).put(GPU, 2) == Placed(0, 0, 0, 2)
+    assert PoolRoom(pool(example=None), []).put(GPU, 2) == Placement(0, 0, 0, 2)
 
 
 def test_larger_shapes_are_packed_first() -> None:
     lots = [Lot(GPU, 4), Lot(EIGHT, 1), Lot(TWO, 2)]
-    placed = pack(lots, Room(pool(example=BIG, high=2), []))
+    placed = pack(lots, PoolRoom(pool(example=BIG, high=2), []))
     assert list(placed) == [key(EIGHT), key(TWO), key(GPU)]
-    placed = pack(lots, Room(pool(example=BIG), []))
+    placed = pack(lots, PoolRoom(pool(example=BIG), []))
     assert sum(each.nodes for each in placed.values()) == 2
 
 
 def test_lots_of_one_shape_are_added_up() -> None:
-    assert pack([Lot(GPU, 1), Lot(GPU, 2)], Room(pool(), [])) == {key(GPU): Placed(0, 3, 3, 0)}
+    assert pack([Lot(GPU, 1), Lot(GPU, 2)], PoolRoom(pool(), [])) == {
+        key(GPU): Placement(0, 3, 3, 0)
+    }
 
 
 def test_pods_of_another_shape_leave_less_room() -> None:
-    space = Room(pool(example=BIG, high=1), [])
+    space = PoolRoom(pool(example=BIG, high=1), [])
     space.put(TWO, 3)
     assert space.put(GPU, 9).left == 7
 
@@ -109,4 +111,4 @@ def test_a_new_node_has_another_name_than_the_example() -> None:
     pinned = replace(GPU, node_affinity=affinity)
     example = node("n", labels={"pool": "gpu", "kubernetes.io/hostname": "n"})
     assert not ever(pinned, example)
-    assert Room(pool(example=example), [example]).put(pinned, 2) == Placed(1, 0, 0, 1)
+    assert PoolRoom(pool(example=example), [example]).put(pinned, 2) == Placement(1, 0, 0, 1)

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.capacity import Node, Pool, Taint, Trap
+from adapter.nodepool.model.capacity import Pool, PoolNode, Taint, Trap
 from adapter.nodepool.model.demand import Demand
-from adapter.nodepool.model.history import EMPTY, Point
+from adapter.nodepool.model.history import EMPTY, DemandPoint
+from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.plan import plan
+from adapter.nodepool.plan.poolchoice import TRAPS
 from tests.adapter.nodepool.planning import (
     GPU,
     NOW,
@@ -82,7 +84,7 @@ def test_growth_that_was_seen_before_is_ordered_ahead() -> None:
     history = EMPTY
     for minute in range(360):
         pods = 2 if minute // 5 % 2 else 6
-        history = learn(history, Point(NOW - (360 - minute) * 60, pods))
+        history = learn(history, DemandPoint(NOW - (360 - minute) * 60, pods))
     made = order(demand(2, bound=2, history=history), limits=Limits(quantile=0.9))
     assert made.replicas > 0
 
@@ -90,7 +92,7 @@ def test_growth_that_was_seen_before_is_ordered_ahead() -> None:
 def test_a_pools_own_boot_time_is_the_lead() -> None:
     history = EMPTY
     for minute in range(360):
-        history = learn(history, Point(NOW - (360 - minute) * 60, 2 + minute // 30))
+        history = learn(history, DemandPoint(NOW - (360 - minute) * 60, 2 + minute // 30))
     row = demand(14, bound=14, history=history)
     limits = Limits(boot_seconds=60, quantile=0.9)
     slow = order(row, at=capacity(pools=(pool(boot_seconds=3600),)), limits=limits)
@@ -191,7 +193,7 @@ def test_a_floor_is_no_reason_to_pass_the_most_replicas() -> None:
 def test_a_target_scaled_to_0_has_its_floor_and_nothing_of_its_past() -> None:
     history = EMPTY
     for minute in range(60):
-        history = learn(history, Point(NOW - (60 - minute) * 60, minute))
+        history = learn(history, DemandPoint(NOW - (60 - minute) * 60, minute))
     parked = demand(0, history=history, parked=True)
     assert order(parked).replicas == 0
     assert order(replace(parked, floor=2)).replicas == 2
@@ -398,7 +400,7 @@ def test_gpus_that_a_shape_finds_no_room_for_are_the_others_in_the_same_round() 
 
 
 def test_a_budget_pays_for_headroom_until_the_dead_mans_deadline() -> None:
-    limits = Limits(gpu_hours_per_day=10, deadman_seconds=1800)
+    limits = Limits(gpu_hours_per_day=10, lifeline_seconds=1800)
     made = order(demand(8), at=capacity(spent={"gpu": 8.4}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (3, "budget")
     assert made.reasons[-1].text == "the budget pays for 3 GPUs: 8.4 GPU-hours are spent"
@@ -410,7 +412,7 @@ def test_a_spent_budget_lets_headroom_go() -> None:
 
 
 def test_a_budget_in_money_by_the_pools_price() -> None:
-    limits = Limits(cost_per_day=20, gpu_hour_prices={"gpu": 4, "*": 1}, deadman_seconds=3600)
+    limits = Limits(cost_per_day=20, gpu_hour_prices={"gpu": 4, "*": 1}, lifeline_seconds=3600)
     made = order(demand(8), at=capacity(spent={"gpu": 3}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (2, "budget")
 
@@ -422,7 +424,7 @@ def test_a_budget_in_money_orders_nothing_without_a_price() -> None:
 
 def test_the_smaller_budget_decides() -> None:
     limits = Limits(
-        cost_per_day=100, gpu_hours_per_day=2, gpu_hour_prices={"*": 1}, deadman_seconds=3600
+        cost_per_day=100, gpu_hours_per_day=2, gpu_hour_prices={"*": 1}, lifeline_seconds=3600
     )
     assert order(demand(8), limits=limits).replicas == 2
 
@@ -461,7 +463,7 @@ def test_free_room_on_ready_nodes_counts_as_there_and_is_still_ordered() -> None
 
 
 OTHER_TAINT = Taint("other", "", "NoSchedule")
-NOT_FREE: dict[str, tuple[Node, int]] = {
+NOT_FREE: dict[str, tuple[PoolNode, int]] = {
     "the node is not ready": (node("x", ready=False), 0),
     "a pod uses it": (node("x", used=GPU), 1),
     "its taint is not tolerated": (node("x", taints=(OTHER_TAINT,)), 1),
@@ -470,7 +472,7 @@ NOT_FREE: dict[str, tuple[Node, int]] = {
 
 
 @pytest.mark.parametrize(("found", "nodes"), NOT_FREE.values(), ids=NOT_FREE)
-def test_room_that_is_not_really_free_is_not_there(found: Node, nodes: int) -> None:
+def test_room_that_is_not_really_free_is_not_there(found: PoolNode, nodes: int) -> None:
     made = order(demand(1), at=capacity(nodes=(found,)))
     assert (made.replicas, made.ready, made.nodes) == (1, 0, nodes)
 
@@ -507,8 +509,8 @@ def test_a_pool_that_would_block_the_autoscaler_gets_nothing(trap: Trap) -> None
     made = plan([demand(6)], at, Limits(), NOW)
     (only,) = made.orders
     assert (only.replicas, codes(only)[-1]) == (0, "trap")
-    assert [(note.pool, note.trap, note.reason.code) for note in made.notes] == [
-        ("gpu", trap, "trap")
+    assert [(note.pool, note.reason) for note in made.notes] == [
+        ("gpu", Reason("trap", TRAPS[trap]))
     ]
 
 
@@ -516,7 +518,7 @@ def test_a_time_sliced_pool_is_named_and_served() -> None:
     at = capacity(pools=(pool(traps=frozenset({Trap.TIME_SLICED})),))
     made = plan([demand(2)], at, Limits(), NOW)
     assert [each.replicas for each in made.orders] == [2]
-    assert [note.trap for note in made.notes] == [Trap.TIME_SLICED]
+    assert [note.reason.text for note in made.notes] == [TRAPS[Trap.TIME_SLICED]]
 
 
 def test_a_backoff_is_noted() -> None:

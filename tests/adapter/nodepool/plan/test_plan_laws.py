@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.capacity import Capacity, Headroom, Node, Pool, Trap
+from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode, Trap
 from adapter.nodepool.model.demand import Demand, WorkloadRef
-from adapter.nodepool.model.history import EMPTY, History, Point
+from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.reason import CODES
 from adapter.nodepool.model.shape import gpus, key
 from adapter.nodepool.plan.limits import Limits
@@ -37,11 +37,11 @@ SHAPES = (
 )
 
 
-def past(*pods: int) -> History:
+def past(*pods: int) -> DemandHistory:
     """What was seen every ten minutes until now."""
     history = EMPTY
     for number, count in enumerate(reversed(pods)):
-        history = learn(history, Point(NOW - 600 * (len(pods) - number), count))
+        history = learn(history, DemandPoint(NOW - 600 * (len(pods) - number), count))
     return history
 
 
@@ -76,7 +76,7 @@ def demands(draw: st.DrawFn) -> tuple[Demand, ...]:
 
 
 @st.composite
-def nodes(draw: st.DrawFn, example: Node) -> tuple[Node, ...]:
+def nodes(draw: st.DrawFn, example: PoolNode) -> tuple[PoolNode, ...]:
     made = []
     for number in range(draw(st.integers(0, 3))):
         used = draw(st.sampled_from((None, *SHAPES[:3])))
@@ -94,7 +94,7 @@ def nodes(draw: st.DrawFn, example: Node) -> tuple[Node, ...]:
 @st.composite
 def capacities(draw: st.DrawFn) -> Capacity:
     pools: list[Pool] = []
-    found: list[Node] = []
+    found: list[PoolNode] = []
     for name in POOLS:
         size = draw(st.sampled_from((1, 4, 8)))
         example = replace(node("example", gpus=size), pool=name, labels={"pool": name})
@@ -138,7 +138,7 @@ bounds = st.builds(
     gpu_hours_per_day=st.none() | st.floats(0, 12),
     cost_per_day=st.none() | st.floats(0, 40),
     gpu_hour_prices=st.sampled_from(({}, {"*": 2.0}, {"a": 0.0, "b": 3.5})),
-    deadman_seconds=st.floats(60, 7200),
+    lifeline_seconds=st.floats(60, 7200),
     claim_namespaces=st.sampled_from((frozenset(), frozenset({"x"}), frozenset({"x", "y"}))),
 )
 
@@ -171,7 +171,7 @@ def test_no_cap_and_no_budget_is_ever_exceeded(
             held[order.pool] += order.replicas * size
     for name, devices in held.items():
         assert devices <= limits.max_gpus_per_pool
-        hours = at.gpu_hours_spent[name] + devices * limits.deadman_seconds / 3600
+        hours = at.gpu_hours_spent[name] + devices * limits.lifeline_seconds / 3600
         if limits.gpu_hours_per_day is not None:
             assert hours <= limits.gpu_hours_per_day + 1e-6
         if limits.cost_per_day is not None:
@@ -342,14 +342,14 @@ def test_headroom_that_nobody_knows_to_be_needed_is_gone_within_a_bounded_time(
 def test_a_day_of_rounds_never_spends_more_than_the_budget(
     rounds: list[tuple[int, float]], budget: float
 ) -> None:
-    limits = Limits(gpu_hours_per_day=budget, deadman_seconds=600)
+    limits = Limits(gpu_hours_per_day=budget, lifeline_seconds=600)
     at, now, spent = Capacity((), {"gpu": pool()}), NOW, 0.0
     for want, share in rounds:
         row = Demand(WorkloadRef("x", "Deployment", "w"), GPU, 0, 0, want, 100)
         made = plan([row], replace(at, gpu_hours_spent={"gpu": spent}), limits, now)
         at = applied(made, at)
         # A controller that does not come back leaves its headroom until the deadline.
-        gap = limits.deadman_seconds * share
+        gap = limits.lifeline_seconds * share
         spent += sum(order.replicas for order in made.orders) * gap / 3600
         now += gap
         assert spent <= budget + 1e-6

@@ -114,7 +114,7 @@ def test_a_pool_has_the_bounds_and_the_back_off_of_its_groups() -> None:
     nodes = with_pods(every, [pod("x", on="b")], (), NOW)
     found = pools(every, nodes, autoscaler_status().groups, [], {"gput4": 90.0}, (), NOW)
     pool = found["gput4"]
-    assert (pool.low, pool.high, pool.boot_seconds) == (1, 6, 90.0)
+    assert (pool.high, pool.boot_seconds) == (6, 90.0)
     assert pool.backoff_until == T0 + 300
     assert pool.example is not None
     assert (pool.example.name, pool.example.used) == ("b", {})

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import pytest
 
-from adapter.nodepool.act.ways import capacitybuffer, placeholder
+from adapter.nodepool.act.methods import capacitybuffer, placeholder
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.plan.order import Order
-from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.seen import (
     autoscalers,
@@ -30,8 +30,8 @@ from adapter.nodepool.seen import (
     status,
     workloads,
 )
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.pods import PodDecoder
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.pods import PodInfoDecoder
 from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool import manifests, orders
 from tests.adapter.nodepool.fakeapi import FakeApi
@@ -90,7 +90,7 @@ def kinds(patch: pytest.MonkeyPatch) -> dict[str, Kind]:
 
     classes = "gpu-metrics-adapter-headroom"
     return {
-        "Pod": ("pods", PodDecoder(classes).decode, of(lambda: manifests.pod("a", on="n1"))),
+        "Pod": ("pods", PodInfoDecoder(classes).decode, of(lambda: manifests.pod("a", on="n1"))),
         "Node": ("nodes", nodes.decode, of(lambda: manifests.node("n3"))),
         "HorizontalPodAutoscaler": ("autoscalers", autoscalers.decode, of(manifests.hpa)),
         "Deployment": (
@@ -114,13 +114,13 @@ def kinds(patch: pytest.MonkeyPatch) -> dict[str, Kind]:
         ),
         "placeholders": (
             "placeholders",
-            headroom.decoder(Way.PLACEHOLDER, manifests.HOME),
-            of(lambda: manifests.found(Way.PLACEHOLDER, built)),
+            headroom.decoder(ProvisioningMethod.PLACEHOLDER, manifests.HOME),
+            of(lambda: manifests.found(ProvisioningMethod.PLACEHOLDER, built)),
         ),
         "CapacityBuffer": (
             "buffers",
-            headroom.decoder(Way.BUFFER, manifests.HOME),
-            of(lambda: manifests.found(Way.BUFFER, buffer)),
+            headroom.decoder(ProvisioningMethod.BUFFER, manifests.HOME),
+            of(lambda: manifests.found(ProvisioningMethod.BUFFER, buffer)),
         ),
     }
 
@@ -142,7 +142,7 @@ def spoiled(value: Any) -> Iterator[Any]:
                 yield [*value[:index], each, *value[index + 1 :]]
 
 
-def world() -> tuple[Controller, Cluster]:
+def world() -> tuple[NodepoolController, ClusterTables]:
     api = FakeApi()
     api.objects["/apis"] = {"groups": []}
     rows = [{"describedObject": {"name": name}, "value": "90"} for name in "ab"]
@@ -156,7 +156,7 @@ def world() -> tuple[Controller, Cluster]:
         autoscalers=[manifests.hpa()],
         classes=[manifests.priority_class()],
     )
-    controller = Controller(
+    controller = NodepoolController(
         NodepoolSettings(namespace="gpu-metrics"),
         manifests.HOME,
         cluster,

@@ -56,13 +56,13 @@ def test_once_does_not_go_with_apply(tmp_path: Path) -> None:
 def test_a_cluster_that_is_not_there_is_a_failed_job(tmp_path: Path) -> None:
     code, output = run("--once", "--kubeconfig", str(tmp_path / "none"), folder=tmp_path)
     assert code == 1
-    assert f"kubeconfig {tmp_path / 'none'} is not there" in output
+    assert f"kubeconfig {tmp_path / 'none'} does not exist" in output
 
 
 def test_pods_of_a_file_are_no_cluster(tmp_path: Path) -> None:
     code, output = run("--once", config="cluster: {pods_file: x.yaml}", folder=tmp_path)
     assert code == 1
-    assert "nodepool needs one; take it out" in output
+    assert "nodepool needs a cluster: remove cluster.pods_file" in output
 
 
 def test_help_says_how_to_look_without_writing() -> None:

@@ -14,23 +14,23 @@ import structlog.testing
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from adapter.nodepool.act.ways import placeholder
-from adapter.nodepool.learn.idle import GpuPod, Idle
+from adapter.nodepool.act.methods import placeholder
+from adapter.nodepool.learn.idle import GpuPod, IdlePod
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model import names
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.plan.order import Plan
 from adapter.nodepool.plan.poolchoice import PoolNote
-from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living
+from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.plantable import render
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.selfmetrics import NodepoolMetrics
-from adapter.nodepool.run.stir import Noticed, Stir, living
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen import headroom
-from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.settings.nodepool import NodepoolSettings
 from apiservice.kube.reflector import EventType
 from tests.adapter.nodepool.fakeapi import FakeApi
@@ -61,7 +61,7 @@ class World:
         self.load(145)
         self.problem = ""
         self.table = io.StringIO()
-        self.cluster: Cluster = cluster(
+        self.cluster: ClusterTables = cluster(
             nodes=[node("n1"), node("n2")],
             pods=[pod("a", on="n1"), pod("b", on="n1")],
             deployments=[deployment(2)],
@@ -69,9 +69,9 @@ class World:
             classes=[priority_class()],
         )
         self.listed = asyncio.Event()
-        stir = Stir()
-        self.pods = Noticed(self.cluster.pods, stir, living)
-        self.controller = Controller(
+        changes = ChangeSignal()
+        self.pods = WatchedTable(self.cluster.pods, changes, living)
+        self.controller = NodepoolController(
             NodepoolSettings(namespace="gpu-metrics", **settings),
             HOME,
             self.cluster,
@@ -82,7 +82,7 @@ class World:
             Ledger(),
             Reports(self.table),
             clock=lambda: T0,
-            stir=stir,
+            changes=changes,
             listed=self.listed.wait,
         )
         if not listing:
@@ -91,7 +91,7 @@ class World:
     def replicas(self) -> list[int]:
         """Of the placeholders that were applied, as a watch would bring them."""
         rows = [
-            found(Way.PLACEHOLDER, obj)
+            found(ProvisioningMethod.PLACEHOLDER, obj)
             for path, obj in self.api.objects.items()
             if "/deployments/" in path
         ]
@@ -222,7 +222,7 @@ def test_the_table_names_orders_pools_and_idle_gpus() -> None:
     decided = Plan(
         (order(2, 1, ready=1, nodes=1),), (PoolNote("gput4", Reason("trap", "mixed MIG")),)
     )
-    idle = Idle(GpuPod("team", "a", "u", "gput4", 2, 0.0), T0, 3.0, 6.0)
+    idle = IdlePod(GpuPod("team", "a", "u", "gput4", 2, 0.0), T0, 3.0, 6.0)
     text = render(decided, "CapacityBuffer (taken up)", [idle])
     way, head, row, note, last = text.splitlines()
     assert way == "way: CapacityBuffer (taken up)"
@@ -344,14 +344,14 @@ async def test_a_round_that_fails_unexpectedly_is_counted_and_the_next_one_plans
     assert [row["error"] for row in logs if row["event"] == "round failed"] == ["bug"]
 
 
-def forged(shape: Shape, namespace: str = "mallory", **notes: str) -> headroom.Found:
+def forged(shape: Shape, namespace: str = "mallory", **notes: str) -> headroom.HeadroomObject:
     """A tenant's own object that says about itself whatever ours would."""
     obj = placeholder.manifest(order(2**31 - 1), LIFELINE, "pause", "low")
     own = names.headroom_key(namespace, key(shape))
     name = {"name": names.headroom_name(own), "namespace": namespace}
     obj["metadata"] |= name | {"labels": {names.HEADROOM: own, names.SERVES: namespace}}
     obj["metadata"]["annotations"] |= {names.SHAPE: headroom.shape_text(shape)} | notes
-    return found(Way.PLACEHOLDER, obj)
+    return found(ProvisioningMethod.PLACEHOLDER, obj)
 
 
 CLAIMS = replace(SHAPE, claims=("a",), claim_devices=2)
@@ -371,7 +371,7 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 async def test_a_tenants_object_in_our_form_moves_nobody_elses_headroom(
-    bad: headroom.Found,
+    bad: headroom.HeadroomObject,
 ) -> None:
     """Not the plan of others, and of the day's budget no more than the pool's cap."""
     orders, spent = [], []

@@ -12,11 +12,11 @@ import aiohttp
 import pytest
 
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.run.controller import Controller
+from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.listener import listen
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.watches import Watches
-from adapter.nodepool.seen.cluster import Cluster
+from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.settings.nodepool import NodepoolSettings
 from apiservice.documents.probes import LIMITS
 from apiservice.http.server import ListenError
@@ -30,11 +30,11 @@ MOST = LIMITS.max_connections - LIMITS.max_handshakes
 
 
 @pytest.fixture
-async def listening(unused_port: int) -> AsyncIterator[tuple[Controller, Watches, str]]:
-    cluster, api = Cluster(), FakeApi()
+async def listening(unused_port: int) -> AsyncIterator[tuple[NodepoolController, Watches, str]]:
+    cluster, api = ClusterTables(), FakeApi()
     api.objects["/apis"] = {"groups": []}
     watches = Watches(None, cluster, HOME, jobs_too=True, priority_class="low")
-    controller = Controller(
+    controller = NodepoolController(
         NodepoolSettings(),
         HOME,
         cluster,
@@ -59,7 +59,7 @@ async def unused_port() -> int:
     return port
 
 
-Listening = tuple[Controller, Watches, str]
+Listening = tuple[NodepoolController, Watches, str]
 
 
 async def get(url: str) -> tuple[int, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from adapter.nodepool.act.ways import capacitybuffer
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.act.methods import capacitybuffer
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.run.watches import Watches
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.served import Served
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.served import ServedApis
 from tests.adapter.nodepool.manifests import HOME, found
 from tests.adapter.nodepool.orders import LIFELINE, order
 
@@ -18,25 +18,25 @@ def names(watches: Watches) -> set[str]:
 
 
 async def test_buffers_whose_definition_is_gone_are_no_longer_waited_for() -> None:
-    cluster = Cluster()
+    cluster = ClusterTables()
     watches = Watches(None, cluster, HOME, jobs_too=True, priority_class="low")
     async with asyncio.TaskGroup() as group:
-        watches.start(group, Served(buffers="v1alpha1"))
+        watches.start(group, ServedApis(buffers="v1alpha1"))
         first = dict(watches.reflectors())["buffers"]
         _, obj = capacitybuffer.manifests(order(), "v1alpha1", LIFELINE, "pause", None)
-        cluster.buffers.replace([found(Way.BUFFER, obj)])
-        watches.start(group, Served(buffers="v1beta1"))
+        cluster.buffers.replace([found(ProvisioningMethod.BUFFER, obj)])
+        watches.start(group, ServedApis(buffers="v1beta1"))
         assert dict(watches.reflectors())["buffers"] is not first
-        watches.start(group, Served())
+        watches.start(group, ServedApis())
         assert "buffers" not in names(watches)
         assert len(cluster.buffers) == 0
         watches.stop()
 
 
 async def test_what_is_not_served_is_not_watched() -> None:
-    watches = Watches(None, Cluster(), HOME, jobs_too=False, priority_class="low")
+    watches = Watches(None, ClusterTables(), HOME, jobs_too=False, priority_class="low")
     optional = {"node_pools", "node_claims", "buffers", "claim_templates", "jobs"}
     async with asyncio.TaskGroup() as group:
-        watches.start(group, Served())
+        watches.start(group, ServedApis())
         watches.stop()
     assert not optional & names(watches)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.act.ways import capacitybuffer, placeholder
+from adapter.nodepool.act.methods import capacitybuffer, placeholder
 from adapter.nodepool.model import names
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.seen import headroom
-from adapter.nodepool.seen.headroom import Found, read_shape, shape_text
+from adapter.nodepool.seen.headroom import HeadroomObject, read_shape, shape_text
 from adapter.nodepool.seen.podspec import shape_of
 from tests.adapter.nodepool.manifests import GPU, HOME, SPEC, T0, found, managed, raw
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
@@ -29,16 +29,22 @@ def written(shape: Shape = SHAPE) -> Object:
 
 def test_what_this_controller_wrote_is_believed() -> None:
     buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", T0)[1]
-    for way, obj in ((Way.PLACEHOLDER, written()), (Way.BUFFER, buffer)):
+    for way, obj in (
+        (ProvisioningMethod.PLACEHOLDER, written()),
+        (ProvisioningMethod.BUFFER, buffer),
+    ):
         row = found(way, obj)
         assert (row.problem, row.shape, row.replicas, row.pods) == ("", SHAPE, 2, 2)
 
 
 def test_the_probe_is_believed_and_stands_for_nothing() -> None:
     obj = capacitybuffer.probe("ns", "v1beta1", LIFELINE, "pause")[1]
-    assert (found(Way.BUFFER, obj).problem, found(Way.BUFFER, obj).shape) == ("", None)
+    assert (
+        found(ProvisioningMethod.BUFFER, obj).problem,
+        found(ProvisioningMethod.BUFFER, obj).shape,
+    ) == ("", None)
     obj["spec"]["replicas"] = 3
-    assert found(Way.BUFFER, obj).problem == "a probe has no replicas"
+    assert found(ProvisioningMethod.BUFFER, obj).problem == "a probe has no replicas"
 
 
 def test_a_status_that_somebody_else_writes_changes_nothing() -> None:
@@ -46,7 +52,7 @@ def test_a_status_that_somebody_else_writes_changes_nothing() -> None:
     status = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "status"}
     obj["metadata"]["managedFields"] = [*managed(obj), status | {"fieldsV1": {"f:status": {}}}]
     obj["metadata"]["uid"] = "uid"
-    assert headroom.decoder(Way.PLACEHOLDER, HOME)(raw(obj)).problem == ""
+    assert headroom.decoder(ProvisioningMethod.PLACEHOLDER, HOME)(raw(obj)).problem == ""
 
 
 def label_only(obj: Object) -> Object:
@@ -85,7 +91,7 @@ FORGED: dict[str, tuple[Any, str]] = {
 def test_what_this_controller_did_not_write_is_named_and_ignored(forge: Any, words: str) -> None:
     obj = written()
     obj["metadata"] |= {"uid": "uid", "managedFields": managed(obj)}
-    row = headroom.decoder(Way.PLACEHOLDER, HOME)(raw(forge(obj)))
+    row = headroom.decoder(ProvisioningMethod.PLACEHOLDER, HOME)(raw(forge(obj)))
     assert words in row.problem
     assert (row.shape, row.replicas, row.conditions) == (None, 0, {})
 
@@ -120,7 +126,7 @@ def test_a_shape_that_no_pod_has_costs_its_object(text: str, words: str) -> None
     """Even where field manager and owner are ours: both are words that anybody may write."""
     obj = written()
     obj["metadata"]["annotations"][names.SHAPE] = text
-    row = found(Way.PLACEHOLDER, obj)
+    row = found(ProvisioningMethod.PLACEHOLDER, obj)
     assert words in row.problem
     assert row.shape is None
 
@@ -129,7 +135,7 @@ def test_a_name_that_is_not_the_shapes_costs_the_object() -> None:
     obj = written()
     obj["metadata"]["name"] = "gpu-headroom-0123456789"
     assert (
-        found(Way.PLACEHOLDER, obj).problem
+        found(ProvisioningMethod.PLACEHOLDER, obj).problem
         == "its name and label are not those of its shape and namespace"
     )
 
@@ -138,7 +144,9 @@ def test_a_namespace_that_is_not_the_names_costs_the_object() -> None:
     """One workload's headroom is not taken for another's."""
     obj = written()
     obj["metadata"]["labels"][names.SERVES] = "other"
-    assert "not those of its shape and namespace" in found(Way.PLACEHOLDER, obj).problem
+    assert (
+        "not those of its shape and namespace" in found(ProvisioningMethod.PLACEHOLDER, obj).problem
+    )
 
 
 CLAIMS = replace(SHAPE, claims=("one-gpu",), claim_devices=1)
@@ -161,7 +169,7 @@ def test_headroom_is_believed_in_its_place_alone(
 ) -> None:
     made = order(shape=shape, namespace=workload)
     obj = placeholder.manifest(made, replace(LIFELINE, namespace=there), "pause", "low")
-    row = found(Way.PLACEHOLDER, obj)
+    row = found(ProvisioningMethod.PLACEHOLDER, obj)
     assert words in row.problem
     assert (row.namespace, row.serves) == (there, "" if words else workload)
     assert bool(words) is (row.shape is None)
@@ -171,7 +179,7 @@ def test_headroom_is_believed_in_its_place_alone(
 def test_a_number_of_pods_that_is_none_costs_the_object(pods: str) -> None:
     obj = written()
     obj["metadata"]["annotations"][names.PODS] = pods
-    assert found(Way.PLACEHOLDER, obj).problem
+    assert found(ProvisioningMethod.PLACEHOLDER, obj).problem
 
 
 amounts = st.integers(0, 1 << 50).map(str) | st.sampled_from(["100m", "1.5", "8Gi", "3e3", "500k"])
@@ -250,6 +258,6 @@ def test_the_shape_of_any_pod_survives_its_annotation(
 
 def test_placeholders_of_the_plain_pod_are_believed_by_their_key() -> None:
     shape = shape_of(SPEC)
-    row: Found = found(Way.PLACEHOLDER, written(shape))
+    row: HeadroomObject = found(ProvisioningMethod.PLACEHOLDER, written(shape))
     assert row.name == names.headroom_name(names.headroom_key("team", key(shape)))
     assert row.shape == shape

@@ -10,7 +10,7 @@ import pytest
 from adapter.hpa import Missing
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.seen.metricvalues import MetricValues, path_of
-from adapter.nodepool.seen.targets import Target, by_workload, targets
+from adapter.nodepool.seen.targets import ScaleTarget, by_workload, targets
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import cluster, deployment, hpa, node, pod
 
@@ -20,7 +20,7 @@ AVERAGE = {"type": "AverageValue", "averageValue": "50"}
 REF = WorkloadRef("team", "Deployment", "inference")
 
 
-def target(*metrics: dict[str, Any]) -> Target:
+def target(*metrics: dict[str, Any]) -> ScaleTarget:
     seen = cluster(
         nodes=[node("n")],
         pods=[pod("a", on="n")],

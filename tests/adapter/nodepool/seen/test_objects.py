@@ -11,7 +11,7 @@ from adapter.nodepool.model import names
 from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.seen import autoscalers, claimtemplates, jobs, workloads
 from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS
-from adapter.nodepool.seen.pods import PodDecoder
+from adapter.nodepool.seen.pods import PodInfoDecoder
 from adapter.nodepool.seen.selectors import text
 from tests.adapter.nodepool.manifests import (
     GPU,
@@ -108,7 +108,7 @@ def test_who_wrote_a_deletion_cost_is_read_from_managed_fields() -> None:
 
 
 def test_pods_of_one_workload_share_what_is_equal() -> None:
-    decoder = PodDecoder("low")
+    decoder = PodInfoDecoder("low")
     spec = {"nodeName": "a", "containers": []}
     a, b = (
         decoder.decode(raw({"metadata": {"name": name, "namespace": "n"}, "spec": spec}))

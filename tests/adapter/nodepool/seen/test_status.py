@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.nodepool.seen.status import Group, groups_of, parse, pool_name
+from adapter.nodepool.seen.status import NodeGroup, groups_of, parse, pool_name
 from tests.adapter.nodepool.manifests import STATUS, T0, autoscaler_status
 
 
 def test_groups_have_their_bounds_target_and_back_off() -> None:
     gpu, system = autoscaler_status().groups
-    assert gpu == Group(
+    assert gpu == NodeGroup(
         name="aks-gput4-12345678-vmss",
-        low=1,
         high=6,
         target=2,
         healthy=True,
@@ -43,9 +42,9 @@ def test_a_back_off_lasts_five_minutes_and_as_long_as_the_status_says_so(
     ("document", "words"),
     [
         ("Cluster-autoscaler status at 2023-01-01 00:00:00 +0000 UTC:\nCluster-wide:", "1.30"),
-        ("autoscalerStatus: [", "no status of a cluster-autoscaler"),
-        ("nodeGroups: 3", "no status of a cluster-autoscaler"),
-        ("", "no status of a cluster-autoscaler"),
+        ("autoscalerStatus: [", "not a status of a cluster-autoscaler"),
+        ("nodeGroups: 3", "not a status of a cluster-autoscaler"),
+        ("", "not a status of a cluster-autoscaler"),
     ],
     ids=["plain text", "no YAML", "another document", "empty"],
 )
@@ -61,8 +60,8 @@ def test_an_initializing_autoscaler_has_no_groups() -> None:
     )
 
 
-def group(name: str) -> Group:
-    return Group(name, 0, 4, 1, healthy=True, backing_off=False, backoff="", since=None)
+def group(name: str) -> NodeGroup:
+    return NodeGroup(name, 4, 1, healthy=True, backing_off=False, backoff="", since=None)
 
 
 @pytest.mark.parametrize(

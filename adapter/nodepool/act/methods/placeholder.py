@@ -1,4 +1,4 @@
-"""Headroom as pause pods of low priority: every cluster has this way.
+"""Headroom as pause pods of low priority. This method works in every cluster.
 
 Pods of the workload preempt them at once, and the autoscaler makes room for the preempted
 ones. It works only while their priority is below the workload's and not below -10, the
@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.serverside import Object
-from adapter.nodepool.act.ways import headroomobjects
+from adapter.nodepool.act.methods import headroomobjects
+from adapter.nodepool.act.serverside import KubeObject
 from adapter.nodepool.model import names
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.order import Order
@@ -47,7 +47,7 @@ def refusal(name: str, found: PriorityClass | None, shape: Shape) -> str:
     return ""
 
 
-def manifest(order: Order, lifeline: Lifeline, image: str, priority_class: str) -> Object:
+def manifest(order: Order, lifeline: Lifeline, image: str, priority_class: str) -> KubeObject:
     """The Deployment of placeholders.
 
     Tolerations are the shape's own, explicitly: not every cluster has the admission plug-in

@@ -1,20 +1,20 @@
-"""What every way writes of an order: name, labels, and annotations that say why."""
+"""What every provisioning method writes of an order: name, labels and annotations."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.serverside import Object
+from adapter.nodepool.act.serverside import KubeObject
 from adapter.nodepool.model import names
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.order import Order
 from adapter.nodepool.seen import instant
-from adapter.nodepool.seen.headroom import Found, shape_text
+from adapter.nodepool.seen.headroom import HeadroomObject, shape_text
 from adapter.nodepool.seen.podspec import pod_spec
 
-NOTHING_ALLOWED: Final[Object] = {
+NOTHING_ALLOWED: Final[KubeObject] = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
@@ -37,7 +37,7 @@ def _key(order: Order) -> str:
     return names.headroom_key(order.namespace, key(order.shape))
 
 
-def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> Object:
+def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> KubeObject:
     """``metadata`` of a headroom object, which is where its lifeline is."""
     annotations = {
         names.SHAPE: shape_text(order.shape),
@@ -68,16 +68,18 @@ def labels(order: Order) -> dict[str, str]:
     }
 
 
-def pause_pod(order: Order, image: str) -> Object:
+def pause_pod(order: Order, image: str) -> KubeObject:
     """The spec of a pod of the order's shape that does nothing."""
-    spec: Object = pod_spec(order.shape)
+    spec: KubeObject = pod_spec(order.shape)
     (container,) = spec["containers"]
     container["image"] = image
     container["securityContext"] = NOTHING_ALLOWED
     return spec
 
 
-def worth_a_write(order: Order, found: Found | None, way: Way, lifeline: Lifeline) -> bool:
+def worth_a_write(
+    order: Order, found: HeadroomObject | None, way: ProvisioningMethod, lifeline: Lifeline
+) -> bool:
     """Whether the object differs from the order in more than words."""
     if found is None or found.way is not way:
         return True

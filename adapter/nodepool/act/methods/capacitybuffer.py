@@ -1,7 +1,7 @@
 """Headroom as a CapacityBuffer with its PodTemplate (``autoscaling.x-k8s.io``).
 
 Only ``replicas`` is set: of replicas, percentage and limits the cluster-autoscaler takes the
-least and Karpenter the most.
+smallest and Karpenter the largest.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.serverside import Object
-from adapter.nodepool.act.ways import headroomobjects
+from adapter.nodepool.act.methods import headroomobjects
+from adapter.nodepool.act.serverside import KubeObject
 from adapter.nodepool.model import names
 from adapter.nodepool.plan.order import Order
-from adapter.nodepool.seen.headroom import BUFFER_GROUP, Found
-from adapter.nodepool.seen.meta import Condition
+from adapter.nodepool.seen.headroom import BUFFER_GROUP, HeadroomObject
+from adapter.nodepool.seen.meta import ObjectCondition
 
 
 def manifests(
     order: Order, version: str, lifeline: Lifeline, image: str, nudged_at: float | None
-) -> tuple[Object, Object]:
+) -> tuple[KubeObject, KubeObject]:
     """The PodTemplate and the CapacityBuffer, in the order in which they are applied."""
     meta = headroomobjects.metadata(order, lifeline, nudged_at)
-    template: Object = {
+    template: KubeObject = {
         "apiVersion": "v1",
         "kind": "PodTemplate",
         # Of the lasting facts only: the template's own words would be a write each round.
@@ -35,7 +35,7 @@ def manifests(
     return template, buffer(meta, version, order.replicas)
 
 
-def buffer(meta: Object, version: str, replicas: int) -> Object:
+def buffer(meta: KubeObject, version: str, replicas: int) -> KubeObject:
     """A CapacityBuffer of the PodTemplate of the same name."""
     return {
         "apiVersion": f"{BUFFER_GROUP}/{version}",
@@ -45,9 +45,12 @@ def buffer(meta: Object, version: str, replicas: int) -> Object:
     }
 
 
-def probe(namespace: str, version: str, lifeline: Lifeline, image: str) -> tuple[Object, Object]:
-    """A PodTemplate and a CapacityBuffer of no replicas: whoever serves buffers says so on it."""
-    meta: Object = {
+def probe(
+    namespace: str, version: str, lifeline: Lifeline, image: str
+) -> tuple[KubeObject, KubeObject]:
+    """A PodTemplate and a CapacityBuffer of 0 replicas: a controller that serves buffers sets
+    its status."""
+    meta: KubeObject = {
         "name": names.PROBE,
         "namespace": namespace,
         "labels": {
@@ -57,7 +60,7 @@ def probe(namespace: str, version: str, lifeline: Lifeline, image: str) -> tuple
         "annotations": {names.WHY: "of no replicas: shows whether CapacityBuffers are served"},
         "ownerReferences": [lifeline.reference()],
     }
-    template: Object = {
+    template: KubeObject = {
         "apiVersion": "v1",
         "kind": "PodTemplate",
         "metadata": meta,
@@ -79,13 +82,13 @@ def probe(namespace: str, version: str, lifeline: Lifeline, image: str) -> tuple
     return template, buffer(meta, version, 0)
 
 
-def served(conditions: Mapping[str, Condition]) -> bool:
+def served(conditions: Mapping[str, ObjectCondition]) -> bool:
     """Whether a controller has taken the buffer up."""
     ready = conditions.get("ReadyForProvisioning")
     return ready is not None and ready.status == "True"
 
 
-def shortfall(found: Found) -> str:
+def shortfall(found: HeadroomObject) -> str:
     """Why the autoscaler cannot have all that a buffer asks for; empty where it does not say so.
 
     Both autoscalers' conditions are as autoscaler-lab.md measured them: no condition says that

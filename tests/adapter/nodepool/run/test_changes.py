@@ -7,18 +7,18 @@ import asyncio
 import pytest
 
 from adapter.cluster.workload import Workload
-from adapter.nodepool.run import stir as module
-from adapter.nodepool.run.stir import Noticed, Stir, living, sized
-from adapter.nodepool.seen.cluster import Cluster
-from adapter.nodepool.seen.pods import Pod
-from adapter.nodepool.seen.workloads import Scaled
+from adapter.nodepool.run import changes as module
+from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living, sized
+from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.pods import PodInfo
+from adapter.nodepool.seen.workloads import ScalableWorkload
 from apiservice.kube.reflector import EventType
 from tests.adapter.nodepool.manifests import SPEC, deployment, pod
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 
 
-class Noted(Stir):
+class Noted(ChangeSignal):
     """Counts."""
 
     def __init__(self) -> None:
@@ -30,63 +30,65 @@ class Noted(Stir):
         super().note()
 
 
-def pods_of(stir: Stir) -> Noticed[tuple[str, str], Pod]:
-    return Noticed(Cluster().pods, stir, living)
+def pods_of(changes: ChangeSignal) -> WatchedTable[tuple[str, str], PodInfo]:
+    return WatchedTable(ClusterTables().pods, changes, living)
 
 
 def test_pods_that_come_end_or_are_deleted_are_noted_and_bound_ones_are_not() -> None:
-    stir = Noted()
-    pods = pods_of(stir)
+    changes = Noted()
+    pods = pods_of(changes)
     pods.apply(ADDED, pod("a"))
-    assert stir.count == 1
+    assert changes.count == 1
     pods.apply(MODIFIED, pod("a", on="n1"))
-    assert stir.count == 1, "it counted before"
+    assert changes.count == 1, "it counted before"
     pods.apply(MODIFIED, pod("a", on="n1", deletionTimestamp="2026-01-01T00:00:50Z"))
-    assert stir.count == 2
+    assert changes.count == 2
     pods.apply(DELETED, pod("a", on="n1", deletionTimestamp="2026-01-01T00:00:50Z"))
-    assert stir.count == 2, "it was going"
+    assert changes.count == 2, "it was going"
     pods.apply(ADDED, pod("b", on="n1"))
     pods.apply(DELETED, pod("b", on="n1"))
-    assert stir.count == 4, "an ended pod leaves the watch as a deleted one"
+    assert changes.count == 4, "an ended pod leaves the watch as a deleted one"
 
 
 def test_pods_without_gpus_daemons_and_placeholders_do_not_count() -> None:
-    stir = Noted()
-    pods = pods_of(stir)
+    changes = Noted()
+    pods = pods_of(changes)
     pods.apply(ADDED, pod("a", spec={"containers": [{"resources": {"requests": {"cpu": "1"}}}]}))
     low = SPEC | {"priorityClassName": "gpu-metrics-adapter-headroom"}
     pods.apply(ADDED, pod("b", spec=low, labels={"gpu-metrics-adapter.io/headroom": "x"}))
     pods.apply(ADDED, pod("c", owner=("DaemonSet", "exporter")))
-    assert stir.count == 0
+    assert changes.count == 0
 
 
 def test_a_workload_that_asks_for_more_pods_is_noted() -> None:
-    stir = Noted()
-    table: Noticed[tuple[str, Workload], Scaled] = Noticed(Cluster().deployments, stir, sized)
+    changes = Noted()
+    table: WatchedTable[tuple[str, Workload], ScalableWorkload] = WatchedTable(
+        ClusterTables().deployments, changes, sized
+    )
     table.apply(ADDED, deployment(2))
     table.apply(MODIFIED, deployment(2))
-    assert stir.count == 1
+    assert changes.count == 1
     table.apply(MODIFIED, deployment(4))
-    assert stir.count == 2
+    assert changes.count == 2
 
 
 async def test_without_a_change_the_next_round_is_the_one_that_is_due() -> None:
-    stir = Stir()
+    changes = ChangeSignal()
     due = asyncio.get_running_loop().time() + 0.05
-    assert not await stir.until(due, took=0.0)
+    assert not await changes.until(due, took=0.0)
 
 
 async def test_a_change_brings_the_next_round_forward(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "APART", 0.0)
-    stir = Stir()
-    asyncio.get_running_loop().call_soon(stir.note)
+    changes = ChangeSignal()
+    asyncio.get_running_loop().call_soon(changes.note)
     async with asyncio.timeout(30):
-        assert await stir.until(asyncio.get_running_loop().time() + 3600, took=0.0)
+        assert await changes.until(asyncio.get_running_loop().time() + 3600, took=0.0)
 
 
 async def test_rounds_that_take_long_come_seldom() -> None:
     """However often pods come and go, a round leaves most of the time to others."""
-    stir = Stir()
-    stir.note()
+    changes = ChangeSignal()
+    changes.note()
     loop = asyncio.get_running_loop()
-    assert not await stir.until(loop.time() + 0.5, took=1.0), "the full round comes first"
+    assert not await changes.until(loop.time() + 0.5, took=1.0), "the full round comes first"

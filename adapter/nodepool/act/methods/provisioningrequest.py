@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.nodepool.act.lifeline import Lifeline
-from adapter.nodepool.act.serverside import Object
-from adapter.nodepool.act.ways import headroomobjects
+from adapter.nodepool.act.methods import headroomobjects
+from adapter.nodepool.act.serverside import KubeObject
 from adapter.nodepool.plan.order import Order
 
 API: Final = "autoscaling.x-k8s.io/v1"
@@ -23,11 +23,13 @@ def wanted(order: Order, least: int | None) -> bool:
     return least is not None and jobs and order.replicas - order.was >= least
 
 
-def manifests(order: Order, lifeline: Lifeline, image: str, step: int) -> tuple[Object, Object]:
-    """PodTemplate and ProvisioningRequest of one step; ``step`` tells steps apart."""
+def manifests(
+    order: Order, lifeline: Lifeline, image: str, step: int
+) -> tuple[KubeObject, KubeObject]:
+    """PodTemplate and ProvisioningRequest of one step; ``step`` makes the name unique."""
     meta = headroomobjects.metadata(order, lifeline, None)
     meta["name"] = f"{meta['name']}-{step}"
-    template: Object = {
+    template: KubeObject = {
         "apiVersion": "v1",
         "kind": "PodTemplate",
         "metadata": meta,
@@ -36,7 +38,7 @@ def manifests(order: Order, lifeline: Lifeline, image: str, step: int) -> tuple[
             "spec": headroomobjects.pause_pod(order, image),
         },
     }
-    request: Object = {
+    request: KubeObject = {
         "apiVersion": API,
         "kind": "ProvisioningRequest",
         "metadata": meta,

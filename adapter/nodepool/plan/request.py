@@ -1,8 +1,8 @@
-"""How much headroom one shape in one namespace asks for, before any cap. Pure.
+"""How much headroom one shape in one namespace needs, before any cap. Pure.
 
 Up at once; down after a hold, and then by halves. What is held is the total of pods and
 headroom: pods that came since the last order have consumed headroom, and consumed headroom
-is not asked for again. Pods that an HPA creates in a moment without our help drive the
+is not asked for again. Pods that an HPA is about to create drive the
 node autoscaler themselves: headroom is asked for beyond them. A forecast only ever raises.
 """
 
@@ -18,7 +18,7 @@ from adapter.nodepool.model.reason import Reason, count_pods
 from adapter.nodepool.plan.limits import Limits
 
 
-class Ask(NamedTuple):
+class HeadroomRequest(NamedTuple):
     """What a shape asks for."""
 
     replicas: int
@@ -30,18 +30,18 @@ class Ask(NamedTuple):
     consumed: bool
     """Pods have come since the last order, while there was headroom."""
     expected: int = 0
-    """Pods that there will be in a moment without our help."""
+    """Pods that will soon exist without headroom."""
     awaited: int = 0
     """Of ``replicas``, those that expected pods will take as soon as they are created."""
 
 
-NOTHING: Final = Ask(0, 0, 0.0, (), consumed=False)
+NOTHING: Final = HeadroomRequest(0, 0, 0.0, (), consumed=False)
 """Before anybody asked."""
 
 
 def ask(
     members: Sequence[Demand], held: Headroom | None, lead: float, limits: Limits, now: float
-) -> Ask:
+) -> HeadroomRequest:
     """Ask for the headroom of all workloads of one shape in one namespace.
 
     Args:
@@ -75,7 +75,7 @@ def ask(
     if room is not None and most > room + awaited:
         most = room + awaited
         why.append(Reason("max_replicas", f"maxReplicas leaves room for {count_pods(most)} more"))
-    return Ask(most, needed, kept.needed_at, tuple(why), consumed, expected, awaited)
+    return HeadroomRequest(most, needed, kept.needed_at, tuple(why), consumed, expected, awaited)
 
 
 class _Need(NamedTuple):
@@ -84,7 +84,7 @@ class _Need(NamedTuple):
     beyond: int
     """Pods beyond those expected."""
     least: int
-    """Pods of headroom that there shall be at least, by the floors too."""
+    """Fewest pods of headroom, with the floors."""
     reasons: tuple[Reason, ...]
 
 
@@ -141,7 +141,7 @@ def _nothing(members: Sequence[Demand]) -> Reason:
     return Reason("enough", "no more pods are expected than there are")
 
 
-class _Kept(NamedTuple):
+class _KeptHeadroom(NamedTuple):
     replicas: int
     needed_at: float
     reason: Reason | None
@@ -149,25 +149,25 @@ class _Kept(NamedTuple):
 
 def _kept(
     members: Sequence[Demand], held: Headroom | None, grown: int, limits: Limits, now: float
-) -> _Kept:
+) -> _KeptHeadroom:
     """What stays of an earlier order although nothing asks for it now."""
     if held is None:
-        return _Kept(0, now, None)
+        return _KeptHeadroom(0, now, None)
     left = max(0, held.replicas - grown)
     frozen_until = _frozen_until(members, limits, now)
     if now < frozen_until:
         reason = Reason("frozen", "demand is unknown: headroom stays as it was")
         # The first halving is due when the freeze ends.
-        return _Kept(left, frozen_until - limits.hold_seconds, reason)
+        return _KeptHeadroom(left, frozen_until - limits.hold_seconds, reason)
     since = min(held.needed_at, _latest(limits, now))
     due = since + limits.hold_seconds
     if now < due:
         reason = Reason("held", f"headroom is held for {due - now:.0f} s more")
-        return _Kept(left, since, reason)
+        return _KeptHeadroom(left, since, reason)
     halvings = int((now - due) // limits.decay_seconds) + 1
     needed_at = since + halvings * limits.decay_seconds
     if needed_at + limits.hold_seconds <= now:
-        # Rounded to the very moment: the next halving would be due at once.
+        # Rounded to this very time: the next halving would be due at once.
         halvings += 1
         needed_at += limits.decay_seconds
     kept = left >> min(halvings, left.bit_length())
@@ -175,7 +175,7 @@ def _kept(
     reason = Reason(
         code, f"the hold of {count_pods(left)} is over: halved every {limits.decay_seconds:.0f} s"
     )
-    return _Kept(kept, needed_at, reason if left else None)
+    return _KeptHeadroom(kept, needed_at, reason if left else None)
 
 
 def _latest(limits: Limits, now: float) -> float:
@@ -188,7 +188,7 @@ def _latest(limits: Limits, now: float) -> float:
 
 
 def _frozen_until(members: Sequence[Demand], limits: Limits, now: float) -> float:
-    """Epoch seconds until which demand counts as unknown for a moment only."""
+    """Epoch seconds until which demand counts as unknown for a short time only."""
     seen = [
         each.known_at
         for each in members

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from adapter.nodepool.act.ways import capacitybuffer
-from adapter.nodepool.act.ways.detect import choose
-from adapter.nodepool.model.capacity import Way
-from adapter.nodepool.seen.headroom import Found
-from adapter.nodepool.seen.served import Served, discover
+from adapter.nodepool.act.methods import capacitybuffer
+from adapter.nodepool.act.methods.choice import choose
+from adapter.nodepool.model.capacity import ProvisioningMethod
+from adapter.nodepool.seen.headroom import HeadroomObject
+from adapter.nodepool.seen.served import ServedApis, discover
 from apiservice.kube.client import ClusterAnswerError
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import found
@@ -48,38 +48,38 @@ def api(scaling: dict[str, list[str]], **others: list[str]) -> FakeApi:
 
 
 SERVED = {
-    "nothing": ({}, {}, Served()),
+    "nothing": ({}, {}, ServedApis()),
     "karpenter": (
         {"v1beta1": ["capacitybuffers", "capacitybuffers/status"]},
         {"karpenter_sh": ["v1"]},
-        Served(buffers="v1beta1", karpenter=True),
+        ServedApis(buffers="v1beta1", karpenter=True),
     ),
     "cluster-autoscaler 1.34": (
         {"v1alpha1": ["capacitybuffers"], "v1": ["provisioningrequests"]},
         {},
-        Served(buffers="v1alpha1", requests=True),
+        ServedApis(buffers="v1alpha1", requests=True),
     ),
     "cluster-autoscaler 1.35": (
         {"v1alpha1": ["capacitybuffers"], "v1beta1": ["capacitybuffers", "provisioningrequests"]},
         {},
-        Served(buffers="v1beta1"),
+        ServedApis(buffers="v1beta1"),
     ),
     "provisioning requests alone": (
         {"v1": ["provisioningrequests"], "v1beta1": ["provisioningrequests"]},
         {},
-        Served(requests=True),
+        ServedApis(requests=True),
     ),
     "metrics and claims": (
         {},
         {"custom_metrics_k8s_io": ["v1beta1"], "resource_k8s_io": ["v1beta2", "v1"]},
-        Served(custom_metrics="v1beta1", claims="v1"),
+        ServedApis(custom_metrics="v1beta1", claims="v1"),
     ),
 }
 
 
 @pytest.mark.parametrize(("scaling", "others", "served"), SERVED.values(), ids=SERVED)
 async def test_discovery_tells_versions_and_resources_apart(
-    scaling: dict[str, list[str]], others: dict[str, list[str]], served: Served
+    scaling: dict[str, list[str]], others: dict[str, list[str]], served: ServedApis
 ) -> None:
     fake = api(scaling, **others)
     assert await discover(fake) == served
@@ -92,9 +92,9 @@ async def test_an_api_server_that_does_not_answer_is_told() -> None:
         await discover(fake)
 
 
-def probe(**status: Any) -> Found:
+def probe(**status: Any) -> HeadroomObject:
     _, buffer = capacitybuffer.probe("gpu-metrics", "v1beta1", LIFELINE, "pause")
-    return found(Way.BUFFER, buffer, status)
+    return found(ProvisioningMethod.BUFFER, buffer, status)
 
 
 TAKEN_UP = probe(conditions=[{"type": "ReadyForProvisioning", "status": "True"}])
@@ -102,28 +102,50 @@ NEVER = probe()
 BAD = probe(
     conditions=[{"type": "ReadyForProvisioning", "status": "False", "reason": "NoTemplate"}]
 )
-YES, NO = Served(buffers="v1beta1"), Served()
+YES, NO = ServedApis(buffers="v1beta1"), ServedApis()
 
-CHOICES: dict[str, tuple[Any, Way | None, str]] = {
-    "not served": (("auto", NO, [], None, 30), Way.PLACEHOLDER, "serves no CapacityBuffer"),
-    "taken up": (("auto", YES, [TAKEN_UP], 1, 30), Way.BUFFER, "taken up by a controller"),
+CHOICES: dict[str, tuple[Any, ProvisioningMethod | None, str]] = {
+    "not served": (
+        ("auto", NO, [], None, 30),
+        ProvisioningMethod.PLACEHOLDER,
+        "serves no CapacityBuffer",
+    ),
+    "taken up": (
+        ("auto", YES, [TAKEN_UP], 1, 30),
+        ProvisioningMethod.BUFFER,
+        "taken up by a controller",
+    ),
     "not yet": (("auto", YES, [NEVER], 1, 30), None, "waiting for a controller"),
-    "never": (("auto", YES, [NEVER], 31, 30), Way.PLACEHOLDER, "its status is empty"),
-    "refused": (("auto", YES, [BAD], 31, 30), Way.PLACEHOLDER, "NoTemplate"),
-    "later after all": (("auto", YES, [TAKEN_UP], 9999, 30), Way.BUFFER, "taken up"),
-    "a dry run": (("auto", YES, [], None, 30), Way.BUFFER, "not probed in a dry run"),
-    "set, and served": (("buffer", YES, [], None, 30), Way.BUFFER, "nodepool.way is buffer"),
+    "never": (
+        ("auto", YES, [NEVER], 31, 30),
+        ProvisioningMethod.PLACEHOLDER,
+        "its status is empty",
+    ),
+    "refused": (("auto", YES, [BAD], 31, 30), ProvisioningMethod.PLACEHOLDER, "NoTemplate"),
+    "later after all": (("auto", YES, [TAKEN_UP], 9999, 30), ProvisioningMethod.BUFFER, "taken up"),
+    "a dry run": (
+        ("auto", YES, [], None, 30),
+        ProvisioningMethod.BUFFER,
+        "not probed in a dry run",
+    ),
+    "set, and served": (
+        ("buffer", YES, [], None, 30),
+        ProvisioningMethod.BUFFER,
+        "nodepool.way is buffer",
+    ),
     "set, and not served": (("buffer", NO, [], None, 30), None, "install its CRD"),
     "placeholders set": (
         ("placeholder", YES, [TAKEN_UP], None, 30),
-        Way.PLACEHOLDER,
+        ProvisioningMethod.PLACEHOLDER,
         "nodepool.way is placeholder",
     ),
 }
 
 
 @pytest.mark.parametrize(("given", "way", "words"), CHOICES.values(), ids=CHOICES)
-def test_the_way_is_chosen_and_says_why(given: Any, way: Way | None, words: str) -> None:
+def test_the_way_is_chosen_and_says_why(
+    given: Any, way: ProvisioningMethod | None, words: str
+) -> None:
     choice = choose(*given)
     assert choice.way is way
     assert words in choice.reason

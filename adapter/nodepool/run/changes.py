@@ -1,4 +1,4 @@
-"""Changes of pods that a plan may not wait for.
+"""Changes of pods that begin a round at once.
 
 Node autoscalers act within seconds on pending pods plus headroom. Once pods have come that the
 headroom was for, the same demand counts twice until the headroom is lowered: the plan is made
@@ -13,8 +13,8 @@ from typing import Final, Generic, TypeVar
 
 from adapter.cluster.table import Keyed, Table
 from adapter.nodepool.model.shape import gpus
-from adapter.nodepool.seen.pods import Pod
-from adapter.nodepool.seen.workloads import Scaled
+from adapter.nodepool.seen.pods import PodInfo
+from adapter.nodepool.seen.workloads import ScalableWorkload
 from apiservice.kube.reflector import EventType
 
 TOGETHER: Final = 0.2
@@ -28,7 +28,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Keyed[Hashable])
 
 
-class Stir:
+class ChangeSignal:
     """Remembers that something has changed, until a round begins."""
 
     def __init__(self) -> None:
@@ -63,19 +63,21 @@ class Stir:
         return True
 
 
-class Noticed(Generic[K, V]):
+class WatchedTable(Generic[K, V]):
     """A table for a reflector, which notes changes of what counts in its objects."""
 
-    def __init__(self, table: Table[K, V], stir: Stir, counts: Callable[[V], object]) -> None:
+    def __init__(
+        self, table: Table[K, V], changes: ChangeSignal, counts: Callable[[V], object]
+    ) -> None:
         """``counts`` is what of an object matters; None where the object does not."""
         self._table = table
-        self._stir = stir
+        self._changes = changes
         self._counts = counts
 
     def replace(self, items: Sequence[V]) -> None:
         """These are all objects that exist."""
         self._table.replace(items)
-        self._stir.note()
+        self._changes.note()
 
     def apply(self, event: EventType, item: V) -> None:
         """One object was added, modified or deleted."""
@@ -84,15 +86,15 @@ class Noticed(Generic[K, V]):
         self._table.apply(event, item)
         after = None if event is EventType.DELETED else self._counts(item)
         if before != after:
-            self._stir.note()
+            self._changes.note()
 
 
-def living(pod: Pod) -> object:
-    """A pod of somebody's that holds GPUs and stays."""
+def living(pod: PodInfo) -> object:
+    """A pod of a workload that holds GPUs and is not being deleted."""
     ours = pod.headroom or pod.daemon or pod.deleting
     return None if ours or gpus(pod.shape) == 0 else pod.uid
 
 
-def sized(workload: Scaled) -> object:
+def sized(workload: ScalableWorkload) -> object:
     """How many pods a workload of GPU pods asks for."""
     return None if gpus(workload.shape) == 0 else workload.replicas

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from adapter.nodepool.act.ways import (
+from adapter.nodepool.act.methods import (
     capacitybuffer,
     headroomobjects,
     placeholder,
     provisioningrequest,
 )
 from adapter.nodepool.model import names
-from adapter.nodepool.model.capacity import Way
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.seen.podspec import shape_of
@@ -56,7 +56,7 @@ def test_an_object_says_why_it_is_there_and_for_whom() -> None:
 
 def test_what_is_written_is_read_back() -> None:
     _, buffer = capacitybuffer.manifests(order(3), "v1beta1", LIFELINE, "pause", T0)
-    row = found(Way.BUFFER, buffer)
+    row = found(ProvisioningMethod.BUFFER, buffer)
     assert (row.shape, row.replicas, row.pool, row.pods) == (SHAPE, 3, "gput4", 2)
     assert (row.needed_at, row.nudged_at) == (T0, T0)
 
@@ -179,17 +179,19 @@ def test_what_the_autoscaler_cannot_fill_is_told(
     rows: list[tuple[str, str, str, str]], words: str
 ) -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
-    text = capacitybuffer.shortfall(found(Way.BUFFER, buffer, conditions(*rows)))
+    text = capacitybuffer.shortfall(found(ProvisioningMethod.BUFFER, buffer, conditions(*rows)))
     assert words in text
     assert bool(words) is bool(text)
 
 
 def test_words_alone_are_not_worth_a_write() -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
-    there = found(Way.BUFFER, buffer)
+    there = found(ProvisioningMethod.BUFFER, buffer)
 
     def worth(**changed: Any) -> bool:
-        return headroomobjects.worth_a_write(order(**changed), there, Way.BUFFER, LIFELINE)
+        return headroomobjects.worth_a_write(
+            order(**changed), there, ProvisioningMethod.BUFFER, LIFELINE
+        )
 
     assert not worth()
     assert not worth(reasons=order(reasons=()).reasons, needed_at=T0 + 59)
@@ -198,15 +200,15 @@ def test_words_alone_are_not_worth_a_write() -> None:
     assert worth(replicas=3)
     assert worth(reckoned=3)
     assert worth(nudge=True)
-    assert headroomobjects.worth_a_write(order(), None, Way.BUFFER, LIFELINE)
-    assert headroomobjects.worth_a_write(order(), there, Way.PLACEHOLDER, LIFELINE)
+    assert headroomobjects.worth_a_write(order(), None, ProvisioningMethod.BUFFER, LIFELINE)
+    assert headroomobjects.worth_a_write(order(), there, ProvisioningMethod.PLACEHOLDER, LIFELINE)
 
 
 def test_headroom_of_a_lifeline_that_is_gone_gets_the_new_one() -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
     another = replace(LIFELINE, uid="uid-another")
-    there = found(Way.BUFFER, buffer)
-    assert headroomobjects.worth_a_write(order(), there, Way.BUFFER, another)
+    there = found(ProvisioningMethod.BUFFER, buffer)
+    assert headroomobjects.worth_a_write(order(), there, ProvisioningMethod.BUFFER, another)
 
 
 def test_claims_of_a_shape_are_the_templates_too() -> None:

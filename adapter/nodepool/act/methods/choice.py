@@ -1,0 +1,96 @@
+"""Which provisioning method a cluster has, and why.
+
+A CRD without a controller is common, so CapacityBuffers are used only after a controller has
+taken up a buffer of 0 replicas, the probe. The probe stays: a controller that is turned on later
+is seen without asking again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from adapter.nodepool.act.methods import capacitybuffer
+from adapter.nodepool.model.capacity import ProvisioningMethod
+from adapter.nodepool.seen.headroom import HeadroomObject
+from adapter.nodepool.seen.served import ServedApis
+
+
+@dataclass(frozen=True, slots=True)
+class MethodChoice:
+    """The provisioning method in use."""
+
+    way: ProvisioningMethod | None
+    """None while the probe is pending, or where the configured method is not available."""
+    reason: str
+
+
+GPU_WAIT: Final = (
+    "the cluster-autoscaler adds no node for GPU pods younger than 30 s, placeholders among them, "
+    "so a jump gains little: turn its CapacityBuffers on (1.34 or later), or start it with "
+    "--bypassed-scheduler-names=none (1.29 or later)"
+)
+"""What placeholders cannot do there, and what to do about it. A CapacityBuffer has no age."""
+
+
+def with_wait(choice: MethodChoice, *, cluster_autoscaler: bool) -> MethodChoice:
+    """The choice, with a warning where placeholders wait as long as the pods themselves."""
+    if choice.way is not ProvisioningMethod.PLACEHOLDER or not cluster_autoscaler:
+        return choice
+    return MethodChoice(choice.way, f"{choice.reason}; {GPU_WAIT}")
+
+
+def choose(
+    setting: Literal["auto", "buffer", "placeholder"],
+    served: ServedApis,
+    buffers: Iterable[HeadroomObject],
+    waited: float | None,
+    patience: float,
+) -> MethodChoice:
+    """Choose a provisioning method.
+
+    Args:
+        buffers: the probe, and the buffers that were ordered.
+        waited: seconds since the probe was written; None where none was, as in a dry run.
+        patience: seconds that the probe is given.
+    """
+    if setting == "placeholder":
+        return MethodChoice(ProvisioningMethod.PLACEHOLDER, "nodepool.way is placeholder")
+    version = f"CapacityBuffer {served.buffers}"
+    if setting == "buffer":
+        if served.buffers:
+            return MethodChoice(ProvisioningMethod.BUFFER, f"nodepool.way is buffer ({version})")
+        return MethodChoice(
+            None,
+            "nodepool.way is buffer, and no CapacityBuffer is served: install its CRD and turn "
+            "the autoscaler's feature on, or set auto",
+        )
+    if not served.buffers:
+        return MethodChoice(
+            ProvisioningMethod.PLACEHOLDER, "the API server serves no CapacityBuffer"
+        )
+    return _probed(version, list(buffers), waited, patience)
+
+
+def _probed(
+    version: str, found: list[HeadroomObject], waited: float | None, patience: float
+) -> MethodChoice:
+    if any(capacitybuffer.served(row.conditions) for row in found):
+        return MethodChoice(ProvisioningMethod.BUFFER, f"{version} is taken up by a controller")
+    if waited is None:
+        return MethodChoice(
+            ProvisioningMethod.BUFFER, f"{version} is served; not probed in a dry run"
+        )
+    if waited < patience:
+        return MethodChoice(None, f"{version} is served; waiting for a controller to take it up")
+    said = "; ".join(
+        f"{kind}={row.status} {row.reason}"
+        for each in found
+        for kind, row in each.conditions.items()
+    )
+    return MethodChoice(
+        ProvisioningMethod.PLACEHOLDER,
+        f"{version} is served, but no controller takes it up ({said or 'its status is empty'}): "
+        f"is the autoscaler's feature on?",
+    )
