@@ -31,11 +31,17 @@ TOO_LARGE: Final = "too_large"
 """No quantity of the API can say the value: it would be no value of its whole list."""
 
 
-class _Served(NamedTuple):
-    """A reading and the API object made of it."""
+class _Found:
+    """The values of an answer, and the time at which the first of them expires."""
 
-    reading: Reading
-    value: MetricValue
+    def __init__(self) -> None:
+        self.items: list[MetricValue] = []
+        self.expires = float("inf")
+
+    def add(self, value: MetricValue, expires: float) -> None:
+        """Take one more value."""
+        self.items.append(value)
+        self.expires = min(self.expires, expires)
 
 
 class _Asked(NamedTuple):
@@ -101,13 +107,12 @@ class GpuMetricsProvider:
             found = yield from self._nodes(asked)
         else:
             found = yield from self._groups(asked)
-        if query.name is not None and not found:
+        if query.name is not None and not found.items:
             raise MetricNotFound(query.metric, query.resource, query.name)
-        expires = min((served.reading.expires for served in found), default=float("inf"))
-        return Answer([served.value for served in found], expires)
+        return Answer(found.items, found.expires)
 
-    def _pods(self, asked: _Asked) -> Steps[list[_Served]]:
-        found: list[_Served] = []
+    def _pods(self, asked: _Asked) -> Steps[_Found]:
+        found = _Found()
         for some in parts((yield from self._objects.pods(asked.query)), STEP):
             for pod in some:
                 reading = asked.about(pod)
@@ -118,10 +123,10 @@ class GpuMetricsProvider:
             yield
         return found
 
-    def _nodes(self, asked: _Asked) -> Steps[list[_Served]]:
+    def _nodes(self, asked: _Asked) -> Steps[_Found]:
         query, metric, snapshot, now = asked
         yield from snapshot.survey()
-        found: list[_Served] = []
+        found = _Found()
         for name in self._objects.node_names(query, tuple(snapshot.nodes())):
             if query.namespace is not None:
                 self._objects.check_node(query, name, snapshot.namespaces_on(name))
@@ -131,10 +136,10 @@ class GpuMetricsProvider:
             yield
         return found
 
-    def _groups(self, asked: _Asked) -> Steps[list[_Served]]:
+    def _groups(self, asked: _Asked) -> Steps[_Found]:
         metric = asked.metric
         summed = metric.over_pods is Combine.SUM
-        served: list[_Served] = []
+        served = _Found()
         for reference, pods in (yield from self._objects.groups(asked.query)):
             expected = yield from expected_pods(pods, metric, asked.snapshot)
             found: list[PodValue] = []
@@ -152,13 +157,13 @@ class GpuMetricsProvider:
         return served
 
     def _serve(
-        self, into: list[_Served], thing: PodRef | ObjectReference, metric: str, reading: Reading
+        self, into: _Found, thing: PodRef | ObjectReference, metric: str, reading: Reading
     ) -> None:
         # The object lives as long as its reading, so that it is rendered once, and nothing of
         # a pod that is gone is kept.
         known = reading.served
         if known is not None and known[0] == thing and known[1] == metric:
-            into.append(_Served(reading, known[2]))
+            into.add(known[2], reading.expires)
             return
         reference = (
             ObjectReference("Pod", thing.name, thing.namespace)
@@ -172,7 +177,7 @@ class GpuMetricsProvider:
             return
         value = MetricValue(reference, metric, milli, int(reading.time), reading.window)
         reading.serve((thing, metric, value))
-        into.append(_Served(reading, value))
+        into.add(value, reading.expires)
 
 
 def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:

@@ -61,21 +61,6 @@ _NONE: Final[Mapping[str, Share]] = {}
 _SHARED: Final = attrgetter("shared")
 
 
-class LeftOut(NamedTuple):
-    """A device that was claimed for the pod and has no part in its value."""
-
-    device: str
-    reason: str
-    detail: str = ""
-
-
-class Outcome(NamedTuple):
-    """A value, or why there is none, and what was left out on the way."""
-
-    value: Reading | Absence
-    left_out: tuple[LeftOut, ...] = ()
-
-
 class Question(NamedTuple):
     """What is asked of the device series."""
 
@@ -87,13 +72,13 @@ class Question(NamedTuple):
     """Epoch seconds."""
 
 
-def pod_outcome(
+def pod_value(
     all_series: Sequence[DeviceSeries],
     pod: Pod,
     question: Question,
     rivals: Mapping[str, float] | None = None,
     context: NodeContext = NO_CONTEXT,
-) -> Outcome:
+) -> Reading | Absence:
     """What ``pod`` is doing, by the device series that name it and the devices that it shares.
 
     Args:
@@ -106,9 +91,9 @@ def pod_outcome(
     """
     wrong = unfit(pod, unready=question.options.unready)
     if wrong is not None:
-        return Outcome(Absence(wrong, f"pod is {pod.phase}"))
+        return Absence(wrong, f"pod is {pod.phase}")
     kept: list[DeviceSeries] = []
-    left: list[LeftOut] = []
+    left: list[Absence] = []
     server = question.metric.scope is Scope.SERVER
     shares = _NONE if server else context.sharing.of.get(pod.ref, _NONE)
     for series in (*all_series, *lent(all_series, shares)) if shares else all_series:
@@ -121,16 +106,16 @@ def pod_outcome(
         if reason is None:
             kept.append(series.after(pod.born))
         else:
-            left.append(LeftOut(series.device.id, reason, series.origin))
+            left.append(Absence(reason, series.origin, series.device.id))
     if not kept and not left and not server:
         kept = _seen(all_series, pod, context)
     if not kept and not left and not server and pod.ref in context.sharing.unplaced:
-        return Outcome(Absence(UNPLACED, "of several shared devices no row named the pod's"))
+        return Absence(UNPLACED, "no sample names the pod for one of the node's shared devices")
     if not kept:
-        return Outcome(_absence(left, NO_ROWS), tuple(left))
+        return _absence(left, NO_ROWS)
     mixed = several_clusters(kept)
     if mixed is not None:
-        return Outcome(mixed, tuple(left))
+        return replace(mixed, left_out=tuple(left))
     whole = not server and not any(map(_SHARED, kept))
     return _combined(kept, question, left, asked(pod) if whole else 0, pod, context)
 
@@ -149,9 +134,9 @@ def _seen(all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext) ->
     ]
 
 
-def node_outcome(
+def node_value(
     all_series: Sequence[DeviceSeries], question: Question, context: NodeContext = NO_CONTEXT
-) -> Outcome:
+) -> Reading | Absence:
     """What all devices of a node are doing, assigned or not.
 
     A board that is cut into MIG instances counts by its instances, or, for what the board
@@ -161,18 +146,18 @@ def node_outcome(
     per_board = question.metric.per_board
     kept = [t for t in all_series if per_board or t.mig or t.device.id not in cut]
     if not kept:
-        return Outcome(Absence(NO_ROWS))
+        return Absence(NO_ROWS)
     return _combined(kept, question, [], 0, None, context)
 
 
 def _combined(
     all_series: Iterable[DeviceSeries],
     question: Question,
-    left: list[LeftOut],
+    left: list[Absence],
     requested: int,
     pod: Pod | None,
     context: NodeContext,
-) -> Outcome:
+) -> Reading | Absence:
     metric, selector, options, _ = question
     devices: dict[str, list[Candidate]] = {}
     everything = selector.empty
@@ -184,19 +169,19 @@ def _combined(
         if reason is None:
             named.setdefault(device, []).append(found)
         if not everything and not selector.matches(found.labels(metric)):
-            left.append(LeftOut(series.device.id, NOT_SELECTED, series.origin))
+            left.append(Absence(NOT_SELECTED, series.origin, series.device.id))
             continue
         if found.measured is None and series.serves:
             continue  # another part of the server: a model that has no such number
         usable = devices.setdefault(device, [])
         if reason is not None:
-            left.append(LeftOut(series.device.id, reason, series.origin))
+            left.append(Absence(reason, series.origin, series.device.id))
         else:
             usable.append(found)
     if pod is not None and metric.scope is not Scope.SERVER:
         for device, why in unbelieved(named, requested, pod, context).items():
             devices.pop(device, None)
-            left.append(LeftOut(device, why))
+            left.append(Absence(why, device=device))
     parts = tuple(
         of_device(usable, metric, pod).reading(metric)
         for _, usable in sorted(devices.items())
@@ -204,20 +189,20 @@ def _combined(
     )
     expected = max(requested if everything else 0, len(devices))
     if not parts:
-        return Outcome(_absence(left, NO_VALUE), tuple(left))
+        return _absence(left, NO_VALUE)
     if len(parts) < options.at_least * expected:
         detail = f"{len(parts)} of {expected} devices have a valid reading"
-        return Outcome(Absence(TOO_FEW, detail), tuple(left))
+        return Absence(TOO_FEW, detail, left_out=tuple(left))
     oldest = min(part.time for part in parts)
-    reading = Reading(
+    return Reading(
         value=metric.over_devices.of([part.value for part in parts]),
         time=oldest,
         window=metric.span(options.window),
         expires=oldest + options.oldest,
         devices=parts,
         partial=len(parts) < expected,
+        left_out=tuple(left),
     )
-    return Outcome(reading, tuple(left))
 
 
 def _candidate(
@@ -253,10 +238,10 @@ def _refused(
     return mismatch(series.assignment, pod, series.node) if series.assignment is not None else None
 
 
-def _absence(left: Sequence[LeftOut], otherwise: str) -> Absence:
+def _absence(left: Sequence[Absence], otherwise: str) -> Absence:
     """The reason of what came nearest to a value, with the devices it holds for."""
     if not left:
         return Absence(otherwise)
     reason = max((item.reason for item in left), key=lambda r: (_NEARNESS.get(r, 0), r))
     devices = sorted({item.device for item in left if item.reason == reason})
-    return Absence(reason, ", ".join(devices))
+    return Absence(reason, ", ".join(devices), left_out=tuple(left))

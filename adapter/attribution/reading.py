@@ -53,6 +53,8 @@ class Reading:
     devices: tuple[DeviceReading, ...]
     partial: bool
     """Some devices had no valid reading (at least half had)."""
+    left_out: tuple[Absence, ...] = ()
+    """The devices without a part in the value."""
     served: Any = field(default=None, init=False, repr=False, compare=False)
     """The API object made of the reading, once there is one, behind what it is about."""
 
@@ -67,3 +69,7 @@ class Absence:
 
     reason: str
     detail: str = ""
+    device: str = ""
+    """The device that has no part in a value; empty for the value itself."""
+    left_out: tuple[Absence, ...] = ()
+    """The devices without a part in the value, where there are some."""

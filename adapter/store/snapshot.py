@@ -15,10 +15,9 @@ from adapter.attribution.nodecontext import ClusterContext, NodeContexts, Stamp
 from adapter.attribution.pods import (
     NO_ROWS,
     UNKNOWN_METRIC,
-    Outcome,
     Question,
-    node_outcome,
-    pod_outcome,
+    node_value,
+    pod_value,
 )
 from adapter.attribution.reading import Absence, Attribution, Reading
 from adapter.catalog import Catalog
@@ -48,7 +47,7 @@ _SERIES: Final = 64
 
 
 class _Remembered(NamedTuple):
-    outcome: Outcome
+    value: Reading | Absence
     pod: Pod | None
     since: float
     until: float
@@ -93,18 +92,14 @@ class Snapshot:
         self._none_of: Mapping[PodRef, Mismatch] | None = None
 
     def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
-        """A metric's value for a pod, or why there is none."""
-        return self.explain_pod(pod, metric, selector, now).value
-
-    def explain_pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Outcome:
-        """The same, with the devices that were left out and why."""
+        """A metric's value for a pod, or the reason for none, with the devices left out."""
         origins = self._holders.get(pod.ref)
         if origins is not None and len(origins) > 1:
             origins = self._speaking(pod.ref, origins, metric)
         if not origins:
             absence = self._unheard_of(pod, metric)
             if absence.reason != NO_ROWS or not self._contexts.may_share(pod):
-                return Outcome(absence)
+                return absence
             origins = ()
         # Clients choose selectors: what they select ends with the snapshot.
         everything = selector.empty
@@ -112,11 +107,11 @@ class Snapshot:
         key = (pod.ref, metric) if everything else (pod.ref, metric, selector)
         found = memory.get(key)
         if isinstance(found, _Remembered) and found.answers(pod, now, self._cluster):
-            return found.outcome
-        outcome, stamp = self._pod_outcome(pod, origins, metric, selector, now)
+            return found.value
+        value, stamp = self._pod_value(pod, origins, metric, selector, now)
         if len(memory) < self._most(memory, origins) and selector.bytes <= _LARGEST_SELECTOR:
-            memory[key] = _remembered(outcome, pod, now, stamp)
-        return outcome
+            memory[key] = _remembered(value, pod, now, stamp)
+        return value
 
     def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
         """A metric's value over all devices of a node, or why there is none."""
@@ -126,14 +121,14 @@ class Snapshot:
         key = ("node", node, metric, selector)
         remembered = self._own.get(key)
         if isinstance(remembered, _Remembered) and remembered.answers(None, now, self._cluster):
-            return remembered.outcome.value
+            return remembered.value
         all_series = self._by_node().get(node, ())
         question = Question(found, selector, self._options, now)
-        outcome = node_outcome(all_series, question, self._contexts.node(node))
+        value = node_value(all_series, question, self._contexts.node(node))
         usual = node in self._by_node() and selector.bytes <= _LARGEST_SELECTOR
         if usual and len(self._own) < _MAX_ANSWERS:
-            self._own[key] = _remembered(outcome, None, now, None)
-        return outcome.value
+            self._own[key] = _remembered(value, None, now, None)
+        return value
 
     def serves(self, ref: PodRef) -> bool:
         """A page of the pod's own, an inference server's, has been seen since it lives."""
@@ -245,17 +240,17 @@ class Snapshot:
             self._none_of = found
         return self._none_of
 
-    def _pod_outcome(
+    def _pod_value(
         self, pod: Pod, origins: tuple[str, ...], metric: str, selector: Selector, now: float
-    ) -> tuple[Outcome, Stamp | None]:
+    ) -> tuple[Reading | Absence, Stamp | None]:
         found = self._catalog.metrics.get(metric)
         if found is None:
-            return Outcome(Absence(UNKNOWN_METRIC)), None
+            return Absence(UNKNOWN_METRIC), None
         all_series = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
         rivals = self._rivals(pod.ref, pod.node, all_series) if self._contested else None
         question = Question(found, selector, self._options, now)
         context, stamp = self._contexts.pod(pod, all_series)
-        return pod_outcome(all_series, pod, question, rivals, context), stamp
+        return pod_value(all_series, pod, question, rivals, context), stamp
 
     def _rivals(
         self, ref: PodRef, node: str, all_series: Sequence[DeviceSeries]
@@ -280,7 +275,8 @@ class Snapshot:
         return self._nodes or {}
 
 
-def _remembered(outcome: Outcome, pod: Pod | None, now: float, stamp: Stamp | None) -> _Remembered:
-    value = outcome.value
+def _remembered(
+    value: Reading | Absence, pod: Pod | None, now: float, stamp: Stamp | None
+) -> _Remembered:
     until = value.expires if isinstance(value, Reading) else float("inf")
-    return _Remembered(outcome, pod, now, until, stamp)
+    return _Remembered(value, pod, now, until, stamp)

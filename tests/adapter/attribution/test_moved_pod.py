@@ -76,7 +76,7 @@ def test_a_row_that_nothing_places_waits_for_one_that_is_placed(first: str) -> N
     for node in sorted(pages, key=lambda node: node != first):
         world.scrape(pages[node], 100.0, origin=node)
     db = make_pod("db-0", node=NEW)
-    found = world.store.snapshot.explain_pod(db, UTIL, EVERYTHING, 100.0)
+    found = world.store.snapshot.pod(db, UTIL, EVERYTHING, 100.0)
     assert world.value("db-0", UTIL, 100.0) == 11.0
     assert [item.reason for item in found.left_out] == ["row_without_node"]
 

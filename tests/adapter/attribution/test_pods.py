@@ -265,9 +265,7 @@ def test_the_basis_and_the_device_of_a_value_are_told() -> None:
 def test_what_was_left_out_stands_beside_the_value() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 80, "p") + row(UTIL, 2147483632, "p", uuid="GPU-1"), 100.0)
-    outcome = world.store.snapshot.explain_pod(
-        world.pods[next(iter(world.pods))], UTIL, EVERYTHING, 100.0
-    )
+    outcome = world.store.snapshot.pod(world.pods[next(iter(world.pods))], UTIL, EVERYTHING, 100.0)
     assert [(left.device, left.reason) for left in outcome.left_out] == [("GPU-1", "no_value")]
 
 

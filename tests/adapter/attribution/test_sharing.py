@@ -347,8 +347,8 @@ def test_the_explanation_tells_policy_evidence_and_sharers() -> None:
     lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(SharingPolicy.EQUAL))
     lab.scrape(COPIES, 100.0, node="n")
     pod = lab.pods[on_node("p").ref]
-    outcome = lab.store.snapshot.explain_pod(pod, UTIL, EVERYTHING, 100.0)
-    (device,) = reading(outcome.value).devices
+    outcome = lab.store.snapshot.pod(pod, UTIL, EVERYTHING, 100.0)
+    (device,) = reading(outcome).devices
     told = (device.attribution, device.policy, device.evidence, device.sharers)
     assert told == ("split", "equal", "rows", 2)
     assert at_once(lab.store.attributions()) == {"exact": 0, "copied": 0, "split": 2, "left_out": 0}
