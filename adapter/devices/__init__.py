@@ -1,1 +1,1 @@
-"""Samples become device series: which device a sample is about, and whether its number is valid."""
+"""From samples to device series: find the device of each sample and check its number."""

@@ -1,10 +1,12 @@
-"""What a page says of a device both as a whole and for each pod that has it. Pure.
+"""Compare the per-pod samples of a page with the samples of the whole device.
 
-From version 4.8.2 on, dcgm-exporter with ``--kubernetes-virtual-gpus`` writes utilisation and
-used memory twice in one page: a sample of the device without a pod, and a sample of each pod's own
-processes. A pod sample carries ``vgpu`` where the pod has a replica of the device, and not where
-it has the whole device (``createPerProcessMetrics`` and ``getSharedGPU`` in its
-``internal/pkg/transformation``).
+From version 4.8.2, dcgm-exporter with ``--kubernetes-virtual-gpus`` writes utilisation and
+used memory twice in one page: one sample of the device without a pod, and one sample of each pod's
+own processes. The sample of a pod carries the label ``vgpu`` if the pod has a replica of the
+device, and does not carry it if the pod has the whole device (``createPerProcessMetrics`` and
+``getSharedGPU`` in its ``internal/pkg/transformation``).
+
+The functions have no side effects except on the builders and reject counters that they are given.
 """
 
 from __future__ import annotations
@@ -21,36 +23,38 @@ from adapter.devices.series import DeviceSeries, SeriesKey
 
 BLIND: Final = "per_process_blind"
 ACCOUNTED: Final = frozenset((UTIL, USED))
-"""Fields that exporter 4.8.2 on accounts per process under ``--kubernetes-virtual-gpus``."""
+"""Fields that dcgm-exporter accounts per process under ``--kubernetes-virtual-gpus``."""
 _REST: Final = frozenset((FREE, RESERVED))
 _SEEN_ABOVE: Final[Mapping[str, float]] = {UTIL: 5.0, USED: 1024.0}
-"""Percent of utilisation and MiB of memory up to which a device may have them although no
-process of a pod does anything: other processes, and what the driver reserves."""
+"""Percent of utilisation and MiB of memory that a device may show while all pods are idle.
+
+They are caused by other processes and by what the driver reserves.
+"""
 
 
 class _Moment(NamedTuple):
-    """What one page says of a device."""
+    """What one page says about a device."""
 
     whole: Frame
     fields: frozenset[str]
-    """The accounted ones that the device has a sample of."""
+    """The accounted fields for which the device has a sample."""
     pods: Sequence[tuple[SeriesKey, SeriesBuilder, Frame]]
-    """Those with a sample of a field that the device has a sample of."""
+    """The pods with a sample of at least one of ``fields``."""
 
     @property
     def exclusive(self) -> bool:
-        """The device is one pod's: no sample is of a replica."""
+        """Whether one pod has the whole device: no sample is of a replica."""
         holders = {key.pod for key, _, _ in self.pods}
         return len(holders) == 1 and not any(builder.replica for _, builder, _ in self.pods)
 
 
 class Accounted(NamedTuple):
-    """What was found out about a scrape result's builders of pods."""
+    """The result of the comparison for the builders of pods in one scrape result."""
 
     per_process: frozenset[SeriesKey]
-    """Those whose :data:`ACCOUNTED` fields are of the pod's own processes."""
+    """Builders whose :data:`ACCOUNTED` fields measure the pod's own processes."""
     judged: Mapping[SeriesKey, float]
-    """Builder -> epoch seconds of the last page that was held against the device's own sample."""
+    """Builder -> epoch seconds of the last page that was compared with the device's own sample."""
 
 
 def accounted(
@@ -61,19 +65,20 @@ def accounted(
 ) -> Accounted:
     """Compare the samples of pods with those of their devices, page by page.
 
-    The pod that has a whole device gets the device's own samples, as it does from an exporter
-    without the accounting. Where all pods of a busy device read 0, the exporter cannot see
-    their processes (``hostPID`` or pod UIDs are off): those zeros are missing values. So are
-    samples without the device's beside them, since a 0 among them may be such a zero. The free
-    memory on a pod's samples is the device's, while the used memory is the pod's: the two
-    do not add up to anything.
+    A pod that has a whole device gets the device's own samples, as it does from an exporter
+    without the accounting. If all pods of a busy device read 0, the exporter cannot see
+    their processes (``hostPID`` or pod UIDs are off), and those zeros are missing values. A sample
+    without the device's own sample beside it is left out too, because its 0 could be such a
+    zero. The free memory on a pod's samples is the device's, while the used memory is the pod's.
+    The two do not add up, so the free memory is left out.
 
     Args:
-        builders: a scrape result's; changed.
+        builders: the builders of one scrape result; changed in place.
         before: the exporter's device series before the scrape result.
         rejects: counts the zeros that are left out.
-        patience: seconds that the device's own sample may be missing before the exporter is taken
-            to account processes no more: it was replaced by an older one, for instance.
+        patience: seconds for which the device's own sample may be missing before the adapter
+            assumes that the exporter no longer accounts processes, for example because an older
+            version replaced it.
     """
     known = _known(builders, before, patience)
     found = {key for key, series in known.items() if series.per_process}
@@ -82,7 +87,7 @@ def accounted(
     of_device: defaultdict[str, list[tuple[SeriesKey, SeriesBuilder]]] = defaultdict(list)
     for key, builder in builders.items():
         if key in judged:
-            # A range of samples repeats a series' last one, without the device's beside it.
+            # A range query repeats a series' last sample without the device's sample beside it.
             builder.drop(ACCOUNTED | _REST, judged[key])
         if key.pod is not None and _bare(key.device) in builders:
             of_device[key.device].append((key, builder))
@@ -110,7 +115,7 @@ def _known(
     before: Mapping[SeriesKey, DeviceSeries],
     patience: float,
 ) -> dict[SeriesKey, DeviceSeries]:
-    """The device series of builders whose device had a sample of its own lately."""
+    """Return the device series of builders whose device recently had its own sample."""
     return {
         key: before[key]
         for key, builder in builders.items()
@@ -136,7 +141,7 @@ def _moments(
 
 
 def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
-    """Leave out zeros of fields that the device has no sample of: nothing shows what they are."""
+    """Leave out zeros of fields for which the device has no sample: they cannot be verified."""
     unseen = ACCOUNTED - moment.fields
     for _, _, frame in moment.pods:
         found = [s for s, value in frame.items() if s.field.name in unseen and value == 0]
@@ -150,7 +155,7 @@ def _drop_uncompared(
     builders: Mapping[SeriesKey, SeriesBuilder],
     rejects: Rejects,
 ) -> None:
-    """Leave out samples of pods at times at which the device has none."""
+    """Leave out samples of pods at times at which the device has no sample."""
     for key, times in compared.items():
         if builders[key].drop(ACCOUNTED, but=times):
             rejects.count(BLIND)
@@ -165,7 +170,7 @@ def _give_whole(moment: _Moment) -> None:
 
 
 def _drop_blind(moment: _Moment, rejects: Rejects) -> None:
-    """Leave out zeros of fields whose samples, or another field's, prove that they are no zeros."""
+    """Leave out zeros that the device's own samples contradict."""
     zero = [name for name in ACCOUNTED if _all_zero(moment, name)]
     if not any(_of(moment.whole, name, 0.0) > _SEEN_ABOVE[name] for name in zero):
         return
@@ -181,7 +186,7 @@ def _all_zero(moment: _Moment, field: str) -> bool:
 
 
 def _of(frame: Frame, field: str, otherwise: float) -> float:
-    """The largest value of a field in a frame."""
+    """Return the largest value of a field in a frame."""
     found = (value for spelling, value in frame.items() if spelling.field.name == field)
     return max(found, default=otherwise)
 

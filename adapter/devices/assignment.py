@@ -1,8 +1,8 @@
-"""Which container a sample says the device works for, or which pod a server's sample is about.
+"""Read from a sample's labels which pod and container the device is assigned to.
 
-The same fact is spelt in four ways by exporters and renamed in two by a Prometheus scrape
-(gpu-telemetry, section 1), and an unassigned device may seem to work for its own exporter.
-An inference server's page names no pod at all: whoever serves it is the workload.
+Exporters spell this assignment in four ways, and a Prometheus scrape renames it in two. An
+unassigned device may appear to be assigned to its own exporter. The page of an inference server
+names no pod: the pod that serves the page is the workload.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ _LEGACY: Final = (
     ("kube_pod", "kube_namespace", "kube_container"),
     ("pod_name", "namespace_name", "container_name"),
 )
-"""Spellings of the workload that a scrape target's own labels never take: dcgm-exporter with
-``--use-old-namespace``, HAMi's older samples, Intel XPUM (``prometheus_exporter.py``),
-Cloud Monitoring's ``k8s_container``."""
+"""Label names for (pod, namespace, container) that no scrape target uses for itself.
+
+In order: dcgm-exporter with ``--use-old-namespace``, HAMi's older samples, Intel XPUM
+(``prometheus_exporter.py``), Cloud Monitoring's ``k8s_container``.
+"""
 
 
 _DEPTH: Final = 8
-"""Names with ``exported_`` in front that are looked at: the name of a pod's label has at most 63
-characters."""
+"""How many ``exported_`` prefixes are looked for.
+
+The name part of a pod's label has at most 63 characters, so more cannot come from a pod.
+"""
 
 
 class Mismatch(StrEnum):
-    """Why a sample is not about the pod that it names."""
+    """Why the adapter does not accept the assignment that a sample states."""
 
     SELF_ATTRIBUTION = "self_attribution"
     UNKNOWN_POD = "unknown_pod"
@@ -44,17 +48,17 @@ class Mismatch(StrEnum):
 
 
 class Assignment(NamedTuple):
-    """The workload that a sample names."""
+    """The pod and container that a sample's labels name."""
 
     pod: PodRef
     container: str
-    """Empty if the sample does not say."""
+    """Empty if the sample does not name one."""
     uid: str
-    """Empty if the sample does not say: no mismatch."""
+    """Empty if the sample does not name one; this is not a mismatch."""
     suspect: bool
-    """It looks like the scrape target's own pod, not a workload."""
+    """The name looks like the scrape target's own pod, not like a workload."""
     serves: bool = False
-    """The sample is about the process that serves the page: its pod needs no GPU."""
+    """The sample is about the process that serves the page; its pod needs no GPU."""
     sees: bool = False
     """The sample is about a GPU as that process sees it."""
 
@@ -62,12 +66,12 @@ class Assignment(NamedTuple):
 def assignment(
     labels: Mapping[str, str], exporter: tuple[str, str] | None, *, direct: bool = False
 ) -> Assignment | None:
-    """The workload that a sample's labels name; None for an unassigned device.
+    """Return the workload that a sample's labels name, or None for an unassigned device.
 
     Args:
         labels: of the sample.
-        exporter: (namespace, name) of the exporter's own pod, where known.
-        direct: the page was fetched from the exporter: no scrape has renamed a label.
+        exporter: (namespace, name) of the exporter's own pod, if known.
+        direct: the adapter fetched the page from the exporter, so no scrape renamed a label.
     """
     name, namespace, container = _workload(labels, direct=direct)
     if not name or not namespace:
@@ -79,15 +83,15 @@ def assignment(
 
 
 def named(labels: Mapping[str, str], *, direct: bool, mixed: bool = True) -> frozenset[PodRef]:
-    """Every pod that a sample's labels can be read to name, in whichever spelling.
+    """Return every pod that a sample's labels could name, in any spelling.
 
-    A scrape puts as many ``exported_`` before a label's name as it takes to make it unique.
+    A Prometheus scrape prefixes ``exported_`` to a label's name until the name is unique.
 
     Args:
         labels: of the sample.
-        direct: the page was fetched from the exporter: no scrape has renamed a label.
-        mixed: read ``pod`` with an exported namespace, and ``namespace`` with an exported pod,
-            too. A scrape that adds only one of the two to its samples leaves them so.
+        direct: the adapter fetched the page from the exporter, so no scrape renamed a label.
+        mixed: also combine ``pod`` with an exported namespace, and ``namespace`` with an exported
+            pod. A scrape that adds only one of the two labels produces such samples.
     """
     found = {
         PodRef(labels[namespace], labels[pod])
@@ -105,20 +109,20 @@ def named(labels: Mapping[str, str], *, direct: bool, mixed: bool = True) -> fro
 
 
 def _exported(labels: Mapping[str, str], name: str, depth: int) -> dict[int, str]:
-    """Number of ``exported_`` before the name -> the label's value."""
+    """Return the number of ``exported_`` prefixes -> the label's value."""
     values = ((times, labels.get("exported_" * times + name)) for times in range(depth))
     return {times: value for times, value in values if value}
 
 
 def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Assignment | None:
-    """The pod that a server's sample is about; None where nothing tells it.
+    """Return the pod that a server's sample is about, or None if the labels do not name one.
 
     Args:
         labels: of the sample.
-        serving: (namespace, name) of the pod that the page was fetched from. Where a
-            Prometheus fetched it, its target labels tell: ``pod``, or Google's
-            ``instance="<pod>:<port>"``. Other labels that name a pod count only where these
-            are absent, as in the answer to a query of the user's.
+        serving: (namespace, name) of the pod that the adapter fetched the page from. If None,
+            a Prometheus fetched the page, and its target labels name the pod: ``pod``, or
+            Google's ``instance="<pod>:<port>"``. Other labels that name a pod are used only if
+            these are absent, as in the answer to a user's own query.
     """
     if serving is not None:
         return Assignment(PodRef(*serving), "", "", suspect=False, serves=True)
@@ -133,10 +137,10 @@ def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Assign
 
 
 def hands_on(labels: Mapping[str, str]) -> bool:
-    """A page that was scraped from one pod names another one.
+    """Return whether a page that was scraped from one pod names another pod.
 
-    A collector that hands on the series of others writes such samples, and so may any pod that
-    wants to speak for another one: nothing on the sample tells the two apart.
+    A collector that forwards the series of others writes such samples. A pod that forges
+    samples about another pod writes them too. The labels do not distinguish the two.
     """
     return any(
         said and scraped and said != scraped
@@ -149,7 +153,7 @@ def hands_on(labels: Mapping[str, str]) -> bool:
 
 
 def target(labels: Mapping[str, str]) -> PodRef | None:
-    """The exporter's own pod, where a sample names both it and a workload beside it."""
+    """Return the exporter's own pod if a sample names both it and a workload."""
     if not labels.get("exported_pod") and not any(labels.get(pod) for pod, _, _ in _LEGACY):
         return None
     pod, namespace = labels.get("pod"), labels.get("namespace")
@@ -157,12 +161,12 @@ def target(labels: Mapping[str, str]) -> PodRef | None:
 
 
 def mismatch(assigned: Assignment, pod: Pod | None, node: str | None) -> Mismatch | None:
-    """Why a sample that names ``pod`` is not about it; None if it is.
+    """Return why the adapter does not accept an assignment to ``pod``, or None if it does.
 
     Args:
-        claimed: what the sample says.
-        pod: the pod of that name on hand.
-        node: where the device is, if that is certain.
+        assigned: the assignment that the sample states.
+        pod: the pod with that name in the cluster, or None.
+        node: the device's node, if certain.
     """
     if pod is None:
         return Mismatch.SELF_ATTRIBUTION if assigned.suspect else Mismatch.UNKNOWN_POD
@@ -177,11 +181,11 @@ def mismatch(assigned: Assignment, pod: Pod | None, node: str | None) -> Mismatc
 
 
 def unfit(pod: Pod, *, unready: bool) -> Mismatch | None:
-    """Why nothing is served about a pod for now, whatever the samples say.
+    """Return why no value is served for a pod at present, regardless of its samples.
 
     Args:
         pod: the pod.
-        unready: serve pods that are not Ready too: a model still loading, for instance.
+        unready: also serve pods that are not Ready, for example while a model loads.
     """
     if pod.finished:
         return Mismatch.FINISHED
@@ -210,7 +214,7 @@ def _workload(labels: Mapping[str, str], *, direct: bool = False) -> tuple[str, 
 
 
 def _is_target(labels: Mapping[str, str], pod: str) -> bool:
-    """The sample was scraped by Prometheus and ``pod`` is named after what was scraped."""
+    """Return whether Prometheus scraped the sample and ``pod`` is named after the target."""
     if "instance" not in labels:
         return False
     names = (labels.get("service"), labels.get("job"), labels.get("app"))
@@ -218,7 +222,7 @@ def _is_target(labels: Mapping[str, str], pod: str) -> bool:
 
 
 def _pod_of_instance(instance: str) -> str:
-    """The pod in Google managed Prometheus' ``<pod>:<port>``; an address names none."""
+    """Return the pod in Google managed Prometheus' ``<pod>:<port>``; empty for an address."""
     name, colon, _ = instance.rpartition(":")
     if not colon or "[" in name:
         return ""

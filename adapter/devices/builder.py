@@ -1,4 +1,4 @@
-"""A device series under construction, while the samples of a page are read."""
+"""Build a device series while the samples of a page are read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from adapter.devices.series import SeriesKey
 from adapter.devices.state import Identity
 
 Holders = Mapping[str, set[PodRef]]
-"""Device -> the pods that claim it in this scrape result."""
+"""Device -> the pods that it is assigned to in this scrape result."""
 
 
 class SeriesBuilder:
-    """A device series in the making."""
+    """Collects the samples of one device series."""
 
     __slots__ = ("frames", "identity", "last", "mig", "replica", "time")
 
@@ -26,11 +26,11 @@ class SeriesBuilder:
         self.replica = identity.replica
         self.frames: dict[float, Frame] = {}
         self.last: Frame = {}
-        """The frame asked for last, which is that of ``time``."""
+        """The frame of ``time``, which was requested last."""
         self.time = nan
 
     def frame(self, time: float) -> Frame:
-        """The samples of one time."""
+        """Return the frame of a time; create it if needed."""
         found = self.frames.get(time)
         if found is None:
             found = self.frames[time] = {}
@@ -38,10 +38,10 @@ class SeriesBuilder:
         return found
 
     def put(self, spelling: Spelling, value: float, time: float) -> bool:
-        """Add a sample; False if another value was there.
+        """Add a sample; return False if the frame already had a different value.
 
-        Two replicas of one GPU in one pod see the same processes, so of two values the
-        larger stays, never the sum (dcgm-exporter#725).
+        Two replicas of one GPU in one pod see the same processes. Of two values the larger one is
+        kept, never the sum (dcgm-exporter#725).
         """
         frame = self.frame(time)
         earlier = frame.setdefault(spelling, value)
@@ -51,17 +51,17 @@ class SeriesBuilder:
         return False
 
     def take(self, other: SeriesBuilder) -> None:
-        """Add what another builder of the same device series has."""
+        """Add the samples of another builder of the same device series."""
         for time, frame in other.frames.items():
             for spelling, value in frame.items():
                 self.put(spelling, value, time)
         self.replica = self.replica or other.replica
 
     def drop(self, fields: frozenset[str], until: float = inf, but: Collection[float] = ()) -> bool:
-        """Forget every value of these fields up to a time, except at some times.
+        """Remove every value of these fields up to a time, except at the times in ``but``.
 
         Returns:
-            Whether there was any.
+            Whether a value was removed.
         """
         dropped, self.time = False, nan
         for time, frame in self.frames.items():
@@ -73,10 +73,10 @@ class SeriesBuilder:
 
 
 def folded(builders: Mapping[SeriesKey, SeriesBuilder]) -> dict[SeriesKey, SeriesBuilder]:
-    """Builders, with samples that leave the pod's uid open put to those that tell it.
+    """Merge builders whose samples have no pod UID into those of the same pod that have one.
 
-    Only some samples of a page carry a uid. Where two pods of one name are told apart by it,
-    the open samples could be either's and stay on their own.
+    Only some samples of a page carry a UID. If the UID distinguishes two pods with one name,
+    the samples without it could be about either and stay separate.
     """
     told: dict[SeriesKey, list[SeriesKey]] = {}
     for key in builders:
@@ -90,7 +90,7 @@ def folded(builders: Mapping[SeriesKey, SeriesBuilder]) -> dict[SeriesKey, Serie
 
 
 def holders(builders: Iterable[SeriesKey]) -> Holders:
-    """Who claims which device."""
+    """Return each device's assigned pods."""
     held: dict[str, set[PodRef]] = {}
     for key in builders:
         if key.pod is not None:
@@ -99,11 +99,11 @@ def holders(builders: Iterable[SeriesKey]) -> Holders:
 
 
 def superseded(builders: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[SeriesKey]:
-    """The builders of pods whose device another pod has had since.
+    """Return the builders of pods whose device was assigned to another pod later.
 
-    A range of stored samples holds both the pod that had a device and the one that has it
-    now; that alone does not make them share it. Pods of one page, and pods that take turns
-    within the range, do.
+    A range of stored samples holds both the pod that had a device and the pod that has it
+    now. This alone does not make the device shared. Pods of one page, and pods that alternate
+    within the range, do share it.
     """
     taken: dict[str, float] = {}
     contested = {device for device, pods in holders(builders).items() if len(pods) > 1}

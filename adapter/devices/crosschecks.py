@@ -1,4 +1,4 @@
-"""The devices of one exporter, each judged by its own fields and what its like draw idle."""
+"""Cross-check the fields of one exporter's devices, with the idle power of similar devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adapter.devices.state import ExporterState
 from apiservice.runtime.steps import Steps
 
 _STEP: Final = 64
-"""Devices that one step judges."""
+"""Devices that one step checks."""
 
 
 def cross_checked(
@@ -27,15 +27,15 @@ def cross_checked(
     options: TelemetryOptions,
     rejects: Rejects,
 ) -> Steps[dict[SeriesKey, DeviceSeries]]:
-    """The device series of a scrape result, each with what is believed of it.
+    """Return the device series of a scrape result, each with its verdict.
 
-    Not judged are the device series of pods whose device is accounted per process: beside the pod's
-    own utilisation they carry the device's counters, which say nothing of the pod.
+    The device series of pods whose device is accounted per process are not checked: beside the
+    pod's own utilisation they carry the device's counters, which do not describe the pod.
 
     Args:
-        all_series: those that the scrape result had samples of.
+        all_series: those for which the scrape result had samples.
         before: the exporter's state before the scrape result.
-        idle: what the exporter's devices draw when idle; learns from those that are.
+        idle: the power that the exporter's devices draw when idle; updated from idle devices.
         options: window and collect interval.
         rejects: counts every doubted field once per device and scrape result.
     """
@@ -71,7 +71,7 @@ def cross_checked(
 
 
 def doubt(metric: Metric, series: DeviceSeries) -> Doubt | None:
-    """Why a metric has no value of this device, if that is because a field is not believed."""
+    """Return the doubt because of which a metric has no value for this device, if any."""
     if not series.verdict.doubts:
         return None
     asked = _Asked(series)
@@ -80,7 +80,7 @@ def doubt(metric: Metric, series: DeviceSeries) -> Doubt | None:
 
 
 class _Asked:
-    """A device series that remembers the first doubted field it was asked for."""
+    """A device series that records the first doubted field that was requested."""
 
     def __init__(self, series: DeviceSeries) -> None:
         self._series = series
@@ -99,14 +99,14 @@ class _Asked:
 
 
 class _Earlier:
-    """The verdicts of the scrape result before."""
+    """The verdicts of the previous scrape result."""
 
     def __init__(self, before: ExporterState | None) -> None:
         self._before = before
         self._newest: dict[str, Verdict] = {}
 
     def of(self, key: SeriesKey) -> Verdict:
-        """The last verdict on the device, whoever held it."""
+        """Return the last verdict on the device, regardless of the pod that had it."""
         if self._before is None:
             return CLEAR
         same = self._before.all_series.get(key)
@@ -120,7 +120,7 @@ class _Earlier:
 
 
 def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:
-    """Boards with a MIG instance whose newest counters are not all 0."""
+    """Return the boards with a MIG instance whose newest counters are not all 0."""
     return frozenset(
         series.device.board for series in all_series if series.mig and _active(series.history)
     )

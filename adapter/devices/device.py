@@ -1,7 +1,7 @@
-"""Which device a sample is about, or which part of an inference server.
+"""Identify the device, or the part of an inference server, that a sample is about.
 
-(UUID, GPU_I_ID) for dcgm-exporter; where a page lacks one of them, what stands in for it
-(gpu-telemetry, section 6).
+For dcgm-exporter the identity is (UUID, GPU_I_ID). If a page lacks one of them, other labels
+replace it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Final, NamedTuple
 from adapter.cluster.pod import PodRef
 
 UUIDS: Final = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id", "accelerator_id")
-"""Labels with the identity of a device, in any exporter's spelling.
+"""Labels with the identity of a device, in the spelling of each exporter.
 
-``hw_id`` is XPU Manager 2's (``xpumd/receiver/intelxpu``), ``accelerator_id`` GKE's."""
+``hw_id`` is from XPU Manager 2 (``xpumd/receiver/intelxpu``), ``accelerator_id`` from GKE.
+"""
 _INDEX: Final = ("gpu", "gpu_id", "minor_number", "deviceidx")
 _BUS: Final = ("pci_bdf", "pci_bus_id")
 _MODEL: Final = ("modelName", "card_series", "dev_name", "model")
 _NODE: Final = ("node", "kubernetes_node")
-"""Set from the API server's knowledge: by a scrape's relabelling, by HAMi, by Intel XPUM."""
+"""Node labels that a scrape's relabelling, HAMi or Intel XPUM set from the API server's data."""
 _HOST: Final = ("Hostname", "hostname")
 CLUSTERS: Final = (
     "cluster",
@@ -28,12 +29,12 @@ CLUSTERS: Final = (
     "kubernetes_cluster",
     "cluster_id",
 )
-"""Labels with the name of a cluster, as stores of several write it."""
+"""Labels with the name of a cluster, as stores with several clusters write it."""
 _NULL: Final = "<<<NULL>>>"
 """What DCGM writes for a string that it does not have."""
 _LOCAL: Final = "localhost"
 _WHOLE: Final = frozenset(("", "none", "spx"))
-"""AMD compute partition types of a device that is not cut (ROCm/device-metrics-exporter)."""
+"""AMD compute partition types of an unpartitioned device (ROCm/device-metrics-exporter)."""
 
 _ABOUT_THE_TARGET: Final = frozenset(
     (
@@ -46,29 +47,33 @@ _ABOUT_THE_TARGET: Final = frozenset(
         *("top_level_controller_name", "top_level_controller_type", "metrics_path", "scheme"),
     )
 )
-"""Labels that a scrape or a store adds: they tell pages apart, not what is on one. No list of
-them is complete, so it serves only for samples of which nothing else is known."""
+"""Labels that a scrape or a store adds: they distinguish pages, not the parts of one page.
+
+The list cannot be complete, so it is used only for samples whose own labels are not known.
+"""
 _RANKS: Final = frozenset(("tp_rank", "pp_rank", "moe_ep_rank"))
-"""SGLang's workers of one scheduler, all of which tell the scheduler's queue when asked to
-(``--enable-metrics-for-all-schedulers``). ``dp_rank`` tells schedulers apart and counts."""
+"""Labels of the workers of one SGLang scheduler, all of which report the scheduler's queue.
+
+They do so with ``--enable-metrics-for-all-schedulers``. ``dp_rank`` distinguishes schedulers, so
+it is not in the set.
+"""
 
 
 class Device(NamedTuple):
     """A whole device, an instance or partition of one, or a part of an inference server."""
 
     id: str
-    """UUID, UUID/GPU_I_ID, or node/index where the page has no UUID."""
+    """UUID, UUID/GPU_I_ID, or node/index if the page has no UUID."""
     board: str
-    """The whole device's identity; ``id`` itself unless this is an instance of one."""
+    """The identity of the whole device; equal to ``id`` unless this is an instance of one."""
     model: str
-    """Empty if the page does not say."""
+    """Empty if the page does not name it."""
     mig_profile: str
-    """Such as ``1g.5gb``, or AMD's ``cpx``; empty on whole devices and where the page does
-    not say."""
+    """Such as ``1g.5gb``, or AMD's ``cpx``; empty for a whole device, or if not on the page."""
 
     @property
     def mig(self) -> bool:
-        """It is a MIG instance, or a partition of an AMD device."""
+        """Whether it is a MIG instance, or a partition of an AMD device."""
         return self.id != self.board
 
 
@@ -79,14 +84,15 @@ def device(
     node: str | None = None,
     exporter: PodRef | None = None,
 ) -> Device | None:
-    """The device that a sample's labels name; None if they name none.
+    """Return the device that a sample's labels name, or None if they name none.
 
     Args:
         labels: of the sample.
-        origin: what tells this exporter's device 0 from another's, if nothing else does.
-        node: the exporter's node, where its source knows it: a sample's own ``hostname`` may be
-            a container's, and a tenant may write a pod label that is named ``node``.
-        exporter: the exporter's own pod, where known: its name is no host's.
+        origin: distinguishes this exporter's device 0 from another's if nothing else does.
+        node: the exporter's node, if its source knows it. It takes precedence over the sample's
+            labels: ``hostname`` may be a container's, and a tenant may add a pod label named
+            ``node``.
+        exporter: the exporter's own pod, if known; its name is not accepted as a host name.
     """
     uuid = _uuid(labels)
     place = node or _first(labels, _NODE) or host(labels, exporter) or origin
@@ -106,9 +112,9 @@ def device(
 
 
 def seen_by(pod: PodRef, at: Device) -> Device:
-    """A device as the server in a pod sees it: apart from what anybody else says of it.
+    """Return a device as the server in a pod sees it, separate from all other devices.
 
-    No other pod's device can be meant, whatever identity the server's page claims.
+    The id contains the pod, so the page of a server cannot name a device of another pod.
     """
     mine = f"{pod.namespace}/{pod.name}/"
     return at._replace(id=mine + at.id, board=mine + at.board)
@@ -120,21 +126,21 @@ def part(
     told_by: Collection[str] | None = None,
     aside: Collection[str] = (),
 ) -> Device:
-    """The part of a pod's server that a sample is about: an engine, a model, a model's version.
+    """Return the part of a pod's server that a sample is about: an engine, a model or its version.
 
-    Two scrapes of one page, by two jobs or ports, give the same part: it counts once.
+    Two scrapes of one page, by two jobs or ports, give the same part, so it counts once.
 
     Args:
         labels: of the sample.
-        pod: that serves the page.
-        told_by: labels that tell parts; None takes every label that a scrape is not known to
-            add.
-        aside: other labels that tell numbers apart, not parts: a state, a kind of memory.
+        pod: the pod that serves the page.
+        told_by: labels that distinguish parts. None uses every label that a scrape is not known
+            to add.
+        aside: labels that distinguish values, not parts, such as a state or a kind of memory.
     """
     if told_by is None:
         own = {n: v for n, v in labels.items() if v and n not in aside and _tells(n)}
     else:
-        # A scrape whose target labels have the name renames the page's own label.
+        # If a target label has the same name, the scrape renames the page's own label.
         found = {n: labels.get(f"exported_{n}") or labels.get(n) for n in told_by}
         own = {name: value for name, value in found.items() if value}
     told = sorted(f"{name}={value}" for name, value in own.items())
@@ -143,12 +149,13 @@ def part(
 
 
 def _tells(name: str) -> bool:
-    """A label of a user's own sample tells a part, as far as is known."""
+    """Return whether a label of a user's own sample may distinguish parts."""
     return name not in _ABOUT_THE_TARGET and name not in _RANKS and not name.startswith("__")
 
 
 def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:
-    """The node by the sample's own words; empty for ``localhost`` and for a pod's name (#572)."""
+    """Return the node that the sample names; empty for ``localhost`` and for a pod's name
+    (#572)."""
     name = _first(labels, _NODE) or _first(labels, _HOST)
     pods = (exporter.name if exporter else "", labels.get("pod"))
     local = name == _LOCAL or name.startswith(_LOCAL + ".")
@@ -156,7 +163,7 @@ def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:
 
 
 def cluster(labels: Mapping[str, str]) -> str:
-    """The cluster that a sample is of, as a store of several writes it; empty where it does not."""
+    """Return the cluster that a store's label names; empty if there is no such label."""
     return _first(labels, CLUSTERS)
 
 
@@ -166,7 +173,7 @@ def _uuid(labels: Mapping[str, str]) -> str | None:
 
 
 def _local(labels: Mapping[str, str], place: str) -> str | None:
-    """A device that only its node tells apart from others."""
+    """Return the id of a device that is unique only on its node."""
     index = _first(labels, _INDEX)
     if not index:
         bus = _first(labels, _BUS)

@@ -1,4 +1,4 @@
-"""How far a device's fields ranged lately, each worked out when first asked for."""
+"""The range of a device's fields over a window, computed on first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adapter.devices.history import History
 
 
 class Extent(NamedTuple):
-    """Of one field, in its unit."""
+    """Least, mean and largest value of one field, in its unit."""
 
     low: float
     mean: float
@@ -18,11 +18,11 @@ class Extent(NamedTuple):
 
 
 UNKNOWN: Final = Extent(nan, nan, nan)
-"""Compares false with everything."""
+"""Every comparison with it is false."""
 
 
 class Extents:
-    """Least, mean and largest values of fields over the window up to the newest sample."""
+    """The extents of fields over the window up to the newest sample."""
 
     __slots__ = ("_first", "_history", "_known")
 

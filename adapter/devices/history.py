@@ -1,9 +1,8 @@
-"""One device's recent samples, all fields side by side.
+"""The recent samples of one device, all fields side by side.
 
-Ten thousand devices with twenty-five fields each have to fit into little memory and a mean
-over thirty seconds has to be cheap, so the samples of one scrape are one row of floats and
-NaN is where a field has no sample. A history is never edited: :meth:`History.extended`
-makes the next one.
+Ten thousand devices with twenty-five fields each must fit into little memory, and a mean over
+thirty seconds must be cheap. So the samples of one scrape are one row of floats, with NaN for a
+field without a sample. A history is immutable: :meth:`History.extended` returns a new one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from adapter.catalog.metric import DeviceValue, Kind
 from adapter.devices.options import MAX_SAMPLES
 
 Frame = dict[Spelling, float]
-"""The values of one time, in the fields' units."""
+"""The values of one time, in the units of the fields."""
 
 
 class History:
@@ -30,9 +29,9 @@ class History:
     def __init__(self, columns: Layout, times: array[float], values: array[float]) -> None:
         self.layout = columns
         self.times = times
-        """Epoch seconds, ascending, each once."""
+        """Epoch seconds, ascending, without duplicates."""
         self.values = values
-        """Row after row, ``layout.width`` wide."""
+        """One row of ``layout.width`` values per time."""
 
     @property
     def newest(self) -> float:
@@ -42,8 +41,14 @@ class History:
     def value_of(
         self, field: str, kind: Kind, window: float, share: float | None = None
     ) -> DeviceValue | None:
-        """A field's newest value, or its mean or rate over the ``window`` seconds up to its
-        newest; with a ``share`` of 0-100 that percentile in place of the mean."""
+        """Return a field's newest value, or its mean or rate over a window; None without a sample.
+
+        Args:
+            field: its name.
+            kind: which of the three.
+            window: seconds up to the field's newest sample.
+            share: 0-100; return this percentile instead of the mean.
+        """
         best: DeviceValue | None = None
         for column in self.layout.of_field.get(field, ()):
             found = self._column(column, kind, window, share)
@@ -75,14 +80,14 @@ class History:
         )
 
     def after(self, time: float) -> History:
-        """The samples that are newer than ``time``."""
+        """Return the history of the samples that are newer than ``time``."""
         cut = bisect_right(self.times, time)
         if not cut:
             return self
         return History(self.layout, self.times[cut:], self.values[cut * self.layout.width :])
 
     def without(self, field: str, until: float) -> History:
-        """This history without the field's samples up to ``until``."""
+        """Return this history without the field's samples up to ``until``."""
         if field not in self.layout.of_field or not self.times or self.times[0] > until:
             return self
         kept = {}
@@ -93,20 +98,20 @@ class History:
         return _packed(kept)
 
     def frames(self) -> Iterator[tuple[float, Frame]]:
-        """The samples, time by time."""
+        """Yield each time with its samples."""
         for row, time in enumerate(self.times):
             yield time, self._frame(row)
 
     def latest(self) -> dict[str, float]:
-        """Field -> its value in the newest row, where that has one."""
+        """Return field -> its value in the newest row, for the fields that have one there."""
         row = len(self.times) - 1
         return {c.field.name: v for c, v in self._frame(row).items()} if row >= 0 else {}
 
     def extended(self, frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
-        """This history and more samples, without those that no reading can use any more.
+        """Return this history with more samples, without those that no reading can use any more.
 
-        A time that is already here is filled up, not repeated: a range query returns
-        samples that were seen before, and one scrape may arrive in several parts.
+        Samples for a time that the history has are merged into it: a range query returns samples
+        that were seen before, and one scrape may arrive in several parts.
         """
         if len(frames) == 1:
             ((time, frame),) = frames.items()
@@ -122,7 +127,7 @@ class History:
     def _appended(
         self, time: float, frame: Frame, window: float, age_limit: float
     ) -> History | None:
-        """With one newer frame, the common case; None if its fields are not all known yet."""
+        """Return the history with one newer frame, or None if a field has no column yet."""
         width = self.layout.width
         missing = width - len(frame)
         complete = not missing
@@ -138,7 +143,7 @@ class History:
         return longer if complete else longer._without_empty()
 
     def _without_empty(self) -> History:
-        """Without the columns that hold no sample any more: they keep old rows alive."""
+        """Return the history without empty columns, which would keep old rows in memory."""
         width = self.layout.width
         if not any(all(map(isnan, self.values[i::width])) for i in range(width)):
             return self
@@ -151,7 +156,7 @@ class History:
 
 
 def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
-    """The history that holds these samples, as far as a reading can still use them."""
+    """Return a history of these samples, without those too old for a reading."""
     columns = {column for frame in frames.values() for column in frame}
     newest = max(frames, default=0.0)
     complete = len(frames.get(newest, ())) == len(columns)
@@ -161,7 +166,7 @@ def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> H
 
 
 def _packed(frames: Mapping[float, Frame]) -> History:
-    """Frames in order of time, as arrays."""
+    """Return the frames as arrays, in order of time."""
     found = {column for frame in frames.values() for column in frame}
     columns = layout(tuple(sorted(found, key=lambda c: (c.name, c.field.name))))
     values = array("d")
@@ -175,11 +180,11 @@ Samples = Sequence[tuple[float, float]]
 
 
 def rate(samples: Samples, since: float) -> float | None:
-    """A counter's increase per second; None where it cannot be told from two samples.
+    """Return a counter's increase per second, or None if it needs more samples.
 
-    Nothing is extrapolated beyond the samples. Where only one is newer than ``since`` the
-    one before it counts too, so that a store scraped more seldom than the window is long
-    has a rate. A counter that falls began anew from 0 (Prometheus, ``rate``).
+    The rate is not extrapolated beyond the samples. If only one sample is newer than ``since``,
+    the one before it is used too, so that a store that scrapes less often than once per window
+    still gives a rate. If a counter falls, it has restarted from 0 (as in Prometheus' ``rate``).
 
     Args:
         samples: of the counter.
@@ -197,8 +202,9 @@ def rate(samples: Samples, since: float) -> float | None:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that ``share`` percent of the values do not exceed, interpolated between
-    neighbours as Prometheus' ``quantile_over_time`` does.
+    """Return the value that ``share`` percent of the values do not exceed.
+
+    The value is interpolated between neighbours as Prometheus' ``quantile_over_time`` does.
 
     Args:
         values: at least one, in any order.

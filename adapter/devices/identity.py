@@ -1,4 +1,4 @@
-"""What a label set says apart from numbers: the one place where a sample's scope decides it."""
+"""Identify what a sample's labels name: device, assignment, host and cluster, by sample scope."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ ANOTHER_POD: Final = "server_names_another_pod"
 def identify(
     labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult, exporter: PodRef | None
 ) -> Identity:
-    """What a sample's labels say. Its ``device`` is None where they do not say enough.
+    """Return what a sample's labels say. Its ``device`` is None if they do not identify one.
 
     Args:
         labels: of the sample.
-        spelling: of the sample's series, which tells whether it is about a device or a server.
-        result: that the sample is of.
-        exporter: the exporter's own pod, where known.
+        spelling: of the sample's series; it states whether the sample is about a device or a
+            server.
+        result: the scrape result that contains the sample.
+        exporter: the exporter's own pod, if known.
     """
     if spelling.server:
         return _of_server(labels, spelling, result)
@@ -75,10 +76,10 @@ def _seen(labels: Mapping[str, str], result: ScrapeResult) -> Identity:
 
 
 def _server(labels: Mapping[str, str], result: ScrapeResult) -> Assignment | str:
-    """The pod that a server's sample is about, or why the sample is left out.
+    """Return the pod that a server's sample is about, or the reason to leave the sample out.
 
-    Only the pod that serves the page is believed about itself: its name comes from where the
-    page was fetched, or from the labels that a store adds to what it scrapes.
+    Only the pod that serves the page is accepted. Its name comes from where the page was
+    fetched, or from the labels that a store adds to what it scrapes.
     """
     if result.serves:
         assigned = served(labels, result.pod)
@@ -92,7 +93,7 @@ def _server(labels: Mapping[str, str], result: ScrapeResult) -> Assignment | str
 
 
 def _cluster(labels: Mapping[str, str], result: ScrapeResult) -> str:
-    """An exporter does not know its cluster, so only a store says it."""
+    """Return the cluster; empty unless a store wrote the label: exporters do not know it."""
     return "" if result.direct else cluster(labels)
 
 

@@ -1,10 +1,10 @@
-"""How many watts devices of a model draw when they do nothing, learnt from those that do.
+"""Learn how many watts idle devices of a model draw.
 
-No table of models can be right for long: what an idle device draws differs by model, card,
-driver and by whether a process holds a context on it. So an exporter's own devices teach it,
-and what was learnt only ever widens: the lowest idle power falls and the highest rises, and
-both make the checks that use them (:mod:`adapter.devices.plausibility`) doubt less. What the
-devices of one exporter teach is used for no other exporter's: its page may be forged.
+The power of an idle device differs by model, card and driver, and by whether a process holds a
+context on it, so a fixed table of models would soon be wrong. The adapter learns the range from
+an exporter's own idle devices. The range only widens: the lowest idle power falls and the highest
+rises, and both make the checks in :mod:`adapter.devices.plausibility` doubt less. What one
+exporter's devices show is not used for another exporter, because its page may be forged.
 """
 
 from __future__ import annotations
@@ -12,26 +12,28 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 _ENOUGH: Final = 3
-"""Devices of a model that must have taught before what they taught is used for another:
-cards of one model differ by a few watts."""
+"""Idle devices of a model that are needed before their range is used for another device.
+
+Cards of one model differ by a few watts.
+"""
 _MAX_DEVICES: Final = 64
 """Devices remembered per model: the range hardly widens after the first few dozen."""
 _MAX_MODELS: Final = 16
 
 
 class IdleRange(NamedTuple):
-    """Watts."""
+    """Lowest and highest idle power, in watts."""
 
     low: float
     high: float
 
     def over(self, other: IdleRange) -> IdleRange:
-        """The range that holds both."""
+        """Return the range that contains both."""
         return IdleRange(min(self.low, other.low), max(self.high, other.high))
 
 
 class IdlePower:
-    """What was learnt so far. Belongs to one thread."""
+    """The idle power learnt so far, by model and device. Not thread-safe."""
 
     __slots__ = ("_models",)
 
@@ -39,7 +41,7 @@ class IdlePower:
         self._models: dict[str, dict[str, IdleRange]] = {}
 
     def learn(self, model: str, device: str, watts: IdleRange) -> None:
-        """``device``, idle by every field, drew this."""
+        """Record the power of a device that was idle by all of its fields."""
         if not model or watts.low <= 0 or (model not in self._models and self._full):
             return
         devices = self._models.setdefault(model, {})
@@ -49,9 +51,9 @@ class IdlePower:
         devices[device] = watts.over(known) if known else watts
 
     def of(self, model: str, device: str) -> IdleRange | None:
-        """The idle power to judge ``device`` by; None while too little is known.
+        """Return the idle power to compare ``device`` with, or None if too little is known.
 
-        Its own where it was ever idle, the model's otherwise.
+        This is the device's own range if it was ever idle, otherwise the range of its model.
         """
         devices = self._models.get(model, {})
         own = devices.get(device)
@@ -61,7 +63,7 @@ class IdlePower:
         return IdleRange(min(r.low for r in ranges), max(r.high for r in ranges))
 
     def copy(self) -> IdlePower:
-        """The same, to learn more without changing this one."""
+        """Return a copy that can learn without a change to this object."""
         made = IdlePower()
         made._models = {model: dict(devices) for model, devices in self._models.items()}
         return made

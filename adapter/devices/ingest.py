@@ -1,7 +1,7 @@
-"""From an exporter's samples to its device series.
+"""Update an exporter's state with a scrape result: build, merge and age its device series.
 
-Pure but for the counting of rejects: the same scrape results in any order of samples make the same
-exporter. Its cost is proportional to the scrape result, whatever else the store holds.
+Apart from the reject counters there are no side effects. The order of the samples does not change
+the result. The cost is proportional to the scrape result and independent of the rest of the store.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ def absorb(
     rejects: Rejects,
     cluster: KnownCluster,
 ) -> Steps[ExporterState]:
-    """An exporter's state after a scrape result, in steps.
+    """Compute an exporter's state after a scrape result, in steps.
 
-    The pods may change between two steps. Each sample is judged by the pods at that time: the
-    next scrape result looks at the pods that have changed since, and each answer checks which
-    pod may have the device.
+    The pods may change between two steps, and each sample is compared with the pods at its step.
+    This is safe: the next scrape result sees the pods that have changed since, and each answer
+    checks again which pod may have the device.
 
-    A device series that is not in the scrape result stays until the age limit (labels come and
-    go: dcgm-exporter#428). If the scrape result assigns its device to another pod, it is marked
-    superseded: :mod:`adapter.attribution.sharing` decides whether the two share the device.
+    A device series that is not in the scrape result is kept until the age limit, because labels
+    can disappear for one scrape (dcgm-exporter#428). If the scrape result assigns its device to
+    another pod, the device series is marked as superseded, and
+    :mod:`adapter.attribution.sharing` decides whether the two pods share the device.
     """
     reader = PageReader(before, result, catalog, options, rejects, cluster.pod)
     yield from reader.read()
@@ -78,7 +79,7 @@ def absorb(
 
 
 def _boards(reader: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[str]:
-    """Boards whose MIG instances have samples of their own."""
+    """Return the boards whose MIG instances have samples."""
     devices = (builder.identity.device for builder in reader.values() if builder.mig)
     return frozenset(device.board for device in devices if device is not None)
 
@@ -89,7 +90,7 @@ def _reported(
     options: TelemetryOptions,
     reader: PageReader,
 ) -> dict[str, float]:
-    """Fields that the exporter has written within the age limit."""
+    """Return the fields that the exporter has written within the age limit."""
     earlier = before.reported if before else {}
     since = result.received - options.oldest
     recent = {name: t for name, t in earlier.items() if since < t <= result.received}
@@ -97,7 +98,7 @@ def _reported(
 
 
 class _SeriesMaker:
-    """The device series of one exporter, old and new."""
+    """Makes the device series of one exporter, both new and kept ones."""
 
     def __init__(
         self,
@@ -128,7 +129,7 @@ class _SeriesMaker:
         *,
         past: bool,
     ) -> DeviceSeries:
-        """The device series that a builder becomes, with its earlier samples."""
+        """Return the device series of a builder, with its earlier samples."""
         window, oldest = self._options.window, self._options.oldest
         earlier = self._before.all_series.get(key) if self._before else None
         if earlier is not None:
@@ -138,7 +139,7 @@ class _SeriesMaker:
         else:
             samples = earlier.history if earlier else history(builder.frames, window, oldest)
         if samples.newest > self._result.received:
-            # The clock was set back: what came before would pass for new until it catches up.
+            # The clock was set back: earlier samples would count as new until it catches up.
             samples = history(builder.frames, window, oldest)
         for name, time in self._undecided.get(key.device, {}).items():
             samples = samples.without(name, time)
@@ -167,7 +168,7 @@ class _SeriesMaker:
         )
 
     def _decided(self, series: DeviceSeries) -> DeviceSeries:
-        """An earlier device series without the samples that a later one makes doubtful."""
+        """Return an earlier device series without the samples that a later one makes ambiguous."""
         samples = series.history
         for name, time in self._undecided.get(series.device.id, {}).items():
             samples = samples.without(name, time)
@@ -176,7 +177,7 @@ class _SeriesMaker:
     def standing(
         self, fresh: Mapping[SeriesKey, DeviceSeries], held: Holders
     ) -> Steps[dict[SeriesKey, DeviceSeries]]:
-        """Earlier device series that are not in the scrape result."""
+        """Return the earlier device series that the scrape result does not contain."""
         if self._before is None:
             return {}
         now = self._result.received
@@ -189,7 +190,7 @@ class _SeriesMaker:
                 else _after(self._decided(series), held.get(key.device)),
             )
             for key, series in self._before.all_series.items()
-            # A server's page is whole: what it no longer tells of, it no longer serves.
+            # A server's page is complete: a part that is not on it is no longer served.
             if key not in fresh and too_old < series.received <= now and not series.serves
         )
         options = self._options
@@ -203,7 +204,7 @@ class _SeriesMaker:
 
 
 def _after(series: DeviceSeries, pods: set[PodRef] | None) -> DeviceSeries:
-    """An earlier device series, superseded if the scrape result assigns its device to ``pods``."""
+    """Return an earlier device series, superseded if its device is now assigned to ``pods``."""
     if pods is None or series.superseded or (series.assignment and series.assignment.pod in pods):
         return series
     return replace(series, superseded=True, shared=False)

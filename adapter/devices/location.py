@@ -1,4 +1,4 @@
-"""On which node a sample's device is, by everything that may say it. Pure."""
+"""Determine the node of a sample's device from the source, the labels and the cluster."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ _UNKNOWN: Final = ""
 
 
 class KnownCluster(Protocol):
-    """The pods and nodes on hand."""
+    """The known pods and nodes."""
 
     def pod(self, ref: PodRef) -> Pod | None:
-        """The pod of that name, or None."""
+        """Return the pod of that name, or None."""
 
     def has_node(self, name: str) -> bool:
-        """A node of that name is part of the cluster."""
+        """Return whether a node of that name is part of the cluster."""
 
     def node_at(self, address: str) -> str:
-        """The node of the pods that have an IP address; empty where nothing shows it."""
+        """Return the node of the pods with this IP address; empty if there are none."""
 
 
 class Location:
-    """Where one scrape result's devices are.
+    """The nodes of one scrape result's devices.
 
-    A source that reads exporters itself knows the node. Behind Prometheus these labels say it:
-    the exporter's own pod, the address in ``instance`` where a pod has it, and ``node`` or
-    ``Hostname`` where that is a node of this cluster. ``Hostname`` may as well be
-    ``localhost`` or a container's name (dcgm-exporter#572).
+    A source that scrapes exporters itself knows the node. For samples from Prometheus, the node
+    follows from the exporter's own pod, from the address in ``instance`` if a pod has it, and
+    from ``node`` or ``Hostname`` if this is a node of the cluster. ``Hostname`` may also be
+    ``localhost`` or the name of a container (dcgm-exporter#572).
 
     Args:
-        result: whose samples are placed.
-        exporter: the exporter's own pod, where it is known.
-        cluster: the pods and nodes on hand.
+        result: the scrape result.
+        exporter: the exporter's own pod, if known.
+        cluster: the known pods and nodes.
     """
 
     def __init__(
@@ -50,9 +50,10 @@ class Location:
         self._instances: dict[str, str] = {}
 
     def node(self, identity: Identity) -> str | None:
-        """The node; None where nothing says it for certain.
+        """Return the node, or None if it is not certain.
 
-        Of two that disagree, the one where the sample's pod is not: such a sample is not believed.
+        If two sources of it disagree, return the one on which the assigned pod does not run, so
+        that the assignment becomes a mismatch.
         """
         if self._certain:
             return self._certain

@@ -1,4 +1,4 @@
-"""How old a number may be, and over how long it is averaged."""
+"""Options for values: their age limit, the window, and bounds on what one exporter may report."""
 
 from __future__ import annotations
 
@@ -8,46 +8,50 @@ from typing import Final
 from adapter.devices.validity import RatioScale
 
 NODE_SERIES: Final = 1024
-"""More than a node has: 16 GPUs with 48 replicas each are 768. It bounds the time that a page
-holds the event loop."""
+"""More than a node has: 16 GPUs with 48 replicas each are 768.
+
+It bounds how long the processing of a page blocks the event loop.
+"""
 MAX_SAMPLES: Final = 720
-"""Kept of one device at the most, one per scrape: an hour at five seconds. With the 25 fields
-of dcgm-exporter that is 150 kB a device, 8 bytes a field and sample; the default window of 30 s
-needs 1.5 kB."""
+"""Samples kept per device, one per scrape: an hour at five seconds.
+
+At 8 bytes per field and sample, and with the 25 fields of dcgm-exporter, this is 150 kB per
+device. The default window of 30 s needs 1.5 kB.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TelemetryOptions:
-    """Seconds, unless said otherwise."""
+    """Times are in seconds unless stated otherwise."""
 
     window: float = 30.0
-    """Utilisation is the mean over this long."""
+    """Utilisation is the mean over this time."""
     collect_interval: float = 30.0
-    """How often the exporter asks the device: dcgm-exporter's default."""
+    """How often the exporter reads the device; the default of dcgm-exporter."""
     scrape_interval: float = 5.0
-    """How often the exporter, or the store behind it, is asked."""
+    """How often the exporter, or the store in front of it, is queried."""
     age_limit: float | None = None
-    """No value is older; None means 2 x collect interval + scrape interval."""
+    """Age limit of values. None means 2 x collect interval + scrape interval."""
     unready: bool = False
-    """Serve pods that are not Ready too."""
+    """Also serve pods that are not Ready."""
     ratio_scale: RatioScale = RatioScale.AUTO
-    """What ``…_RATIO`` samples mean, where the exporter leaves it in doubt."""
+    """What ``…_RATIO`` samples mean if the exporter's page does not show it."""
     at_least: float = 0.5
-    """The share of a pod's devices that must have a valid reading."""
+    """The share (0-1) of a pod's devices that must have a valid value."""
 
     server_series: int = 512
-    """Parts of the server, and GPUs that it sees, on one pod's own page. More are left out."""
+    """Parts of the server, and GPUs that it sees, on one pod's server page. More are left out."""
     server_bytes: int = 96 << 20
-    """Memory for the samples of all pods' own pages. Pages for which there is none are left out."""
+    """Memory in bytes for the samples of all server pages. Pages beyond it are left out."""
     max_series: int = NODE_SERIES
-    """Devices of one exporter, each once per container. More are left out."""
+    """Devices of one exporter, each counted once per container. More are left out."""
 
     cross_checks: bool = True
-    """Leave out what a device's other fields contradict."""
+    """Leave out values that a device's other fields contradict."""
 
     @property
     def oldest(self) -> float:
-        """The age limit in force."""
+        """The age limit that applies, in seconds."""
         if self.age_limit is not None:
             return self.age_limit
         return 2 * self.collect_interval + self.scrape_interval

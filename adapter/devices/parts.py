@@ -1,6 +1,6 @@
-"""Samples about parts of one device, put together when the page has been read.
+"""Combine the samples about parts of one device into the device's value.
 
-A tile, a compute core or a memory module is no device of its own: nobody is given one.
+A tile, a compute core or a memory module is not a device: no pod can request one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from adapter.devices.builder import SeriesBuilder
 from apiservice.runtime.steps import Steps
 
 _STEP: Final = 128
-"""Values that one step puts together."""
+"""Values that one step combines."""
 _Place = tuple[SeriesBuilder, Spelling, float]
 
 
 class Parts:
-    """The samples of one scrape result that speak for parts."""
+    """The samples about parts of devices in one scrape result."""
 
     __slots__ = ("_values",)
 
@@ -33,7 +33,8 @@ class Parts:
         value: float,
         time: float,
     ) -> bool:
-        """Take a sample, its value in the field's unit; False if the part had another value.
+        """Add a sample with its value in the field's unit; return False if it replaced another
+        value.
 
         The last sample of a part counts: XPUM writes a newer reading after an older one
         (intel/xpumanager#112).
@@ -45,7 +46,7 @@ class Parts:
         return earlier == value
 
     def settle(self) -> Steps[None]:
-        """Give every builder its device's value: the whole's own sample, else its parts'."""
+        """Set each builder's value: the sample of the whole device, else the value of its parts."""
         for number, ((builder, spelling, time), values) in enumerate(self._values.items(), 1):
             if not number % _STEP:
                 yield

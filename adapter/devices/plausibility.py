@@ -1,15 +1,14 @@
-"""Whether a device's fields can all be true together.
+"""Check whether the fields of a device can all be true at the same time.
 
-Each number may be in range and still be wrong: DCGM's profiling counters stick at 0 while
+A number may be in range and still be wrong. DCGM's profiling counters stick at 0 while
 the device works (dcgm-exporter#662, DCGM#303: GPU_UTIL 100 beside GR_ENGINE_ACTIVE 0), and
-GPU_UTIL sticks at 0 or at 100 (dcgm-exporter#301, #341). What contradicts better evidence
-is missing, never 0 and never replaced by another field: GR_ENGINE_ACTIVE of a busy T4 is
-0.156 where GPU_UTIL is 91 (gpu-telemetry, section 6), so neither tells the other's value,
-only that it cannot be 0.
+GPU_UTIL sticks at 0 or at 100 (dcgm-exporter#301, #341). A value that better evidence contradicts
+is missing. It never becomes 0, and another field never replaces it: GR_ENGINE_ACTIVE of a
+busy T4 is 0.156 while GPU_UTIL is 91, so one field only shows that the other cannot be 0.
 
-A false 0 scales a workload in, so a 0 is doubted at once where others say busy. The other
-rules wait until two readings of the exporter at least agree, since fields of one page are
-not measured in the same instant.
+A false 0 scales a workload in, so a 0 is doubted as soon as other fields show work. The other
+rules need agreement for at least two readings of the exporter, because the fields of one page are
+not measured at the same instant.
 """
 
 from __future__ import annotations
@@ -31,53 +30,68 @@ COPY: Final = "DCGM_FI_DEV_MEM_COPY_UTIL"
 _CODECS: Final = ("DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_DEC_UTIL")
 _PROFILING: Final = "DCGM_FI_PROF_"
 ENGINES: Final = (ENGINE, SM, OCCUPANCY)
-"""Above 0 whenever a kernel runs: one warp on one of 132 SMs still shows as 0.0001. Pipes
-and memory may rest under a running kernel, so their 0 proves nothing."""
+"""Counters that are above 0 while a kernel runs: one warp on one of 132 SMs shows as 0.0001.
+
+Pipes and memory may be idle while a kernel runs, so a 0 of theirs proves nothing.
+"""
 
 _ACTIVE: Final = 0.1
-"""Mean share of engine activity that GPU_UTIL 0 contradicts. GPU_UTIL samples up to a second,
-so short bursts pass it by; a tenth of the window does so too often to be called 0."""
+"""Mean share of engine activity that contradicts GPU_UTIL 0.
+
+GPU_UTIL samples a period of up to a second and misses short bursts. It cannot miss a tenth of
+the window.
+"""
 _BUSY: Final = 50.0
-"""Percent of GPU_UTIL, at every sample of the window, that idle counters contradict."""
+"""Percent of GPU_UTIL, at every sample of the window, that contradicts counters at 0."""
 _REST: Final = 0.01
-"""Share up to which a counter does not say busy: DCGM itself measures a little."""
+"""Share up to which a counter does not show work: DCGM's own measurement causes a little."""
 _COPYING: Final = 10.0
-"""Percent of MEM_COPY_UTIL, at every sample, that DRAM_ACTIVE 0 contradicts. It says nothing
-of the engine: copies need no kernel."""
+"""Percent of MEM_COPY_UTIL, at every sample, that contradicts DRAM_ACTIVE 0.
+
+It does not show engine activity: copies need no kernel.
+"""
 _AT_IDLE: Final = 1.05
-"""Times the lowest idle power that still counts as idle. A device at
-100 % with little work draws more: 66 W beside 53 W at 0 % on one V100 node (GLM-130B#32)."""
+"""Factor on the lowest idle power up to which a device counts as idle.
+
+A device at 100 % with little work draws more: 66 W beside 53 W at 0 % on one V100 node
+(GLM-130B#32).
+"""
 _AT_WORK: Final = 3.0
-"""Times the highest idle power above which the device works, whatever its counters say. A
-context without work also raises the power; by how much was not measured, so this is wide."""
+"""Factor on the highest idle power above which a device counts as busy.
+
+A context without work also raises the power. That rise has not been measured, so the factor is
+generous.
+"""
 
 
 class Circumstances(NamedTuple):
-    """What is known beside the device's own fields."""
+    """What is known about a device besides its own fields."""
 
     now: float
     """Epoch seconds."""
     window: float
     """Seconds over which fields are compared."""
     patience: float
-    """Seconds that a suspicion must stand: the exporter's collect interval."""
+    """Seconds for which a suspicion must persist: the exporter's collect interval."""
     idle: IdleRange | None
-    """What the device draws when idle, as far as it was learnt."""
+    """What the device draws when idle, if known."""
     alone: bool = True
-    """The board's power is this device's: False for a MIG instance whose board has another
-    that is active."""
+    """Whether the board's power is this device's alone.
+
+    False for a MIG instance whose board has another active instance.
+    """
 
 
 _IDLE: Final = "idle"
 
 
 def judge(history: History, before: Verdict, at: Circumstances) -> Verdict:
-    """What is believed of a device's fields after a scrape result.
+    """Return the verdict on a device's fields after a scrape result.
 
     Args:
-        history: the device's samples; not those of a pod on a device whose exporter accounts
-            some fields per process and others per device.
-        before: the verdict after the scrape result before, of this device whoever held it.
+        history: the device's samples. Do not pass those of a pod on a device whose exporter
+            accounts some fields per process and others per device.
+        before: the device's verdict after the previous scrape result, regardless of its pod.
         at: what else is known.
     """
     if not history.times or _beyond_suspicion(history, at):
@@ -86,7 +100,7 @@ def judge(history: History, before: Verdict, at: Circumstances) -> Verdict:
 
 
 def idle_watts(history: History, verdict: Verdict, at: Circumstances) -> IdleRange | None:
-    """What a device draws that has been idle by every field long enough to teach it."""
+    """Return the power of a device that was idle by all fields for long enough, else None."""
     since = verdict.since.get((POWER, _IDLE))
     if since is None or at.now - since <= at.patience:
         return None
@@ -95,7 +109,7 @@ def idle_watts(history: History, verdict: Verdict, at: Circumstances) -> IdleRan
 
 
 class _Columns(NamedTuple):
-    """Where the fields are that decide most cases at a glance."""
+    """The columns of the fields that decide most cases quickly."""
 
     util: int | None
     power: int | None
@@ -104,7 +118,7 @@ class _Columns(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _columns(layout: Layout) -> _Columns | None:
-    """None where a field has several columns, or there is nothing to compare."""
+    """Return the columns, or None if a field has several or nothing can be compared."""
     held = {name: layout.of_field.get(name, ()) for name in (UTIL, POWER, DRAM, *ENGINES)}
     if any(len(columns) > 1 for columns in held.values()):
         return None
@@ -116,8 +130,10 @@ def _columns(layout: Layout) -> _Columns | None:
 
 
 def at_work(history: History) -> bool:
-    """The newest samples alone rule every suspicion out, whatever else is known: the rule for
-    a device at work whose exporter writes profiling counters."""
+    """Return whether the newest samples alone rule out every suspicion.
+
+    This is the quick check for a busy device whose exporter writes profiling counters.
+    """
     columns = _columns(history.layout)
     if columns is None or not columns.counters or not history.times:
         return False
@@ -132,7 +148,7 @@ def at_work(history: History) -> bool:
 
 
 def _beyond_suspicion(history: History, at: Circumstances) -> bool:
-    """The newest samples alone, or with the circumstances, rule every suspicion out."""
+    """Return whether the newest samples and the circumstances rule out every suspicion."""
     columns = _columns(history.layout)
     if columns is None:
         return not _compared(history)
@@ -151,7 +167,7 @@ def _compared(history: History) -> bool:
 
 
 class _Case:
-    """One device's fields, held against each other."""
+    """Compares the fields of one device."""
 
     __slots__ = ("_at", "_before", "_doubts", "_fields", "_since", "_window")
 
@@ -164,7 +180,8 @@ class _Case:
         self._since: dict[tuple[str, str], float] = {}
 
     def verdict(self) -> Verdict:
-        """Every rule in turn: what is doubted already bears no witness."""
+        """Apply each rule in turn; a field that is doubted is no longer evidence for later
+        rules."""
         self._zero_util()
         self._high_util()
         self._stuck_counters()
@@ -173,19 +190,19 @@ class _Case:
         return Verdict(self._doubts, self._since) if self._doubts or self._since else CLEAR
 
     def _zero_util(self) -> None:
-        """GPU_UTIL is 0 over the whole window and the engines were active in it."""
+        """Doubt GPU_UTIL if it is 0 over the whole window in which the engines were active."""
         if self._window[UTIL].high == 0 and self._active_engine:
             self._doubts[UTIL] = Doubt.ZERO_UTIL
 
     def _high_util(self) -> None:
-        """GPU_UTIL is high, the device draws what an idle one draws and nothing else moves."""
+        """Doubt a high GPU_UTIL if the device draws idle power and no other field shows work."""
         window, idle = self._window, self._at.idle
         busy = window[UTIL].low >= _BUSY
         if busy and idle and self._at_rest and window[POWER].high <= _AT_IDLE * idle.low:
             self._suspect(UTIL, Doubt.IDLE_POWER)
 
     def _stuck_counters(self) -> None:
-        """Counters are exactly 0 over the whole window and the device was busy in it."""
+        """Doubt counters that are exactly 0 over a window in which the device was busy."""
         window = self._window
         busy = self._busy_by_util or self._busy_by_power or self._active_engine
         engines = [name for name in ENGINES if name in self._fields]
@@ -193,7 +210,7 @@ class _Case:
             if busy and window[name].high == 0:
                 self._suspect(name, Doubt.STUCK)
         if engines and all(name in self._doubts for name in engines):
-            # One module of DCGM writes all counters: the others' 0 is worth no more.
+            # One DCGM module writes all counters, so a 0 of the others is not reliable either.
             self._doubts |= {name: Doubt.STUCK for name in self._counters if self._zero(name)}
         if window[DRAM].high == 0 and window[COPY].low >= _COPYING:
             self._suspect(DRAM, Doubt.STUCK)
@@ -208,7 +225,7 @@ class _Case:
 
     @property
     def _busy_by_power(self) -> bool:
-        """Only where no GPU_UTIL speaks: power also rises with codecs and copies."""
+        """Use power only without GPU_UTIL: codecs and copies also raise it."""
         idle = self._at.idle
         if idle is None or not self._at.alone or UTIL in self._fields:
             return False
@@ -216,7 +233,7 @@ class _Case:
 
     @property
     def _at_rest(self) -> bool:
-        """Whatever else is reported says that nothing happens."""
+        """Return whether no reported field shows work."""
         rest = {name: _REST for name in self._counters if "PCIE" not in name}
         rest |= {COPY: 100 * _REST} | dict.fromkeys(_CODECS, 0.0)
         return not any(self._window[name].high > limit for name, limit in rest.items())
@@ -233,11 +250,11 @@ class _Case:
         return self._window[name].high == 0
 
     def _suspect(self, name: str, doubt: Doubt) -> None:
-        """Doubt the field once the suspicion has outlived one collect interval."""
+        """Doubt the field once the suspicion has persisted for one collect interval."""
         if self._at.now - self._stands(name, doubt) > self._at.patience:
             self._doubts[name] = doubt
 
     def _stands(self, name: str, suspicion: str) -> float:
-        """Epoch seconds since when the suspicion stands."""
+        """Return the epoch seconds since which the suspicion has persisted."""
         key = (name, suspicion)
         return self._since.setdefault(key, self._before.get(key, self._at.now))

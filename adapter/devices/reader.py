@@ -1,4 +1,4 @@
-"""A scrape result's samples on their way to builders: names, units, ranges, devices, duplicates."""
+"""Read the samples of a scrape result into builders: check names, units, ranges and duplicates."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ INVALID_ON_MIG = "invalid_on_mig"
 TOO_MANY = "too_many_devices"
 
 ROWS: Final = 512
-"""Samples of known label sets that one step takes: some 0.3 ms."""
+"""Samples with known label sets that one step reads: about 0.3 ms."""
 DEVICES: Final = 16
-"""Label sets that one step reads for the first time, or devices that it works out: as much."""
+"""New label sets that one step reads, or devices that it computes: about 0.3 ms."""
 
 _NOTHING: Final = (0, 0.0, 0.0, 1.0)
-"""The numbers of a series that the catalogue does not have."""
+"""The numbers of a series that the catalogue does not contain."""
 
 
 class PageReader:
-    """What the samples of one scrape result say, device by device and container by container.
+    """Reads the samples of one scrape result into one builder per device and container.
 
     Args:
         before: the exporter's state before the scrape result.
-        result: whose samples are read.
-        catalog: which series are known.
-        options: ages, scale of ratios and the most builders that there may be.
+        result: the scrape result.
+        catalog: the known series.
+        options: ages, scale of ratios and the maximum number of builders.
         rejects: counts every sample that is left out.
-        find: the pods on hand.
+        find: returns a known pod by name.
     """
 
     def __init__(
@@ -75,24 +75,24 @@ class PageReader:
         self._ratios: list[tuple[SeriesBuilder, Spelling, float, float]] = []
         self._parts = Parts()
         self._forked: list[Sample] = []
-        """Samples read so far that stand once more for every field that their labels tell."""
+        """Samples to read again under each field that their labels select."""
         self.by_key: dict[SeriesKey, SeriesBuilder] = {}
         self.beliefs: dict[int, Belief] = {}
         """See :attr:`adapter.devices.state.ExporterState.beliefs`."""
         self.reported: set[str] = set()
-        """Fields that whole devices have samples of."""
+        """Fields for which whole devices have samples."""
         self._find = find
         self.undecided: dict[str, dict[str, float]] = {}
-        """Device -> field -> epoch seconds of the newest sample that cannot be read."""
+        """Device -> field -> epoch seconds of the newest unreadable sample."""
         self.scale = before.scale if before else RatioScale.AUTO
-        """Of the exporter's ``_RATIO`` samples."""
+        """The scale of the exporter's ``_RATIO`` samples."""
         self.pod = PodRef(*result.pod) if result.pod else before.pod if before else None
-        """The exporter's own, where it is known."""
+        """The exporter's own pod, if known."""
         self.disowned: Mapping[PodRef, Mismatch] = {}
-        """See :attr:`adapter.exporter.Exporter.disowned`."""
+        """See :attr:`adapter.devices.state.ExporterState.disowned`."""
 
     def read(self) -> Steps[None]:
-        """Read the scrape result. Nothing else may be asked of the builders before."""
+        """Read the scrape result. Use the builders only after the last step."""
         yield from self._read(self._result.samples)
         yield from self._read(self._forked)
         yield from self._settle_ratios()
@@ -104,7 +104,7 @@ class PageReader:
         self.by_key = folded(self.by_key)
 
     def _read(self, samples: Sequence[Sample]) -> Steps[None]:
-        """Take every sample of the catalogue, in steps."""
+        """Read every sample whose series the catalogue contains, in steps."""
         if len(samples) <= ROWS:
             yield from self._take(samples)
             return
@@ -113,20 +113,20 @@ class PageReader:
             yield
 
     def _take(self, samples: Sequence[Sample]) -> Steps[None]:
-        """Take some samples. This loop is the cost of a scrape."""
+        """Read some samples. This loop is the main cost of a scrape."""
         spellings, builders, sentinel = self._catalog.spellings, self._builders, LEAST_SENTINEL
         received = self._result.received
         stale = received - self._options.oldest
         last, spelling, salt = None, None, 0
         low, high, factor = 0.0, 0.0, 1.0
         for name, labels, value, time in samples:
-            if name is not last:  # the samples of a series stand together
+            if name is not last:  # the samples of one series are adjacent
                 last, spelling = name, spellings.get(name)
                 salt, low, high, factor = _NOTHING if spelling is None else spelling.numbers
             if spelling is None:
                 self._forked += self._label_variants(name, labels, value, time)
                 continue
-            # The same labels may stand for a device and for a server; addresses are aligned.
+            # A label set may describe both a device and a server. Addresses are aligned.
             try:
                 builder = builders[id(labels) + salt]
             except KeyError:
@@ -142,7 +142,7 @@ class PageReader:
             if spelling.special:
                 self._put_aside(builder, spelling, labels, value, measured)
             elif low <= value <= high and (value < sentinel or value not in SENTINELS):
-                # As Builder.put does, without the call.
+                # The same as SeriesBuilder.put, without the cost of the call.
                 frame = builder.last if builder.time == measured else builder.frame(measured)
                 number = value * factor
                 if frame.setdefault(spelling, number) != number:
@@ -153,7 +153,7 @@ class PageReader:
                 self._reject(builder, spelling, wrong or Invalid.OUT_OF_RANGE, value)
 
     def _report(self) -> None:
-        """Note the fields that whole devices have samples of."""
+        """Record the fields for which whole devices have samples."""
         spellings: set[Spelling] = set()
         for builder in self.by_key.values():
             if not builder.mig:
@@ -161,7 +161,7 @@ class PageReader:
         self.reported.update(spelling.field.name for spelling in spellings)
 
     def _flaw(self, address: int, builder: SeriesBuilder | None) -> str:
-        """Why samples of a label set are left out."""
+        """Return why the samples of a label set are left out."""
         if builder is not None:
             return INVALID_ON_MIG
         return TOO_MANY if self._full else self.beliefs[address].identity.flaw
@@ -169,7 +169,7 @@ class PageReader:
     def _label_variants(
         self, name: str, labels: Mapping[str, str], value: float, time: float
     ) -> Iterator[Sample]:
-        """The sample once for each field that its labels make it one of."""
+        """Yield the sample once for each field that its labels select."""
         for alias, spelling in self._catalog.label_variants.get(name, ()):
             if spelling.fits(labels):
                 yield Sample(alias, labels, value, time)
@@ -182,7 +182,7 @@ class PageReader:
         value: float,
         time: float,
     ) -> None:
-        """Keep a sample whose meaning the rest of the page decides."""
+        """Keep a sample whose meaning depends on the rest of the page."""
         if spelling.traps:
             self._ratios.append((builder, spelling, value, time))
             return
@@ -193,7 +193,7 @@ class PageReader:
             self._rejects.count(DUPLICATE)
 
     def _settle_ratios(self) -> Steps[None]:
-        """Read the ``_RATIO`` samples, whose scale only the whole page can tell."""
+        """Read the ``_RATIO`` samples, whose scale follows only from the whole page."""
         sound = []
         for number, (builder, spelling, value, time) in enumerate(self._ratios, 1):
             if not number % ROWS:
@@ -219,7 +219,7 @@ class PageReader:
                 self._rejects.count(DUPLICATE)
 
     def _leave_open(self, builder: SeriesBuilder, spelling: Spelling, time: float) -> None:
-        """A sample up to ``time`` must not stand for a device that may be at 1 % or at 100 %."""
+        """Drop samples up to ``time`` for a device that may be at 1 % or at 100 %."""
         fields = self.undecided.setdefault(builder.identity.key.device, {})
         name = spelling.field.name
         fields[name] = max(time, fields.get(name, time))
@@ -274,14 +274,17 @@ class PageReader:
         self._rejects.add(reject, self._result.received, value)
 
     def _disown(self, find: Find) -> Mapping[PodRef, Mismatch]:
-        """Give samples that a scrape put its target's name on back to their devices; learn the
-        exporter's own pod by them. Gives the pods that are none of the samples' and why."""
+        """Return samples that name the scrape target to their devices, and find the exporter's pod.
+
+        Returns:
+            The pods that the samples name without being about them, and why.
+        """
         told = targets(belief.identity for belief in self.beliefs.values())
         own = unassigned(self.by_key, told, find)
         self.by_key = released(self.by_key, own, self._rejects, self._result.received)
         disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}
         if self._result.pod is None:
-            # A range of samples may hold the names of an exporter's pod and of its successor.
+            # A range of samples may name an exporter's pod and its successor.
             known = {ref for ref in told or disowned if find(ref) is not None}
             self.pod = next((r for r in map(_only, (known, told)) if r is not None), self.pod)
         return disowned

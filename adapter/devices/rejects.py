@@ -1,4 +1,4 @@
-"""What was left out, by reason, with a bounded memory of which device it came from."""
+"""Count rejects by reason, and remember a bounded number of them with their device."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ _MAX_RECENT: Final = 1024
 
 
 class Reject(NamedTuple):
-    """Something that was left out."""
+    """A sample or device that was left out."""
 
     reason: str
     series: str
-    """The exporter's series; empty where a whole device was left out."""
+    """The exporter's series; empty if a whole device was left out."""
     device: str
-    """Empty where the sample names none."""
+    """Empty if the sample names none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectCount:
-    """How often a reject was met, and its last value."""
+    """How often a reject occurred, and its last value."""
 
     count: int
     value: float
-    """As the page had it; NaN where the value was not the trouble."""
+    """As on the page; NaN if the value was not the reason."""
     time: float
     """Epoch seconds."""
     detail: str = ""
 
 
 class Rejects:
-    """Counts since the start, and the rejects met last."""
+    """Counters since the start, and the most recent rejects."""
 
     __slots__ = ("_recent", "_totals")
 
@@ -43,27 +43,27 @@ class Rejects:
 
     @property
     def totals(self) -> Mapping[str, int]:
-        """Reason -> count since the start; never falls."""
+        """Reason -> count since the start; never decreases."""
         return self._totals
 
     @property
     def recent(self) -> Mapping[Reject, RejectCount]:
-        """The last rejects with their device, oldest first; at most 1,024."""
+        """The most recent rejects with their device, oldest first; at most 1,024."""
         return self._recent
 
     def count(self, reason: str, times: int = 1) -> None:
-        """Count what has no device."""
+        """Count rejects without a device."""
         self._totals[reason] += times
 
     def add(
         self, reject: Reject, time: float, value: float = float("nan"), detail: str = ""
     ) -> None:
-        """Count a reject and remember where it came from."""
+        """Count a reject and remember its device."""
         self._totals[reject.reason] += 1
         self._remember(reject, RejectCount(1, value, time, detail))
 
     def merge(self, later: Rejects) -> None:
-        """Add what was counted elsewhere."""
+        """Add the rejects of another object."""
         for reason, times in later.totals.items():
             self._totals[reason] += times
         for reject, seen in later.recent.items():

@@ -1,9 +1,9 @@
-"""Which samples seem to be about the exporter's own pod, because a scrape put its name on them.
+"""Find samples that name the exporter's own pod only because a scrape added its labels.
 
 A Prometheus scrape adds the target's ``pod``, ``namespace`` and ``container`` to every sample.
-On a sample of a device that has no pod labels of its own, they read like an assignment of the
-device to the exporter, both with ``honorLabels: false`` and with ``true``. Such a sample is the
-device's own.
+On a sample of an unassigned device these labels look like an assignment of the device to the
+exporter, both with ``honorLabels: false`` and with ``true``. Such a sample is about the device
+without a pod.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from adapter.devices.series import SeriesKey
 from adapter.devices.state import Identity
 
 Find = Callable[[PodRef], Pod | None]
-"""The pod of that name on hand."""
+"""Returns the known pod of that name."""
 
 _ASSIGNED: Final = (
     *("pod_uid", "vgpu", "dra_claim_name"),
     *("pod_name", "podname", "kube_pod"),
 )
-"""Labels that exporters write beside the pod that a device is assigned to, and no scrape adds."""
+"""Labels that exporters write beside an assigned pod, and that no scrape adds."""
 
 
 def targets(identities: Iterable[Identity]) -> frozenset[PodRef]:
-    """The scrape targets' pods, by samples that name them beside a workload."""
+    """Return the scrape targets' pods, from samples that name them beside a workload."""
     return frozenset(i.target for i in identities if i.target is not None)
 
 
 def unassigned(
     builders: Mapping[SeriesKey, SeriesBuilder], known: Collection[PodRef], find: Find
 ) -> dict[SeriesKey, Mismatch]:
-    """The builders whose samples name the scrape target's pod -> why they are not about it.
+    """Return the builders whose samples name the scrape target's pod -> the mismatch.
 
     Args:
-        builders: a scrape result's.
-        known: scrape targets' pods.
-        find: the pods on hand.
+        builders: the builders of one scrape result.
+        known: pods of scrape targets.
+        find: returns a known pod by name.
     """
     found: dict[SeriesKey, Mismatch] = {}
     unknown: dict[SeriesKey, Mismatch] = {}
@@ -55,7 +55,7 @@ def unassigned(
         elif reason is not None:
             found[key] = reason
     if not found and len({key.pod for key in unknown}) == 1:
-        # A target that is no pod on hand: its name stands where assigned samples say more.
+        # The target is not a known pod: assigned samples with more labels show that it is a target.
         assigned = {key.device for key, builder in builders.items() if _assigned(builder)}
         found = {key: reason for key, reason in unknown.items() if key.device in assigned}
     return found
@@ -71,7 +71,7 @@ def released(
     rejects: Rejects,
     time: float,
 ) -> dict[SeriesKey, SeriesBuilder]:
-    """The builders, with those that name a scrape target put to the devices' own."""
+    """Return the builders, with those that name a scrape target merged into their devices'."""
     if not own:
         return dict(builders)
     kept = {key: builder for key, builder in builders.items() if key not in own}

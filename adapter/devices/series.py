@@ -15,7 +15,7 @@ from adapter.devices.history import History
 
 
 class Doubt(StrEnum):
-    """Why a field is not believed; what it is counted under."""
+    """Why a field is not trusted; also the reject reason."""
 
     ZERO_UTIL = "util_zero_while_active"
     IDLE_POWER = "util_high_at_idle_power"
@@ -24,70 +24,75 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is believed of a device. Immutable."""
+    """Which fields of a device are not trusted. Immutable."""
 
     doubts: Mapping[str, Doubt] = field(default_factory=dict)
-    """Field -> why it is not believed."""
+    """Field -> why it is not trusted."""
     since: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """(Field, suspicion) -> epoch seconds since when it stands without a break."""
+    """(Field, suspicion) -> epoch seconds since which it has persisted without a break."""
 
 
 CLEAR: Final = Verdict()
 
 
 class SeriesKey(NamedTuple):
-    """A device on behalf of a container: what duplicates are told by."""
+    """Identifies a device series: a device and the container that it is assigned to."""
 
     device: str
     pod: PodRef | None
     container: str
     uid: str
-    """Of the pod, where samples say it: a successor of the same name is another pod."""
+    """UID of the pod, if samples state it: a successor with the same name is another pod."""
 
 
 @dataclass(slots=True)
 class DeviceSeries:
-    """Everything an exporter says about one device on behalf of one container. Treated as
-    immutable: a frozen class would take four times as long to make, for each device of a page."""
+    """Everything that one exporter reports about one device for one container.
+
+    Treated as immutable. The class is not frozen because a frozen class takes four times as long
+    to create, and each page creates one per device.
+    """
 
     device: Device
     assignment: Assignment | None
     """None for an unassigned device."""
     origin: str
     node: str | None
-    """Where the device is, if that is certain."""
+    """The node of the device, if certain."""
     host: str
-    """Where the sample says it is."""
+    """The node that the sample names."""
     received: float
     """Epoch seconds of the last scrape result that had a sample of it."""
     history: History
     reported: frozenset[str]
-    """Fields that the exporter writes samples of, good or bad."""
+    """Fields for which the exporter writes samples, valid or not."""
     window: float
     shared: bool = False
-    """Several pods claim the device, or the exporter calls it a replica."""
+    """Several pods are assigned the device, or the exporter marks it as a replica."""
     per_process: bool = False
-    """The exporter accounts utilisation and used memory per process of this device."""
+    """The exporter accounts utilisation and used memory of this device per process."""
 
     judged: float = 0.0
-    """Epoch seconds up to which its samples were held against the device's own; 0 where the
-    exporter accounts no processes."""
+    """Epoch seconds up to which its samples were compared with the device's own.
+
+    0 if the exporter does not account processes.
+    """
     superseded: bool = False
-    """Later samples give the device to another pod: it was this pod's, or is shared."""
+    """Later samples assign the device to another pod: this pod had it, or it is shared."""
     cut: bool = False
-    """The device is a board whose MIG instances have samples of their own."""
+    """The device is a board whose MIG instances have samples."""
     cluster: str = ""
-    """Of which cluster the sample says that it is."""
+    """The cluster that the sample names."""
     verdict: Verdict = CLEAR
-    """Which of the device's fields are not believed, and why."""
+    """Which of the device's fields are not trusted, and why."""
 
     @property
     def mig(self) -> bool:
-        """The device is a MIG instance."""
+        """Whether the device is a MIG instance."""
         return self.device.mig
 
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
-        """The field's mean over the window, or its newest value; none that is doubted."""
+        """Return the field's mean over the window or its newest value; None if it is doubted."""
         if field in self.verdict.doubts:
             return None
         window = what.window or self.window
@@ -95,31 +100,32 @@ class DeviceSeries:
 
     @property
     def own(self) -> bool:
-        """Its samples are the container's own part of the device."""
+        """Whether its samples measure only the container's own part of the device."""
         return self.history.layout.exact
 
     @property
     def serves(self) -> bool:
-        """It is about a part of the server that the claimed pod runs, not about a device."""
+        """Whether it is about a part of the server that the assigned pod runs, not about a
+        device."""
         return self.assignment is not None and self.assignment.serves
 
     @property
     def sees(self) -> bool:
-        """It is about a GPU as the server that the claimed pod runs sees it."""
+        """Whether it is about a GPU as the server that the assigned pod runs sees it."""
         return self.assignment is not None and self.assignment.sees
 
     def after(self, time: float) -> DeviceSeries:
-        """This device series without what was measured up to ``time``."""
+        """Return this device series without the samples up to ``time``."""
         samples = self.history.after(time)
         return self if samples is self.history else replace(self, history=samples)
 
     def reports(self, field: str) -> bool:
-        """The exporter writes samples of this field."""
+        """Return whether the exporter writes samples of this field."""
         return field in self.reported
 
 
 def disagree(mine: Iterable[DeviceSeries], theirs: Iterable[DeviceSeries]) -> bool:
-    """Two exporters' device series of one device name different pods, or have different values.
+    """Return whether two exporters assign one device to different pods, or differ in a value.
 
     The cost is linear in the number of series: a page may hold thousands for one device.
     """
@@ -136,7 +142,7 @@ def disagree(mine: Iterable[DeviceSeries], theirs: Iterable[DeviceSeries]) -> bo
 
 
 def _said(all_series: Iterable[DeviceSeries]) -> dict[PodRef | None, dict[str, set[float]]]:
-    """Pod, or None -> field -> the newest values of each device series."""
+    """Return pod or None -> field -> the newest values of its device series."""
     said: dict[PodRef | None, dict[str, set[float]]] = {}
     for series in all_series:
         if not series.superseded:

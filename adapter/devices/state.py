@@ -1,4 +1,4 @@
-"""What one exporter said lately: devices, whom they work for, and their samples."""
+"""The state of one exporter: its devices, their assignments, and their samples."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from adapter.devices.validity import RatioScale
 
 
 class Identity(NamedTuple):
-    """What a label set says apart from numbers. Worked out once per label set."""
+    """What a label set names. Computed once per label set."""
 
     labels: Mapping[str, str]
-    """Kept so that its address stays its own."""
+    """Kept so that the address of the label set is not reused."""
     device: Device | None
     assignment: Assignment | None
     target: PodRef | None
     host: str
     replica: bool
-    """The sample carries a ``vgpu`` label."""
+    """Whether the sample carries the label ``vgpu``."""
     flaw: str = ""
-    """Why there is no device: what the sample is counted under."""
+    """Why there is no device: the reject reason of the samples."""
     named: frozenset[PodRef] = frozenset()
-    """Every pod that the labels can be read to name; of a device's sample only."""
+    """Every pod that the labels could name; empty for samples that are not about a device."""
     cluster: str = ""
-    """Of which cluster the sample is, as a store of several writes it."""
+    """The cluster that the sample names, as stores with several clusters write it."""
 
     @property
     def key(self) -> SeriesKey:
-        """The device series that such a sample belongs to."""
+        """The device series that the sample belongs to."""
         at = self.device.id if self.device else ""
         if self.assignment is None:
             return SeriesKey(at, None, "", "")
@@ -42,43 +42,43 @@ class Identity(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """What a label set says without a tenant's labels, while the pods stay as they are."""
+    """What a label set names without the labels of a tenant; valid while the pods are unchanged."""
 
     known: Identity
-    """What all of the labels say."""
+    """What all of the labels name."""
     pods: tuple[Pod | None, ...]
-    """Those that the labels can be read to name, as they were."""
+    """The pods that the labels could name, as they were."""
     identity: Identity
     aside: tuple[str, ...]
-    """Why something of it was left aside."""
+    """The reasons for which labels were ignored."""
     key: SeriesKey
-    """Of ``identity``."""
+    """The key of ``identity``."""
     lasts: bool
-    """No label is a tenant's: it rests on nothing else."""
+    """Whether no label is a tenant's, so that the result depends on nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExporterState:
-    """One origin's state after a scrape result. Replaced, never edited."""
+    """The state of one origin after a scrape result. Immutable except for the cache ``answers``."""
 
     origin: str
     received: float
     pod: PodRef | None
-    """The exporter's own pod, where it is known."""
+    """The exporter's own pod, if known."""
     all_series: Mapping[SeriesKey, DeviceSeries]
     reported: Mapping[str, float]
-    """Field -> epoch seconds at which a sample of a whole device was last seen."""
+    """Field -> epoch seconds of the last sample of a whole device."""
     scale: RatioScale
     idle: IdlePower
-    """What its devices draw when idle. Each state has its own."""
+    """The power that its devices draw when idle. Each state has its own object."""
     beliefs: Mapping[int, Belief]
-    """Address of a label set of the last result, and a salt for a server's -> what it says."""
+    """Address of a label set of the last result (plus a salt for servers) -> what it names."""
     disowned: Mapping[PodRef, Mismatch]
-    """Pods that samples of the last result seem to name for devices, and why they do not."""
+    """Pods that samples of the last result appear to name for devices, and the mismatch."""
     pods: Mapping[PodRef, tuple[DeviceSeries, ...]] = field(init=False)
     devices: Mapping[str, tuple[DeviceSeries, ...]] = field(init=False)
     answers: dict[object, object] = field(init=False, default_factory=dict)
-    """What readers worked out from these device series; ends with them."""
+    """Cache of what readers computed from these device series; discarded with the state."""
 
     def __post_init__(self) -> None:
         pods: dict[PodRef, list[DeviceSeries]] = {}

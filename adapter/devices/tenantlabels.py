@@ -1,8 +1,8 @@
-"""Labels of a sample that a tenant may have written, and the sample without them.
+"""Ignore the labels of a sample that a tenant may have written.
 
 dcgm-exporter copies the labels of pods to its samples (``--kubernetes-enable-pod-labels``), beside
 the labels with which it names the device and the pod. So the owner of a pod can add a label
-that reads like one of the exporter's: another spelling of the pod, or an instance of a device.
+that looks like the exporter's: another spelling of the pod, or an instance of a device.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from adapter.devices.device import CLUSTERS, UUIDS
 from adapter.devices.state import Belief, Identity
 
 SEVERAL_PODS: Final = "several_pods"
-"""The sample can be read to name several pods that hold a GPU."""
+"""The sample could name several pods that hold a GPU."""
 POD_LABEL: Final = "pod_label"
-"""A label of the device or its cluster is the pod's own label, and was left aside."""
+"""A label of the device or its cluster repeats the pod's own label and is ignored."""
 
 _OF_THE_DEVICE: Final = frozenset(
     (
@@ -33,19 +33,19 @@ _OF_THE_DEVICE: Final = frozenset(
 _UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_]")
 
 Find = Callable[[PodRef], Pod | None]
-"""The pod of that name on hand."""
+"""Returns the known pod of that name."""
 Identify = Callable[[Mapping[str, str]], Identity]
-"""What labels say."""
+"""Returns what a label set names."""
 
 
 def believed(known: Identity, find: Find, again: Identify, before: Belief | None = None) -> Belief:
-    """What a sample's labels say without a tenant's, and what was left aside of them.
+    """Return what a sample's labels name without a tenant's labels, and what was ignored.
 
     Args:
-        known: what all of the sample's labels say.
-        find: the pods on hand.
-        again: reads a set of labels like the sample's own.
-        before: what was believed on the exporter's last page.
+        known: what all of the sample's labels name.
+        find: returns a known pod by name.
+        again: identifies a changed copy of the sample's labels.
+        before: the result for the exporter's previous page.
     """
     if known.device is None or known.assignment is None or known.assignment.serves:
         if before is not None and before.known is known:
@@ -62,12 +62,12 @@ def believed(known: Identity, find: Find, again: Identify, before: Belief | None
 
 
 def _written(pods: Iterable[Pod], labels: Mapping[str, str]) -> Collection[str]:
-    """The labels that repeat a pod's own."""
+    """Return the labels that repeat a pod's own labels."""
     written = {name for pod in pods for name in _copied(pod, labels)}
     if written:
         uuids = {name for name in UUIDS if name in labels}
         if len(uuids) == 1:
-            # dcgm-exporter always writes one itself. So a pod label can only repeat it.
+            # dcgm-exporter always writes one itself, so the pod label can only repeat it.
             written -= uuids
     return written
 
@@ -75,23 +75,23 @@ def _written(pods: Iterable[Pod], labels: Mapping[str, str]) -> Collection[str]:
 def _without(
     written: Collection[str], known: Identity, again: Identify
 ) -> tuple[Identity, tuple[str, ...]]:
-    """What the labels say that a tenant has not written."""
+    """Return what the labels name without those that a tenant wrote."""
     if not written:
         return known, ()
     left = again({name: v for name, v in known.labels.items() if name not in written})
-    # An exporter writes some identity of a device itself: this was its own after all.
+    # Exporters write an identity of the device themselves, so the label was the exporter's.
     if left.device is None:
         return known, ()
     return left._replace(labels=known.labels), (POD_LABEL,)
 
 
 def _of_one(known: Identity, pods: Iterable[Pod], find: Find) -> tuple[Identity, tuple[str, ...]]:
-    """What is left where the labels can be read to name several pods that hold a GPU."""
+    """Remove the assignment if the labels could name several pods that hold a GPU."""
     holders = {pod.ref for pod in pods if pod.holds_gpu and not pod.finished}
     if known.assignment is None or not _others(holders, known.assignment.pod, known.labels, find):
         return known, ()
     nobody = known._replace(assignment=None, target=None, replica=False)
-    if known.replica:  # it is a pod's part of the device, so without a pod it is nothing
+    if known.replica:  # the value is one pod's part, and meaningless without the pod
         return nobody._replace(device=None, flaw=SEVERAL_PODS), ()
     return nobody, (SEVERAL_PODS,)
 
@@ -99,12 +99,12 @@ def _of_one(known: Identity, pods: Iterable[Pod], find: Find) -> tuple[Identity,
 def _others(
     holders: Collection[PodRef], assigned: PodRef, labels: Mapping[str, str], find: Find
 ) -> Collection[PodRef]:
-    """The pods besides the claimed one that the sample may be about."""
+    """Return the pods besides the assigned one that the sample may be about."""
     others = set(holders) - {assigned}
     target = PodRef(labels.get("namespace", ""), labels.get("pod", ""))
     if others and find(target) is not None:
-        # These two name one pod, often the exporter's. So a pod in the exporter's namespace
-        # that is called like the claimed one is not named by the sample.
+        # These two labels name one pod, often the exporter's. So the sample does not name a pod in
+        # the exporter's namespace that has the name of the assigned pod.
         others &= named(labels, direct=False, mixed=False)
     return others
 

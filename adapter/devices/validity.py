@@ -1,7 +1,6 @@
-"""Whether a number on a page can be what the field says it is.
+"""Check whether a number on a page is valid for its field.
 
-What fails is missing, never clamped: a false number scales a workload (gpu-telemetry,
-sections 2 and 4).
+An invalid number is a missing value. It is never clamped: a false number scales a workload.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LEAST_SENTINEL: Final = min(SENTINELS)
 
 
 class Invalid(StrEnum):
-    """Why a sample's number is not used."""
+    """Why a sample's number is left out."""
 
     NOT_FINITE = "not_finite"
     SENTINEL = "sentinel"
@@ -34,7 +33,7 @@ class Invalid(StrEnum):
 
 
 class RatioScale(StrEnum):
-    """What an exporter means by a sample whose name ends in ``_RATIO``."""
+    """The unit of samples whose name ends in ``_RATIO``."""
 
     AUTO = "auto"
     RATIO = "ratio"
@@ -42,7 +41,7 @@ class RatioScale(StrEnum):
 
 
 def complaint(value: float, low: float, high: float) -> Invalid | None:
-    """What is wrong with a page's number; None if nothing is."""
+    """Return why a page's number is invalid, or None if it is valid."""
     if not isfinite(value):
         return Invalid.NOT_FINITE
     if value in SENTINELS:
@@ -53,12 +52,13 @@ def complaint(value: float, low: float, high: float) -> Invalid | None:
 
 
 def scale_shown(values: Iterable[float], before: RatioScale) -> RatioScale:
-    """What an exporter's ``_RATIO`` samples show about their scale.
+    """Return the scale that an exporter's ``_RATIO`` samples show.
 
-    DCGM 4.6 calls the integer percent ``…_RATIO``, 4.7 the 0-1 double. Only 1 can be
-    either; a fraction shows a ratio and a number above 1 a percent. Where one page shows
-    both, each sample has to speak for itself. A 1 that is written with decimals shows a ratio,
-    but not against an exporter or a page that shows a percent: then the scale is open.
+    DCGM 4.6 uses a name ending in ``_RATIO`` for an integer percentage, DCGM 4.7 for a float
+    from 0 to 1. Only 1 can be either: a fraction shows a ratio, and a number above 1 a
+    percentage. If one page shows both, each sample is read alone. A 1 that is written with
+    decimals shows a ratio, unless the exporter or the page also shows a percentage: then the
+    scale is unknown.
     """
     shown: set[RatioScale] = set()
     written_out = False
@@ -77,11 +77,11 @@ def scale_shown(values: Iterable[float], before: RatioScale) -> RatioScale:
 
 
 def percent_of(value: float, scale: RatioScale) -> float | Invalid:
-    """A ``_RATIO`` sample's number in percent, or why it is not used.
+    """Return a ``_RATIO`` sample's number in percent, or why it is left out.
 
     Args:
-        value: as the page has it, finite and no sentinel.
-        scale: what the exporter means, as far as it is known.
+        value: as on the page; finite and not a sentinel.
+        scale: the exporter's scale, if known.
     """
     if not 0 <= value <= 100:
         return Invalid.OUT_OF_RANGE
