@@ -27,7 +27,6 @@ NOT_YET: Final = (
     "adapter/api/*",
     "adapter/attribution/*",
     "adapter/catalog/*",
-    "adapter/devices/*",
     "adapter/exposition/*",
     "adapter/maintain/*",
     "adapter/nodepool/*",
