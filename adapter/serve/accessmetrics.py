@@ -23,7 +23,7 @@ CONNECTIONS: Final = gauge(
 )
 HANDSHAKES: Final = gauge("gma_handshakes", "TLS handshakes in progress.")
 STRANGERS: Final = gauge(
-    "gma_connections_strangers", "Open connections without a front proxy's certificate."
+    "gma_connections_unauthenticated", "Open connections without a front proxy's certificate."
 )
 FAILED: Final = counter(
     "gma_handshakes_failed_total",

@@ -86,7 +86,7 @@ OLDEST: Final = gauge("gma_exporter_age_max_seconds", "Age of the oldest page in
 DEVICES: Final = gauge("gma_snapshot_devices", "Devices in the store.")
 NAMED: Final = gauge("gma_snapshot_pods", "Pods that samples in the store name.")
 TRACKS: Final = gauge(
-    "gma_snapshot_tracks", "Device series in the store: each device once per container that has it."
+    "gma_snapshot_series", "Device series in the store: each device once per container that has it."
 )
 SYNCED: Final = gauge(
     "gma_watch_synced", "1 after the first complete list of the collection.", "collection"
@@ -106,7 +106,7 @@ RELOADS: Final = counter(
     "gma_config_reloads_total", "Changes of the configuration that were applied."
 )
 FOREIGN: Final = gauge(
-    "gma_external_foreign",
+    "gma_external_other_adapter",
     "1 while the APIService of external metrics points to another Service. Absent if this is not "
     "known or if external metrics are off.",
 )

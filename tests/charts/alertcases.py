@@ -246,7 +246,7 @@ CASES = [
     ),
     Case(
         "GpuMetricsAdapterExternalMetricsForeign",
-        {f"gma_external_foreign{{{ONE}}}": level(0, 1)},
+        {f"gma_external_other_adapter{{{ONE}}}": level(0, 1)},
         "Another Service serves external metrics.",
         labels=GMA,
     ),

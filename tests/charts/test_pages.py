@@ -22,7 +22,7 @@ from tests.charts.conftest import Monitored, until
 
 pytestmark = pytest.mark.timeout(900)
 
-IN_A_CLUSTER = {"gma_external_foreign"}
+IN_A_CLUSTER = {"gma_external_other_adapter"}
 """Exists only with an API server: an end-to-end test reads it."""
 OTHERS = ("DCGM_FI_", "kube_", "process_", "aggregator_")
 

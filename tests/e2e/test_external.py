@@ -109,7 +109,7 @@ def test_whoever_has_the_api_is_named_in_the_log_and_in_the_metrics(external: St
     client = external.adapter.client(external.plane.proxy_client)
 
     def foreign(value: str) -> bool:
-        return f"gma_external_foreign {value}" in client.get("/metrics")
+        return f"gma_external_other_adapter {value}" in client.get("/metrics")
 
     try:
         wait_until(lambda: foreign("0.0"), "it is known to be ours")
