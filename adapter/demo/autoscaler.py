@@ -1,4 +1,4 @@
-"""One HPA of the demo: reads the metrics API, decides as the controller does, scales."""
+"""One HPA of the demo: reads the metrics API, decides as the controller does, and scales."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from adapter.demo.world import World
 from adapter.hpa import Decision, HpaSpec, HpaState, Missing, Observation, decide, from_manifest
 
 PERIOD = 15.0
-"""Seconds, of the simulation, between two syncs (the controller's default)."""
+"""Seconds of the simulation between two syncs (the controller's default)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """What one sync saw and did."""
+    """The observation and the result of one sync."""
 
     at: float
     """Seconds of the simulation."""
@@ -26,13 +26,13 @@ class Sync:
     why: str
     """The decision in words."""
     queue: int
-    """Requests of the service that waited."""
+    """Requests of the service that wait in the queue."""
     seen: Observation
-    """What it was decided from."""
+    """The values that the decision used."""
 
     @property
     def value(self) -> float | None:
-        """What the HPA compares with its target; None without a valid value."""
+        """The value that the HPA compares with its target; None without a valid value."""
         usage = next((proposal.usage for proposal in self.decision.proposals), None)
         return None if usage is None else usage / 1000
 
@@ -54,7 +54,7 @@ class DemoAutoscaler:
 
     @property
     def service(self) -> str:
-        """The Deployment it scales."""
+        """The Deployment that it scales."""
         return self.spec.target.name if self.spec.target else self.spec.name
 
     @property

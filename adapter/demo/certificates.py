@@ -1,7 +1,7 @@
-"""The front proxy's identity: a CA and the client certificate that kube-apiserver would show.
+"""The front proxy's identity: a CA, and a client certificate as kube-apiserver presents it.
 
-A cluster's own are made by kubeadm and friends; the demo makes its own for a day. The
-serving certificate is not made here: ``serve`` makes it.
+kubeadm and similar tools create a cluster's own. The demo creates its own, valid for a day.
+``serve`` issues the serving certificate.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CLIENT_NAME = "front-proxy-client"
-"""The common name that clusters allow by ``--requestheader-allowed-names``."""
+"""The common name that clusters allow with ``--requestheader-allowed-names``."""
 _LIFE = datetime.timedelta(days=1)
 _SKEW = datetime.timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
 class FrontProxy:
-    """Where the files are, PEM all of them."""
+    """The paths of its PEM files."""
 
     ca: Path
     certificate: Path

@@ -1,8 +1,7 @@
-"""Reads the metrics API as kube-controller-manager does, by way of kube-apiserver's proxy.
+"""A client of the metrics API that sends kube-controller-manager's requests through the proxy.
 
-The request is the one that was recorded from control plane 1.36: path with ``%2A``,
-``labelSelector``, the controller's Accept header, and the front proxy's client certificate
-and ``X-Remote-*`` headers.
+The request was recorded from control plane 1.36: path with ``%2A``, ``labelSelector``, the
+controller's Accept header, and the front proxy's client certificate and ``X-Remote-*`` headers.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 Answer = dict[str, int] | Missing
-"""What one request brought: pod -> value in thousandths, or why there is none."""
+"""The result of one request: pod -> value in thousandths, or why there is none."""
 
 
 class MetricsReader(Protocol):
-    """What an HPA asks for values."""
+    """The HPA's access to metric values."""
 
     async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
-        """The metric of all pods that match. Never raises: an error is ``Missing``."""
+        """Return the metric of all pods that match. Never raises: an error is ``Missing``."""
 
 
 @dataclass(slots=True)
@@ -52,18 +51,18 @@ class Tally:
 
     requests: int = 0
     answered: int = 0
-    """With at least one value."""
+    """Requests that returned at least one value."""
     seconds: list[float] = field(default_factory=list)
-    """How long each took."""
+    """Duration of each request, in seconds."""
 
 
 def metric_path(namespace: str, metric: str) -> str:
-    """The path of all pods' values, as client-go writes it."""
+    """Return the path of all pods' values, as client-go writes it."""
     return f"{_VERSION}/namespaces/{quote(namespace)}/pods/%2A/{quote(metric)}"
 
 
 class MetricsClient:
-    """One connection pool to ``serve``, as the aggregator keeps one."""
+    """A connection pool to ``serve``, like the aggregator's."""
 
     def __init__(self, base: str, proxy: FrontProxy, ca: Path) -> None:
         """``ca`` is the serving certificate's CA; it may appear later than this object."""
@@ -74,7 +73,7 @@ class MetricsClient:
         self.tally = Tally()
 
     async def ready(self) -> str:
-        """Empty once ``/readyz`` says ok, else what it says."""
+        """Return an empty text once ``/readyz`` answers ok, else its answer."""
         if not self._ca.is_file():
             return "no serving certificate yet"
         try:
@@ -84,7 +83,7 @@ class MetricsClient:
         return "" if status == HTTPStatus.OK else body.decode(errors="replace").strip()
 
     async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
-        """The metric of all matching pods. Never raises: an error is ``Missing``."""
+        """Return the metric of all matching pods. Never raises: an error is ``Missing``."""
         start = time.perf_counter()
         self.tally.requests += 1
         url = f"{metric_path(namespace, metric)}?labelSelector={quote(label_selector)}"
@@ -134,7 +133,7 @@ class _Status(msgspec.Struct):
 
 
 def decode(status: int, body: bytes) -> Answer:
-    """A MetricValueList or Status as the answer it means; of several items for a pod the last."""
+    """Decode a MetricValueList or Status; of several items for a pod the last counts."""
     try:
         if status != HTTPStatus.OK:
             problem = msgspec.json.decode(body, type=_Status)

@@ -1,4 +1,4 @@
-"""The two clusters side by side, for the summary: each figure counted in this run."""
+"""The comparison of the two clusters in the summary; each figure is counted in this run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def learned(show: Show) -> str:
 
 
 def needed(scaler: DemoAutoscaler, rate: float, mean_work: float) -> int:
-    """Fewest replicas with which the HPA wants no more at a load.
+    """Return the fewest replicas that the HPA does not want to raise at a load.
 
     Args:
         rate: requests per second.
@@ -84,7 +84,7 @@ def _rows(show: Show, names: list[str]) -> dict[str, list[str]]:
 
 
 def _burst(show: Show, burst: story.Burst) -> tuple[str, list[str]]:
-    """How long it took until the burst's pods were Running: what its load takes, no more."""
+    """Return how long it took until all the pods that the burst needs were Running."""
     workload = show.world.workloads[burst.service]
     scaler = next(each for each in show.autoscalers if each.service == burst.service)
     corners = workload.profile.points
@@ -107,7 +107,7 @@ def _paid(side: Side, names: list[str]) -> float:
 
 
 def _over(side: Side, names: list[str]) -> str:
-    """Share of the syncs; one without a value says nothing."""
+    """Return the share of the syncs over the target. A sync without a value does not count."""
     most = 1 + ControllerOptions().tolerance
     over = [
         sync.value > most * scaler.target

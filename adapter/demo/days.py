@@ -1,7 +1,7 @@
-"""Time that is played silently: the days before, and the minutes before the first picture.
+"""Simulated time without display: the days before, and the minutes before the first picture.
 
-The same load profile, on earlier days with other seeds; without ``serve``, the HPAs read the
-devices themselves. It is what the nudge has learned when the story starts.
+The days have the same load profile with other seeds. ``serve`` does not run; the HPAs read the
+devices directly. From these days nodepool has its history when the story starts.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ DAY = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Earlier days, and what is left of them."""
+    """The history of earlier days."""
 
     past: Past
     peaks: tuple[Mapping[str, int], ...]
-    """For each day, oldest first: service to the most pods its metric asked for."""
+    """For each day, oldest first: service -> most pods that its metric requested."""
     seeds: tuple[int, ...]
 
 
 async def live(count: int, seed: int, start: float) -> Days:
-    """Play ``count`` days with the nudge, each with what it knew from those before.
+    """Play ``count`` days with nodepool, each with the history of the days before.
 
     Args:
         count: 0 or more.
-        seed: of the day that is shown; the others have the following ones.
+        seed: the seed of the day that is shown; the others have the following seeds.
         start: seconds of the simulation at which each day begins.
     """
     past = Past()
@@ -56,7 +56,7 @@ async def live(count: int, seed: int, start: float) -> Days:
 async def play(
     world: World, hpas: Sequence[Mapping[str, Any]], nudge: Nudge | None, until: float
 ) -> None:
-    """Go on to ``until`` with HPAs of its own, of the services whose pools can grow."""
+    """Continue to ``until`` with separate HPAs for the services whose pools can grow."""
     gauge = Gauge(world)
     every = [DemoAutoscaler(each) for each in hpas]
     scalers = [

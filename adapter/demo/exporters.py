@@ -1,4 +1,4 @@
-"""The nodes' exporters: real HTTP, one port each, like a DaemonSet's pods."""
+"""The nodes' exporters: real HTTP servers with one port each, like a DaemonSet's pods."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _LARGEST_HEAD = 16 * 1024
 
 
 class Exporters:
-    """One listener for each node that has booted; a dead one resets every connection."""
+    """One listener for each booted node. A dead exporter resets every connection."""
 
     def __init__(
         self, page: Callable[[str], bytes], host: str = "127.0.0.1", port: int = 0
     ) -> None:
-        """``page`` makes the page of the node of that name; port 0 takes a free one for each."""
+        """``page`` renders the page of a node by name; port 0 takes a free port for each."""
         self._page = page
         self._host, self._port = host, port
         self._servers: dict[str, asyncio.Server] = {}
@@ -25,16 +25,16 @@ class Exporters:
 
     @property
     def ports(self) -> Mapping[str, int]:
-        """Node -> port, for those that are listening."""
+        """Node -> port, for the exporters that listen."""
         return self._ports
 
     @property
     def dead(self) -> frozenset[str]:
-        """Nodes whose exporter gives no answer."""
+        """Nodes whose exporter does not answer."""
         return frozenset(self._dead)
 
     async def match(self, nodes: set[str]) -> bool:
-        """Listen for exactly these nodes; whether anything changed."""
+        """Listen for exactly these nodes. Return whether anything changed."""
         gone = self._servers.keys() - nodes
         for node in gone:
             self._servers.pop(node).close()
@@ -45,11 +45,11 @@ class Exporters:
         return bool(gone or new)
 
     def kill(self, node: str) -> None:
-        """From now on connections to the node's exporter are reset."""
+        """Reset connections to the node's exporter from now on."""
         self._dead.add(node)
 
     def revive(self, node: str) -> None:
-        """The node's exporter answers again."""
+        """Let the node's exporter answer again."""
         self._dead.discard(node)
 
     async def close(self) -> None:

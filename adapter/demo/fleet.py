@@ -1,4 +1,4 @@
-"""Nodes that come and go, and pods that wait for a GPU, load their model, serve and go.
+"""The simulated cluster's nodes and pods: scheduling, booting, loading, serving, terminating.
 
 Times are seconds of the simulation. A pod waits for a free device of its resource; where
 none is left, a pool that may grow boots another node, which takes as long as a cloud's
@@ -16,7 +16,7 @@ from adapter.demo.hardware import DemoDevice, DemoNode, DemoPool, make_node
 
 
 class Stage(StrEnum):
-    """Where a pod is in its life."""
+    """A pod's stage of life."""
 
     PENDING = "pending"
     """No device is free for it."""
@@ -40,14 +40,14 @@ class DemoPod:
     node: DemoNode | None = None
     device: DemoDevice | None = None
     since: float = 0.0
-    """When the present stage began."""
+    """When the current stage began."""
     bound: float | None = None
-    """When it got its device; None as long as it has had none."""
+    """When it got its device; None while it has had none."""
     deleted: float | None = None
 
 
 class Fleet:
-    """All nodes and pods. Deterministic: the same calls give the same names and places."""
+    """All nodes and pods. Deterministic: the same calls give the same names and placement."""
 
     def __init__(
         self, pools: tuple[DemoPool, ...], now: float, terminate_seconds: float = 5.0
@@ -58,7 +58,7 @@ class Fleet:
         self.nodes: list[DemoNode] = []
         self.pods: dict[str, DemoPod] = {}
         self.version = 0
-        """Changes with anything that a pod's manifest shows."""
+        """A number that changes with everything that a pod's manifest shows."""
         self.headroom: dict[str, int] = {}
         """Resource to devices to keep free beyond what pods wait for, as the replicas of a
         CapacityBuffer do for a node autoscaler. It applies until it is set again."""
@@ -67,13 +67,13 @@ class Fleet:
                 self._add(pool, now, boot_seconds=0.0)
 
     def boot(self, pool: DemoPool, now: float) -> DemoNode | None:
-        """Start one more node of ``pool``; None when it may not grow."""
+        """Start one more node of ``pool``; None if the pool may not grow."""
         if sum(node.pool is pool for node in self.nodes) >= pool.most:
             return None
         return self._add(pool, now, pool.boot_seconds)
 
     def create(self, service: str, resource: str, start_seconds: float, now: float) -> DemoPod:
-        """A new pod, waiting for a device."""
+        """Create a pod that waits for a device."""
         number = self._number(service)
         identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{service}-{number}.pod")
         name = f"{service}-{_suffix(identity)}"
@@ -83,7 +83,7 @@ class Fleet:
         return pod
 
     def delete(self, pod: DemoPod, now: float) -> None:
-        """Begin to terminate ``pod``; one without a device is gone at once."""
+        """Start to terminate ``pod``. A pod without a device is gone at once."""
         self.version += 1
         pod.deleted = now
         if pod.device is None:
@@ -92,7 +92,7 @@ class Fleet:
         pod.stage, pod.since = Stage.TERMINATING, now
 
     def of(self, service: str) -> list[DemoPod]:
-        """The service's pods that are not terminating, oldest first."""
+        """Return the service's pods that are not terminating, oldest first."""
         return [
             pod
             for pod in self.pods.values()
@@ -100,13 +100,13 @@ class Fleet:
         ]
 
     def step(self, now: float) -> Iterator[tuple[str, DemoNode | DemoPod]]:
-        """Advance to ``now``; yields what changed: (word, what)."""
+        """Advance to ``now``; yield each change as (word, object)."""
         yield from self.schedule(now)
         yield from self._grow(now)
         yield from self._shrink(now)
 
     def schedule(self, now: float) -> Iterator[tuple[str, DemoNode | DemoPod]]:
-        """What scheduler and kubelets do; the node autoscaler is slower and comes with a step."""
+        """Act as scheduler and kubelets. The node autoscaler is slower and acts in a step."""
         yield from self._finish(now)
         yield from self._boot(now)
         yield from self._place(now)
@@ -149,7 +149,7 @@ class Fleet:
                 yield "ready", pod
 
     def _grow(self, now: float) -> Iterator[tuple[str, DemoNode]]:
-        """As a node autoscaler: one node at a time for what nothing booting will take."""
+        """Act as a node autoscaler: one node at a time for what no booting node can take."""
         for pool in self.pools:
             waiting = sum(
                 pod.stage is Stage.PENDING and pod.resource == pool.resource
@@ -168,7 +168,7 @@ class Fleet:
             pool = node.pool
             free, _ = self._spare(pool, now)
             if free - len(node.devices) < self.headroom.get(pool.resource, 0):
-                # To a node autoscaler headroom is pods, and they would have nowhere to go.
+                # Headroom consists of pods to a node autoscaler, which would have no other node.
                 node.empty_since = None
                 continue
             if node.empty_since is None:
@@ -180,7 +180,7 @@ class Fleet:
                 yield "removed", node
 
     def _spare(self, pool: DemoPool, now: float) -> tuple[int, int]:
-        """Free devices on the pool's nodes, and devices on those that boot."""
+        """Count the free devices on the pool's nodes, and the devices of booting nodes."""
         free = coming = 0
         for node in self.nodes:
             if node.pool is not pool:
@@ -212,7 +212,7 @@ class Fleet:
 
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""What Kubernetes makes generated names of: no vowels, no digits that look like letters."""
+"""The alphabet of Kubernetes' generated names: no vowels, no digits that look like letters."""
 
 
 def _suffix(identity: uuid.UUID) -> str:

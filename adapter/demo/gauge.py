@@ -1,4 +1,4 @@
-"""Reads utilisation off the simulated devices, for days that are played without ``serve``."""
+"""Utilisation read directly from the simulated devices, for days that run without ``serve``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _KEPT = round(WINDOW / SCRAPE)
 
 
 class Gauge:
-    """What ``serve`` would answer: each ready pod's percentage, averaged over its window."""
+    """Answers as ``serve`` would: each ready pod's percentage, averaged over its window."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._busy: dict[str, deque[float]] = {}
 
     def look(self) -> None:
-        """Take the sample that a scrape would bring now."""
+        """Take the sample that a scrape would return now."""
         samples: dict[str, deque[float]] = {}
         for pod in self._world.fleet.pods.values():
             if pod.stage is Stage.READY and pod.device is not None:
@@ -30,7 +30,7 @@ class Gauge:
         self._busy = samples
 
     async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
-        """The service's pods; ``namespace`` and ``metric`` are the only ones there are."""
+        """Return the service's pods; ``namespace`` and ``metric`` are not used."""
         service = label_selector.removeprefix("app=")
         values = {
             pod.name: round(1000 * sum(seen) / len(seen))

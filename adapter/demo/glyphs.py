@@ -1,4 +1,4 @@
-"""Bars and little graphs out of characters."""
+"""Characters for bars and small graphs, for Unicode and ASCII terminals."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 
 class Glyphs(NamedTuple):
-    """What bars and graphs are drawn with."""
+    """The characters of bars and graphs."""
 
     levels: str
     full: str
     empty: str
     none: str
-    """Stands for a value that there is not."""
+    """Drawn for a missing value."""
     ready: str
     starting: str
     pending: str
 
     def spark(self, values: Sequence[float | None], top: float, width: int) -> str:
-        """The last ``width`` values as a graph from 0 to ``top``."""
+        """Draw the last ``width`` values as a graph from 0 to ``top``."""
         steps = len(self.levels) - 1
         return "".join(
             self.none
@@ -29,7 +29,7 @@ class Glyphs(NamedTuple):
         )
 
     def bar(self, share: float, width: int) -> str:
-        """A share from 0 to 1 as a bar; anything above 0 shows."""
+        """Draw a share from 0 to 1 as a bar; anything above 0 is visible."""
         filled = round(width * share)
         filled = max(1, filled) if share > 0.01 else filled
         return self.full * filled + self.empty * (width - filled)
@@ -37,4 +37,4 @@ class Glyphs(NamedTuple):
 
 UNICODE = Glyphs("▁▂▃▄▅▆▇█", "█", "░", "·", "●", "◐", "○")
 ASCII = Glyphs("_.,-=+*#", "#", ".", " ", "#", "+", "o")
-"""For terminals whose encoding knows no blocks."""
+"""For terminals whose encoding has no block characters."""

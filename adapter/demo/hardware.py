@@ -1,4 +1,4 @@
-"""Simulated machines: pools of nodes, and the GPUs or MIG instances on them.
+"""Simulated hardware: node pools, nodes, and the GPUs or MIG instances on them.
 
 Times are seconds of the simulation.
 """
@@ -28,11 +28,11 @@ class DemoPool:
     instances: int = 1
     """MIG instances on each GPU; 1 without MIG."""
     first: int = 1
-    """Nodes at the start, and never fewer."""
+    """Nodes at the start, and the minimum."""
     most: int = 1
     boot_seconds: float = 90.0
     idle_seconds: float = 150.0
-    """An added node that is empty for so long is taken away."""
+    """Seconds after which an empty added node is removed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,7 +54,7 @@ class DemoDevice:
         return sum(self.recent) / len(self.recent) if self.recent else 0.0
 
     def record(self, share: float, keep: int) -> None:
-        """Add the last second's busy share and forget what is older than ``keep`` seconds."""
+        """Add the last second's busy share, and drop those older than ``keep`` seconds."""
         self.recent.append(share)
         del self.recent[:-keep]
 
@@ -69,16 +69,16 @@ class DemoNode:
     ready_at: float
     devices: tuple[DemoDevice, ...]
     joined: bool = False
-    """It has been seen ready: its exporter's pod exists."""
+    """The node has been ready: its exporter's pod exists."""
     empty_since: float | None = None
 
     def ready(self, now: float) -> bool:
-        """It has booted."""
+        """Whether it has booted."""
         return now >= self.ready_at
 
 
 def make_node(name: str, pool: DemoPool, ordered_at: float, ready_at: float) -> DemoNode:
-    """A node with its devices; the same name gives the same UUIDs."""
+    """Return a node with its devices; the same name gives the same UUIDs."""
     devices = tuple(
         DemoDevice(
             uuid=f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.{gpu}')}",

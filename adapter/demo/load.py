@@ -1,7 +1,7 @@
-"""Requests arriving over simulated time: a profile, a mood and a seed.
+"""Simulated requests: arrival times and work, from a load profile and a seed.
 
-All times are seconds of the simulation. Work is measured in GPU-seconds: the time one
-whole device (or MIG instance) needs for the request when it does nothing else.
+All times are seconds of the simulation. Work is measured in GPU-seconds: the time that one whole
+device (or MIG instance) needs for the request when it does nothing else.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _MOOD_MEMORY = 0.97
-"""Share of the mood that survives a second: bursts inside a burst last half a minute."""
+"""Share of the level's deviation that remains after a second: deviations last half a minute."""
 _MOOD_NOISE = 0.03
 _WORK_SHAPE = 4.0
-"""Shape of the gamma distribution of work: requests differ by half of their mean."""
+"""Shape of the gamma distribution of work: the standard deviation is half of the mean."""
 
 
 class LoadPoint(NamedTuple):
@@ -54,16 +54,16 @@ class Profile:
 
 @dataclass(slots=True, eq=False)
 class DemoRequest:
-    """One request on its way through a service."""
+    """A request in a service."""
 
     arrived: float
-    """When it came; it cannot be worked on earlier."""
+    """Arrival time; work on it cannot start earlier."""
     left: float
     """GPU-seconds still to be done."""
 
 
 class Arrivals:
-    """Draws the requests of one service: Poisson around a profile whose level wanders."""
+    """Draws the requests of one service: Poisson around a profile whose level varies."""
 
     def __init__(self, profile: Profile, mean_work: float, rng: random.Random) -> None:
         self._profile = profile
@@ -72,7 +72,7 @@ class Arrivals:
         self._mood = 0.0
 
     def draw(self, now: float, seconds: float) -> Sequence[DemoRequest]:
-        """The requests of ``[now, now + seconds)``, in order of arrival."""
+        """Return the requests of ``[now, now + seconds)`` in order of arrival."""
         memory = _MOOD_MEMORY**seconds
         noise = _MOOD_NOISE * math.sqrt(seconds)
         self._mood = memory * self._mood + self._rng.gauss(0.0, noise)

@@ -1,6 +1,6 @@
-"""The simulated cluster as files: the pods that ``serve`` reads, as manifests.
+"""The simulated cluster's pods as manifests, in the file that ``serve`` reads.
 
-The shapes are those of the Kubernetes API, so that ``cluster.pods_file`` is fed what
+The manifests have the shape of the Kubernetes API, so that ``cluster.pods_file`` gets what
 ``kubectl get pods -o json`` would print.
 """
 
@@ -18,13 +18,13 @@ from adapter.demo.world import World
 from adapter.hpa import PodState
 
 _EXPORTER_NAMESPACE = "gpu-metrics"
-# What dcgm-exporter's own chart sets, and by which ``serve`` finds it.
+# The labels that dcgm-exporter's own chart sets, and by which ``serve`` finds it.
 _EXPORTER_LABELS = {"app.kubernetes.io/name": "dcgm-exporter"}
 _EXPORTER_PORT = "metrics"
 
 
 def pod_state(pod: DemoPod) -> PodState:
-    """The pod as the HPA controller sees it."""
+    """Return the pod as the HPA controller sees it."""
     pending = pod.stage is Stage.PENDING
     return PodState(
         name=pod.name,
@@ -35,18 +35,18 @@ def pod_state(pod: DemoPod) -> PodState:
 
 
 def pod_list(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Manifests as the API lists them."""
+    """Return manifests as the API lists them."""
     return {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": list(items)}
 
 
 def pods(
     world: World, namespace: str, exporter_ports: Mapping[str, int]
 ) -> Sequence[dict[str, Any]]:
-    """Every pod of the cluster, the nodes' exporters included.
+    """Return every pod of the cluster, the nodes' exporters included.
 
     Args:
         world: the simulated cluster.
-        namespace: of the services.
+        namespace: the services' namespace.
         exporter_ports: node -> TCP port on loopback of its exporter.
     """
     replicas = [_pod(pod, namespace) for pod in world.fleet.pods.values()]
@@ -59,7 +59,7 @@ def pods(
 
 
 def pod_spec(resource: str) -> dict[str, Any]:
-    """``spec`` of a replica, as its Deployment's template has it."""
+    """Return the ``spec`` of a replica, as in its Deployment's template."""
     devices = {resource: "1"}
     return {
         "containers": [{"name": "server", "resources": {"limits": devices, "requests": devices}}]
@@ -67,7 +67,7 @@ def pod_spec(resource: str) -> dict[str, Any]:
 
 
 def write(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace ``path`` whole: a reader sees the old or the new file, never a part."""
+    """Replace ``path`` atomically: a reader sees the old or the new file, never a part."""
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(json.dumps(content), encoding="utf-8")
     beside.replace(path)

@@ -1,7 +1,7 @@
-"""The ``nodepool`` controller on the simulated cluster: its own plan, without its shell.
+"""The ``nodepool`` controller on the simulated cluster: its real plan, called directly.
 
-Forecast, history, boot times and plan are the real ones. What the shell would keep in the
-cluster (the headroom object, the history) is kept here, and an order reaches the simulated
+Forecast, history, boot times and plan are the real ones. This module keeps what the controller
+would keep in the cluster (the headroom object, the history), and an order reaches the simulated
 node autoscaler as :attr:`Fleet.headroom`.
 """
 
@@ -24,7 +24,7 @@ from adapter.nodepool.plan.plan import plan
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was learned."""
+    """What was learned before."""
 
     histories: Mapping[str, DemandHistory] = field(default_factory=dict)
     """By service."""
@@ -32,22 +32,22 @@ class Past:
 
 
 class Nudge:
-    """One round after the other, on the services whose pools can grow."""
+    """Runs the controller's rounds for the services whose pools can grow."""
 
     def __init__(self, limits: Limits, begin: float, past: Past) -> None:
-        """``begin`` is the simulation's 0 in epoch seconds: it has a time of day."""
+        """``begin`` is the simulation's 0 in epoch seconds, so that it has a time of day."""
         self.past = past
         self.peaks: dict[str, int] = {}
-        """Most pods that each service's metric has asked for, before any limit."""
+        """Most pods that each service's metric has requested, before any limit."""
         self.orders: Sequence[Order] = ()
-        """The latest plan's."""
+        """The orders of the latest plan."""
         self._limits = limits
         self._begin = begin
         self._held: tuple[Headroom, ...] = ()
         self._known_at: dict[str, float] = {}
 
     def round(self, world: World, autoscalers: Sequence[DemoAutoscaler]) -> None:
-        """Look, learn, plan, order."""
+        """Observe, learn, plan, order."""
         now = self._begin + world.now
         mine = [scaler for scaler in autoscalers if sight.grows(world, scaler.service)]
         self._learn(world, mine, now)
@@ -97,4 +97,4 @@ class Nudge:
                 continue
             names = ", ".join(each.name for each in order.workloads)
             why = "; ".join(reason.text for reason in order.reasons)
-            world.tell("nodepool", f"headroom of {names} {order.was} -> {order.replicas}: {why}")
+            world.report("nodepool", f"headroom of {names} {order.was} -> {order.replicas}: {why}")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from adapter.demo import story
 
 FASTEST = 60.0
-"""Beyond this ``serve`` would have to scrape more than twelve times a second."""
+"""Beyond this speed, ``serve`` would have to scrape more than twelve times a second."""
 CALM_FASTEST = 30.0
-"""Highest speed chosen by itself: a shorter run shows less of the story rather than a blur."""
+"""The highest speed chosen by default: a shorter run then shows less of the story."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class DemoOptions:
     seconds: float = 60.0
     """Real seconds to run for, above 0."""
     speed: float | None = None
-    """Simulated seconds in a real one, from 1 to 60. None: the whole story in ``seconds``."""
+    """Simulated seconds per real second, from 1 to 60. None: the whole story in ``seconds``."""
     seed: int = 7
-    """Of the load's randomness; the same seed gives the same requests."""
+    """Seed of the load; the same seed gives the same requests."""
     plain: bool = False
     """Lines of text even on a terminal."""
     port: int = 0
@@ -31,7 +31,7 @@ class DemoOptions:
     keep: bool = False
     """Leave the temporary folder (certificates, configuration, log) when done."""
     command: tuple[str, ...] = (sys.executable, "-P", "-m", "adapter")
-    """What runs the adapter's command line."""
+    """The command that runs the adapter's command line."""
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:
@@ -43,7 +43,7 @@ class DemoOptions:
 
     @property
     def effective_speed(self) -> float:
-        """``speed``, or what fits the story into ``seconds``."""
+        """``speed``, or the speed at which the story fits into ``seconds``."""
         if self.speed is not None:
             return self.speed
         return min(CALM_FASTEST, max(1.0, story.LENGTH / self.seconds))

@@ -1,8 +1,8 @@
-"""A node's exporter page, in the text that dcgm-exporter writes.
+"""A simulated node's exporter page, in dcgm-exporter's text format.
 
-Names, order, HELP texts and label names follow the pages that release 3.3 to 4.8 give
-with ``--kubernetes`` (its etc/default-counters.csv): unassigned devices have no pod
-labels, MIG instances share their GPU's UUID and have no GPU_UTIL.
+Names, order, HELP texts and label names follow the pages of releases 3.3 to 4.8 with
+``--kubernetes`` (its etc/default-counters.csv): unassigned devices have no pod labels, and MIG
+instances share their GPU's UUID and have no GPU_UTIL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RESERVED_MIB = 610
 
 
 class _Seen(NamedTuple):
-    """What the driver would report about a device now."""
+    """The values that the driver would report about a device now."""
 
     busy: float
     used_mib: float
@@ -151,7 +151,7 @@ def render(
     workloads: Mapping[str, DemoWorkload],
     namespace: str,
 ) -> bytes:
-    """The whole page of a node of the simulated cluster, as UTF-8."""
+    """Render the page of a node of the simulated cluster, as UTF-8."""
 
     def holder(device: DemoDevice) -> DeviceHolder | None:
         pod = pods.get(device.pod) if device.pod else None
@@ -164,7 +164,7 @@ def render(
 
 
 def text(node: DemoNode, holder: Callable[[DemoDevice], DeviceHolder | None]) -> bytes:
-    """The whole page, as UTF-8; ``holder`` says whose a device is, None for an unassigned one."""
+    """Render the page as UTF-8; ``holder`` returns a device's container, None if unassigned."""
     devices = [_device(node, device, holder(device)) for device in node.devices]
     lines = []
     for field in _FIELDS:
@@ -202,7 +202,7 @@ def _device(node: DemoNode, device: DemoDevice, holder: DeviceHolder | None) -> 
         busy=min(1.0, device.busy),
         used_mib=holder.memory_share * free if holder else 0.0,
         total_mib=free,
-        # The board's figure: on MIG it is repeated for every instance.
+        # The board's value: on MIG it is repeated for every instance.
         watts=power(_board_busy(node, device.gpu)),
         energy_mj=1000 * device.energy,
         mig=device.instance is not None,

@@ -1,4 +1,4 @@
-"""One service, one node: the parts of the live picture."""
+"""Panels of the live picture for one service and for one node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABEL_COLUMNS = 5
 
 
 def service_title(show: Show, scaler: DemoAutoscaler) -> str:
-    """The service and its HPA in a line."""
+    """Return the service and its HPA in a line."""
     spec = scaler.spec
     resource = show.world.workloads[scaler.service].resource
     return (
@@ -32,7 +32,7 @@ def service_title(show: Show, scaler: DemoAutoscaler) -> str:
 
 
 def service_body(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs, width: int) -> RenderableType:
-    """Load, pods, what the HPA read and why it did what it did: four lines."""
+    """Return four lines: load, pods, the HPA's value, and the reason of its decision."""
     grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
     grid.add_column(width=_LABEL_COLUMNS, style="dim")
     grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
@@ -49,7 +49,7 @@ def service_body(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs, width: int)
 
 
 def node_title(show: Show, node: DemoNode) -> Text:
-    """The node's name, and whether its exporter is dead."""
+    """Return the node's name, and whether its exporter is dead."""
     title = Text(node.name, style="bold")
     if node.name in show.exporters.dead:
         title.append(" exporter dead", style="bold white on red")
@@ -57,7 +57,7 @@ def node_title(show: Show, node: DemoNode) -> Text:
 
 
 def node_line(show: Show, node: DemoNode, glyphs: Glyphs, width: int) -> Text:
-    """All devices of a node in one line: a bar and a percentage each."""
+    """Return all devices of a node in one line: a bar and a percentage each."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if not node.ready(show.world.now):
         return _boots(show, node)
@@ -69,7 +69,7 @@ def node_line(show: Show, node: DemoNode, glyphs: Glyphs, width: int) -> Text:
 
 
 def node_body(show: Show, node: DemoNode, glyphs: Glyphs, width: int) -> RenderableType:
-    """A line for each device, with its pod."""
+    """Return a line for each device, with its pod."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True, justify="right")
     for _ in range(2):

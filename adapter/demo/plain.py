@@ -13,12 +13,12 @@ STATUS_PERIOD = 60.0
 
 
 def event_line(event: DemoEvent) -> str:
-    """One event."""
+    """Format one event."""
     return f"{clock(event.at)}  {event.about}: {event.text}"
 
 
 def status_line(show: Show, scaler: DemoAutoscaler) -> str:
-    """One service as it is now."""
+    """Format the current state of one service."""
     world, name = show.world, scaler.service
     counts = world.counts(name)
     latest = scaler.latest

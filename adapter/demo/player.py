@@ -1,4 +1,4 @@
-"""Plays the story: advances the world with real time and does what falls due."""
+"""The player of the story: advances the simulation with real time and triggers what is due."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adapter.demo.show import OutagePlayed, Show
 from adapter.demo.world import World
 
 _TICK = 0.1
-"""Real seconds between two looks at what is due."""
+"""Real seconds between two checks of what is due."""
 
 
 class Player:
@@ -32,10 +32,10 @@ class Player:
     async def play(
         self, seconds: float, ended: asyncio.Task[None], stop: asyncio.Event, screen: Screen
     ) -> None:
-        """Go on for so many real seconds, or until ``stop`` is set.
+        """Continue for so many real seconds, or until ``stop`` is set.
 
         Raises:
-            DemoError: ``ended``, the wait for the end of ``serve``, came to its end.
+            DemoError: ``ended``, the wait for the end of ``serve``, has finished.
         """
         stopped = asyncio.create_task(stop.wait())
         start = time.monotonic()
@@ -55,7 +55,7 @@ class Player:
             stopped.cancel()
 
     async def publish(self) -> None:
-        """Bring the exporters and the pods file up to the worlds."""
+        """Update the exporters and the pods file from the simulation."""
         sides, exporters = self.show.sides, self.show.exporters
         nodes = [
             node.name
@@ -82,7 +82,7 @@ class Player:
         self._break_exporters()
         await self.publish()
         if world.now >= self._due:
-            # A machine that was too slow for a sync skips it, as the controller's queue does.
+            # A machine too slow for a sync skips it, as the controller's queue does.
             self._due = (math.floor(world.now / PERIOD) + 1) * PERIOD
             for side in self.show.sides:
                 for scaler in side.autoscalers:
@@ -105,9 +105,9 @@ class Player:
         decision = sync.decision
         name = f"HPA {scaler.service}"
         if decision.rescale:
-            world.tell(name, f"{decision.current} -> {decision.desired}: {sync.why}")
+            world.report(name, f"{decision.current} -> {decision.desired}: {sync.why}")
         elif sync.active != (before is None or before.active):
-            world.tell(name, f"has values again; {sync.why}" if sync.active else sync.why)
+            world.report(name, f"has values again; {sync.why}" if sync.active else sync.why)
 
     def _break_exporters(self) -> None:
         world, exporters = self.show.world, self.show.exporters
@@ -117,8 +117,8 @@ class Player:
                 exporters.kill(outage.node)
                 self.show.outages.append(OutagePlayed(outage.node, world.now))
                 text = f"dead; its last values are served for {AGE_LIMIT:g} s"
-                world.tell(name, text)
+                world.report(name, text)
             elif not outage.covers(world.now) and outage.node in exporters.dead:
                 exporters.revive(outage.node)
                 self.show.outages[-1].end = world.now
-                world.tell(name, "answers again")
+                world.report(name, "answers again")

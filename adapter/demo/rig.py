@@ -1,7 +1,7 @@
-"""GPUs that are not there, on a node that is: who holds them and how busy they would be.
+"""Simulated GPUs on a real node: which pods hold them, and how busy they are.
 
-A node of a real cluster may claim devices that it does not have (Kubernetes, "Advertise
-Extended Resources for a Node"); the scheduler then binds pods to them like to any other.
+A node of a real cluster may claim devices that it does not have (Kubernetes, "Advertise Extended
+Resources for a Node"). The scheduler then binds pods to them as to any others.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Load(NamedTuple):
     labels: Mapping[str, str]
     """``spec.selector.matchLabels``."""
     percent: float
-    """Of one GPU: 280 keeps four GPUs at 70 percent."""
+    """Percent of one GPU: 280 keeps four GPUs at 70 percent."""
 
     def selects(self, pod: Pod) -> bool:
-        """It is one of the Deployment's pods."""
+        """Return whether it is one of the Deployment's pods."""
         return pod.ref.namespace == self.namespace and self.labels.items() <= pod.labels.items()
 
 
@@ -44,8 +44,8 @@ class Rig:
         self._holders: dict[DemoDevice, Pod] = {}
 
     def update(self, pods: Iterable[Pod], loads: Sequence[Load]) -> None:
-        """Take up the pods of the whole cluster. A pod keeps its GPUs for as long as it has a
-        node; one that finds too few free gets those that are."""
+        """Take the pods of the whole cluster. A pod keeps its GPUs while it has a node. A pod that
+        finds too few free GPUs gets those that are free."""
         holding = [pod for pod in pods if pod.gpus.get(RESOURCE) and not pod.finished]
         here = {pod.uid: pod for pod in holding if pod.node == self._node.name}
         kept = {device: here[pod.uid] for device, pod in self._holders.items() if pod.uid in here}
@@ -60,7 +60,7 @@ class Rig:
             device.record(_busy(kept.get(device), holding, loads), keep=1)
 
     def page(self) -> bytes:
-        """What dcgm-exporter would say now."""
+        """Return the page that dcgm-exporter would serve now."""
         return text(self._node, self._holder)
 
     def _holder(self, device: DemoDevice) -> DeviceHolder | None:
@@ -72,7 +72,7 @@ class Rig:
 
 
 def _busy(holder: Pod | None, holding: Iterable[Pod], loads: Iterable[Load]) -> float:
-    """Busy share of a GPU of this pod, 0 to 1. A pod that is not ready does no work."""
+    """Return the busy share of a GPU of this pod, 0 to 1. A pod that is not ready does no work."""
     if holder is None or not _serves(holder):
         return 0.0
     percent = 0.0

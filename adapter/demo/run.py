@@ -1,4 +1,4 @@
-"""Runs the demo: puts the parts together, keeps the time, and leaves nothing behind."""
+"""The run of the demo: starts its parts, runs them for the set time, and cleans up."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from adapter.demo.world import World
 _START_LIMIT = 60.0
 """Real seconds that ``serve`` may take to become ready."""
 _FAIR_TRIES = 6
-"""Requests without any value after which the demo has failed."""
+"""Requests without a value after which the demo has failed."""
 
 
 def run(options: DemoOptions, console: Console | None = None) -> int:
-    """Run the demo to its end; the exit code.
+    """Run the demo to its end. Return the exit code.
 
-    0 when it ran, also when Ctrl-C (or SIGTERM) ended it early; 1 when it could not: a
-    taken port, a ``serve`` that does not start, dies or never has a value. Ctrl-C a second
-    time does not wait for the summary; the processes are ended all the same.
+    0 if it ran, also if Ctrl-C (or SIGTERM) ended it early. 1 if it could not: a port in use, or a
+    ``serve`` that does not start, ends early or never has a value. A second Ctrl-C does not wait
+    for the summary; the processes are ended all the same.
     """
     console = console or Console()
     try:
@@ -122,7 +122,7 @@ async def _prepare(
 
 
 async def _side(cluster: story.DemoCluster, seed: int, nudge: Nudge | None) -> Side:
-    """A cluster as it is at the first picture."""
+    """Build the state of a cluster at the first picture."""
     world = World(cluster.pools, cluster.workloads, seed, start=-story.BEFORE)
     await days.play(world, cluster.hpas, nudge, 0.0)
     world.take_events()
@@ -136,10 +136,10 @@ async def _until_ready(
     stop: asyncio.Event,
     screen: Screen,
 ) -> None:
-    """Wait until ``serve`` has data; come back early when stopped.
+    """Wait until ``serve`` has data. Return early when stopped.
 
     Raises:
-        DemoError: it ended, or did not become ready in time.
+        DemoError: ``serve`` ended, or did not become ready in time.
     """
     deadline = time.monotonic() + _START_LIMIT
     with screen.waiting("starting serve"):
@@ -157,10 +157,10 @@ async def _until_ready(
 
 
 def _check(show: Show, serve: Serve) -> None:
-    """A demo in which no HPA ever had a value has shown nothing, however calmly it ran."""
+    """Raise an error if no HPA ever had a value, because the demo has then shown nothing."""
     if show.tally.requests >= _FAIR_TRIES and not show.tally.answered:
         raise DemoError(
-            f"none of {show.tally.requests} requests brought a value; the log of serve ends "
+            f"none of {show.tally.requests} requests returned a value; the log of serve ends "
             f"with:\n{serve.tail()}"
         )
 
@@ -172,7 +172,7 @@ async def _cancel(task: asyncio.Task[None]) -> None:
 
 
 def _learning(console: Console, *, plain: bool) -> contextlib.AbstractContextManager[object]:
-    """Seconds in which there is nothing to see: a sign of life where it can be taken back."""
+    """Show progress during the seconds without a picture."""
     if plain or not console.is_terminal:
         return contextlib.nullcontext()
     return console.status("playing the days before ...")
@@ -192,7 +192,7 @@ def _temporary_folder(*, keep: bool, console: Console) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """The first signal ends the story, the next one is the default's."""
+    """Let the first signal end the story, and restore the default for the next one."""
     loop = asyncio.get_running_loop()
     handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -1,4 +1,4 @@
-"""Where the demo shows itself: a live picture on a terminal, lines elsewhere."""
+"""The demo's output: a live picture on a terminal, lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _REFRESH = 0.2
 
 
 class Screen(Protocol):
-    """What the player shows itself on. As a context it is the picture's life."""
+    """What the player draws on. As a context manager it starts and ends the picture."""
 
     def __enter__(self) -> object:
-        """Begin the picture."""
+        """Start the picture."""
 
     def __exit__(self, *_: object) -> None:
         """End it, also after an error."""
 
     def show(self) -> None:
-        """Show what has changed; cheap when nothing has."""
+        """Show what has changed; cheap if nothing has."""
 
     def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
-        """Say that something takes a moment."""
+        """Show that something takes time."""
 
 
 class Terminal:
@@ -51,7 +51,7 @@ class Terminal:
         self._live.__exit__(None, None, None)
 
     def show(self) -> None:
-        """Draw, some times a second at most."""
+        """Draw, a few times a second at most."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _REFRESH
@@ -63,7 +63,7 @@ class Terminal:
 
 
 class Lines:
-    """Events as they come, and a line for each service every simulated minute."""
+    """Prints events as they occur, and a line for each service every simulated minute."""
 
     def __init__(self, show: Show, console: Console) -> None:
         self._show = show
@@ -99,7 +99,7 @@ class Lines:
 
 
 def make_screen(show: Show, console: Console, *, plain: bool) -> Screen:
-    """The picture where there is a terminal that can show one."""
+    """Return the live picture if the terminal can show it, else lines."""
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return Lines(show, console)
     return Terminal(show, console)
@@ -111,7 +111,7 @@ def write_line(console: Console, text: str) -> None:
 
 
 def write_opening(show: Show, console: Console, folder: object) -> None:
-    """Say what is real, what is not, how time runs and how to look at the API."""
+    """Print what is real and simulated, how time runs, and how to query the API."""
     days = len(show.days.seeds)
     for line in (
         "gpu-metrics-adapter demo",

@@ -1,4 +1,4 @@
-"""The real ``serve`` as a process of its own, configured for the demo, and always ended."""
+"""The real ``serve`` as a child process, configured for the demo and always ended."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _TAIL = 15
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the text says why and what to do."""
+    """The demo cannot continue; the text says why and what to do."""
 
 
 def choose_port(wanted: int) -> int:
-    """``wanted``, or a free port for 0.
+    """Return ``wanted``, or a free port for 0.
 
     Raises:
-        DemoError: the port is taken or may not be used.
+        DemoError: the port is in use or not allowed.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -60,9 +60,9 @@ def configuration(
     speed: float,
     users: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Settings for ``serve``: no cluster, and every interval divided by ``speed``.
+    """Return settings for ``serve``: no cluster, and every interval divided by ``speed``.
 
-    The intervals are real seconds to ``serve``, which knows nothing of simulated time.
+    The intervals are real seconds to ``serve``, which runs in real time.
     """
     return {
         "server": {
@@ -102,15 +102,15 @@ class Serve:
         """``command`` is what runs the adapter's command line, such as ``python -m adapter``."""
         self._config = folder / "serve.yaml"
         self.log = folder / "serve.log"
-        # JSON is YAML, and needs no second writer.
+        # JSON is YAML, so one serializer suffices.
         self._config.write_text(json.dumps(settings, indent=2), encoding="utf-8")
         self._command = command
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start the process; it leads a session of its own, so Ctrl-C does not reach it.
+        """Start the process. It leads a session of its own, so Ctrl-C does not reach it.
 
-        On Linux it ends with us even where we are killed and cannot end it.
+        On Linux it ends with this process even if that is killed.
         """
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -127,7 +127,7 @@ class Serve:
             )
 
     async def ended(self) -> None:
-        """Wait for the process to end, which it never should.
+        """Wait for the process to end, which it should not.
 
         Raises:
             DemoError: always, with the end of its log.
@@ -138,7 +138,7 @@ class Serve:
         raise DemoError(f"serve ended with exit code {code}; its log ends with:\n{self.tail()}")
 
     async def stop(self) -> None:
-        """SIGTERM, and SIGKILL to what is still there after the grace time."""
+        """Send SIGTERM, and SIGKILL to what still runs after the grace period."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -152,7 +152,7 @@ class Serve:
             await process.wait()
 
     def tail(self) -> str:
-        """The last lines of the log, indented."""
+        """Return the last lines of the log, indented."""
         try:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
@@ -161,7 +161,7 @@ class Serve:
 
 
 def _end_with_parent() -> Callable[[], None] | None:
-    """What a child runs first so that the kernel ends it when its parent is gone: prctl(2)."""
+    """Return what a child runs first so that the kernel ends it with its parent: prctl(2)."""
     if sys.platform != "linux":
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
@@ -169,14 +169,14 @@ def _end_with_parent() -> Callable[[], None] | None:
     def ask() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
-            # It went before the kernel was asked.
+            # The parent ended before prctl was called.
             os._exit(1)
 
     return ask
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without settings meant for the user's own adapter, and with this very package.
+    """Return the environment without settings for the user's own adapter, and with this package.
 
     The demo finds a checkout that is not installed, no matter in which folder it starts.
     """

@@ -1,8 +1,8 @@
-"""A service behind a gateway: one queue, replicas that each take a few requests at a time.
+"""A simulated service behind a gateway: one queue, and replicas that each take a few requests.
 
-The gateway holds what no replica has room for, so a new replica shortens the queue at
-once. A replica works on one request after the other; the share of time it works is its
-GPU's utilisation, so more replicas under the same load really are less busy ones.
+The gateway holds requests that no replica has room for, so a new replica shortens the queue at
+once. A replica works on one request after the other. The share of time that it works is its GPU's
+utilisation, so more replicas under the same load are less busy.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from adapter.demo.load import DemoRequest
 
 _DEPTH = 4
-"""Requests a replica holds at once, the one under way included."""
+"""Requests that a replica holds at once, the one in progress included."""
 _DONE = 1e-9
-"""GPU-seconds below which nothing is left to do (sums of floats do not end at 0)."""
+"""GPU-seconds below which a request is done (sums of floats do not end at exactly 0)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +31,7 @@ class _Replica:
 
 @dataclass(slots=True)
 class Totals:
-    """What a service has seen since its start. Work is in GPU-seconds."""
+    """Counts of a service since its start. Work is in GPU-seconds."""
 
     arrived: int = 0
     served: int = 0
@@ -49,7 +49,7 @@ class DemoService:
         self._replicas: dict[str, _Replica] = {}
         self.totals = Totals()
         self.latencies: deque[float] = deque(maxlen=400)
-        """Seconds from arrival to answer of the latest requests served."""
+        """Seconds from arrival to answer of the latest requests."""
 
     @property
     def queue(self) -> int:
@@ -69,11 +69,11 @@ class DemoService:
         return held + len(self._waiting)
 
     def join(self, replica: str) -> None:
-        """A replica became ready."""
+        """Add a ready replica."""
         self._replicas[replica] = _Replica()
 
     def leave(self, replica: str) -> None:
-        """A replica goes: what it holds returns to the head of the queue."""
+        """Remove a replica. Its requests return to the head of the queue."""
         left = self._replicas.pop(replica, None)
         if left:
             self._waiting.extendleft(reversed(left.requests))
@@ -81,7 +81,7 @@ class DemoService:
     def step(
         self, now: float, seconds: float, arrivals: Iterable[DemoRequest]
     ) -> Mapping[str, float]:
-        """Advance by one step; each replica's busy share of it, 0 to 1.
+        """Advance by one step. Return each replica's busy share of it, 0 to 1.
 
         ``arrivals`` lie inside the step, in order.
         """
@@ -98,7 +98,7 @@ class DemoService:
         return busy
 
     def _dispatch(self) -> None:
-        """Hand waiting requests to the least laden replicas with room."""
+        """Give waiting requests to the least loaded replicas with room."""
         order = list(self._replicas.values())
         self._rng.shuffle(order)
         laden = [(replica.work, replica) for replica in order if len(replica.requests) < _DEPTH]
@@ -113,7 +113,7 @@ class DemoService:
                 del laden[place]
 
     def _work(self, replica: _Replica, now: float, seconds: float) -> float:
-        """Seconds of the step that the replica is busy."""
+        """Return the seconds of the step in which the replica is busy."""
         clock, end, busy = now, now + seconds, 0.0
         while replica.requests:
             request = replica.requests[0]

@@ -1,4 +1,4 @@
-"""What the screen, the plain lines and the summary are made from."""
+"""The demo's state, from which the screen, the plain lines and the summary are made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adapter.demo.world import DemoEvent, World
 
 @dataclass(slots=True)
 class OutagePlayed:
-    """An exporter's outage as it happened. Seconds of the simulation."""
+    """An exporter's outage. Times are seconds of the simulation."""
 
     node: str
     start: float
@@ -31,19 +31,19 @@ class Show:
     """The demo's state while it runs."""
 
     nudged: Side
-    """What the picture shows."""
+    """The cluster that the picture shows."""
     reactive: Side
-    """The same load without the nudge."""
+    """The cluster with the same load without nodepool."""
     days: Days
-    """What the nudge knew at the start."""
+    """What nodepool learned before the start."""
     exporters: Exporters
     tally: Tally
     curl: str
-    """The command with which to look at the API."""
+    """The command with which to query the API."""
     curl_short: str
-    """The same, with everything in a file: a line that fits any terminal."""
+    """The same with everything in a file, so that the line fits any terminal."""
     speed: float
-    """Simulated seconds in a real one."""
+    """Simulated seconds per real second."""
     length: float
     """Seconds of the simulation that will be shown."""
     seed: int
@@ -67,13 +67,13 @@ class Show:
 
 
 def clock(seconds: float) -> str:
-    """Simulated time as minutes and seconds."""
+    """Format simulated time as minutes and seconds."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     return f"{minutes:02d}:{rest:02d}"
 
 
 def curl_command(url: str, proxy: FrontProxy, ca: Path) -> str:
-    """A shell command that asks as kube-apiserver would for the HPA controller."""
+    """Return a shell command that requests what kube-apiserver would for the HPA controller."""
     lines = [
         f"curl --cacert {ca}",
         f"--cert {proxy.certificate}",
@@ -85,7 +85,7 @@ def curl_command(url: str, proxy: FrontProxy, ca: Path) -> str:
 
 
 def curl_options(url: str, proxy: FrontProxy, ca: Path) -> str:
-    """The same as a file for ``curl -K``."""
+    """Return the same as a file for ``curl -K``."""
     rows = {"url": url, "cacert": ca, "cert": proxy.certificate, "key": proxy.key}
     lines = [f'{name} = "{value}"' for name, value in rows.items()]
     return "\n".join([*lines, f'header = "X-Remote-User: {USER}"', "silent", "show-error", ""])

@@ -1,4 +1,4 @@
-"""One of the two clusters that get the same load."""
+"""One of the two simulated clusters, which get the same load."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from adapter.demo.world import World
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A simulated cluster, the HPAs on it, and whether its nodes are ordered ahead."""
+    """A simulated cluster, its HPAs, and its nodepool controller if it has one."""
 
     namespace: str
     """The namespace of its services, by which ``serve`` distinguishes the two clusters."""
     world: World
     autoscalers: Sequence[DemoAutoscaler]
     nudge: Nudge | None = None
-    """None: its node autoscaler waits until a pod does."""
+    """None: its node autoscaler adds nodes only when pods wait."""

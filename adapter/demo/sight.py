@@ -1,4 +1,4 @@
-"""The simulated cluster as the node-pool controller sees one. Pure."""
+"""The simulated cluster in the types of the ``nodepool`` controller's plan. Pure."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from adapter.nodepool.seen.autoscalers import readable
 from adapter.nodepool.seen.podspec import shape_of
 
 _PODS = 110_000
-"""Pods that a node takes, in thousandths: the kubelet's default of 110."""
+"""Pods per node, in thousandths: the kubelet's default of 110."""
 
 
 def grows(world: World, service: str) -> bool:
-    """Whether the service's pool may have more nodes: elsewhere headroom brings nothing."""
+    """Return whether the service's pool can grow; without that, headroom has no effect."""
     resource = world.workloads[service].resource
     return any(pool.most > pool.first for pool in world.fleet.pools if pool.resource == resource)
 
 
 def workload(scaler: DemoAutoscaler) -> WorkloadRef:
-    """What the HPA scales."""
+    """Return the workload that the HPA scales."""
     return WorkloadRef(scaler.spec.namespace, "Deployment", scaler.service)
 
 
 def asked(scaler: DemoAutoscaler) -> int | None:
-    """Pods that the HPA's metric asked for at its latest sync, before any limit; None: unknown."""
+    """Return the pods that the HPA's metric requested at its latest sync; None if unknown."""
     if scaler.latest is None:
         return None
     return wanted(readable(scaler.manifest), scaler.latest.seen, {}).pods
@@ -44,17 +44,17 @@ def asked(scaler: DemoAutoscaler) -> int | None:
 def demand(
     world: World, scaler: DemoAutoscaler, history: DemandHistory, known_at: float | None, now: float
 ) -> Demand:
-    """One service now.
+    """Return the current demand of one service.
 
     Args:
-        history: what was learned of it.
+        history: the history of the service.
         known_at: epoch seconds when its demand was last known.
         now: epoch seconds.
     """
     pods = world.fleet.of(scaler.service)
     on = Counter(pod.node.pool.name for pod in pods if pod.node is not None)
     pods_wanted = asked(scaler)
-    # What the HPA has set; the pods may not be there yet.
+    # The replicas that the HPA has set; the pods may not exist yet.
     replicas = len(pods)
     return Demand(
         workload=workload(scaler),
@@ -89,7 +89,7 @@ def pool(pool: DemoPool, every: Iterable[capacity.PoolNode], boots: BootTimes) -
 
 
 def booted(world: World, begin: float) -> Iterable[Boot]:
-    """The nodes that were ordered in the simulation and are up."""
+    """Yield the nodes that were ordered in the simulation and have booted."""
     return [
         Boot(node.pool.name, node.name, begin + node.ordered_at, begin + node.ready_at)
         for node in world.fleet.nodes

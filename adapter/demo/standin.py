@@ -1,4 +1,4 @@
-"""``demo --exporter``: a stand-in for dcgm-exporter on a node of a real cluster without GPUs.
+"""``demo --exporter``: a substitute for dcgm-exporter on a node of a real cluster without GPUs.
 
 It reads pods and Deployments every two seconds and writes nothing. While the API server does
 not answer, the page does not change, like the page of an exporter whose kubelet is down.
@@ -24,11 +24,11 @@ from apiservice.kube.client import ClusterAnswerError, ClusterError, call, conne
 log = structlog.get_logger(__name__)
 
 _INTERVAL = 2.0
-"""Seconds between two looks at the cluster."""
+"""Seconds between two reads of the cluster."""
 
 
 class StandInError(Exception):
-    """It cannot start; the message names the thing and the fix."""
+    """The exporter cannot start; the message names the cause and the fix."""
 
 
 class _Selector(msgspec.Struct):
@@ -60,7 +60,7 @@ def run(node: str, port: int) -> None:
     """Serve the node's page on every address until SIGTERM or SIGINT.
 
     Raises:
-        StandInError: there is no cluster, or the port cannot be had.
+        StandInError: no cluster is found, or the port cannot be used.
     """
     asyncio.run(_serve(node, port))
 
@@ -90,7 +90,7 @@ async def _serve(node: str, port: int) -> None:
 
 
 async def _follow(client: Any, rig: Rig, exporters: Exporters, node: str) -> None:
-    """Follow the cluster; listens once it has been read, so that no page is a guess."""
+    """Follow the cluster. Listens only once it has been read, so that no page is invented."""
     said = ""
     while True:
         try:
@@ -99,7 +99,9 @@ async def _follow(client: Any, rig: Rig, exporters: Exporters, node: str) -> Non
         except (ClusterAnswerError, msgspec.DecodeError) as error:
             problem = str(error)
         if problem != said:
-            log.warning("the page stays as it was", error=problem) if problem else log.info("well")
+            log.warning("the page stays as it was", error=problem) if problem else log.info(
+                "page follows the cluster again"
+            )
             said = problem
         if not problem:
             try:

@@ -1,10 +1,9 @@
-"""What happens in the demo: fifteen minutes in which everything that matters is seen once.
+"""The demo's scenario: fifteen minutes that show every important behaviour once.
 
-A chat service on whole GPUs gets a burst that outgrows the node at hand, calms down and
-gets a smaller one. It is played on two clusters at once: on one the ``nodepool`` controller
-orders nodes ahead, on the other they come when pods wait for them. An embedding service on
-MIG slices is busy, then idle *while the exporter of its node is dead*: its values run out,
-and nothing may be scaled in on that.
+A chat service on whole GPUs gets a burst that exceeds its node, calms down and gets a smaller one.
+It runs on two clusters at once. On one the ``nodepool`` controller orders nodes ahead; on the other
+they come when pods wait for them. An embedding service on MIG slices is busy, then idle *while the
+exporter of its node is dead*: its values expire, and the HPA must not scale in because of that.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from adapter.demo.world import DemoWorkload
 from adapter.nodepool.plan.limits import Limits
 
 LENGTH = 900.0
-"""Seconds of the simulation; then the load profiles start again."""
+"""Seconds of the simulation, after which the load profiles repeat."""
 NAMESPACE = "inference"
 BEGIN = 1_767_603_540.0
 """Epoch seconds of the story's 0: 08:59 UTC, so that its first burst begins at nine."""
@@ -27,9 +26,9 @@ BEFORE = 900.0
 """Seconds played silently before the first picture, which then shows a running fleet. The
 history keeps quarters of an hour, and predicts from the previous one."""
 EARLIER_DAYS = 3
-"""Played silently before, for the history."""
+"""Days simulated before, for the history."""
 LIMITS = Limits()
-"""Of the nudge: the defaults."""
+"""nodepool's settings: the defaults."""
 
 POOLS = (
     DemoPool(
@@ -110,7 +109,7 @@ BURSTS = (Burst("chat", 60, 420), Burst("chat", 690, LENGTH))
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """An exporter that answers nothing for a while."""
+    """A period in which an exporter does not answer."""
 
     node: str
     start: float
@@ -118,7 +117,7 @@ class Outage:
     end: float
 
     def covers(self, now: float) -> bool:
-        """Whether the exporter is dead at ``now``."""
+        """Return whether the exporter is dead at ``now``."""
         return self.start <= now % LENGTH < self.end
 
 
@@ -151,12 +150,12 @@ def _hpa(
 
 
 HPAS = (_hpa(NAMESPACE, "chat", 2, 12, "70", 90), _hpa(NAMESPACE, "embed", 1, 7, "60", 60))
-"""autoscaling/v2 manifests. The scale-down windows are shorter than the default 300 s, so
-that scaling in is seen within the story."""
+"""autoscaling/v2 manifests. The scale-down windows are shorter than the default 300 s, so that
+scaling in is visible within the story."""
 
 
 class DemoCluster(NamedTuple):
-    """Where the story is played."""
+    """A simulated cluster's services, pools and HPAs."""
 
     namespace: str
     pools: tuple[DemoPool, ...]
@@ -171,5 +170,5 @@ REACTIVE = DemoCluster(
     workloads=WORKLOADS[:1],
     hpas=(_hpa("inference-reactive", "chat", 2, 12, "70", 90),),
 )
-"""Without the nudge, and only what needs nodes that come and go. Its pool has a name of its
-own, by which nodes, exporters and GPUs differ from the other cluster's."""
+"""The cluster without nodepool, with only the services whose pools grow. Its pool has a name of
+its own, so that its nodes, exporters and GPUs differ from the other cluster's."""

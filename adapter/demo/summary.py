@@ -1,4 +1,4 @@
-"""What the demo leaves on the screen: figures of the run, none of them assumed."""
+"""The summary at the end: figures of this run, none of them assumed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adapter.demo.show import OutagePlayed, Show, clock
 
 
 def summary(show: Show) -> RenderableType:
-    """The table and the sentences below it."""
+    """Return the table and the sentences below it."""
     sentences = [_outage(show, outage) for outage in show.outages]
     world = show.world
     heading = (

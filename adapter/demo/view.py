@@ -1,7 +1,7 @@
 """The live picture: services and their HPAs' reasons, nodes and GPUs, the latest events.
 
-Narrow terminals get a line for each node, wide and high ones a panel with a line for each
-device; low ones lose the frames. Nothing here changes anything.
+Narrow terminals get a line for each node; wide and high ones get a panel with a line for each
+device. Low terminals get no frames.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from adapter.demo.show import Show, clock
 _WIDE_COLUMNS, _WIDE_ROWS = 110, 38
 _FRAMED_ROWS = 30
 _NUDGED_ROWS = 24
-"""With fewer rows the cluster without the nudge is left to the summary."""
+"""With fewer rows, only the summary shows the cluster without nodepool."""
 _FEWEST_EVENTS = 2
-"""With fewer rows left for events the curl command gives way to them."""
+"""With fewer rows left for events, the curl command is not shown."""
 
 
 class View:
-    """A rich renderable of the show's present state, as large as the terminal."""
+    """A rich renderable of the show's current state, as large as the terminal."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw; the events take the rows that are left."""
+        """Draw; the events take the remaining rows."""
         width, height = options.size.width, options.size.height
         glyphs = ASCII if options.ascii_only else UNICODE
         parts = [_header(self._show)]
@@ -120,7 +120,7 @@ def _framed(title: str, body: RenderableType, *, framed: bool) -> RenderableType
 
 
 def _events(show: Show, rows: int) -> RenderableType:
-    """The latest events, newest last, filled up to ``rows`` lines."""
+    """Return the latest events, newest last, padded to ``rows`` lines."""
     lines = [
         Text.assemble((clock(event.at), "dim"), " ", (event.about, "bold"), f" {event.text}")
         for event in list(show.events)[-rows:]

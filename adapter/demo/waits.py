@@ -1,4 +1,4 @@
-"""How long pods waited for a GPU, from what is known of each pod. Pure.
+"""How long pods waited for a GPU. Pure.
 
 Times are seconds of the simulation.
 """
@@ -11,18 +11,18 @@ from adapter.demo.fleet import DemoPod
 
 
 def wait(pod: DemoPod, now: float) -> float:
-    """Seconds without a device: until it got one, was deleted, or until now."""
+    """Return the seconds without a device: until it got one, was deleted, or until now."""
     ends = [end for end in (pod.bound, pod.deleted) if end is not None]
     return min(ends, default=now) - pod.created
 
 
 def waited(pods: Sequence[DemoPod], now: float) -> float:
-    """Pod-seconds without a device, over all pods."""
+    """Return the pod-seconds without a device over all pods."""
     return sum(wait(pod, now) for pod in pods)
 
 
 def longest(pods: Sequence[DemoPod], now: float) -> float:
-    """The longest wait of one pod, in seconds; 0.0 without pods."""
+    """Return the longest wait of one pod in seconds; 0.0 without pods."""
     return max((wait(pod, now) for pod in pods), default=0.0)
 
 

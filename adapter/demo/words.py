@@ -1,4 +1,4 @@
-"""An HPA's decision in a sentence."""
+"""The reason of an HPA's decision, as a sentence."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from adapter.hpa import Condition, ControllerOptions, Decision, HpaSpec
 
 
 def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
-    """Say why the number of replicas changes, or does not.
+    """Return why the number of replicas changes, or does not.
 
     Args:
         spec: the HPA.
-        decision: of this sync.
+        decision: the decision of this sync.
         missing: running pods without a value.
     """
     rows = {row.type: row for row in decision.conditions}
@@ -28,7 +28,7 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
         words += " within the tolerance"
     if asked == decision.current == decision.desired:
         return f"{words}: stays at {asked}"
-    words += f": asks for {asked}"
+    words += f": wants {asked}"
     if asked != decision.desired:
         words += _held(decision, asked, rows)
     return words

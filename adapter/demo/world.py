@@ -1,4 +1,4 @@
-"""The simulated cluster: services, their replicas, nodes and GPUs, advanced by the second.
+"""The simulated cluster: services, their replicas, nodes and GPUs, advanced in steps of a second.
 
 It uses no clock and no I/O: the caller says how far to go. The same seed, story and calls of
 :meth:`World.scale` give the same world.
@@ -23,24 +23,24 @@ STEP = 1.0
 
 @dataclass(frozen=True, slots=True)
 class DemoWorkload:
-    """A service as the story describes it."""
+    """A service in the story."""
 
     name: str
     resource: str
-    """What each replica holds one of."""
+    """The resource of which each replica holds one."""
     profile: Profile
     mean_work: float
     """GPU-seconds of a request, on average."""
     start_seconds: float
-    """From a pod's binding to its readiness: image, model, warm-up."""
+    """Seconds from a pod's binding to its readiness: image, model, warm-up."""
     memory_share: float
     """Share of the device's framebuffer that the model takes."""
     replicas: int
-    """At the start."""
+    """Replicas at the start."""
 
 
 class DemoEvent(NamedTuple):
-    """Something worth telling."""
+    """An event for the screen."""
 
     at: float
     """Seconds of the simulation."""
@@ -58,7 +58,7 @@ class Counts:
 
 
 class World:
-    """Everything that the exporters, the pods file and the screen show."""
+    """The state that the exporters, the pods file and the screen show."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class World:
         start: float = 0.0,
         collect_seconds: float = 5.0,
     ) -> None:
-        """``start`` is the first moment in seconds; ``collect_seconds`` the exporters' mean."""
+        """``start`` is the first second; ``collect_seconds`` is the exporters' averaging time."""
         self.start = start
         self.now = start
         self.workloads = {workload.name: workload for workload in workloads}
@@ -78,14 +78,14 @@ class World:
         self.paid_seconds = {pool.name: 0.0 for pool in pools}
         """Time of each pool's physical GPUs, from a node's order to its end."""
         self.created: dict[str, list[DemoPod]] = {name: [] for name in self.workloads}
-        """All pods that each service has had, those that are gone included, oldest first."""
+        """All pods that each service has had, terminated ones included, oldest first."""
         self._collect = max(1, round(collect_seconds / STEP))
         self._wanted = {workload.name: workload.replicas for workload in workloads}
         self._services: dict[str, DemoService] = {}
         self._arrivals: dict[str, Arrivals] = {}
         self._events: list[DemoEvent] = []
         for workload in workloads:
-            # A generator of its own for each purpose: what one draws never shifts another.
+            # A separate generator for each purpose, so that their draws are independent.
             routing = random.Random(f"{seed}/{workload.name}/routing")  # noqa: S311 - no secret
             arrivals = random.Random(f"{seed}/{workload.name}/arrivals")  # noqa: S311 - no secret
             self._services[workload.name] = DemoService(routing)
@@ -96,7 +96,7 @@ class World:
         self._events.clear()
 
     def advance(self, until: float) -> None:
-        """Go on to ``until`` in whole steps; less than a step is left for the next call."""
+        """Continue to ``until`` in whole steps; a remainder is left for the next call."""
         while self.now + STEP <= until:
             self._step()
 
@@ -126,28 +126,28 @@ class World:
         )
 
     def queue(self, name: str) -> int:
-        """Requests waiting for a replica with room."""
+        """Return the requests that wait for a replica with room."""
         return self._services[name].queue
 
     def totals(self, name: str) -> Totals:
-        """What the service has seen since the start."""
+        """Return the counts of the service since the start."""
         return self._services[name].totals
 
     def latency(self, name: str) -> float | None:
-        """Seconds within which 95 % of the latest requests were served; None before the first."""
+        """Return the seconds within which 95 % of the latest requests were served, or None."""
         latencies = sorted(self._services[name].latencies)
         return latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None
 
     def rate(self, name: str) -> float:
-        """Requests per second that the story has arriving now, on average."""
+        """Return the mean requests per second that the story defines for now."""
         return self.workloads[name].profile.rate(self.now)
 
     def take_events(self) -> Sequence[DemoEvent]:
-        """The events since the last call, in order."""
+        """Return the events since the last call, in order."""
         events, self._events = self._events, []
         return events
 
-    def tell(self, about: str, text: str) -> None:
+    def report(self, about: str, text: str) -> None:
         """Add an event from outside the simulation."""
         self._events.append(DemoEvent(self.now, about, text))
 
@@ -180,11 +180,11 @@ class World:
         if word in {"booting", "ahead"}:
             why = "for headroom" if word == "ahead" else f"no free {node.pool.resource}"
             seconds = round(node.ready_at - self.now)
-            self.tell(f"node {node.name}", f"{why}: booting, ready in {seconds} s")
+            self.report(f"node {node.name}", f"{why}: booting, ready in {seconds} s")
         elif word == "booted":
-            self.tell(f"node {node.name}", f"ready, {len(node.devices)} devices")
+            self.report(f"node {node.name}", f"ready, {len(node.devices)} devices")
         else:
-            self.tell(f"node {node.name}", "removed after being empty")
+            self.report(f"node {node.name}", "removed after being empty")
 
     def _create(self, workload: DemoWorkload, *, warm: bool = False) -> DemoPod:
         start = 0.0 if warm else workload.start_seconds
@@ -194,15 +194,15 @@ class World:
 
 
 def power(busy: float) -> float:
-    """Watts of a board that is busy for that share of time.
+    """Return the watts of a board that is busy for that share of time.
 
-    Only the shape matters: an idle draw and a rise with utilisation, as real pages have.
+    Only the shape matters: an idle draw and a rise with utilisation, as on real pages.
     """
     return 70.0 + 560.0 * busy
 
 
 def _keep(pod: DemoPod) -> tuple[int, float]:
-    """Order in which a ReplicaSet keeps pods: serving before starting, old before new.
+    """Return the order in which a ReplicaSet keeps pods: serving before starting, old before new.
 
     pkg/controller/controller_utils.go (ActivePodsWithRanks) of k8s.io/kubernetes.
     """

@@ -1,5 +1,5 @@
-"""Upkeep of an installation from outside its pods: certificates, and what an uninstall leaves.
+"""Maintenance of an installation from outside its pods: certificates, and cleanup at uninstall.
 
-``gpu-metrics-adapter maintain certificates`` is run by the chart's CronJob, ``maintain
-unregister`` by its hook. docs/decisions/0006-a-job-renews-the-certificates.md says why.
+The chart's CronJob runs ``gpu-metrics-adapter maintain certificates``, its hook ``maintain
+unregister``. docs/decisions/0006-a-job-renews-the-certificates.md gives the reasons.
 """

@@ -1,4 +1,4 @@
-"""The API server, as little of it as is needed."""
+"""Access to the API server: read, patch and delete of single objects."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from adapter import __version__
 
 
 class MaintainError(Exception):
-    """The job could not be done; the message names the object and the fix."""
+    """The job failed; the message names the object and the fix."""
 
 
 class RefusalError(MaintainError):
-    """Something is somebody else's: to try again is of no use."""
+    """An object belongs to somebody else, so a retry does not help."""
 
 
 class ConflictError(Exception):
-    """Somebody else wrote the object since it was read."""
+    """Another client wrote the object since it was read."""
 
 
 class ObjectStore(Protocol):
     """Objects by their path. Each method raises MaintainError."""
 
     async def read(self, path: str) -> dict[str, Any] | None:
-        """The object; None where it is not there."""
+        """Return the object, or None if it does not exist."""
 
     async def patch(self, path: str, body: dict[str, Any]) -> None:
         """Merge into the object; raises ConflictError too."""
 
     async def delete(self, path: str, version: str) -> None:
-        """Delete the object of this resourceVersion; one that is gone is fine. Raises
+        """Delete the object of this resourceVersion; a missing object is fine. Raises
         ConflictError too."""
 
     def now(self) -> float:
@@ -42,7 +42,7 @@ class ObjectStore(Protocol):
 
 
 class ClusterObjects:
-    """:class:`ObjectStore` of a real API server, whose clock counts: it judges the certificates."""
+    """:class:`ObjectStore` of a real API server. Its clock checks the certificates."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -52,8 +52,8 @@ class ClusterObjects:
         """The API server's clock, once it has answered."""
         return time.time() + self._ahead
 
-    async def look_at_its_clock(self) -> None:
-        """Take up the API server's clock; raises MaintainError."""
+    async def read_clock(self) -> None:
+        """Read the API server's clock; raises MaintainError."""
         from apiservice.kube.client import ClusterAnswerError, server_time  # noqa: PLC0415 - 35 MB
         from apiservice.kube.failures import describe_failure  # noqa: PLC0415 - 35 MB
 
@@ -104,14 +104,14 @@ class ClusterObjects:
                 return b""
             if error.status == 409:
                 raise ConflictError(str(error)) from None
-            text = _mend(error.status, str(error))
+            text = _with_hint(error.status, str(error))
             raise MaintainError(f"{text}; server: {self._client.origin}") from None
 
 
 async def reach(
     stack: AsyncExitStack, kubeconfig: Path | None, context: str | None
 ) -> ClusterObjects:
-    """The API server of a kubeconfig, or of the pod's cluster; raises MaintainError."""
+    """Return the API server of a kubeconfig, or of the pod's cluster; raises MaintainError."""
     from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
 
     agent = f"gpu-metrics-adapter-maintain/{__version__}"
@@ -121,15 +121,15 @@ async def reach(
         raise MaintainError(str(error)) from None
     stack.push_async_callback(client.close)
     server = ClusterObjects(client)
-    await server.look_at_its_clock()
+    await server.read_clock()
     return server
 
 
-def _mend(status: int, text: str) -> str:
+def _with_hint(status: int, text: str) -> str:
     if status == 403:
-        return f"{text}; apply the chart again: its roles grant this and no more"
+        return f"{text}; apply the chart again: its roles grant this right"
     if status == 404:
-        return f"{text}; apply the chart again: it makes the object"
+        return f"{text}; apply the chart again: it creates the object"
     if status in (0, 408, 429) or status >= 500:
-        return f"{text}; the Job is tried again"
+        return f"{text}; the Job retries"
     return text

@@ -1,7 +1,7 @@
-"""Kubernetes objects: reads :class:`~adapter.maintain.state.ObservedState`, and writes patches.
+"""Secrets and APIServices: read into a :class:`~adapter.maintain.state.State`, and their patches.
 
-Every write is a JSON merge patch with the ``resourceVersion`` that it is about: the API server
-refuses it where somebody was faster.
+Every write is a JSON merge patch with the ``resourceVersion`` that was read: the API server rejects
+it if another client has written the object since.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ Object = dict[str, Any]
 
 PREFIX = "gpu-metrics-adapter.io"
 KEPT = f"{PREFIX}/kept-by"
-"""Annotation of a Secret whose data we wrote."""
+"""Annotation of a Secret whose data this project wrote."""
 KEEPER = "maintain"
 RENEW = f"{PREFIX}/renew"
-"""Annotation with which people ask for a new certificate or CA, whatever its text."""
+"""Annotation with which users request a new certificate or CA, with any text."""
 PUBLISHED = f"{PREFIX}/published"
 ISSUED = f"{PREFIX}/issued"
 
 
 def secret_path(namespace: str, name: str) -> str:
-    """Where a Secret is."""
+    """Return the API path of a Secret."""
     return f"/api/v1/namespaces/{namespace}/secrets/{name}"
 
 
 def registration_path(name: str) -> str:
-    """Where an APIService is."""
+    """Return the API path of an APIService."""
     return f"/apis/apiregistration.k8s.io/v1/apiservices/{name}"
 
 
 def read_authority_secret(obj: Object) -> AuthoritySecret:
-    """The CA's Secret.
+    """Read the CA's Secret.
 
     Raises:
-        RefusalError: somebody else filled it.
+        RefusalError: somebody else wrote its data.
     """
     data = _data(obj)
     return AuthoritySecret(
@@ -54,10 +54,10 @@ def read_authority_secret(obj: Object) -> AuthoritySecret:
 
 
 def read_certificate_secret(obj: Object) -> CertificateSecret:
-    """The certificate's Secret.
+    """Read the certificate's Secret.
 
     Raises:
-        RefusalError: somebody else filled it.
+        RefusalError: somebody else wrote its data.
     """
     data = _data(obj)
     return CertificateSecret(
@@ -71,13 +71,13 @@ def read_certificate_secret(obj: Object) -> CertificateSecret:
 
 
 def read_registration(obj: Object) -> Registration:
-    """An APIService."""
+    """Read an APIService."""
     text = obj["spec"].get("caBundle") or ""
     return Registration(str(obj["metadata"]["name"]), _version(obj), _decode(text))
 
 
 def owner(obj: Object) -> str:
-    """``NAMESPACE/NAME`` of the Service that an APIService points to; empty for a local one."""
+    """Return the ``NAMESPACE/NAME`` of an APIService's Service; empty for a local one."""
     service = obj["spec"].get("service")
     return f"{service['namespace']}/{service['name']}" if service else ""
 
@@ -85,7 +85,7 @@ def owner(obj: Object) -> str:
 def secret_patch(
     version: str, data: Mapping[str, bytes], annotations: Mapping[str, str | None]
 ) -> Object:
-    """The patch that writes these keys, and says that they are ours."""
+    """Return the patch that writes these keys and marks them as this project's."""
     body = _patch(version, {KEPT: KEEPER, **annotations})
     if data:
         body["data"] = {key: _encode(value) for key, value in data.items()}
@@ -93,12 +93,12 @@ def secret_patch(
 
 
 def registration_patch(version: str, bundle: bytes) -> Object:
-    """The patch that has the API server trust a bundle."""
+    """Return the patch that makes the API server trust a bundle."""
     return {"metadata": {"resourceVersion": version}, "spec": {"caBundle": _encode(bundle)}}
 
 
 def write_stamp(stamp: Since | None) -> str | None:
-    """A stamp as an annotation; None removes it."""
+    """Format a stamp as an annotation; None removes it."""
     if stamp is None:
         return None
     moment = datetime.fromtimestamp(stamp.at, UTC).isoformat().replace("+00:00", "Z")
@@ -122,8 +122,8 @@ def _data(obj: Object) -> dict[str, bytes]:
     data = {key: _decode(value or "") for key, value in (obj.get("data") or {}).items()}
     if any(data.values()) and _annotations(obj).get(KEPT) != KEEPER:
         raise RefusalError(
-            f"Secret {meta['namespace']}/{meta['name']} holds {', '.join(sorted(data))} that "
-            f"somebody else wrote, and is left alone: rename it and apply the chart again, or "
+            f"Secret {meta['namespace']}/{meta['name']} contains {', '.join(sorted(data))} that "
+            f"somebody else wrote, and is not changed: rename it and apply the chart again, or "
             f"serve it by naming it in certificate.existingSecret"
         )
     return data

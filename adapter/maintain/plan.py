@@ -1,10 +1,10 @@
-"""Decides the next step of a rotation from what there is; pure.
+"""The decision about the next step of a certificate rotation; pure.
 
-What holds after every step, so that the process may end after any of them: whatever certificate a
-pod can be serving was signed by a CA in the ``caBundle`` of every API server. A new CA is
-published first; ``settle`` later it signs the first certificate; ``settle`` after that one was
-written, the CAs before it are let go. Nothing waits where there is nothing to lose: a certificate
-that no API server would accept is replaced at once.
+After every step, so that the process may end after any of them: a CA in the ``caBundle`` of every
+API server has signed any certificate that a pod can be serving. A new CA is published first. After
+``settle`` it signs the first certificate. ``settle`` after that certificate was written, the
+previous CAs are removed. If nothing can break, nothing waits: a certificate that no API server
+would accept is replaced at once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from apiservice.tls.certificates import CertificatePairError, ServingCertificate
 
 
 def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> steps.Step | None:
-    """The next write, a :class:`~adapter.maintain.steps.Wait`, or None when all is well.
+    """Return the next write, a :class:`~adapter.maintain.steps.Wait`, or None if all is done.
 
     Args:
-        state: what there is.
-        policy: what is wanted.
-        now: epoch seconds, of the clock that judges the certificates: the API server's.
+        state: what the cluster has.
+        policy: what it should have.
+        now: epoch seconds of the API server's clock, by which it checks certificates.
     """
     found = _authority(state, policy, now)
     if isinstance(found, steps.MakeAuthority):
@@ -50,24 +50,24 @@ def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> steps
 def _authority(
     state: ObservedState, policy: RotationPolicy, now: float
 ) -> Authority | steps.MakeAuthority:
-    """The CA that signs, or the step that makes one."""
+    """Return the CA that signs, or the step that creates one."""
     secret = state.authority
     if not secret.certificates and not secret.key:
-        return steps.MakeAuthority(_unexpired(_known(state), now), "there is none")
+        return steps.MakeAuthority(_unexpired(_known(state), now), "no CA exists")
     try:
         authority = read_authority(secret.certificates, secret.key)
     except AuthorityError as error:
         return steps.MakeAuthority(_unexpired(_known(state), now), str(error))
     trusted = read_bundle(secret.certificates)
     why = ""
-    # One at a time: whoever asks at every run would otherwise get CAs and never a certificate.
+    # One at a time: a request at every run would otherwise create CAs and never a certificate.
     if secret.renew and len(trusted) == 1:
-        why = "it was asked for"
+        why = "it was requested"
     elif not valid(authority.certificate, now):
         starts = authority.certificate.not_valid_before_utc.timestamp()
         why = f"it is valid from {_day(starts)} to {_day(authority.ends)}"
     elif authority.ends - now < policy.days * DAY:
-        why = f"it ends on {_day(authority.ends)}, before a new certificate would"
+        why = f"it ends on {_day(authority.ends)}, before a new certificate would end"
     return steps.MakeAuthority(_unexpired(trusted, now), why) if why else authority
 
 
@@ -76,14 +76,14 @@ def _unexpired(bundle: Bundle, now: float) -> Bundle:
 
 
 def _known(state: ObservedState) -> Bundle:
-    """Every CA that anybody trusts."""
+    """Return every CA that any client trusts."""
     places = (state.authority.certificates, state.certificate.bundle)
     bundles = (*places, *(row.bundle for row in state.registrations))
     return merge(each for pem in bundles for each in read_bundle(pem))
 
 
 def _lost(state: ObservedState, trusted: Bundle, now: float) -> x509.Certificate | None:
-    """The CA of the certificate in use, where it is not trusted but known."""
+    """Return the CA of the certificate in use, if it is known but not trusted."""
     leaf = _leaf(state)
     if leaf is None or not valid(leaf, now) or issuer_of(leaf, trusted) is not None:
         return None
@@ -91,9 +91,9 @@ def _lost(state: ObservedState, trusted: Bundle, now: float) -> x509.Certificate
 
 
 def _publish(state: ObservedState, trusted: Bundle, now: float) -> steps.Write | None:
-    """Have every APIService trust these, and note since when all do."""
+    """Make every APIService trust these CAs, and record since when all do."""
     newest, stamp = trusted[0], state.authority.published
-    # The note goes first: what is published anew has to settle anew.
+    # The record is reset first: what is published again has to settle again.
     if stamp and any(newest not in read_bundle(row.bundle) for row in state.registrations):
         return steps.StampPublished(None)
     wanted = write_bundle(trusted)
@@ -108,7 +108,7 @@ def _publish(state: ObservedState, trusted: Bundle, now: float) -> steps.Write |
 def _serve(
     state: ObservedState, policy: RotationPolicy, authority: Authority, trusted: Bundle, now: float
 ) -> steps.Step | None:
-    """Have pods serve a certificate of the newest CA, and let the CAs before it go."""
+    """Make pods serve a certificate of the newest CA, and remove the previous CAs."""
     bundle = write_bundle(trusted)
     try:
         leaf, judged = _judge(state, policy, trusted, now)
@@ -120,7 +120,7 @@ def _serve(
         published = state.authority.published
         if published is None or now < published.at + policy.settle:
             until = (published.at if published else now) + policy.settle
-            return steps.Wait(until, "the new CA has to reach every API server")
+            return steps.Wait(until, "the new CA must reach every API server")
         return steps.Issue(authority, bundle, "the CA is new")
     why = _renewal(state, policy, judged, now)
     if why:
@@ -131,14 +131,14 @@ def _serve(
 def _judge(
     state: ObservedState, policy: RotationPolicy, trusted: Bundle, now: float
 ) -> tuple[x509.Certificate, ServingCertificate]:
-    """The certificate, where API servers accept it.
+    """Check that API servers accept the certificate, and return it.
 
     Raises:
         CertificatePairError: they do not.
     """
     secret, host = state.certificate, policy.names[0]
     if not secret.certificate and not secret.key:
-        raise CertificatePairError("there is none")
+        raise CertificatePairError("no certificate exists")
     judged = judge_pair(secret.certificate, secret.key, now, "tls.crt", "tls.key")
     leaf = x509.load_pem_x509_certificates(secret.certificate)[0]
     issuer = issuer_of(leaf, trusted)
@@ -152,9 +152,9 @@ def _judge(
 def _renewal(
     state: ObservedState, policy: RotationPolicy, judged: ServingCertificate, now: float
 ) -> str:
-    """Why a certificate that is served well is renewed; empty where it is not."""
+    """Return why a valid certificate is renewed; empty if it is not."""
     if state.certificate.renew:
-        return "it was asked for"
+        return "it was requested"
     if not judged.covers(policy.names):
         return f"it is not for all of {', '.join(policy.names)}"
     return f"it ends on {_day(judged.not_after)}" if judged.aged(now) else ""
@@ -173,8 +173,8 @@ def _retire(
     if issued is None or not _stands(issued, leaf, now):
         return steps.StampIssued(_stamp(leaf, now))
     if now < issued.at + policy.settle:
-        return steps.Wait(issued.at + policy.settle, "the new certificate has to reach every pod")
-    return steps.Trust(trusted[:1], "no pod serves a certificate of the others any more")
+        return steps.Wait(issued.at + policy.settle, "the new certificate must reach every pod")
+    return steps.Trust(trusted[:1], "no pod serves a certificate of the others any longer")
 
 
 def _leaf(state: ObservedState) -> x509.Certificate | None:
@@ -182,8 +182,8 @@ def _leaf(state: ObservedState) -> x509.Certificate | None:
 
 
 def _stands(stamp: Since | None, certificate: x509.Certificate, now: float) -> bool:
-    """Whether a note is about this certificate. One from the future says that a clock went back:
-    it is made again, so that no wait is cut short and none lasts for ever."""
+    """Return whether a stamp is about this certificate. A stamp from the future means that a clock
+    was set back: it is written again, so that no wait is cut short and none lasts forever."""
     return stamp is not None and stamp.fingerprint == fingerprint(certificate) and stamp.at <= now
 
 

@@ -1,4 +1,4 @@
-"""Rotates the certificates of an installation: look, take one step, look again."""
+"""One run of the certificate rotation: read the state, take one step, read again."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from apiservice.tls.authority import new_authority
 log = structlog.get_logger(__name__)
 
 _CONFLICTS = 50
-"""Writes that others may be faster with: an APIService's status is written often."""
+"""Conflicting writes that are retried: an APIService's status is written often."""
 _STEPS = 100
-"""More than any rotation takes: one from nothing, with three APIServices, takes nine."""
+"""Writes of one run at most. The longest, from nothing with three APIServices, takes nine."""
 _LOOK = 1.0
-"""Seconds between looks for an APIService that is not there yet."""
+"""Seconds between checks for an APIService that does not exist yet."""
 
 
 class Installation(NamedTuple):
-    """Whose certificates they are."""
+    """The objects that hold and use the certificates."""
 
     namespace: str
     service: str
-    """The Service that the API server asks."""
+    """The Service that the API server sends requests to."""
     authority: str
     """The Secret with the CA."""
     certificate: str
@@ -54,20 +54,20 @@ class Installation(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What there is, and which APIServices are not ours to write."""
+    """What exists, and which APIServices belong to somebody else."""
 
     state: ObservedState
     absent: tuple[str, ...]
     foreign: tuple[str, ...]
-    """Each with whom it belongs to."""
+    """Each with its owner."""
 
 
 class Rotation:
-    """One run.
+    """One run of the rotation.
 
     Args:
-        wait: seconds to wait for APIServices that are not there yet: Helm makes them last.
-        pause: sleeps so many seconds.
+        wait: seconds to wait for APIServices that do not exist yet: Helm creates them last.
+        pause: sleeps for a number of seconds.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class Rotation:
         self._pause = pause
 
     async def run(self) -> int:
-        """Do what can be done now; returns how many writes that took.
+        """Do what can be done now. Return the number of writes.
 
         Raises:
-            RefusalError: an APIService, or what a Secret holds, is somebody else's.
-            MaintainError: something could not be done, or an APIService is not there.
+            RefusalError: an APIService, or the data of a Secret, belongs to somebody else.
+            MaintainError: a step failed, or an APIService does not exist.
         """
         waited, written, conflicts = 0.0, 0, 0
         while True:
@@ -106,15 +106,15 @@ class Rotation:
             except ConflictError as error:
                 conflicts += 1
                 if conflicts > _CONFLICTS:
-                    raise MaintainError(f"{error}; something else keeps writing it") from None
+                    raise MaintainError(f"{error}; another client keeps writing it") from None
                 await self._pause(0.1)
                 continue
             written += 1
             if written > _STEPS:
-                raise MaintainError(f"no end after {written} writes; the last was {step}")
+                raise MaintainError(f"not done after {written} writes; the last was {step}")
 
     async def look(self) -> Look:
-        """Read everything, in the order that :class:`ObservedState` tells; raises MaintainError."""
+        """Read everything in the order that :class:`State` requires; raises MaintainError."""
         target, rows = self._target, []
         absent, foreign = [], []
         for name in target.registrations:
@@ -135,13 +135,13 @@ class Rotation:
         obj = await self._objects.read(secret_path(self._target.namespace, name))
         if obj is None:
             raise MaintainError(
-                f"Secret {self._target.namespace}/{name} is not there: apply the chart again, "
-                f"it makes an empty one"
+                f"Secret {self._target.namespace}/{name} does not exist: apply the chart again, "
+                f"which creates an empty one"
             )
         return obj
 
     async def _take(self, step: steps.Write, state: ObservedState) -> None:
-        """Write what a step says; raises MaintainError, ConflictError."""
+        """Carry out a step; raises MaintainError, ConflictError."""
         now, target = self._objects.now(), self._target
         authority = secret_path(target.namespace, target.authority)
         certificate = secret_path(target.namespace, target.certificate)
@@ -154,7 +154,7 @@ class Rotation:
                 }
                 body = secret_patch(state.authority.version, keys, {PUBLISHED: None, RENEW: None})
                 await self._objects.patch(authority, body)
-                self._say("CA made", why=why, trusted=len(before) + 1)
+                self._say("CA created", why=why, trusted=len(before) + 1)
             case steps.Trust(bundle, why):
                 keys = {"ca.crt": write_bundle(bundle)}
                 await self._objects.patch(
@@ -195,16 +195,16 @@ class Rotation:
     def _end(self, found: Look, step: steps.Wait | None, written: int) -> int:
         if step is not None:
             left = round(step.until - self._objects.now())
-            self._say("rotation goes on in a later run", why=step.why, seconds=max(left, 0))
+            self._say("rotation continues in a later run", why=step.why, seconds=max(left, 0))
         if found.foreign:
             raise RefusalError(
-                f"APIService {', '.join(found.foreign)} belongs to somebody else and is left "
-                f"alone: remove it and apply the chart again, or give it up with "
+                f"APIService {', '.join(found.foreign)} belongs to somebody else and is not "
+                f"changed: remove it and apply the chart again, or disable it with "
                 f"apiServices.create=false or externalMetrics.enabled=false"
             )
         if found.absent:
             raise MaintainError(
-                f"APIService {', '.join(found.absent)} is not there: apply the chart again, which "
-                f"makes it"
+                f"APIService {', '.join(found.absent)} does not exist: apply the chart again, "
+                f"which creates it"
             )
         return written

@@ -1,4 +1,4 @@
-"""What there is in the cluster, and what there is to be."""
+"""Records of the certificate rotation: what the cluster has, and the policy for it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ DAY = 86400.0
 
 
 class Since(NamedTuple):
-    """Since when something has been so."""
+    """The time since which something has been true of a certificate."""
 
     fingerprint: str
-    """Of the certificate that it is about."""
+    """Fingerprint of that certificate."""
     at: float
     """Epoch seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthoritySecret:
-    """The Secret with the CA's key. Nobody but the rotator reads it."""
+    """The Secret with the CA's key. Only the rotation reads it."""
 
     version: str
-    """``resourceVersion``: a write says which one it is about."""
+    """``resourceVersion`` that was read; a write names it."""
     certificates: bytes = b""
-    """PEM: the CA that signs, then those that are trusted still."""
+    """PEM: the CA that signs, then those that are still trusted."""
     key: bytes = b""
-    """PEM: the first one's."""
+    """PEM: the key of the first one."""
     published: Since | None = None
     """Since when every APIService has had the CA that signs."""
     renew: bool = False
-    """Somebody asked for a new CA."""
+    """A user requested a new CA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +43,29 @@ class CertificateSecret:
     key: bytes = b""
     """PEM."""
     bundle: bytes = b""
-    """PEM: whom a client of the pods should trust."""
+    """PEM: the CAs that a client of the pods should trust."""
     issued: Since | None = None
-    """Since when this certificate has been there."""
+    """Since when this certificate has been in the Secret."""
     renew: bool = False
-    """Somebody asked for a new certificate."""
+    """A user requested a new certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An APIService that points to our Service."""
+    """An APIService that points to this installation's Service."""
 
     name: str
     version: str
     bundle: bytes = b""
-    """PEM: ``caBundle``, whom the API server trusts."""
+    """PEM: ``caBundle``, the CAs that the API server trusts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:
-    """One look at the cluster.
+    """The cluster's objects as they were read.
 
-    Registrations are read first and the CA's Secret last: a ``caBundle`` that was not changed
-    since it was read is then never replaced by an older trust than that of its time.
+    Registrations are read first and the CA's Secret last. So an older bundle never replaces a
+    ``caBundle`` that has not changed since it was read.
     """
 
     authority: AuthoritySecret
@@ -75,15 +75,15 @@ class ObservedState:
 
 @dataclass(frozen=True, slots=True)
 class RotationPolicy:
-    """What is wanted."""
+    """What the cluster should have."""
 
     names: tuple[str, ...]
-    """DNS names of the certificate; the first is the one that the API server asks for."""
+    """DNS names of the certificate; the API server uses the first."""
     days: float
-    """How long a certificate is valid. It is renewed with a third of that left."""
+    """Days that a certificate is valid. It is renewed with a third of that left."""
     ca_days: float
-    """How long a CA is valid, at least twice ``days``. It is replaced when a new certificate
+    """Days that a CA is valid, at least twice ``days``. It is replaced when a new certificate
     would outlive it."""
     settle: float
-    """Seconds after which a change has reached everybody: pods a Secret's content, which kubelet
-    brings within about two minutes, and API servers a ``caBundle``."""
+    """Seconds after which a change has reached all: kubelet updates a pod's Secret within about
+    two minutes, and API servers read a ``caBundle``."""

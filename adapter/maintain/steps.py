@@ -1,4 +1,4 @@
-"""The steps of a rotation. Each is one write to one object, and may be the last one done."""
+"""The steps of a rotation. Each is one write to one object, and a run may end after any of them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from apiservice.tls.authority import Authority
 
 
 class MakeAuthority(NamedTuple):
-    """Make a CA, and go on trusting the ones before it. Nothing is signed by it yet."""
+    """Create a CA, and still trust the previous ones. It signs nothing yet."""
 
     before: Bundle
     why: str
 
 
 class Trust(NamedTuple):
-    """Trust these, the first of which signs."""
+    """Trust these CAs. The first one signs."""
 
     bundle: Bundle
     why: str
 
 
 class Publish(NamedTuple):
-    """Give an APIService its ``caBundle``."""
+    """Write the ``caBundle`` of an APIService."""
 
     registration: str
     bundle: bytes
@@ -32,20 +32,20 @@ class Publish(NamedTuple):
 
 
 class StampPublished(NamedTuple):
-    """Note since when every APIService has had the CA that signs; None: not all of them do."""
+    """Record since when every APIService has had the CA that signs; None: not all of them do."""
 
     stamp: Since | None
 
 
 class Copy(NamedTuple):
-    """Show whom to trust beside the certificate."""
+    """Write the CAs to trust beside the certificate."""
 
     bundle: bytes
     """PEM."""
 
 
 class Issue(NamedTuple):
-    """Issue a certificate, which pods then take up."""
+    """Issue a certificate, which pods then load."""
 
     authority: Authority
     bundle: bytes
@@ -54,13 +54,13 @@ class Issue(NamedTuple):
 
 
 class StampIssued(NamedTuple):
-    """Note since when the certificate has been there."""
+    """Record since when the certificate has been in the Secret."""
 
     stamp: Since
 
 
 class Wait(NamedTuple):
-    """Nothing more can be done before a moment."""
+    """Nothing more can be done before a certain time."""
 
     until: float
     """Epoch seconds."""

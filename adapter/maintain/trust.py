@@ -1,4 +1,4 @@
-"""Bundles of CA certificates, as PEM."""
+"""Bundles of CA certificates in PEM: read, write, merge, and find an issuer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----",
 
 
 def read_bundle(pem: bytes) -> Bundle:
-    """Every certificate that can be read, in order and once; what cannot is passed over."""
+    """Return every certificate that can be read, in order and once; the others are skipped."""
     found: list[x509.Certificate] = []
     for block in _BLOCK.findall(pem):
         try:
@@ -27,29 +27,29 @@ def read_bundle(pem: bytes) -> Bundle:
 
 
 def write_bundle(bundle: Iterable[x509.Certificate]) -> bytes:
-    """A bundle as PEM."""
+    """Return a bundle as PEM."""
     return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in bundle)
 
 
 def merge(certificates: Iterable[x509.Certificate]) -> Bundle:
-    """Each certificate once, where it came first."""
+    """Return each certificate once, at its first position."""
     return tuple(dict.fromkeys(certificates))
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
-    """The first half of its SHA-256, hexadecimal: enough to tell our own few apart."""
+    """Return the first half of its SHA-256 in hexadecimal, which is enough for a few CAs."""
     return certificate.fingerprint(hashes.SHA256()).hex()[:32]
 
 
 def issuer_of(
     leaf: x509.Certificate, bundle: Iterable[x509.Certificate]
 ) -> x509.Certificate | None:
-    """The CA of these that signed a certificate; None where none did."""
+    """Return the CA that signed a certificate; None if none of these did."""
     return next((each for each in bundle if _signed(leaf, each)), None)
 
 
 def valid(certificate: x509.Certificate, now: float) -> bool:
-    """Whether ``now``, epoch seconds, is within its dates."""
+    """Return whether ``now``, epoch seconds, is within its dates."""
     starts = certificate.not_valid_before_utc.timestamp()
     return starts <= now < certificate.not_valid_after_utc.timestamp()
 

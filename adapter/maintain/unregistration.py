@@ -1,7 +1,7 @@
-"""Takes an installation's APIServices away, before the pods behind them go.
+"""Deletion of an installation's APIServices before an uninstall deletes the pods behind them.
 
-An APIService without its pods makes discovery incomplete, and no namespace of the cluster can be
-deleted while it is.
+An APIService without its pods makes discovery incomplete, and then no namespace of the cluster can
+be deleted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 _CONFLICTS = 50
 _LOOK = 0.5
-"""Seconds between looks whether it is gone."""
+"""Seconds between checks whether it is deleted."""
 
 
 async def unregister(
@@ -27,7 +27,7 @@ async def unregister(
     wait: float,
     pause: Callable[[float], Awaitable[None]],
 ) -> int:
-    """Delete the APIServices, all of which point to our Service; returns how many there were.
+    """Delete the APIServices, all of which point to the Service. Return how many existed.
 
     Raises:
         RefusalError: one belongs to somebody else, and nothing was deleted.
@@ -58,7 +58,7 @@ async def _one(
         if asked and waited >= wait:
             held = ", ".join(obj["metadata"].get("finalizers") or ()) or "the API server"
             raise MaintainError(
-                f"APIService {name} is still there after {wait:g} s, held by {held}: see "
+                f"APIService {name} still exists after {wait:g} s, held by {held}: see "
                 f"`kubectl get apiservice {name} --output yaml`"
             )
         try:
@@ -66,7 +66,7 @@ async def _one(
         except ConflictError as error:
             conflicts += 1
             if conflicts > _CONFLICTS:
-                raise MaintainError(f"{error}; something else keeps writing it") from None
+                raise MaintainError(f"{error}; another client keeps writing it") from None
             await pause(0.1)
             continue
         if asked:
@@ -83,6 +83,6 @@ def _foreign(name: str, obj: Object) -> str:
         f"APIService {name} belongs to {owner(obj) or 'the API server itself'} now, and Helm would "
         f"delete it with the release. To uninstall without it: `kubectl annotate apiservice {name} "
         f"helm.sh/resource-policy=keep`; `helm rollback` to the release's last revision, because "
-        f"the uninstall has begun; `helm upgrade` with externalMetrics.enabled=false or "
-        f"apiServices.create=false, whichever gives it up; then uninstall again"
+        f"the uninstall has started; `helm upgrade` with externalMetrics.enabled=false or "
+        f"apiServices.create=false, whichever disables it; then uninstall again"
     )

@@ -1,1 +1,1 @@
-"""What every command needs: its configuration file, reloads, logs and health check."""
+"""Parts that every command needs: configuration file, reload, logs, health check."""

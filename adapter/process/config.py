@@ -1,4 +1,4 @@
-"""Reads the configuration: flags over environment over file over defaults."""
+"""Loading of the configuration: flags override the environment, the file and the defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adapter.settings.removed import REMOVED
 
 _SECRET = frozenset({"password", "headers", "params"})
 _PLAINER = {"tuple_type": "must be a list"}
-"""Error type of pydantic -> message in the words of YAML."""
+"""Error type of pydantic -> message in YAML's terms."""
 
 
 class ConfigError(Exception):
@@ -40,11 +40,11 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Settings from all sources.
+    """Load the settings from all sources.
 
     Args:
         file: YAML file, or None.
-        flags: dotted key -> value, as given on the command line; None values are absent.
+        flags: dotted key -> value, from the command line; None values are absent.
         environ: the environment; the process' own by default.
 
     Raises:
@@ -145,7 +145,7 @@ def _names(path: tuple[str, ...]) -> list[str]:
 def _unknown(path: tuple[str, ...]) -> str:
     key = ".".join(path)
     if key in REMOVED:
-        return f"{key}: is not a setting any more; remove the key, its value is fixed"
+        return f"{key}: is no longer a setting; remove the key, its value is fixed"
     known = _names(path[:-1])
     close = difflib.get_close_matches(path[-1], known, n=1)
     hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
@@ -196,13 +196,13 @@ _PATHS: Final = {
     "log_format": "log.format",
 }
 _OTHERS: Final = frozenset({"config", "check", "once"})
-"""Flags that are no settings."""
+"""Flags that are not settings."""
 
 
 def named(given: Mapping[str, object]) -> dict[str, object]:
-    """Path of a setting -> what its flag was given; None for a flag that was not.
+    """Return path of a setting -> value of its flag; None for a flag that was not given.
 
     Args:
-        given: a command's parameters, as click names them.
+        given: a command's parameters, by click's names.
     """
     return {_PATHS[flag]: value for flag, value in given.items() if flag not in _OTHERS}

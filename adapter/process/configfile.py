@@ -1,8 +1,8 @@
-"""Reads a settings file: YAML in which no key is given twice and which is not empty.
+"""Reading of a settings file: YAML that gives no key twice and is not empty.
 
-PyYAML keeps the last of two equal keys without a word, so one ``source:`` pasted below another
-would drop the first. An empty file is what an editor or a copy leaves for a moment while it
-writes, so it must not stand for the defaults.
+PyYAML silently keeps the last of two equal keys, so that one ``source:`` pasted below another would
+drop the first. An editor or a copy leaves an empty file for a short time while it writes, so an
+empty file must not mean the defaults.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final
 import yaml
 
 _MAX_BYTES: Final = 1 << 20
-"""etcd refuses a ConfigMap above this size, too."""
+"""etcd also rejects a ConfigMap above this size."""
 _QUOTED = re.compile(r"'(?!<)[^']{3,}'")
-"""What a YAML error repeats of the file; the parser's own terms stand in angle brackets."""
+"""The part of a YAML error that repeats the file; the parser's own terms are in angle brackets."""
 
 
 class ConfigFileError(Exception):
@@ -29,7 +29,7 @@ def read(file: Path) -> dict[str, Any]:
 
     Raises:
         ConfigFileError: the file cannot be read, is too large, is not YAML, gives a key twice,
-            is empty, or holds something else than a mapping.
+            is empty, or contains something other than a mapping.
     """
     try:
         with file.open("rb") as stream:
@@ -54,7 +54,7 @@ def read(file: Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """A SafeLoader that refuses a key that a mapping gives twice."""
+    """A SafeLoader that rejects a key that a mapping gives twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         first: dict[str, int] = {}
@@ -72,7 +72,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _described(error: Exception) -> str:
-    """Return what is wrong and where, without the line itself: it may hold a password."""
+    """Return what is wrong and where, without the line itself: it may contain a password."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return _QUOTED.sub("'…'", re.sub(r"\s+", " ", str(error)))
     said = _QUOTED.sub("'…'", ": ".join(filter(None, (error.context, error.problem))))

@@ -1,8 +1,8 @@
-"""Environment variables that start with ``GMA_``: which of them name a setting.
+"""Environment variables that start with ``GMA_``: those that name no setting are reported.
 
 Kubernetes adds variables for every Service of a namespace to its pods ("service links"). A Service
 named ``gma-server`` gives ``GMA_SERVER_PORT=tcp://10.0.0.7:443``, and a user who forgets an
-underscore writes ``GMA_SERVER_PORT=8443``. Only the value tells the two apart, see
+underscore writes ``GMA_SERVER_PORT=8443``. Only the value distinguishes the two, see
 https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables.
 """
 
@@ -49,7 +49,7 @@ def unknown_variables(environ: Mapping[str, str], model: type[BaseModel]) -> Ite
         if not name.startswith(PREFIX) or name == CONFIG or _known(name, known):
             continue
         if name in removed:
-            yield f"{name}: is not a setting any more; unset the variable, its value is fixed"
+            yield f"{name}: is no longer a setting; unset the variable, its value is fixed"
         elif not _service_link(name, environ):
             yield f"{name}: no such variable; {_suggestion(name, known)}"
 

@@ -15,16 +15,16 @@ import structlog
 from adapter.settings.log import LogSettings
 
 _WAITING: Final = 1000
-"""Lines."""
+"""Lines that may wait to be written."""
 _GOODBYE: Final = 1.0
-"""Seconds that the last lines may take at the end."""
+"""Seconds that the last lines may take at the end of the process."""
 
 
 class LogLines(logging.Handler):
-    """Writes to a file descriptor, which may block, fail or be full.
+    """Writes to a file descriptor that may block, fail or be full.
 
     Args:
-        descriptor: such as 2.
+        descriptor: a number, such as 2.
         waiting: lines that may wait to be written.
     """
 
@@ -32,33 +32,33 @@ class LogLines(logging.Handler):
         super().__init__()
         self._descriptor = descriptor
         self._most = waiting
-        # A garbage collector may have a finalizer log while a line is being put: any other queue
-        # would wait for itself then.
+        # The garbage collector may run a finalizer that logs while a line is put. Any other queue
+        # would then wait for itself.
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        # Each is counted by one thread alone: emitting is under the handler's lock.
+        # Each is counted by one thread only: emitting holds the handler's lock.
         self._taken = 0
         self._done = 0
         self._left_out = 0
         self._unwritten = 0
         self._told = 0
-        # A daemon, and no lock that the end of the interpreter would wait for: see sys.stderr.
+        # A daemon, without a lock that the end of the interpreter would wait for: see sys.stderr.
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     @property
     def waiting(self) -> int:
-        """Lines that are still to be written; the one that is being written is not among them."""
+        """Lines that wait to be written, without the one that is being written."""
         return self._lines.qsize()
 
     @property
     def lost(self) -> int:
-        """Lines that were left out and that nobody has been told of yet."""
+        """Lines that were dropped and not yet reported."""
         return self._left_out + self._unwritten - self._told
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a line; never waits."""
+        """Queue a line. Never waits."""
         try:
             line = self._line(record)
-        except Exception:  # as every handler: a line that cannot be made ends nothing
+        except Exception:  # as in every handler: a line that cannot be formatted stops nothing
             self.handleError(record)
             return
         if self._lines.qsize() >= self._most:
@@ -68,7 +68,7 @@ class LogLines(logging.Handler):
         self._lines.put(line)
 
     def flush(self) -> None:
-        """Wait until all is written, a second at the most."""
+        """Wait until all lines are written, for a second at most."""
         deadline = time.monotonic() + _GOODBYE
         while self._done < self._taken and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -92,7 +92,7 @@ class LogLines(logging.Handler):
             logging.WARNING,
             "",
             0,
-            "log lines left out, nobody took them: %d",
+            "log lines dropped because the reader was too slow: %d",
             (lost,),
             None,
         )
@@ -109,10 +109,10 @@ class LogLines(logging.Handler):
 
 
 def configure(settings: LogSettings) -> None:
-    """Send our logs and the libraries' through one renderer. May be called again on reload."""
+    """Send this project's and the libraries' logs through one renderer. May be called again."""
     console = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
     renderer: structlog.typing.Processor = (
-        # Its own formatter shows local variables, tokens among them, where rich is installed.
+        # Its own formatter shows local variables, tokens among them, if rich is installed.
         structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
@@ -148,7 +148,7 @@ def configure(settings: LogSettings) -> None:
 
 
 def _handler() -> logging.Handler:
-    """Writes to standard error; the real one may block, and nobody may wait for it."""
+    """Return a handler for standard error, which may block while no thread may wait for it."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LogLines):
             return handler  # its thread never ends

@@ -1,4 +1,4 @@
-"""Follows the configuration file: what can change in a running process, does."""
+"""Reload of the configuration file: the sections that a running process can change take effect."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ RESTART = ("server", "authentication", "authorization", "cluster", "external", "
 
 
 class ConfigWatch:
-    """Loads the settings again when their file has changed; a bad file keeps the active ones.
+    """Loads the settings again when their file has changed. A bad file keeps the active settings.
 
-    A change is loaded once the file has looked the same in two checks: the first check may have
-    met a file that was still being written.
+    A change is loaded once the file has looked the same in two checks, because a file may still be
+    being written at the first.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class ConfigWatch:
         self._started = settings
         self._settings = settings
         self.problem = ""
-        """Why the file as it is now is not in force; empty when it is."""
+        """Why the current file is not in use. Empty if it is in use."""
         self.reloads = 0
-        """Changes that were taken up."""
+        """Changes that took effect."""
 
     def check(self) -> None:
-        """Take up a change, if there is one; called every few seconds."""
+        """Apply a change, if there is one. Called every few seconds."""
         if self._changes is None or not self._changes.take():
             return
         first, self._first = self._first, False
@@ -69,7 +69,7 @@ class ConfigWatch:
 
     @property
     def needs_restart(self) -> list[str]:
-        """Sections that differ from those in force."""
+        """Sections that differ from the active settings."""
         return [
             name
             for name in RESTART

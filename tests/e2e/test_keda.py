@@ -279,7 +279,7 @@ def test_a_wrong_trigger_is_said_where_its_owner_looks(
     made("keda-wrong", 1, [busy(scaler.address, target="lots")], low=1)
     wait_condition(stage, "keda-wrong", "Ready", "False")
     wait_until(
-        lambda: "target: 'lots' is no number" in scaler.keda.operator.log.read_text(),
+        lambda: "target: 'lots' is not a number" in scaler.keda.operator.log.read_text(),
         "the operator's log names the key",
     )
     assert stage.sizes["keda-wrong"] == [1]

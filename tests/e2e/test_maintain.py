@@ -193,7 +193,7 @@ def test_certificate_and_ca_are_replaced_without_a_failed_request(site: Site) ->
         traffic.wait_more(5)
 
         annotate(site, AUTHORITY, RENEW, "now")
-        assert "the new CA has to reach every API server" in maintain(site)
+        assert "the new CA must reach every API server" in maintain(site)
         both = data(site, AUTHORITY)["ca.crt"]
         assert both.endswith(bundle)
         assert bundles(site) == [both, both]
@@ -201,7 +201,7 @@ def test_certificate_and_ca_are_replaced_without_a_failed_request(site: Site) ->
         traffic.wait_more(10)
 
         an_hour_passes(site, AUTHORITY, PUBLISHED)
-        assert "the new certificate has to reach every pod" in maintain(site)
+        assert "the new certificate must reach every pod" in maintain(site)
         wait_served(site)
         assert bundles(site) == [both, both]
         traffic.wait_more(10)

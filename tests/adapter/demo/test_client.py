@@ -50,10 +50,10 @@ def test_what_an_answer_means(status: int, body: bytes, answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", listed(ITEM % (b"a", 5, b"lots"))])
-def test_a_body_that_is_no_metric_list_is_a_missing_value(body: bytes) -> None:
+def test_a_body_that_is_not_a_metric_list_is_a_missing_value(body: bytes) -> None:
     values = decode(200, body)
     assert isinstance(values, Missing)
-    assert "no metric list" in values.message
+    assert "not a metric list" in values.message
 
 
 def test_the_path_is_the_one_client_go_writes() -> None:

@@ -89,7 +89,7 @@ async def test_boots_are_learned_from_nodes_that_came_up(world: World) -> None:
     assert nudge.past.boots.p90("mig") is None, "its node was there from the start"
 
 
-async def test_a_change_of_headroom_is_told_with_its_reason(world: World) -> None:
+async def test_a_change_of_headroom_is_reported_with_its_reason(world: World) -> None:
     nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
     world.take_events()
     await rounds(world, nudge, {pod.name: 60_000 for pod in world.fleet.pods.values()})

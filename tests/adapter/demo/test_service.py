@@ -22,7 +22,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, seed=st.integers(0, 99))
-def test_work_and_requests_are_conserved_whatever_joins_and_leaves(
+def test_work_and_requests_are_conserved_when_replicas_join_and_leave(
     steps: Sequence[tuple[list[float], str]], seed: int
 ) -> None:
     service = DemoService(random.Random(seed))

@@ -106,7 +106,7 @@ async def test_the_picture_says_what_matters(show: Show, size: tuple[int, int]) 
         assert part in text
 
 
-async def test_a_terminal_that_knows_no_blocks_gets_ascii(show: Show) -> None:
+async def test_a_terminal_without_block_characters_gets_ascii(show: Show) -> None:
     assert "\n".join(drawn(show, 80, 24, "ascii")).isascii()
 
 

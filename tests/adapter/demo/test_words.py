@@ -45,7 +45,7 @@ def said(replicas: int, value: float | None, missing: int = 0, history: int = 0)
 @pytest.mark.parametrize(
     ("replicas", "value", "missing", "history", "sentence"),
     [
-        (4, 91.5, 0, 0, "91.5 is over the target of 70: asks for 6"),
+        (4, 91.5, 0, 0, "91.5 is over the target of 70: wants 6"),
         (4, 70, 0, 0, "70 is the target: stays at 4"),
         (4, 72, 0, 0, "72 is over the target of 70 within the tolerance: stays at 4"),
         (4, 60, 0, 0, "60 is under the target of 70: stays at 4"),
@@ -55,14 +55,14 @@ def said(replicas: int, value: float | None, missing: int = 0, history: int = 0)
             100,
             0,
             0,
-            "100 is over the target of 70: asks for 15, gets 12 (TooManyReplicas)",
+            "100 is over the target of 70: wants 15, gets 12 (TooManyReplicas)",
         ),
         (
             4,
             5,
             0,
             0,
-            "5 is under the target of 70: asks for 1, the scale-down window allows 4",
+            "5 is under the target of 70: wants 1, the scale-down window allows 4",
         ),
         (4, None, 4, 0, "no value: keeps 4 (ScalingActive=False, FailedGetPodsMetric)"),
     ],

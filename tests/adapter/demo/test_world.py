@@ -82,7 +82,7 @@ def test_an_outage_is_longer_than_the_age_limit_so_that_values_run_out(
     assert outage.covers(story.LENGTH + outage.start)
 
 
-def test_gpus_are_paid_for_from_a_nodes_order_on_whoever_uses_them() -> None:
+def test_gpus_are_paid_for_from_a_nodes_order_even_if_idle() -> None:
     world = World(story.POOLS, story.WORKLOADS, seed=1)
     world.advance(10.0)
     assert world.paid_seconds == {"h100": 40.0, "mig": 10.0}

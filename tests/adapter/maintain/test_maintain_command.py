@@ -122,7 +122,11 @@ def test_certificates_are_made_with_the_api_servers_clock(api: Api) -> None:
     code, output = api.run(*CERTIFICATES)
     assert code == 0, output
     events = [json.loads(line) for line in output.splitlines()]
-    assert [row["event"] for row in events] == ["CA made", "caBundle written", "certificate issued"]
+    assert [row["event"] for row in events] == [
+        "CA created",
+        "caBundle written",
+        "certificate issued",
+    ]
     assert events[-1]["ends"].startswith("2027-04-15T08:00:0")
     assert api.cluster.bundle("v1beta1.custom.metrics.k8s.io").startswith(b"-----BEGIN")
     assert "PRIVATE KEY" not in output
@@ -152,7 +156,7 @@ def test_unregister_deletes_and_says_so(api: Api) -> None:
     ("answer", "words"),
     [
         ((403, "cannot get resource"), "403 cannot get resource; apply the chart again: its roles"),
-        ((503, "busy"), "503 busy; the Job is tried again"),
+        ((503, "busy"), "503 busy; the Job retries"),
         ((422, "caBundle: Invalid value"), "422 caBundle: Invalid value"),
     ],
 )

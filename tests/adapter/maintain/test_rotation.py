@@ -1,4 +1,4 @@
-"""A rotation, run by run, against an API server of ours."""
+"""A rotation, run by run, against a fake API server."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_first_run_fills_what_the_chart_left_empty() -> None:
     with capture_logs() as logs:
         cluster.run()
     assert [row["event"] for row in logs] == [
-        "CA made",
+        "CA created",
         "caBundle written",
         "caBundle written",
         "certificate issued",
@@ -103,7 +103,7 @@ def test_a_ca_is_replaced_in_three_runs(cluster: FakeCluster) -> None:
     new, kept = authorities(cluster)
     assert kept == old
     assert issuer_of(leaf(cluster), [old]), "nothing is signed by the new one yet"
-    assert logs[-1]["why"] == "the new CA has to reach every API server"
+    assert logs[-1]["why"] == "the new CA must reach every API server"
     assert {cluster.bundle(name) for name in CUSTOM} == {cluster.data(AUTHORITY, "ca.crt")}
     cluster.time += SETTLE - 1
     assert cluster.run() == 0
@@ -129,7 +129,7 @@ def pair_of(cluster: FakeCluster, later: float) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("path", [CERTIFICATE, AUTHORITY])
-def test_people_ask_for_a_new_one_with_an_annotation(cluster: FakeCluster, path: str) -> None:
+def test_users_request_a_new_one_with_an_annotation(cluster: FakeCluster, path: str) -> None:
     first, (old,) = leaf(cluster), authorities(cluster)
     cluster.annotate(path, RENEW, "now")
     for _ in range(3):
@@ -142,7 +142,7 @@ def test_people_ask_for_a_new_one_with_an_annotation(cluster: FakeCluster, path:
     assert cluster.run() == 0
 
 
-def test_who_asks_for_a_ca_at_every_run_gets_certificates_too(cluster: FakeCluster) -> None:
+def test_a_request_for_a_ca_at_every_run_yields_certificates_too(cluster: FakeCluster) -> None:
     first = leaf(cluster)
     for _ in range(8):
         cluster.annotate(AUTHORITY, RENEW, "now")
@@ -195,7 +195,7 @@ SPOILED: dict[str, Callable[[FakeCluster], None]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())
-def test_what_was_spoiled_is_mended_by_the_next_run(
+def test_the_next_run_repairs_spoiled_objects(
     cluster: FakeCluster, spoil: Callable[[FakeCluster], None]
 ) -> None:
     spoil(cluster)
@@ -247,7 +247,7 @@ def test_other_names_make_another_certificate(cluster: FakeCluster) -> None:
 def test_a_note_from_the_future_is_made_again_and_nothing_is_cut_short(
     cluster: FakeCluster,
 ) -> None:
-    """A clock that was set back: the wait begins anew, and lasts no longer than a wait."""
+    """A clock that was set back: the wait begins again, and lasts no longer than a wait."""
     cluster.annotate(AUTHORITY, RENEW, "now")
     cluster.run()
     (old,) = authorities(cluster)[1:]
@@ -263,7 +263,7 @@ def test_a_note_from_the_future_is_made_again_and_nothing_is_cut_short(
 
 def test_an_apiservice_that_comes_later_is_published_to(cluster: FakeCluster) -> None:
     target = TARGET._replace(registrations=(*CUSTOM, EXTERNAL))
-    with pytest.raises(MaintainError, match=f"{EXTERNAL} is not there: apply the chart again"):
+    with pytest.raises(MaintainError, match=f"{EXTERNAL} does not exist: apply the chart again"):
         cluster.run(target=target)
     cluster.register(EXTERNAL, "gpu-metrics", "adapter")
     cluster.run(target=target)
@@ -307,18 +307,18 @@ def test_a_foreign_apiservice_is_left_alone_and_named(
 
 
 @pytest.mark.parametrize("path", [AUTHORITY, CERTIFICATE])
-def test_a_secret_that_somebody_else_filled_is_left_alone(path: str) -> None:
+def test_a_secret_that_somebody_else_filled_is_not_changed(path: str) -> None:
     cluster = FakeCluster()
     cluster.install()
     cluster.fill(path, tls_crt=b"theirs")
-    with pytest.raises(RefusalError, match=r"holds tls.crt that somebody else wrote.*rename it"):
+    with pytest.raises(RefusalError, match=r"contains tls.crt that somebody else wrote.*rename it"):
         cluster.run()
     assert cluster.writes == []
 
 
 def test_a_missing_secret_is_named_with_the_fix(cluster: FakeCluster) -> None:
     del cluster.objects[CERTIFICATE]
-    with pytest.raises(MaintainError, match="adapter-certificate is not there: apply the chart"):
+    with pytest.raises(MaintainError, match="adapter-certificate does not exist: apply the chart"):
         cluster.run()
 
 
@@ -328,7 +328,7 @@ def test_what_is_refused_ends_the_run(cluster: FakeCluster) -> None:
         cluster.run()
 
 
-def test_a_write_that_somebody_was_faster_with_is_decided_anew(cluster: FakeCluster) -> None:
+def test_a_conflicting_write_is_decided_again(cluster: FakeCluster) -> None:
     """The status of an APIService is written by the API server all the time."""
     touched = dict.fromkeys((AUTHORITY, CERTIFICATE, *map(registration_path, CUSTOM)), 0)
 
@@ -349,7 +349,7 @@ def test_a_write_that_somebody_was_faster_with_is_decided_anew(cluster: FakeClus
 def test_a_writer_that_never_rests_is_named(cluster: FakeCluster) -> None:
     cluster.annotate(AUTHORITY, RENEW, "now")
     cluster.before_patch = lambda path: cluster.annotate(path, "status", str(cluster.time))
-    with pytest.raises(MaintainError, match="something else keeps writing it"):
+    with pytest.raises(MaintainError, match="another client keeps writing it"):
         cluster.run()
 
 

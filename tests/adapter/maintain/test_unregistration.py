@@ -34,7 +34,7 @@ def test_what_is_ours_goes_and_a_second_run_finds_nothing(cluster: FakeCluster) 
     assert [row["apiservice"] for row in logs] == list(CUSTOM)
 
 
-def test_nothing_goes_where_one_is_somebody_elses(cluster: FakeCluster) -> None:
+def test_nothing_is_deleted_if_one_belongs_to_somebody_else(cluster: FakeCluster) -> None:
     """Helm would delete it with the release: the uninstall is to stop."""
     cluster.register(CUSTOM[1], "monitoring", "prometheus-adapter")
     with pytest.raises(
@@ -45,9 +45,9 @@ def test_nothing_goes_where_one_is_somebody_elses(cluster: FakeCluster) -> None:
     assert cluster.writes == []
 
 
-def test_a_finalizer_that_nobody_serves_is_named(cluster: FakeCluster) -> None:
+def test_a_finalizer_that_no_controller_serves_is_named(cluster: FakeCluster) -> None:
     cluster.objects[PATHS[0]]["metadata"]["finalizers"] = ["example/held"]
-    with pytest.raises(MaintainError, match=r"still there after 5 s, held by example/held"):
+    with pytest.raises(MaintainError, match=r"still exists after 5 s, held by example/held"):
         run(cluster)
 
 

@@ -140,11 +140,11 @@ REFUSED = {
     ),
     "a removed key": (
         "server: {keep_alive: 60}",
-        "{file}: server.keep_alive: is not a setting any more; remove the key, its value is fixed",
+        "{file}: server.keep_alive: is no longer a setting; remove the key, its value is fixed",
     ),
     "a removed key in a deep section": (
         "source: {prometheus: {auth: {aws: {service: aps}}}}",
-        "{file}: source.prometheus.auth.aws.service: is not a setting any more; remove the key",
+        "{file}: source.prometheus.auth.aws.service: is no longer a setting; remove the key",
     ),
     "an empty file": (
         "",
@@ -210,7 +210,7 @@ ENVIRONMENT_REFUSED = {
     "GMA_PORT": ("8443", "GMA_PORT: no such variable; "),
     "GMA_SERVER__KEEP_ALIVE": (
         "60",
-        "GMA_SERVER__KEEP_ALIVE: is not a setting any more; unset the variable, its value is fixed",
+        "GMA_SERVER__KEEP_ALIVE: is no longer a setting; unset the variable, its value is fixed",
     ),
     "GMA_ZZZZZZZ": ("1", "docs/settings.md lists the variables"),
     "GMA_SERVER__PORT__X": (

@@ -56,7 +56,7 @@ def test_lines_are_written_in_order(pipe: tuple[int, int]) -> None:
     assert os.read(reader, 1000).decode() == "line 0 ü\nline 1 ü\nline 2 ü\n"
 
 
-def test_a_reader_that_stopped_is_not_waited_for_and_is_told_what_it_missed(
+def test_a_reader_that_stopped_is_not_waited_for_and_gets_the_count_of_missed_lines(
     pipe: tuple[int, int],
 ) -> None:
     reader, writer = pipe
@@ -69,11 +69,11 @@ def test_a_reader_that_stopped_is_not_waited_for_and_is_told_what_it_missed(
         handler.emit(line(f"line {number}"))
     assert (handler.waiting, handler.lost) == (2, 97)
     read(reader, full)
-    text = "line 0\nline 1\nline 2\nlog lines left out, nobody took them: 97\n"
+    text = "line 0\nline 1\nline 2\nlog lines dropped because the reader was too slow: 97\n"
     assert read(reader, len(text)).decode() == text
 
 
-def test_a_full_disk_is_an_error_of_nobodys() -> None:
+def test_a_full_disk_raises_no_error() -> None:
     with Path("/dev/full").open("wb", buffering=0) as disk:
         handler = LogLines(disk.fileno())
         for _ in range(3):
@@ -82,7 +82,7 @@ def test_a_full_disk_is_an_error_of_nobodys() -> None:
         assert handler.lost == 3
 
 
-def test_a_process_ends_though_nobody_reads_its_log(pipe: tuple[int, int]) -> None:
+def test_a_process_ends_when_its_log_has_no_reader(pipe: tuple[int, int]) -> None:
     _, writer = pipe
     fill(writer)
     program = (
@@ -110,7 +110,7 @@ def test_a_process_says_all_that_it_has_to_before_it_ends() -> None:
     assert [json.loads(row)["number"] for row in done.stderr.splitlines()] == list(range(500))
 
 
-def test_a_finalizer_may_log_wherever_the_collector_interrupts_a_line() -> None:
+def test_a_finalizer_may_log_at_any_point_of_another_line() -> None:
     """The collector is played by a trace: it logs at each call that is made for one line."""
     program = (
         "import logging, sys\n"
@@ -129,7 +129,7 @@ def test_a_finalizer_may_log_wherever_the_collector_interrupts_a_line() -> None:
     assert done.stdout == b"went on\n"
 
 
-def test_a_log_that_is_configured_anew_goes_on_with_the_thread_it_has() -> None:
+def test_a_log_that_is_configured_again_keeps_its_thread() -> None:
     program = (
         "import threading\n"
         "from adapter.process.logs import configure\n"
