@@ -68,6 +68,14 @@ def test_every_port_is_a_protocol_where_the_page_says() -> None:
             assert getattr(getattr(import_module(module), name), "_is_protocol", False), name
 
 
+def test_every_form_of_a_value_is_a_class_of_its_module() -> None:
+    lines = PAGE.partition("| Form |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert lines
+    for line in lines:
+        name, module = re.findall(r"`([\w.]+)`", line)
+        assert isinstance(getattr(import_module(module), name), type), name
+
+
 def test_every_process_is_a_command() -> None:
     table = PAGE.partition("| Process |")[2].partition("\n\n")[0]
     assert isinstance(main, Group)
