@@ -26,8 +26,6 @@ SUFFIXES: Final = frozenset({".md", ".py", ".tpl", ".txt", ".yaml"})
 NOT_YET: Final = (
     "adapter/api/*",
     "adapter/attribution/*",
-    "adapter/catalog/*",
-    "adapter/exposition/*",
     "adapter/maintain/*",
     "adapter/nodepool/*",
     "adapter/process/*",

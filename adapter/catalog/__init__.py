@@ -1,7 +1,7 @@
-"""The one table: which exporter fields become which API metrics, in which unit.
+"""The table of fields and metrics: which exporter fields make which API metrics, in which unit.
 
-A module per vendor holds the fields that its exporters write; :mod:`.neutral` the metrics
-that mean the same on all of them. A new field is a new row.
+One module per vendor holds the fields that its exporters write. :mod:`.neutral` holds the metrics
+that have one meaning for all vendors. To add a field, add an entry to the vendor's module.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "GKE (Cloud Monitoring)": google.FIELDS,
     "Inference servers (vLLM, Triton, TGI, SGLang)": servers.FIELDS,
 }
-"""Who writes which fields, in the order of the documentation."""
+"""Vendor and program -> its fields, in the order of the documentation."""
 
 FIELDS: Final = BUILT_IN
 

@@ -1,4 +1,4 @@
-"""Azure Container Insights: cAdvisor's accelerator readings, a value a minute.
+"""Azure Container Insights: cAdvisor's accelerator readings, one value per minute.
 
 Names, units and meanings are from Azure Monitor's "Configure GPU monitoring with Container
 insights". cAdvisor reads whole devices only, so samples of MIG instances are not used.

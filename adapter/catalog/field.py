@@ -1,4 +1,4 @@
-"""What exporters measure, and how each spells it. Data: :mod:`adapter.catalog` holds the rows."""
+"""The types that describe exporter fields and their names. :mod:`adapter.catalog` has the data."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class Field:
             repeated on a page, its last sample counts (Intel XPUM repeats samples).
         over_parts: how the values of the parts are combined for the device.
         traps: a ``…_RATIO`` spelling may be a percent (DCGM 4.6).
-        told_by: labels that identify the parts of an inference server. Every other label is one
-            that a scrape or a store added, or that identifies no part. None, for a metric of the
-            user's own, takes every label except those that scrapes are known to add.
+            told_by: labels that identify the parts of an inference server. Every other label is one
+                that a scrape or a store added, or that identifies no part. None, for a user's own
+                metric, uses every label except those that scrapes are known to add.
         seen: the samples are from an inference server's page and describe the GPUs that the
             server sees. They name no pod. They are assigned to the pod that serves the page, if
             no exporter describes its devices.

@@ -1,4 +1,4 @@
-"""The ways from a device's fields to a metric's value. A user's row needs no other."""
+"""The formulas: how a metric's value is computed from the fields of a device."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Scaled:
 
     Args:
         mig: True only for MIG instances, False only for whole devices, None for both.
-        unless: the way is closed if the exporter writes rows of this field at all, even
-            bad ones: a rejected value must not be replaced by one that means another thing.
+        unless: the formula does not apply if the exporter writes samples of this field, valid or
+            not. A rejected value must not be replaced by a value with another meaning.
     """
 
     field: str
@@ -24,11 +24,11 @@ class Scaled:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The one."""
+        """The field."""
         return (self.field,)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
-        """The field's value times the factor."""
+        """Return the field's value times the factor."""
         if self.mig is not None and device.mig is not self.mig:
             return None
         if self.unless is not None and device.reports(self.unless):
@@ -41,7 +41,7 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """A counter's increase per second times a factor, whatever kind the metric is of."""
+    """A counter's increase per second times a factor, regardless of the metric's kind."""
 
     field: str
     factor: float = 1.0
@@ -50,11 +50,11 @@ class Rated:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The one."""
+        """The counter."""
         return (self.field,)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
-        """The rate; None with fewer than two samples in the window."""
+        """Return the rate; None with fewer than two samples in the window."""
         if self.unless is not None and device.reports(self.unless):
             return None
         measured = device.value_of(self.field, Statistic(Kind.RATE, what.window))
@@ -63,7 +63,7 @@ class Rated:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum of fields; those in ``optional`` count where the exporter has them."""
+    """The sum of fields. Fields in ``optional`` are added if the exporter has them."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
@@ -71,11 +71,11 @@ class Total:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All that may count."""
+        """All fields that may be added."""
         return (*self.required, *self.optional)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
-        """The sum, as old as its oldest part; None if a part is missing."""
+        """Return the sum, with the time of its oldest part; None if a required part is missing."""
         parts = [device.value_of(field, what) for field in self.required]
         if any(part is None for part in parts):
             return None
@@ -98,11 +98,11 @@ class Percentage:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The part's and the whole's."""
+        """The fields of the part and the whole."""
         return (*self.part.fields, *self.whole.fields)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
-        """Percent; None if part or whole is missing or the part is more than the whole."""
+        """Return percent; None if part or whole is missing or the part exceeds the whole."""
         part, whole = self.part.read(device, what), self.whole.read(device, what)
         if part is None or whole is None or whole.value <= 0 or part.value > whole.value:
             return None
@@ -116,18 +116,18 @@ class Percentage:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What a whole has beyond a part, in the unit of both."""
+    """A whole minus a part, in the unit of both."""
 
     whole: Formula
     part: Formula
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The whole's and the part's."""
+        """The fields of the whole and the part."""
         return (*self.whole.fields, *self.part.fields)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
-        """The difference; None if part or whole is missing or the part is more."""
+        """Return the difference; None if part or whole is missing or the part exceeds the whole."""
         whole, part = self.whole.read(device, what), self.part.read(device, what)
         if whole is None or part is None or part.value > whole.value:
             return None
@@ -141,12 +141,12 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """1 for every device that any of these fields was heard of."""
+    """1 for every device that has a value of at least one of the fields."""
 
     fields: tuple[str, ...]
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
-        """1, as old as the newest of the fields; None if none was heard of."""
+        """Return 1, with the time of the newest of the fields; None if no field has a value."""
         heard = [s for s in (device.value_of(field, LAST) for field in self.fields) if s]
         if not heard:
             return None

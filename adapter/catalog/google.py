@@ -1,4 +1,4 @@
-"""GKE: what its device plugin reports to Cloud Monitoring about containers, a value a minute.
+"""GKE: what its device plugin reports to Cloud Monitoring about containers, one value per minute.
 
 The names are ``kubernetes.io/container/accelerator/…`` in the spelling of Cloud Monitoring's PromQL
 ("Mapping Cloud Monitoring metrics to PromQL"). The units, and the fact that ``accelerator_id`` is

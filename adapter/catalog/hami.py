@@ -34,7 +34,7 @@ def _percent(name: str, legacy: str, *, exact: bool, mig: Mig = Mig.INSTANCE) ->
 
 
 def _bytes(name: str, legacy: str, *, exact: bool) -> Field:
-    """A container's virtual devices on one device are its parts of it."""
+    """Several virtual devices of a container on one device are added up."""
     return Field(
         name,
         Unit.BYTES,

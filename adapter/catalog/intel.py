@@ -40,7 +40,7 @@ def _ratio(name: str, group: str = "intel_utilization") -> Field:
 
 
 def _task(name: str, task: str) -> Field:
-    """A ratio of two counters' differences: it exceeds 1 by rounding and is then rejected."""
+    """A ratio of the differences of two counters; rounding may push it above 1: it is rejected."""
     return Field(
         name,
         Unit.RATIO,

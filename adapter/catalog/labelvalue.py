@@ -1,9 +1,9 @@
-"""A page's words as a label value that a Kubernetes selector can name.
+"""Convert text from a page to a label value that a Kubernetes selector can contain.
 
-``metric.selector`` of an HPA is a LabelSelector: blanks, slashes and what is longer than 63
-bytes are refused before they are compared. So ``NVIDIA H100 80GB HBM3`` is selected as
-``NVIDIA-H100-80GB-HBM3``, which is also how GPU-feature-discovery writes it into the node
-label ``nvidia.com/gpu.product`` (NVIDIA/k8s-device-plugin, ``internal/lm/resource.go``).
+``metric.selector`` of an HPA is a LabelSelector, which rejects blanks, slashes and values of more
+than 63 bytes. So ``NVIDIA H100 80GB HBM3`` is selected as ``NVIDIA-H100-80GB-HBM3``. This is also
+how GPU-feature-discovery writes the node label ``nvidia.com/gpu.product``
+(NVIDIA/k8s-device-plugin, ``internal/lm/resource.go``).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final
 
 _LONGEST: Final = 63
 _REMEMBERED: Final = 128
-"""Characters of a text whose label value is remembered; a UUID of a MIG instance has 50."""
+"""Longest text, in characters, whose label value is cached; a MIG instance's UUID has 50."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_. -]")
 _JOINTS: Final = str.maketrans("/+", "..")
-"""``UUID/7`` and ``1g.10gb+me``, as the device plugin spells that profile in a resource."""
+"""For ``UUID/7`` and ``1g.10gb+me``; the device plugin replaces ``+`` in the same way."""
 _ENDS: Final = "-_. "
 
 
 def label_value(text: str) -> str:
-    """The nearest valid label value; of a text that is too long, its last part."""
+    """Return the nearest valid label value; for a text that is too long, that of its end."""
     return _remembered(text) if len(text) <= _REMEMBERED else _label_value(text)
 
 
@@ -34,7 +34,7 @@ def _label_value(text: str) -> str:
 
 
 _remembered = lru_cache(maxsize=4096)(_label_value)
-"""At most 4 MB, because long texts are not kept."""
+"""Uses at most 4 MB, because long texts are not cached."""
 
 
 def _valid(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Which field of a device's values is in which column."""
+"""The column layout of a device's history: which column holds which field."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Layout:
 
 @lru_cache(maxsize=512)
 def layout(columns: tuple[Spelling, ...]) -> Layout:
-    """The layout of these columns, one object for all devices with them."""
+    """Return the layout of these columns; equal columns share one object."""
     return Layout(columns)

@@ -1,7 +1,7 @@
-"""How a metric of the API is made of what exporters measure (:mod:`adapter.catalog.field`).
+"""The types that describe an API metric and how its value is computed.
 
-A :class:`Metric` is one name of the API, made of fields by a :class:`Formula`. It is data:
-:mod:`adapter.catalog` holds the rows.
+A :class:`Metric` is one name of the API, with the formulas that compute it from fields
+(:mod:`adapter.catalog.field`). :mod:`adapter.catalog` has the data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 
 
 class Unit(StrEnum):
-    """The unit that a value is served in."""
+    """The unit in which a value is served."""
 
     PERCENT = "percent"
     RATIO = "ratio"
@@ -28,45 +28,45 @@ class Unit(StrEnum):
     REQUESTS = "requests"
     CODE = "code"
     NUMBER = "number"
-    """A user's row that says no unit."""
+    """A user's own metric without a unit."""
 
 
 class Kind(StrEnum):
-    """What becomes of a device's samples."""
+    """How one value is made from a device's samples."""
 
     MEAN = "mean"
     """The mean over the window."""
     LAST = "last"
-    """The newest."""
+    """The newest value."""
     RATE = "rate"
-    """A counter's increase per second over the window; a counter that falls began anew."""
+    """A counter's increase per second over the window. A counter that falls has restarted."""
 
 
 class Statistic(NamedTuple):
-    """Which number of a field's samples is meant."""
+    """Which statistic of a field's samples is requested."""
 
     kind: Kind
     window: float | None = None
-    """Seconds; None is the window that is in force for all."""
+    """Seconds; None means the window of ``values.window``."""
     percentile: float | None = None
-    """0-100, in place of the mean; needs :attr:`Kind.MEAN`."""
+    """0-100, instead of the mean; needs :attr:`Kind.MEAN`."""
 
 
 LAST: Final = Statistic(Kind.LAST)
 
 
 class Combine(StrEnum):
-    """How the values of several devices, or pods, become one."""
+    """How the values of several devices, or pods, are combined."""
 
     MEAN = "mean"
     MAX = "max"
     MIN = "min"
     SUM = "sum"
     SPREAD = "spread"
-    """The largest less the smallest: 0 for one."""
+    """The largest minus the smallest; 0 for one value."""
 
     def of(self, values: Sequence[float]) -> float:
-        """Combine values, of which there is at least one."""
+        """Combine at least one value."""
         if self is Combine.SPREAD:
             return max(values) - min(values)
         if len(values) == 1:
@@ -80,12 +80,12 @@ class Combine(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a row of a field is about."""
+    """What a sample of a field describes."""
 
     DEVICE = "device"
-    """A GPU, or an instance or partition of one, on behalf of the pod that holds it."""
+    """A GPU, or an instance or partition of one, assigned to a pod or unassigned."""
     SERVER = "server"
-    """The process that serves the page, such as an inference server: it needs no GPU."""
+    """The process that serves the page, such as an inference server. It needs no GPU."""
 
 
 class DeviceValue(NamedTuple):
@@ -93,36 +93,36 @@ class DeviceValue(NamedTuple):
 
     value: float
     time: float
-    """Epoch seconds of the newest sample in it."""
+    """Epoch seconds of the newest sample behind the value."""
     series: str
     """The exporter's name of the series."""
     field: str
-    """The field's name; several joined by ``+``."""
+    """The field's name; several are joined by ``+``."""
 
 
 class DeviceData(Protocol):
-    """What is known about one device."""
+    """The fields of one device."""
 
     @property
     def mig(self) -> bool:
-        """The device is a MIG instance."""
+        """Whether the device is a MIG instance."""
 
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
-        """The field's number that is meant; None if there is none."""
+        """Return the requested statistic of the field, or None if there is no value."""
 
     def reports(self, field: str) -> bool:
-        """The device's exporter writes rows of this field, valid or not."""
+        """Return whether the device's exporter writes samples of this field, valid or not."""
 
 
 class Formula(Protocol):
-    """One way to a metric's value of one device."""
+    """One way to compute a metric's value for one device."""
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
-        """The value, or None where this way is not open."""
+        """Return the value, or None if the formula does not apply."""
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields that it looks at."""
+        """The names of the fields that the formula reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +130,14 @@ class Metric:
     """One name of the API.
 
     Args:
-        bases: ways to a device's value; the first that is open is taken.
-        per_board: devices are told apart by board, not by MIG instance.
-        scope: of the fields that it is made of.
+        formulas: ways to compute a device's value; the first that applies is used.
+        per_board: count a board once, not each of its MIG instances.
+        scope: of the fields that the formulas read.
         divisible: see :class:`adapter.catalog.field.Field`.
-        window: seconds that a mean or rate is taken over; None is the one in force for all.
-        percentile: 0-100, over the window, in place of the mean.
-        of_request: divided by the share of a device that the pod's spec asks for; absent
-            where the share is not known or the value is not the pod's own.
+        window: seconds for a mean or rate; None means the window of ``values.window``.
+        percentile: 0-100, over the window, instead of the mean.
+        of_request: divide by the share of a device that the pod's spec requests. There is no
+            value if the share is not known or the value is not the pod's own.
     """
 
     name: str
@@ -154,17 +154,17 @@ class Metric:
     of_request: bool = False
 
     def span(self, window: float) -> int | None:
-        """Whole seconds that the value is taken over; None for a last value.
+        """Return the whole seconds of the metric's window, or None for a newest value.
 
         Args:
-            window: seconds in force for metrics without their own.
+            window: seconds, for metrics without their own window.
         """
         if self.kind is Kind.LAST:
             return None
         return max(1, round(self.window or window))
 
     def read(self, device: DeviceData) -> DeviceValue | None:
-        """The device's value of this metric."""
+        """Return the device's value of this metric, or None."""
         what = Statistic(self.kind, self.window, self.percentile)
         for formula in self.formulas:
             measured = formula.read(device, what)

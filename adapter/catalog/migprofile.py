@@ -1,8 +1,8 @@
-"""What one compute instance of a MIG profile can reach by DCGM's engine counter.
+"""Normalise engine activity by the maximum that a MIG profile can reach.
 
-DCGM counts the graphics engines of an instance that are active. A process runs in one
-compute instance and keeps one of them busy, so that a ``2g`` profile tops out at 0.5 and a
-``3g`` profile at 0.33, while ``1g`` and a whole GPU reach 1.0 (DCGM#138, measured on A100).
+DCGM counts the active graphics engines of an instance. A process runs in one compute instance
+and keeps one engine busy. So the maximum is 0.5 for a ``2g`` profile and 0.33 for ``3g``, while
+``1g`` and a whole GPU reach 1.0 (DCGM#138, measured on A100).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from adapter.catalog.metric import DeviceValue, Metric, Unit
 
 _TOPS: Final = {"1g": 1.0, "2g": 1 / 2, "3g": 1 / 3}
 _ROUNDING: Final = 1.02
-"""0.34 of a third is rounding; more is a second compute instance."""
+"""0.34 instead of a third is rounding. More shows a second compute instance."""
 _FULL: Final = 100.0
 
 
 def normalized(measured: DeviceValue, metric: Metric, profile: str) -> DeviceValue:
-    """Engine activity in percent, in relation to what the profile allows.
+    """Return engine activity in percent of what the profile allows.
 
-    Left as it is where the profile's limit is not known, where the sample exceeds it, and
-    under the exporter's own names: those are verbatim.
+    The value is returned unchanged if the profile's maximum is not known, if the value exceeds
+    it, or if the metric has an exporter's own name: such metrics are verbatim.
     """
     top = _TOPS.get(profile.partition(".")[0])
     if top is None or top == 1.0 or measured.field != ENGINE or metric.unit is not Unit.PERCENT:

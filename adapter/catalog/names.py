@@ -1,4 +1,4 @@
-"""What is served now, for those who answer."""
+"""The port through which the API reads the names of the current metrics."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from adapter.catalog.metric import Metric
 
 
 class Names(Protocol):
-    """The metrics in force. A change of the configuration brings another mapping, never
-    another content of the same."""
+    """The current metrics. A change of the configuration replaces the mapping and never edits
+    it."""
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """API name -> what it is made of."""
+        """API name -> metric."""
 
     @property
     def principal(self) -> Sequence[str]:
-        """API names without the further spellings of exporters' fields."""
+        """API names without aliases, that is without other spellings of exporters' fields."""

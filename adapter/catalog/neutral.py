@@ -25,7 +25,7 @@ _BUSY: Final[tuple[Formula, ...]] = (
     Scaled(google.UTIL, mig=False),
     Scaled(servers.TRITON_UTIL, 100.0, mig=False),
 )
-"""A container's own first: it stands beside the device's on a page of both."""
+"""A container's own field comes first: on a page with both, the device's is beside it."""
 
 _HAMI_USED: Final = Scaled(hami.USED)
 _DCGM_USED: Final = Scaled(nvidia.USED, MIB)
@@ -172,8 +172,8 @@ METRICS: Final[tuple[Metric, ...]] = (
         Scaled(servers.TGI_WAITING),
         Total((servers.TRTLLM_WAITING,), (servers.TRITON_PENDING,)),
         Scaled(servers.TRITON_PENDING),
-        # Little's law: the microseconds that requests waited, per microsecond, are the
-        # requests that waited at a time.
+        # Little's law: the waiting time of all requests per unit of time is the mean number of
+        # requests that wait.
         Rated(servers.TRITON_QUEUED, 1e-6, unless=servers.TRITON_PENDING),
     ),
     _server(

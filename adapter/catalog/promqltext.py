@@ -1,4 +1,4 @@
-"""Finds common mistakes in a PromQL expression without an engine."""
+"""Find common mistakes in a PromQL expression without an engine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _NUMBER: Final = re.compile(r"[-+]?[0-9.eE+]+")
 
 
 def complaint(expression: str) -> str | None:
-    """The mistake in an expression, and the fix. None if there is no obvious mistake."""
+    """Return the mistake in an expression and its fix, or None if there is no obvious mistake."""
     if not expression.strip():
         return "is empty: write PromQL"
     bare = _TEXT.sub('""', expression)
     template = _TEMPLATE.search(expression)
     if template is not None:
         return (
-            f"holds the template {template.group()!r}: one query is asked for all pods, and its "
+            f"contains the template {template.group()!r}: one query runs for all pods, and its "
             "answer is joined by namespace and pod; e.g. sum by (namespace, pod) (my_queue)"
         )
     if re.search("[\"'`]", bare.replace('""', "")):
@@ -35,5 +35,5 @@ def _unbalanced(expression: str) -> str | None:
         if sign in _CLOSING.values():
             opened.append(sign)
         elif sign in _CLOSING and (not opened or opened.pop() != _CLOSING[sign]):
-            return f"has a {sign} that closes nothing"
+            return f"has a {sign} without its opening bracket"
     return f"has a {opened[-1]} that is not closed" if opened else None

@@ -1,4 +1,4 @@
-"""Inference servers: rows about the process that serves the page, and the GPUs it sees.
+"""Inference servers: fields about the process that serves the page, and about the GPUs it sees.
 
 Only exact names are read: ``vllm:num_requests_waiting_by_reason`` sums up to the same queue.
 vLLM: ``vllm/v1/metrics/loggers.py``. Behind Ray, the colon is an underscore and the prefix is

@@ -1,4 +1,4 @@
-"""The catalogue's rows, indexed for those who read pages and those who answer."""
+"""The catalogue: fields and metrics, indexed by series name and by API name."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ BUILT_IN: tuple[Field, ...] = (
 )
 
 _MAX_SPANS = 1024
-"""Layouts remembered: exporters of one version share one."""
+"""Layouts for which the window is cached; exporters of one version share one layout."""
 
 
 class Catalog:
-    """What to read from pages and what to serve. Never changes."""
+    """Which series to read from pages and which metrics to serve. Immutable."""
 
     def __init__(self, fields: Sequence[Field] = BUILT_IN, metrics: Sequence[Metric] = METRICS):
         self.fields: Mapping[str, Field] = {field.name: field for field in fields}
         self.neutral: Sequence[Metric] = tuple(metrics)
-        """Metrics that are no exporter's own."""
+        """Metrics other than those with an exporter's own name."""
         by_series: dict[str, list[Spelling]] = {}
         for field in fields:
             for spelling in _spellings(field):
@@ -42,57 +42,58 @@ class Catalog:
             for series, found in by_series.items()
             if len(found) > 1 or found[0].field.where
         }
-        """Series that only a row's labels tell the fields of -> (a name that no page has, how
-        to read it), each."""
+        """Series of several fields that labels distinguish -> (internal name, spelling) of each."""
         self.spellings: Mapping[str, Spelling] = {
             series: found[0]
             for series, found in by_series.items()
             if series not in self.label_variants
-        } | dict(fork for label_variants in self.label_variants.values() for fork in label_variants)
-        """Series name on a page, or one of the names in ``forks`` -> how to read it."""
+        } | dict(variant for variants in self.label_variants.values() for variant in variants)
+        """Series name on a page, or an internal name of ``label_variants`` -> spelling."""
         self.series: frozenset[str] = frozenset(by_series)
-        """Every series name worth reading."""
+        """Every series name that is read."""
         self.groups: Mapping[str, tuple[str, ...]] = _groups(by_series)
-        """Series names that one Prometheus query fetches together."""
+        """Groups of series names, each fetched by one Prometheus query."""
         verbatim = {metric.name: metric for field in fields for metric in _verbatim(field)}
         self.metrics: Mapping[str, Metric] = verbatim | {metric.name: metric for metric in metrics}
-        """API name -> what it is made of."""
+        """API name -> metric."""
         self.windows: Mapping[str, float] = _windows(self.metrics.values())
-        """Field -> seconds of the longest window that a metric of its own has; 0 where only
-        a rate is made of it, which wants a sample from before the window too."""
+        """Field -> seconds of the longest window of a metric that has its own window.
+
+        0 if only a rate uses the field: it needs one sample from before the window.
+        """
         self._longest = lru_cache(_MAX_SPANS)(self._longest_window)
         self._fields, self._metrics = tuple(fields), tuple(metrics)
 
     def extended(self, fields: Sequence[Field], metrics: Sequence[Metric]) -> Catalog:
-        """This catalogue and more rows; itself where there are none."""
+        """Return this catalogue with more fields and metrics, or itself if there are none."""
         if not fields and not metrics:
             return self
         return Catalog((*self._fields, *fields), (*self._metrics, *metrics))
 
     def span(self, columns: Layout, window: float, oldest: float) -> float:
-        """Seconds of samples that a device with these columns must keep.
+        """Return the seconds of samples that a device with these columns must keep.
 
         Args:
-            columns: what the device's exporter writes.
-            window: seconds that all values are taken over, unless their metric says more.
-            oldest: seconds after which nothing is served.
+            columns: the columns that the device's exporter writes.
+            window: seconds of the window for metrics without their own.
+            oldest: the age limit in seconds.
         """
         longest = self._longest(columns)
         return window if longest is None else max(window, longest, oldest)
 
     def _longest_window(self, columns: Layout) -> float | None:
-        """The longest window that a metric of these columns has of its own; None without one."""
+        """Return the longest own window of a metric of these columns, or None if there is none."""
         wanted = [self.windows[field] for field in columns.of_field if field in self.windows]
         return max(wanted, default=None)
 
     @cached_property
     def principal(self) -> Sequence[str]:
-        """API names without the further spellings of exporters' fields."""
+        """API names without aliases, that is without other spellings of exporters' fields."""
         return [name for name in self.metrics if name in self.fields or name not in self.series]
 
     @cached_property
     def exact(self) -> frozenset[str]:
-        """Fields whose rows are the container's own."""
+        """Fields whose samples measure a container's own part of a device."""
         return frozenset(field.name for field in self.fields.values() if field.exact)
 
 
@@ -106,7 +107,7 @@ def _spellings(field: Field) -> Iterable[Spelling]:
 
 
 def _verbatim(field: Field) -> Iterable[Metric]:
-    """A metric per name, and its lowercase alias: some HPAs on GKE break on upper case."""
+    """Yield a metric per name, and its lowercase alias: some HPAs on GKE fail with upper case."""
     if field.series:
         return
     served = [(field.name, 1.0, field.unit), *field.renamed]

@@ -1,4 +1,4 @@
-"""Bounds that hold for every vendor's devices."""
+"""Bounds that apply to every vendor's devices."""
 
 from __future__ import annotations
 

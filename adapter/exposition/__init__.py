@@ -1,1 +1,1 @@
-"""The bytes of a page become samples."""
+"""Parse the bytes of a page into samples."""

@@ -1,10 +1,10 @@
-"""One line of exposition text, read strictly: every escape, exemplar and timestamp.
+"""Parse one line of exposition text strictly, including escapes, exemplars and timestamps.
 
-The grammar is Prometheus' text format 0.0.4 and OpenMetrics 1.0 together, as far as a
-sample line goes (prometheus/docs, ``exposition_formats.md``; ``OpenMetrics.md``).
+The grammar is that of a sample line in Prometheus' text format 0.0.4 and in OpenMetrics 1.0
+(prometheus/docs, ``exposition_formats.md``; ``OpenMetrics.md``).
 
-The cost of a line grows linearly with its length, whatever it contains: no quantifier can give
-back what it has matched to another one, and each text is passed over once.
+The cost of a line grows linearly with its length, regardless of its content: all quantifiers are
+possessive, and each text is scanned once.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LONG_LABEL: Final = "label_too_long"
 MANY_LABELS: Final = "too_many_labels"
 
 MAX_LABELS: Final = 128
-"""Labels of one line; dcgm-exporter writes some 20, and on request all labels of the pod."""
+"""Labels per line. dcgm-exporter writes about 20, and optionally all labels of the pod."""
 MAX_NAME: Final = 512
-"""Characters of a label's name: a Kubernetes label key has 317 at most."""
+"""Characters of a label's name. A Kubernetes label key has at most 317."""
 MAX_TEXT: Final = 1024
-"""Characters of a label's value: names of Kubernetes objects have 253 at most."""
+"""Characters of a label's value. Names of Kubernetes objects have at most 253."""
 _SHORT: Final = MAX_NAME
-"""Characters of a text whose names and values cannot be too long; 100 labels are no more work."""
+"""Characters of a text that needs no length checks: no name or value in it can be too long."""
 
 _NAME = re.compile(rb"[ \t]*+([a-zA-Z_:][a-zA-Z0-9_:]*+)(?:[ \t]|\Z)")
 _LINE = re.compile(
@@ -57,7 +57,7 @@ _BEFORE_VALUE = re.compile(r"[ \t]*+,[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \
 
 
 class LineError(ValueError):
-    """A line that cannot be read; ``reason`` is what it is counted under."""
+    """A line cannot be parsed. ``reason`` is the reject reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -65,14 +65,14 @@ class LineError(ValueError):
 
 
 class Labels(NamedTuple):
-    """The labels of a line and how many were dropped for repeating a name."""
+    """The labels of a line, and how many labels with a repeated name were dropped."""
 
     labels: Mapping[str, str]
     duplicates: int
 
 
 class SampleLine(NamedTuple):
-    """A line's parts; ``text`` is what stands between the braces, still as written."""
+    """The parts of a line. ``text`` is the unparsed text between the braces."""
 
     name: str
     text: bytes
@@ -82,10 +82,10 @@ class SampleLine(NamedTuple):
 
 
 def sample_name(written: bytes) -> str:
-    """The series name at the start of ``written``, which may go on with a value.
+    """Return the series name at the start of ``written``; a value may follow it.
 
     Raises:
-        LineError: there is none.
+        LineError: there is no valid name.
     """
     match = _NAME.match(written)
     if match is None:
@@ -94,10 +94,10 @@ def sample_name(written: bytes) -> str:
 
 
 def sample_line(line: bytes) -> SampleLine:
-    """Take a sample line apart.
+    """Split a sample line into its parts.
 
     Raises:
-        LineError: with the reason that it is counted under.
+        LineError: the line is malformed; the error has the reject reason.
     """
     match = _LINE.fullmatch(line)
     if match is None:
@@ -116,7 +116,7 @@ def sample_line(line: bytes) -> SampleLine:
 
 
 def label_set(text: bytes) -> Labels:
-    """The labels in ``text``, what stands between the braces.
+    """Parse the text between the braces into labels.
 
     dcgm-exporter writes the labels of the device, then the pod's own labels, then the labels
     that name the pod, and up to 4.8.2 it repeats a name. A tenant writes the pod's own labels.
@@ -124,7 +124,7 @@ def label_set(text: bytes) -> Labels:
     workload, where the last one wins.
 
     Raises:
-        LineError: with the reason that the line is counted under.
+        LineError: the text is malformed; the error has the reject reason.
     """
     try:
         decoded = text.decode()
@@ -142,7 +142,7 @@ def label_set(text: bytes) -> Labels:
     if len(decoded) > _SHORT:
         _check_lengths(names, values)
     names[:1] = ["," + first for first in names[:1]]
-    # Nothing is interned: some releases of Python 3.12 never free interned text.
+    # Labels are not interned: some releases of Python 3.12 never free interned text.
     labels = dict(zip(map(_label_name, reversed(names)), reversed(values), strict=True))
     duplicates = len(names) - len(labels)
     if duplicates:
@@ -152,10 +152,10 @@ def label_set(text: bytes) -> Labels:
 
 
 def sample_time(stamp: float | None, scraped: float, *, seconds: bool) -> float:
-    """The epoch seconds at which a sample was measured.
+    """Return the epoch seconds at which a sample was measured.
 
-    OpenMetrics stamps seconds, the older format milliseconds. A page ended by ``# EOF`` is
-    OpenMetrics; where the ending was lost, the reading nearer to the scrape is right.
+    OpenMetrics uses timestamps in seconds, the older format milliseconds. A page that ends with
+    ``# EOF`` is OpenMetrics. If the page was cut, the reading nearer to the scrape is used.
     """
     if stamp is None:
         return scraped
@@ -190,7 +190,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=2048)
 def _label_name(written: str) -> str:
-    """``,UUID=`` -> ``UUID``. Exporters use a few dozen names, so each is judged once."""
+    """Return ``UUID`` for ``,UUID=``. Exporters use a few dozen names, so results are cached."""
     match = _BEFORE_VALUE.fullmatch(written)
     if match is None:
         raise LineError(BAD_LABELS)
@@ -198,7 +198,7 @@ def _label_name(written: str) -> str:
 
 
 def _number(written: bytes, reason: str) -> float:
-    """A float as Go writes it; Python alone would take ``1_000`` for a thousand."""
+    """Parse a float as Go writes it; Python's ``float`` also accepts ``1_000``."""
     if b"_" in written:
         raise LineError(reason)
     try:

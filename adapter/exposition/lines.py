@@ -1,4 +1,4 @@
-"""A page cut into lines."""
+"""Split a page into lines."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ CUT_LINE: Final = "cut_line"
 TOO_LONG: Final = "line_too_long"
 
 _CHUNK: Final = 1 << 18
-"""Bytes split into lines at once."""
+"""Bytes that are split at once."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 def open_metrics(page: bytes) -> bool:
-    """The last line is ``# EOF``: not just the end of a label's text, where a page was cut."""
+    """Return whether the last line is ``# EOF``, and not just a label text that ends with it."""
     text = page.rstrip()
     return text[text.rfind(b"\n") + 1 :].strip() == b"# EOF"
 
 
 def lines_of(page: bytes, rejects: Counter[str]) -> Iterator[list[bytes]]:
-    """Whole lines, in lists of bounded size."""
+    """Yield the complete lines, in lists of bounded size."""
     start = len(_BOM) if page.startswith(_BOM) else 0
     end = page.rfind(b"\n") + 1
     rest = page[max(start, end) :].strip()

@@ -1,13 +1,13 @@
-"""The text that exporters speak, read line by line: one bad line costs one line.
+"""Parse a Prometheus or OpenMetrics text page; a malformed line costs only that line.
 
-Strict parsers reject a page for one duplicate label name (dcgm-exporter up to 4.8.2 writes
-them), and a page is read every few seconds, so this one is built around two facts. Nothing
-on a page changes from scrape to scrape but the numbers, so the text between the braces is
-read once and remembered. And a line that is not plain ``name{labels} number`` is so rare
-that it may go through the strict, slow :mod:`adapter.exposition.line`.
+Strict parsers reject a page for one duplicate label name, which dcgm-exporter up to 4.8.2
+writes. A page is also read every few seconds, so this parser relies on two facts. First, from
+scrape to scrape only the numbers of a page change, so the text between the braces is parsed once
+and cached. Second, few lines are not plain ``name{labels} number``, so
+these lines go through the strict and slow :mod:`adapter.exposition.line`.
 
-The author of a page may be hostile. :mod:`adapter.exposition.limits` bounds what a page may
-cost in time and what is remembered of it, and its cost grows linearly with its length.
+The author of a page may be hostile. :mod:`adapter.exposition.limits` bounds the time that a page
+may cost and the memory that is kept for it. The cost grows linearly with the page's length.
 """
 
 from __future__ import annotations
@@ -42,43 +42,43 @@ TOO_MANY: Final = "too_many_rows"
 TOO_COSTLY: Final = "too_costly"
 
 _MAX_LINE: Final = 1 << 14
-"""Bytes of a line that is read closely."""
+"""Bytes of a line that goes through the slow parser."""
 _PASSED_OVER: Final = frozenset((b"", b"#"))
-"""What lines without a sample begin with."""
+"""First bytes of lines without a sample."""
 _LINES: Final = 512
-"""Lines that one step reads, unless it looks closely at some: some 0.3 ms."""
+"""Lines that one step reads if few of them need the slow parser: about 0.3 ms."""
 _WORK: Final = 64
-"""Closer looks in one step."""
+"""Units of slow parsing in one step."""
 _MAX_NAMES: Final = 4096
 _MAX_SERIES_NAME: Final = 512
-"""Bytes of a series' name that is remembered while its page is read."""
+"""Longest series name, in bytes, that is cached while its page is read."""
 
 
 class _TooCostlyError(Exception):
-    """The page has used up its work."""
+    """The page has used up its ``work``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one answer of an exporter said."""
+    """The result of parsing one page."""
 
     samples: list[Sample]
     rejects: dict[str, int]
-    """Lines that were left out, by reason; and ``duplicate_label``, where the line was kept."""
+    """Lines that were left out, by reason. A line with ``duplicate_label`` was kept."""
     held: int = field(default=0, compare=False)
-    """Bytes that the page's label sets take at most, for as long as they are remembered."""
+    """Upper bound of the bytes of the page's label sets, while they are kept."""
 
     @property
     def abandoned(self) -> bool:
-        """The page costs more than it may, so nothing of it was kept."""
+        """Whether the page exceeded its limits, so that nothing of it was kept."""
         return TOO_COSTLY in self.rejects
 
 
 class LabelMemo:
-    """The label sets of one exporter's last page, so that the next page need not parse them.
+    """Cache of the label sets on one exporter's last page, so that they are parsed once.
 
-    One per exporter. It holds exactly what the last page held: labels that churn leave with
-    the page that had them last.
+    There is one per exporter. It holds exactly the label sets of the last page: others are
+    dropped with the page that had them last.
     """
 
     __slots__ = ("flawed", "sets")
@@ -86,7 +86,7 @@ class LabelMemo:
     def __init__(self) -> None:
         self.sets: dict[bytes, Mapping[str, str]] = {}
         self.flawed: dict[bytes, Labels] = {}
-        """Label texts that are counted each time they are met, so never on the fast path."""
+        """Label texts that count a reject on every occurrence, and so skip the fast path."""
 
     def __len__(self) -> int:
         return len(self.sets) + len(self.flawed)
@@ -100,7 +100,7 @@ def parse(
     wanted: Container[str] | None = None,
     limits: PageLimits = EXPORTER,
 ) -> Page:
-    """Read a page at once. See :func:`parsing`."""
+    """Parse a page without pauses. See :func:`parsing`."""
     return at_once(parsing(page, time=time, memo=memo, wanted=wanted, limits=limits))
 
 
@@ -112,17 +112,17 @@ def parsing(
     wanted: Container[str] | None = None,
     limits: PageLimits = EXPORTER,
 ) -> Steps[Page]:
-    """Read a Prometheus or OpenMetrics text page, in steps.
+    """Parse a Prometheus or OpenMetrics text page, in steps.
+
+    The function does not raise for malformed text: it leaves the line out and counts it. A last
+    line without a line feed was cut, and its number may be cut too, so it is left out.
 
     Args:
         page: the body, decompressed.
-        time: epoch seconds of the scrape; samples with a timestamp of their own keep that.
-        memo: what was learnt from this exporter's last page; updated.
-        wanted: series names to keep; the others are passed over uncounted. None keeps all.
+        time: epoch seconds of the scrape; a sample's own timestamp takes precedence.
+        memo: the label sets of this exporter's last page; updated.
+        wanted: series names to keep. Others are skipped and not counted. None keeps all.
         limits: what the page may cost.
-
-    Never raises: what cannot be read is left out and counted. A last line without a line
-    feed is a cut line, since its number may be cut too.
     """
     memo = LabelMemo() if memo is None else memo
     reader = _Reader(time, memo, wanted, limits, seconds=open_metrics(page))
@@ -146,7 +146,7 @@ def parsing(
 
 
 class _Reader:
-    """One page's reading: samples and rejects so far, and the label sets met."""
+    """The state while one page is parsed: samples, rejects and label sets so far."""
 
     def __init__(
         self,
@@ -168,13 +168,13 @@ class _Reader:
         self._room = limits.held
         self._work = limits.work
         self._pause = limits.work - _WORK
-        """The work left at which the step ends."""
+        """The remaining work at which the step ends."""
         self._seconds = seconds
         self._names: dict[bytes, str] = {}
         """Name as written -> name, or "" for a name that is not wanted."""
 
     def read(self, lines: Sequence[bytes]) -> Steps[None]:
-        """Read whole lines. This loop is the cost of a scrape; the rest is rare."""
+        """Parse complete lines. This loop is the main cost of a scrape."""
         names, sets, time = self._names, self.sets, self._time
         append, make = self.samples.append, tuple.__new__
         for line in lines:
@@ -209,7 +209,7 @@ class _Reader:
             raise _TooCostlyError
 
     def _name(self, line: bytes, written: bytes) -> str:
-        """The wanted name that a line with labels begins with; settles every other line."""
+        """Return the wanted name at the start of a line with labels; handle every other line."""
         if line[:1] in _PASSED_OVER:
             return ""
         try:
@@ -229,9 +229,9 @@ class _Reader:
         return ""
 
     def _new(self, text: bytes, tail: bytes) -> Mapping[str, str] | None:
-        """The labels of a text not yet met on this page; None if the line needs a closer look.
+        """Return the labels of a text that is new on this page, or None for the slow parser.
 
-        Nothing new is remembered of a line whose number is bad.
+        The label set of a line with a malformed number is not cached.
         """
         known = self._old.sets.get(text)
         if known is None:
@@ -258,7 +258,7 @@ class _Reader:
         return found
 
     def _remember(self, text: bytes, labels: Labels) -> bool:
-        """Keep a label set for later lines and the next page; False if there is no room."""
+        """Cache a label set for later lines and the next page; return False if there is no room."""
         if text in self.sets or text in self.flawed:
             return True
         size = SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * len(labels.labels)
@@ -274,7 +274,7 @@ class _Reader:
         return True
 
     def _slow(self, line: bytes) -> None:
-        """Read what is not plain ``name{labels} number``."""
+        """Parse a line that is not plain ``name{labels} number``."""
         self._spend(2)
         if len(line) > _MAX_LINE:
             self.rejects[TOO_LONG] += 1

@@ -1,4 +1,4 @@
-"""What a source hands over: samples of one exporter, with the time each was measured."""
+"""The samples and scrape results that a source produces, and the sink that takes them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ class Decimals(float):
 
 
 ONE_WITH_DECIMALS: Final = Decimals(1.0)
-"""The one number whose spelling says more than its value: see
-:func:`adapter.devices.validity.scale_shown`."""
+"""The only number for which the spelling matters.
+
+See :func:`adapter.devices.validity.scale_shown`.
+"""
 
 
 class Sample(NamedTuple):
@@ -30,11 +32,11 @@ class Sample(NamedTuple):
     name: str
     """The series' name as the exporter writes it."""
     labels: Mapping[str, str]
-    """Interned: the same object for the same label text of the same exporter."""
+    """Shared: one object for equal label texts of one exporter."""
     value: float
-    """Unfiltered: may be NaN, infinite or a sentinel."""
+    """Unchecked: may be NaN, infinite or a sentinel."""
     time: float
-    """Epoch seconds at which the value was scraped or, where the page says so, measured."""
+    """Epoch seconds at which the value was measured, if the page states it, or scraped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +44,43 @@ class ScrapeResult:
     """All samples of one exporter at one time, or all its samples since the last query."""
 
     origin: str
-    """The exporter: a scrape URL, or Prometheus' ``instance``. Samples of one origin replace
-    that origin's earlier samples: a series missing from a scrape result has disappeared."""
+    """The exporter: a scrape URL, or Prometheus' ``instance``.
+
+    The samples replace the earlier samples of the origin: a series that is missing from a scrape
+    result has disappeared.
+    """
     node: str | None
-    """The node the exporter runs on, where the source knows it for certain."""
+    """The node on which the exporter runs, if the source knows it for certain."""
     samples: Sequence[Sample]
     received: float
     """Epoch seconds."""
     rejects: Mapping[str, int] = field(default_factory=dict)
     """Lines or series that could not be read, by reason."""
     pod: tuple[str, str] | None = None
-    """(namespace, name) of the exporter's own pod, where known: samples that name it are
-    the exporter's self-attribution."""
+    """(namespace, name) of the exporter's own pod, if known.
+
+    Samples that name this pod are the exporter's self-attribution.
+    """
     serves: bool = False
-    """The page is ``pod``'s own, an inference server's: every sample is about that pod, whatever
-    its labels say, and nothing is believed about devices."""
+    """The page is the server page of ``pod``.
+
+    Every sample is about that pod, regardless of its labels, and says nothing about devices.
+    """
 
     @property
     def direct(self) -> bool:
-        """The page was fetched from this pod: no store has added or renamed a label."""
+        """Whether the page was fetched from this pod, so that no store added or renamed a label."""
         return self.pod is not None
 
 
 class Sink(Protocol):
-    """Where a source puts what it read."""
+    """Takes the scrape results of a source."""
 
     def ingest(self, result: ScrapeResult) -> None:
-        """Take a scrape result. Never raises for bad samples: they are counted."""
+        """Take a scrape result. Invalid samples do not raise an error: they are counted."""
 
     def steps(self, result: ScrapeResult) -> Steps[None]:
-        """Take a scrape result in steps. Nothing of it is visible, or counted, before the last."""
+        """Take a scrape result in steps. It becomes visible, and is counted, with the last step."""
 
     def forget(self, origin: str) -> None:
-        """The origin is no longer a target; its samples stand until the age limit."""
+        """Note that the origin is no longer a target; its samples are kept until the age limit."""

@@ -195,14 +195,14 @@ REFUSED = {
     "unknown key": ({"name": "a", "serie": "b"}, "metrics.0.serie: Extra inputs are not"),
     "template": (
         {"name": "a", "query": 'lag{pod=~"{pods}"}'},
-        "metrics.0.query: holds the template '{pods}': one query is asked for all pods",
+        "metrics.0.query: contains the template '{pods}': one query runs for all pods",
     ),
     "adapter template": (
         {"name": "a", "query": "sum(<<.Series>>) by (<<.GroupBy>>)"},
-        "metrics.0.query: holds the template '<<'",
+        "metrics.0.query: contains the template '<<'",
     ),
     "bracket": ({"name": "a", "query": "sum(lag"}, "metrics.0.query: has a ( that is not closed"),
-    "closing": ({"name": "a", "query": "lag)"}, "metrics.0.query: has a ) that closes nothing"),
+    "closing": ({"name": "a", "query": "lag)"}, "metrics.0.query: has a ) without its opening bracket"),
     "quote": ({"name": "a", "query": 'lag{a="b}'}, "metrics.0.query: has a quote that is not"),
     "number": ({"name": "a", "query": "5"}, "metrics.0.query: is a number"),
     "empty": ({"name": "a", "query": " "}, "metrics.0.query: is empty"),
