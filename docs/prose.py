@@ -33,7 +33,6 @@ NOT_YET: Final = (
     "adapter/sources/*",
     "adapter/store/*",
     "apiservice/http/*",
-    "docs/architecture.md",
     "docs/code-map.md",
     "tests/adapter/*",
     "tests/apiservice/*",
