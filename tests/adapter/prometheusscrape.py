@@ -13,7 +13,7 @@ from adapter.exposition.page import parse
 from adapter.exposition.samples import ScrapeResult
 from adapter.sources.prometheus.answer import SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
-from tests.adapter.telemetryworld import World
+from tests.adapter.world import World
 
 TARGET: Mapping[str, str] = {
     "namespace": "gpu-operator",

@@ -12,7 +12,7 @@ from adapter.cluster.pod import Pod
 from adapter.devices.assignment import assignment
 from adapter.exposition.samples import Sample
 from apiservice.labels.selector import EVERYTHING
-from tests.adapter.telemetryworld import World, make_pod
+from tests.adapter.world import World, make_pod
 
 _HIGHEST = {Unit.PERCENT: 100.0, Unit.RATIO: 1.0}
 _ROUNDING = 1 + 1e-12

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from adapter.cluster.pod import Pod
-from tests.adapter.telemetryworld import World, make_pod, reading, row
+from tests.adapter.world import World, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.attribution.reading import Reading
 from adapter.cluster.pod import Pod
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

@@ -11,7 +11,7 @@ from adapter.attribution.census import LEFT_OUT
 from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Attribution, Reading
 from adapter.attribution.sharing import Evidence
-from tests.adapter.telemetryworld import World, shared_page
+from tests.adapter.world import World, shared_page
 from tests.docs.sharingcases import CASES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sharing.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from adapter.attribution.policy import PolicyRule, SharingOptions, SharingPolicy
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from apiservice.runtime.steps import at_once
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ONE: Mapping[str, str] = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}

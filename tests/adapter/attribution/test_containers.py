@@ -9,7 +9,7 @@ import pytest
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
-from tests.adapter.telemetryworld import World, make_pod, reading, row, said
+from tests.adapter.world import World, make_pod, reading, row, said
 
 UTIL = "hami_container_device_utilization_ratio"
 USED = "hami_vgpu_memory_used_bytes"

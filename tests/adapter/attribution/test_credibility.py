@@ -7,7 +7,7 @@ import pytest
 from adapter.attribution.reading import Absence
 from apiservice.runtime.steps import at_once
 from tests.adapter.prometheusscrape import TARGET, Prometheus
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

@@ -25,7 +25,7 @@ from apiservice.errors import MetricNotFound
 from apiservice.labels.selector import EVERYTHING
 from apiservice.provider import GroupResource, ObjectQuery
 from apiservice.runtime.steps import at_once
-from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row
+from tests.adapter.world import CATALOG, World, make_pod, reading, row
 
 T = 1_700_000_000.0
 WAITING = "inference_requests_waiting"

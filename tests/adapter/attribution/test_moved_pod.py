@@ -10,7 +10,7 @@ import pytest
 from adapter.cluster.pod import Pod
 from apiservice.labels.selector import EVERYTHING
 from tests.adapter.prometheusscrape import TARGET, Prometheus
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 NEW, OLD = "gpu-node-new", "gpu-node-old"

@@ -11,7 +11,7 @@ from adapter.cluster.pod import Pod
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.validity import RatioScale
 from apiservice.labels.selector import EVERYTHING
-from tests.adapter.telemetryworld import World, make_pod, reading, row
+from tests.adapter.world import World, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.adapter.telemetryworld import CATALOG, World, make_pod
+from tests.adapter.world import CATALOG, World, make_pod
 
 WAITING, RUNNING = "inference_requests_waiting", "inference_requests_running"
 CACHE = "inference_kv_cache_utilization"

@@ -13,7 +13,7 @@ from adapter.attribution.policy import PolicyRule, SharingOptions, SharingPolicy
 from adapter.serve.build import sharing_options
 from adapter.settings import Settings
 from apiservice.labels.selector import EVERYTHING, parse
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 

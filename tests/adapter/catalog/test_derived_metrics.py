@@ -8,7 +8,7 @@ import pytest
 
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.pod import Pod
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 HAMI = 'hami_container_device_utilization_ratio{namespace="ml",pod="p",device_uuid="GPU-0"} 15\n'

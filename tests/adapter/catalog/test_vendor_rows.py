@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.catalog.field import Mig
-from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading
+from tests.adapter.world import CATALOG, World, make_pod, reading
 
 AMD = 'gpu_id="0",gpu_uuid="u",hostname="n",pod="p",namespace="ml",container="server"'
 SPX = f'{AMD},gpu_partition_id="0",gpu_compute_partition_type="spx"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapter.cluster.index import PodIndex
 from adapter.cluster.uids import PodUids
 from apiservice.kube.reflector import EventType
-from tests.adapter.telemetryworld import make_pod
+from tests.adapter.world import make_pod
 
 
 def test_pods_are_found_by_uid_as_they_come_change_and_go() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.pod import Pod
 from tests.adapter.prometheusscrape import TARGET, Prometheus, behind
-from tests.adapter.telemetryworld import World, make_pod, said
+from tests.adapter.world import World, make_pod, said
 from tests.examples import bounded
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"

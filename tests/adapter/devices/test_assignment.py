@@ -15,7 +15,7 @@ from adapter.devices.assignment import (
     target,
     unfit,
 )
-from tests.adapter.telemetryworld import make_pod
+from tests.adapter.world import make_pod
 
 EXPORTER = {"pod": "dcgm-exporter-x", "namespace": "monitoring", "container": "exporter"}
 WORK = {"pod": "llm-0", "namespace": "ml", "container": "server"}

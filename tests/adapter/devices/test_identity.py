@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.adapter.telemetryworld import World, make_pod, reading, row
+from tests.adapter.world import World, make_pod, reading, row
 
 T = 1_700_000_000.0
 AMD = (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from adapter.devices.options import TelemetryOptions
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 COPY = "DCGM_FI_DEV_MEM_COPY_UTIL"

@@ -13,7 +13,7 @@ import pytest
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.exposition.page import parse
 from adapter.exposition.samples import Sample, ScrapeResult
-from tests.adapter.telemetryworld import CATALOG, World, make_pod, row, said
+from tests.adapter.world import CATALOG, World, make_pod, row, said
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 T = 1_700_000_000.0

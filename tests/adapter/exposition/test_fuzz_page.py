@@ -11,7 +11,7 @@ from adapter.exposition.page import LabelMemo, Page, parse
 from adapter.exposition.samples import ScrapeResult
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
-from tests.adapter.telemetryworld import CATALOG, World, row, shared_folder
+from tests.adapter.world import CATALOG, World, row, shared_folder
 from tests.examples import bounded
 
 SCRAPED = 1_700_000_000.0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from adapter.exposition.page import LabelMemo, parse
 from adapter.exposition.samples import Sample
 from tests.adapter.pagetext import render
-from tests.adapter.telemetryworld import shared_folder
+from tests.adapter.world import shared_folder
 from tests.examples import bounded
 
 SCRAPED = 1_700_000_000.0

@@ -17,7 +17,7 @@ from adapter.keda.scaler import Options, Scaler
 from adapter.keda.trigger import Ref
 from apiservice.kube.reflector import EventType
 from apiservice.labels.selector import Selector
-from tests.adapter.telemetryworld import make_pod
+from tests.adapter.world import make_pod
 
 PATIENCE = 65.0
 STALE_AFTER = 300.0

@@ -8,7 +8,7 @@ from adapter.exposition.samples import ScrapeResult
 from adapter.sources.prometheus.answer import SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.telemetryworld import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, shared_page
 
 MIB: Final = 1048576
 WORKER: Final = "vllm-agg-0-vllmdecodeworker-5fljt"

@@ -6,7 +6,7 @@ from typing import Final
 
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.telemetryworld import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, shared_page
 
 MIB: Final = 1048576
 EXPORTER: Final = "dcgm-exporter-dev-78z52"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.adapter.pages.scene import Scene
-from tests.adapter.telemetryworld import World
+from tests.adapter.world import World
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Final
 
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.telemetryworld import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, shared_page
 
 EXCERPTS: Final = "11_issue_excerpts_real_lines.prom"
 

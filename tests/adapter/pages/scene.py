@@ -13,7 +13,7 @@ import pytest
 
 from adapter.attribution.reading import Reading
 from apiservice.labels.selector import EVERYTHING
-from tests.adapter.telemetryworld import CATALOG, World
+from tests.adapter.world import CATALOG, World
 
 PRINCIPAL = tuple(n for n in CATALOG.metrics if n in CATALOG.fields or n not in CATALOG.spellings)
 """Each metric once: the other spellings of a field are served too, in their own units."""

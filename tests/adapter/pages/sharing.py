@@ -8,7 +8,7 @@ from typing import Final
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.telemetryworld import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, shared_page
 
 NODE: Final = "gpu-node-1"
 UTIL: Final = "DCGM_FI_DEV_GPU_UTIL"

@@ -16,7 +16,7 @@ from tests.adapter.pages.scene import (
     listed,
     served,
 )
-from tests.adapter.telemetryworld import World, shared_folder
+from tests.adapter.world import World, shared_folder
 
 FOLDER = ("*.prom", "cases/*.prom", "*.json")
 Built = Callable[[Scene], World]

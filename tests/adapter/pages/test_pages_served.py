@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.adapter.serving import Exporter, Lab
-from tests.adapter.telemetryworld import shared_page
+from tests.adapter.world import shared_page
 
 PODS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/pods/%2A/{}"
 SLICED = {

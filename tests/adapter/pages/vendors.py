@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.telemetryworld import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, shared_page
 
 AMD: Final = "12_amd_device_metrics_exporter_real_lines.prom"
 BARE: Final = "42_amd_lines.prom"

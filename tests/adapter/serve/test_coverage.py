@@ -11,7 +11,7 @@ from adapter.cluster.pod import Pod
 from adapter.serve.coverage import Coverage
 from adapter.store.snapshot import Snapshot
 from apiservice.runtime import steps
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 T0 = 1000.0
 UTIL = "DCGM_FI_DEV_GPU_UTIL"

@@ -28,7 +28,7 @@ from adapter.sources.login.aws import AwsLogin
 from adapter.sources.login.port import Anonymous, Basic, Bearer, BearerFile
 from adapter.sources.prometheus.source import PrometheusSource
 from adapter.store.store import Store
-from tests.adapter.telemetryworld import CATALOG
+from tests.adapter.world import CATALOG
 
 HTTPS = "https://engine.example"
 

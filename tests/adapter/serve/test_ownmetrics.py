@@ -17,7 +17,7 @@ from adapter.settings import Settings
 from adapter.settings.metrics import MetricRow
 from adapter.sources.prometheus.answer import SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
-from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row
+from tests.adapter.world import CATALOG, World, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 EVERY_5_S = range(100, 161, 5)

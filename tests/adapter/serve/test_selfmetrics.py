@@ -41,7 +41,7 @@ from apiservice.provider import ObjectQuery
 from apiservice.runtime.steps import at_once
 from apiservice.selfmetrics.families import OTHER, Family, FamilyType
 from apiservice.selfmetrics.looplag import LoopLag
-from tests.adapter.telemetryworld import make_pod, row
+from tests.adapter.world import make_pod, row
 from tests.apiservice.world import make_world
 from tests.examples import bounded
 

@@ -23,7 +23,7 @@ from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.store.store import Store
 from apiservice.runtime.steps import Steps, at_once
 from tests.adapter.store.test_laws import PAGES, PODS
-from tests.adapter.telemetryworld import World, make_pod, row
+from tests.adapter.world import World, make_pod, row
 
 ORIGIN = "http://exporter"
 UTIL = "DCGM_FI_DEV_GPU_UTIL"

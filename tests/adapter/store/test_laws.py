@@ -12,7 +12,7 @@ from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Metric, Unit
 from adapter.exposition.page import parse
-from tests.adapter.telemetryworld import World, make_pod, row, said
+from tests.adapter.world import World, make_pod, row, said
 from tests.examples import bounded
 
 CATALOG = Catalog()

@@ -8,7 +8,7 @@ from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
 from adapter.exposition.samples import ScrapeResult
 from adapter.store.store import Store
-from tests.adapter.telemetryworld import CATALOG, World, make_pod, said
+from tests.adapter.world import CATALOG, World, make_pod, said
 
 NOW = 1_700_000_000.0
 OPTIONS = TelemetryOptions(server_bytes=200_000, server_series=4)

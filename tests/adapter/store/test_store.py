@@ -11,9 +11,8 @@ from adapter.devices.options import TelemetryOptions
 from adapter.devices.rejects import Reject, Rejects
 from adapter.exposition.page import LabelMemo, parse
 from adapter.exposition.samples import Sample, ScrapeResult, Sink
-from adapter.store.store import Store
 from apiservice.labels.selector import EVERYTHING
-from tests.adapter.telemetryworld import CATALOG, World, make_pod, reading, row, said
+from tests.adapter.world import World, make_pod, reading, row, said
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -423,7 +422,7 @@ def test_rows_with_and_without_a_uid_are_about_one_device() -> None:
 
 
 def test_an_empty_store_says_so() -> None:
-    store = Store(CATALOG, TelemetryOptions(), World())
+    store = World().store
     assert store.snapshot.nodes() == []
     assert store.snapshot.ages(1.0) == {}
     assert store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0).reason == "no_rows"  # type: ignore[union-attr]

@@ -32,7 +32,7 @@ from adapter.store.store import Store
 from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
 from tests.adapter.sources.conftest import Recorder, Reply, Request, Web, answer, running, settled
-from tests.adapter.telemetryworld import CATALOG, make_pod
+from tests.adapter.world import CATALOG, make_pod
 
 WORKSPACE = "b438b4f6-912a-46d5-9cb1-b44069212ab4"
 PATH = f"/v1/workspaces/{WORKSPACE}/query"

@@ -25,7 +25,7 @@ from adapter.store.store import Store
 from apiservice.labels import selector
 from tests.adapter.sources.conftest import running, settled
 from tests.adapter.sources.prometheus.engines import Pages, engine, scrape_config, serving
-from tests.adapter.telemetryworld import CATALOG, make_pod, said
+from tests.adapter.world import CATALOG, make_pod, said
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 

@@ -15,7 +15,7 @@ from adapter.sources.prometheus.answer import QueryAnswer, SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
-from tests.adapter.telemetryworld import CATALOG, World, shared_folder
+from tests.adapter.world import CATALOG, World, shared_folder
 from tests.examples import bounded
 
 NOW = 1_771_529_470.0

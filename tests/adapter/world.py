@@ -1,22 +1,31 @@
-"""A store, the pods it looks at and pages put into it as text."""
+"""The world of a test: a cluster's objects, a store that pages are put into, and what the API says.
+
+Everything is real but the exporters: a test writes their pages as text.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
+from adapter.api.external import GpuExternalMetrics
+from adapter.api.provider import GpuMetricsProvider
 from adapter.attribution.policy import SharingOptions
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
+from adapter.cluster.index import PodIndex
+from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Node, Nodes
-from adapter.cluster.pod import Pod, PodRef
+from adapter.cluster.pod import Owner, Pod, PodRef
+from adapter.cluster.services import Service, Services
 from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
 from adapter.exposition.samples import ScrapeResult
 from adapter.store.store import Store
+from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
 
 CATALOG = Catalog()
@@ -30,26 +39,32 @@ def make_pod(
     namespace: str = "ml",
     gpus: Mapping[str, int] = ONE_GPU,
     node: str = "",
+    ip: str = "",
     uid: str = "uid",
     phase: str = "Running",
     ready: bool = True,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    owner: Owner | None = None,
+    containers: tuple[str, ...] = ("server",),
     claims: bool = False,
     born: float = 0.0,
     deleting: bool = False,
     ready_since: float = 0.0,
 ) -> Pod:
+    """A running pod with one GPU, unless the arguments say otherwise."""
     return Pod(
         ref=PodRef(namespace, name),
         uid=uid,
         node=node,
-        ip="",
+        ip=ip,
         phase=phase,
         ready=ready,
         deleting=deleting,
-        labels={},
-        annotations={},
-        owner=None,
-        containers=("server",),
+        labels=labels or {},
+        annotations=annotations or {},
+        owner=owner,
+        containers=containers,
         gpus=dict(gpus),
         claims=claims,
         ports=(),
@@ -59,43 +74,55 @@ def make_pod(
 
 
 class World:
-    """Pods, and a store that pages are put into."""
+    """Pods, nodes and services, the store over them, and the API's providers over both.
+
+    Args:
+        pods: the pods at first; :meth:`put` and :meth:`remove` change them.
+        options: how samples are read.
+        nodes: name -> labels.
+        services: the Services.
+        catalog: the metrics.
+        sharing: how devices are divided among pods.
+    """
 
     def __init__(
         self,
         *pods: Pod,
         options: TelemetryOptions | None = None,
         nodes: Mapping[str, Mapping[str, str]] | None = None,
+        services: Iterable[Service] = (),
         catalog: Catalog = CATALOG,
         sharing: SharingOptions | None = None,
     ) -> None:
         self.catalog = catalog
-        self.pods = {pod.ref: pod for pod in pods}
         self.options = options or TelemetryOptions()
-        self.changed = 0
-        self.nodes = Nodes()
+        self.index, self.nodes = PodIndex(), Nodes()
+        self.objects = ObjectLookup(self.index, Services(), self.nodes)
+        self.index.replace(pods)
+        self.objects.services.replace(list(services))
         self.nodes.replace([Node(name, labels) for name, labels in (nodes or {}).items()])
-        self.store = Store(catalog, self.options, self, self.nodes, sharing)
+        self.store = Store(catalog, self.options, self.index, self.nodes, sharing)
+        self.custom = GpuMetricsProvider(catalog, self.store, self.objects)
+        self.external = GpuExternalMetrics(catalog, self.store, self.objects, self.custom.absent)
 
-    def get(self, namespace: str, name: str) -> Pod | None:
-        return self.pods.get(PodRef(namespace, name))
-
-    def on_node(self, node: str) -> Sequence[Pod]:
-        return [pod for pod in self.pods.values() if pod.node == node]
-
-    def at_address(self, address: str) -> Sequence[Pod]:
-        return [p for p in self.pods.values() if p.ip == address and not p.finished]
-
-    def changes(self, node: str) -> int:
-        return self.changed
+    @property
+    def pods(self) -> dict[PodRef, Pod]:
+        """The pods by their names."""
+        return {pod.ref: pod for pod in self.index.each()}
 
     def put(self, *pods: Pod) -> None:
-        self.pods |= {pod.ref: pod for pod in pods}
-        self.changed += 1
+        """Add pods, or change those of the same name."""
+        for pod in pods:
+            self.index.apply(EventType.MODIFIED, pod)
 
     def remove(self, name: str, namespace: str = "ml") -> None:
-        del self.pods[PodRef(namespace, name)]
-        self.changed += 1
+        """Delete a pod."""
+        self.index.apply(EventType.DELETED, self._pod(namespace, name))
+
+    def _pod(self, namespace: str, name: str) -> Pod:
+        pod = self.index.get(namespace, name)
+        assert pod is not None, f"no pod {namespace}/{name}"
+        return pod
 
     def scrape(
         self,
@@ -113,7 +140,7 @@ class World:
     def read(
         self, name: str, metric: str, time: float, where: str = "", namespace: str = "ml"
     ) -> Reading | Absence:
-        pod = self.pods[PodRef(namespace, name)]
+        pod = self._pod(namespace, name)
         return self.store.snapshot.pod(pod, metric, selector.parse(where), time)
 
     def node(self, name: str, metric: str, time: float, where: str = "") -> Reading | Absence:
