@@ -151,7 +151,7 @@ class AzureLogsSource:
         if not tables:
             raise SourceError("columns", "the answer has no table")
         table = tables[0]
-        usage = insights.read(table.columns, table.samples, pods, self._memo)
+        usage = insights.read(table.columns, table.rows, pods, self._memo)
         return usage, f"{loss.code}: {loss.message}"[:300] if loss is not None else ""
 
     def _deliver(self, usage: Usage) -> None:

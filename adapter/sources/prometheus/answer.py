@@ -236,7 +236,7 @@ def _add(
         else:
             kept.append(Sample(name, series.labels, value, time - ahead))
             newest = time
-    if not samples:
+    if not kept:
         return
     found.times.append((series, newest))
     found.samples.setdefault(series.origin, []).extend(kept)
