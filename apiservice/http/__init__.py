@@ -1,1 +1,1 @@
-"""Connections, limits and draining: the HTTP server."""
+"""The HTTP server: connections, TLS handshakes, limits, and draining."""

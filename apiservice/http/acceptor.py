@@ -1,8 +1,8 @@
-"""Accepts connections, and makes them through their TLS handshake.
+"""Accepts connections, and runs their TLS handshakes.
 
-The event loop's own server makes a TLS object for every connection before anybody may count it,
-70 kB each. Here a connection is admitted when it is accepted, by its address, and its handshake
-is a task that can be ended.
+The event loop's own server creates a TLS object of 70 kB for every connection before the
+connection can be counted. Here a connection is admitted by its address when it is accepted, and its
+handshake is a task that can be cancelled.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from apiservice.http.handshakes import Handshakes
 from apiservice.http.options import ServingOptions, ServingStats
 
 _AT_ONCE: Final = 32
-"""Connections accepted before others have their turn."""
+"""Connections accepted before other tasks run."""
 _GOODBYE: Final = 5.0
-"""Seconds that a client may take to end TLS in order."""
+"""Seconds that a client may take to end TLS normally."""
 _EXHAUSTED: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 Context = Callable[[], ssl.SSLContext]
-"""The TLS context for the next connection."""
+"""Returns the TLS context for the next connection."""
 
 
 class Acceptor:
@@ -35,11 +35,11 @@ class Acceptor:
 
     Args:
         listener: bound, and listening.
-        make: makes the protocol of a connection whose handshake is done.
-        context: TLS; None speaks plain text.
-        options: the bounds.
+        make: creates the protocol of a connection whose handshake is done.
+        context: TLS; None serves plain text.
+        options: the limits.
         stats: where refusals are counted.
-        make_room: closes a connection that may go; False where there is none.
+        make_room: closes a connection that may be closed; False if there is none.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class Acceptor:
         return int(self._listener.getsockname()[1])
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Start to accept."""
         self._listener.setblocking(False)
         self._listener.listen(self._options.backlog)
         self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def close(self) -> None:
-        """Accept who has connected already, and nobody after that."""
+        """Accept the clients that have connected already, and no more after that."""
         if self._listener.fileno() < 0:
             return
         self._loop.remove_reader(self._listener.fileno())
@@ -89,14 +89,14 @@ class Acceptor:
                 return
 
     def _accept_one(self) -> bool:
-        """Accept one connection; False where nobody waits."""
+        """Accept one connection. Return False if none is waiting."""
         try:
             connection, address = accepted(self._listener)
         except BlockingIOError:
             return False
         except OSError as error:
             if error.errno not in _EXHAUSTED:
-                return True  # it went away before it was accepted
+                return True  # the client disconnected before it was accepted
             return self._no_more_files()
         if self._context is None or self.handshakes.admitted(address):
             shake = self._loop.create_task(self._shake(connection))
@@ -107,7 +107,7 @@ class Acceptor:
         return True
 
     def _no_more_files(self) -> bool:
-        """Turn one away, or it would wait for ever, and make room for the next."""
+        """Refuse one connection, which would otherwise wait forever, and make room for the next."""
         os.close(self._spare)
         try:
             with suppress(OSError):
@@ -135,7 +135,7 @@ class Acceptor:
 
 
 def _hang_up(shake: asyncio.Task[None], connection: socket.socket) -> None:
-    """End a connection whose handshake was cancelled, even before it began."""
+    """Close a connection whose handshake was cancelled, even before it started."""
     if shake.cancelled():
         with suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)

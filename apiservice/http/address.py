@@ -1,4 +1,4 @@
-"""The address that a connection came from, in one spelling."""
+"""The address of a connection's client, in one canonical form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MAPPED = "::ffff:"
 
 
 def peer_address(name: Any) -> str:
-    """The host of a socket's peer name; IPv4 through IPv6 is written as IPv4."""
+    """Return the host of a socket's peer name; an IPv4 address in IPv6 is written as IPv4."""
     host = str(name[0]) if isinstance(name, tuple) and name else ""
     return host.removeprefix(_MAPPED).partition("%")[0]
 
@@ -18,8 +18,8 @@ def accepted(listener: socket.socket) -> tuple[socket.socket, str]:
     """Accept one connection.
 
     Raises:
-        BlockingIOError: nobody waits.
-        OSError: this one went away, or the process may open no more files.
+        BlockingIOError: no connection is waiting.
+        OSError: the client disconnected, or the process may open no more files.
     """
     connection, name = listener.accept()
     connection.setblocking(False)

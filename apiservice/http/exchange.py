@@ -1,12 +1,12 @@
-"""One request and its answer: uvicorn's cycle, writing head and body at once.
+"""One request and its answer: uvicorn's cycle, which writes head and body at once.
 
-uvicorn writes the head when it is sent and the body after it: two TLS records and twice
-the way through the transport. Here the head waits for the first part of the body, and an
-answer whose length is known leaves in one write (20 KB over TLS, both measured in turn:
-95 us of CPU per request instead of 123). Every other answer takes uvicorn's own way.
+uvicorn writes the head when it is sent and the body after it: two TLS records, and two passes
+through the transport. Here the head waits for the first part of the body, and an answer of known
+length is one write (20 KB over TLS, both measured in turn: 95 us of CPU per request instead of
+123). Every other answer is written as uvicorn does.
 
-The head being held also means that an application that fails after announcing 200 is
-answered with 500, as nothing has been written yet.
+Because the head waits, an application that fails after it announced 200 is answered with 500:
+nothing has been written yet.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class _Head(NamedTuple):
     content: bytes
     """Status line and headers, without the blank line."""
     length: int
-    """The Content-Length; -1 where the head must go uvicorn's way."""
+    """The Content-Length; -1 if the head must be written as uvicorn does."""
 
 
 class Exchange(RequestResponseCycle):
-    """A cycle that holds the head back until the body comes."""
+    """A cycle that holds the head back until the body arrives."""
 
     _start: dict[str, Any] | None = None
 
@@ -52,7 +52,7 @@ class Exchange(RequestResponseCycle):
             await super().send(message)
 
     def _at_once(self, start: dict[str, Any], message: Any) -> bool:
-        """Write the whole answer; False where it is not one of a known length."""
+        """Write the complete answer. Return False if it is not one of a known length."""
         if message.get("more_body") or self.flow.write_paused or self.disconnected:
             return False
         head = _head(start["status"], tuple(start.get("headers", ())))
@@ -73,7 +73,7 @@ class Exchange(RequestResponseCycle):
 
 
 def refusal(error: ApiError) -> bytes:
-    """A whole answer that ends its connection, for a request that no application sees."""
+    """Return a complete answer that ends its connection, for a request that no application sees."""
     body = error.body()
     allow = b"allow: GET\r\n" if isinstance(error, MethodNotAllowed) else b""
     head = (
@@ -85,10 +85,10 @@ def refusal(error: ApiError) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _head(status: int, headers: Headers) -> _Head:
-    """The head, checked and rendered once for equal headers.
+    """Render the head, checked once for equal headers.
 
     Raises:
-        RuntimeError: a name or value would break out of its line.
+        RuntimeError: a name or value contains a line break.
     """
     length = -1
     parts = [STATUS_LINE[status]]

@@ -1,16 +1,16 @@
-"""Connections between accept and the end of their TLS handshake.
+"""Limits on TLS handshakes: their number and their rate, in total and for each address.
 
-Nothing is known about such a client but its address, and a handshake costs memory and a
-millisecond of CPU. So their number and their rate are bounded, in all and for each address.
-Where too many handshakes are in progress, the oldest one of the address that has most of them is
-ended: an address with one handshake keeps it, whatever others do.
+A client before the end of its handshake is known only by its address, and a handshake costs memory
+and a millisecond of CPU. So their number and their rate are bounded. If too many handshakes are in
+progress, the oldest one of the address that has most of them is cancelled. So an address with one
+handshake keeps it, regardless of other clients.
 
-A quarter of the rate is kept for addresses that were not heard of for two seconds, so that a few
-addresses that never stop cannot keep out an API server that connects for the first time.
+A quarter of the rate is reserved for addresses that were silent for two seconds. So a few addresses
+that connect without pause cannot keep out an API server that connects for the first time.
 
-An address from which a front proxy's certificate was proven has a rate of its own, so that
-strangers cannot use up what the API server needs. It may be shared with strangers behind the
-same NAT, so it is not without limit.
+An address from which a client has proven a front proxy's certificate has a rate of its own, so that
+strangers cannot use up what the API server needs. The rate is limited too, because strangers behind
+the same NAT may share the address.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from cachetools import LRUCache
 from apiservice.http.options import ServingOptions, ServingStats
 
 _ADDRESSES: Final = 4096
-"""Addresses whose rate is remembered; the one that was not heard of for longest goes."""
+"""Addresses whose rate is kept; the one that was silent for longest is evicted."""
 _PROXIES: Final = 256
-"""Addresses of front proxies that are remembered."""
+"""Addresses of front proxies that are kept."""
 _BURST: Final = 2.0
 """Seconds' worth of handshakes that may come at once."""
 _QUIET: Final = 0.25
-"""Share of the rate of all addresses that is kept for those that were quiet."""
+"""Share of the rate of all addresses that is reserved for those that were silent."""
 
 
 class _Bucket:
-    """Holds ``rate`` tokens for each second, and at most two seconds' worth."""
+    """Fills with ``rate`` tokens for each second, up to two seconds' worth."""
 
     __slots__ = ("_at", "_rate", "_tokens")
 
@@ -45,7 +45,7 @@ class _Bucket:
         self._at = now
 
     def quiet(self, now: float) -> bool:
-        """Nothing was taken, or asked for, for as long as it takes to fill."""
+        """Whether no token was taken or requested for as long as it takes to fill."""
         return now - self._at >= _BURST
 
     def take(self, now: float) -> bool:
@@ -63,7 +63,7 @@ class Handshakes:
     """The handshakes in progress.
 
     Args:
-        options: the bounds.
+        options: the limits.
         stats: where refusals are counted.
         clock: monotonic seconds.
     """
@@ -90,7 +90,7 @@ class Handshakes:
         return self._count
 
     def admitted(self, address: str) -> bool:
-        """Whether this address may begin another handshake now; counted where it may not."""
+        """Return whether this address may start another handshake now; count it if not."""
         now = self._clock()
         proxy = self._proxies.get(address)
         if proxy is not None:
@@ -107,7 +107,7 @@ class Handshakes:
         return allowed
 
     def begin(self, address: str, task: asyncio.Task[None]) -> None:
-        """A handshake began; :meth:`end` is called when the task is done."""
+        """Record that a handshake started; :meth:`end` is called when the task is done."""
         if self._count >= self._options.max_handshakes:
             self.drop_oldest()
         self._running.setdefault(address, {})[task] = None
@@ -115,13 +115,13 @@ class Handshakes:
         task.add_done_callback(lambda done: self._end(address, done))
 
     def proven(self, address: str) -> None:
-        """A front proxy's certificate was proven from this address."""
+        """Record that a client at this address has proven a front proxy's certificate."""
         if address not in self._proxies:
             rate = 4 * self._options.handshakes_per_second
             self._proxies[address] = _Bucket(rate, self._clock())
 
     def drop_oldest(self) -> bool:
-        """End the oldest handshake of the address that has most; False where there is none."""
+        """Cancel the oldest handshake of the address that has most; False if there is none."""
         if not self._running:
             return False
         address = max(self._running, key=lambda each: len(self._running[each]))
@@ -132,14 +132,14 @@ class Handshakes:
         return True
 
     async def cancel(self) -> None:
-        """End all of them."""
+        """Cancel all handshakes."""
         tasks = [task for some in self._running.values() for task in some]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def done(self) -> None:
-        """Wait until none is in progress."""
+        """Wait until no handshake is in progress."""
         while self._running:
             tasks = [task for some in self._running.values() for task in some]
             await asyncio.wait(tasks)

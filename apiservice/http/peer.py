@@ -1,9 +1,9 @@
-"""The other end of a connection, put into the ASGI scope once per connection.
+"""The client's certificate, put into the ASGI scope once per connection.
 
-uvicorn does not expose the client's certificate, so our protocol class reads it when
-the TLS handshake is done and leaves it where the authenticator looks for it. The same
-object serves every request of the connection: what the authenticator learnt about the
-certificate is kept in it, so that a request after the first pays a dict lookup.
+uvicorn does not expose the client's certificate. So this project's protocol class reads it after
+the TLS handshake and puts it where the authenticator finds it. The same object serves every request
+of the connection, and the authenticator caches its verdict in it, so that each request after the
+first costs a dictionary lookup.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCOPE_KEY = "apiservice.http.peer"
-"""Where a :class:`Peer` lies in an ASGI scope; absent or None without a certificate."""
+"""The key of a :class:`Peer` in an ASGI scope; absent or None without a certificate."""
 
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """A client that presented a certificate. The handshake's check of it is not trusted:
-    it is made against every CA at once, and CAs change while a connection lives."""
+    """A client that presented a certificate. The handshake's check of it is not sufficient: it
+    accepts every CA at once, and CAs change while a connection is open."""
 
     chain: tuple[bytes, ...]
     """DER, the leaf first, as the client sent it."""
     memo: Any = field(default=None, repr=False)
-    """The authenticator's own notes about this connection."""
+    """The authenticator's verdict for this connection."""
 
 
 def of_tls(connection: ssl.SSLObject | None) -> Peer | None:
-    """The peer of a finished handshake, or None where it showed no certificate."""
+    """Return the peer of a finished handshake, or None if it presented no certificate."""
     if connection is None:
         return None
     leaf = connection.getpeercert(binary_form=True)
@@ -40,10 +40,10 @@ def of_tls(connection: ssl.SSLObject | None) -> Peer | None:
 
 
 def _presented(connection: ssl.SSLObject) -> tuple[bytes, ...]:
-    """Everything the client sent: public in Python 3.13, below it on the inner object.
+    """Return the client's chain: a public method in Python 3.13, before it of the inner object.
 
-    Without either only the leaf is known, and a client whose CA lies behind an
-    intermediate that is not in the trusted bundle is refused.
+    Without either only the leaf is known, and a client whose CA is behind an intermediate that is
+    not in the trusted bundle is refused.
     """
     public = getattr(connection, "get_unverified_chain", None)
     if public is not None:

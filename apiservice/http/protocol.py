@@ -1,12 +1,12 @@
-"""HTTP/1.1 on one connection: uvicorn's httptools protocol with limits and the peer.
+"""HTTP/1.1 on one connection: uvicorn's httptools protocol with limits and client certificates.
 
 uvicorn leaves to a reverse proxy what an aggregated API server must do itself, because
-kube-apiserver passes connections of anybody in the cluster on to it: bounds on the head
-and the body, time-outs for slow senders and slow readers, a cap on connections.
+kube-apiserver forwards connections of every client in the cluster: limits on head and body,
+timeouts for slow senders and slow readers, and a limit on connections.
 
-Time is kept without timers: each connection says until when it may go on as it is, and
-one sweep per second over all of them cuts off those that are late. A request on a
-keep-alive connection thus sets and clears two attributes instead of arming timers.
+Deadlines need no timers. Each connection states its current deadline, and one sweep per second over
+all of them closes those that are late. So a request on a keep-alive connection sets and clears two
+attributes instead of a timer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from apiservice.http.requesthead import complete, endless, host_fault, oversize,
 from apiservice.http.slots import Slots
 
 _CLOSING_GRACE = 5.0
-"""Seconds that a closed connection may take to flush and say goodbye."""
+"""Seconds that a closed connection may take to flush and to end TLS."""
 LAST_REQUEST = 2.0
 """Seconds in which a client that connected before the listener closed may send a request."""
 _VERSIONS = frozenset(("1.1", "1.0"))
@@ -40,21 +40,21 @@ _READ = frozenset((b"GET", b"HEAD"))
 
 
 class Connection(HttpToolsProtocol):
-    """One client. ``late`` is asked by the server's sweep."""
+    """One client's connection. The server's sweep checks its deadline."""
 
     options: ServingOptions
     stats: ServingStats
     slots: Slots
     proven: Callable[[Peer], bool]
-    """Whether a certificate is a front proxy's."""
+    """Returns whether a certificate is a front proxy's."""
     proxy_seen: Callable[[str], None]
     """Called with the address of each connection of a front proxy."""
     last_gone: Callable[[], None]
     """Called when no connection is left. These are set on a server's own subclass."""
     draining = False
-    """Every answer closes its connection."""
+    """Whether every answer closes its connection."""
     stopped = False
-    """The listener is closed. Who was let in before may send one request more."""
+    """Whether the listener is closed. A client that connected before may send one more request."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Connection(HttpToolsProtocol):
         self.peer: Peer | None = None
         self.address = ""
         self.proxy = False
-        """The connection is a front proxy's."""
+        """Whether the connection is a front proxy's."""
         self._most_lines = min(self.options.stranger_header_lines, self.options.max_header_lines)
         self._most_pipelined = min(self.options.stranger_pipelined, self.options.max_pipelined)
         self._waiting_for = _Wait.NOTHING
@@ -86,7 +86,7 @@ class Connection(HttpToolsProtocol):
         self.address = peer_address(transport.get_extra_info("peername"))
         connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if connection is not None and connection.session_reused:
-            # Its certificate was checked when the session began, and its key not at all.
+            # Its certificate was checked when the session began, and its key was not proven.
             self.stats.refuse("resumed-session", self.address)
             transport.abort()
             return
@@ -102,21 +102,21 @@ class Connection(HttpToolsProtocol):
         self._expect(_Wait.HEAD, self._patience())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, whoever ended it."""
+        """The connection has ended, on either side."""
         super().connection_lost(exc)
         self.slots.leave(self)
         if not self.connections:
             self.last_gone()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived; what breaks a rule is answered and ends the connection."""
+        """Parse received bytes. A request that breaks a rule gets an error, which ends it."""
         if self._waiting_for is _Wait.LINGER or self.transport.is_closing():
             return
         self._received += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Nothing is spoken here but HTTP/1.1: the answer is on its way and is the last.
+            # Only HTTP/1.1 is served: the answer is being written and is the last.
             self.cycle.keep_alive = False
         except httptools.HttpParserError as error:
             self._refuse(self._refusal or BadRequest(f"malformed HTTP request: {error}"))
@@ -127,13 +127,13 @@ class Connection(HttpToolsProtocol):
             self._refuse(endless(self.url, self.options))
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """Handle the first byte of a request."""
         super().on_message_begin()
         self._reading_head = self._in_message = True
         self._expect(_Wait.HEAD, self._patience())
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header line."""
+        """Handle one header line."""
         name = name.lower()
         if (
             len(self.headers) >= self._most_lines
@@ -143,26 +143,26 @@ class Connection(HttpToolsProtocol):
         if name == b"content-length" and int(value) > self.options.max_body:
             self._reject(PayloadTooLarge(self.options.max_body))
         if name == b"transfer-encoding":
-            # The parser hands over trailer fields as if they were headers: a client's own
-            # X-Remote-Group behind a chunked body would join those that its proxy stated.
-            # Only GET and HEAD are answered, so that another method is what is wrong first.
+            # The parser reports trailer fields as if they were headers: a client's own
+            # X-Remote-Group behind a chunked body would join those that its proxy stated. Only GET
+            # and HEAD are answered, so another method is reported first.
             if self.parser.get_method() not in _READ:
                 self._reject(MethodNotAllowed())
-            self._reject(BadRequest("no chunked body is read here: send a Content-Length"))
+            self._reject(BadRequest("chunked bodies are not supported: send a Content-Length"))
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The head is whole: answer it, or queue it behind those before it."""
-        # Less was read than the smallest limit: the usual case costs one comparison.
+        """Handle a complete head: answer it, or queue it behind earlier requests."""
+        # Fewer bytes than the smallest limit: the usual case costs one comparison.
         if self._received > self.options.max_target:
             error = oversize(self.url, self.headers, self.options)
             if error is not None:
                 self._reject(error)
         version = self.parser.get_http_version()
         if version not in _VERSIONS:
-            self._reject(BadRequest("only HTTP/1.1 and HTTP/1.0 are spoken here"))
+            self._reject(BadRequest("only HTTP/1.1 and HTTP/1.0 are supported"))
         if len(self.pipeline) >= self._most_pipelined:
             self._reject(BadRequest("too many pipelined requests"))
         if (fault := host_fault(self.headers, version)) is not None:
@@ -197,25 +197,25 @@ class Connection(HttpToolsProtocol):
         )
 
     def _kept(self, version: str) -> bool:
-        """Whether another request may follow."""
+        """Return whether another request may follow."""
         wanted = version == "1.1" and self.parser.should_keep_alive()
         return wanted and self.options.keep_alive > 0 and not self.draining
 
     def on_body(self, body: bytes) -> None:
-        """No route reads a body: it is dropped. Its length was judged with the head."""
+        """Discard the body, which no route reads. Its length was checked with the head."""
 
     def on_message_complete(self) -> None:
-        """The body, if any, is whole."""
+        """Handle the end of the request."""
         self._in_message = False
-        # What follows in the same read belongs to the next request's head, whose exact
-        # share of it is not known here.
+        # What follows in the same read belongs to the next request's head, and the size of
+        # that part is not known here.
         self._earlier = self._received
         super().on_message_complete()
         if self.cycle.response_complete:
             self._expect(_Wait.REQUEST, self.options.keep_alive)
 
     def on_response_complete(self) -> None:
-        """Called by the cycle when the answer is written."""
+        """Handle the end of the answer; called by the cycle."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -227,16 +227,15 @@ class Connection(HttpToolsProtocol):
         if not self.proxy:
             self.slots.idle(self)
         if self._in_message:
-            # Either the next head, or the rest of this body: it may not dawdle.
+            # Either the next head or the rest of this body must arrive before the deadline.
             self._expect(_Wait.HEAD, self.options.header_timeout)
         else:
             self._expect(_Wait.REQUEST, self.options.keep_alive)
 
     def shutdown(self) -> None:
-        """The listener is closed: answer what was asked, and let a new client ask once."""
+        """Close the listener: answer open requests, and let a new client send one request."""
         if self.cycle is None or (self._reading_head and self.cycle.response_complete):
-            # Nothing was answered here yet, or a request is on its way: to close now would
-            # lose it.
+            # No request was answered here yet, or one is on its way: closing now would lose it.
             self._expect(_Wait.HEAD, LAST_REQUEST)
         elif self.cycle.response_complete:
             self.transport.close()
@@ -244,21 +243,21 @@ class Connection(HttpToolsProtocol):
             (self.pipeline[0][0] if self.pipeline else self.cycle).keep_alive = False
 
     def evict(self) -> None:
-        """End at once, in favour of another."""
+        """End the connection at once, to make room for another."""
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """The client does not take what it asked for."""
+        """Start the deadline of a client that does not read its answer."""
         super().pause_writing()
         self._write_deadline = self.loop.time() + self.options.write_timeout
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """End that deadline: the client reads again."""
         super().resume_writing()
         self._write_deadline = inf
 
     def sweep(self, now: float) -> None:
-        """Cut the connection off where it is past a deadline; ``now`` is the loop's time."""
+        """Close the connection if it is past a deadline; ``now`` is the loop's time."""
         if now >= self._write_deadline:
             self._cut("slow-reader")
         elif self.transport.is_closing() and self._waiting_for is not _Wait.GOODBYE:
@@ -273,7 +272,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _patience(self) -> float:
-        """Seconds for a request's head."""
+        """Return the seconds allowed for a request's head."""
         return LAST_REQUEST if self.stopped else self.options.header_timeout
 
     def _expect(self, what: _Wait, seconds: float) -> None:
@@ -295,17 +294,17 @@ class Connection(HttpToolsProtocol):
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if self.pipeline or cycle.response_started:
-                # Another answer is being written, or owed: a refusal in its midst would be
-                # read as part of it.
+                # Another answer is being written or still due: the client would read a refusal
+                # as a part of it.
                 self.transport.abort()
                 return
-            cycle.disconnected = True  # its own answer is not wanted any more
+            cycle.disconnected = True  # its own answer is no longer sent
         self.transport.write(refusal(error))
         self._expect(_Wait.LINGER, self.options.linger)
 
 
 class _Wait(Enum):
-    """What a connection's deadline is about."""
+    """What a connection waits for until its deadline."""
 
     NOTHING = "nothing"
     HEAD = "head"
@@ -315,4 +314,4 @@ class _Wait(Enum):
 
 
 class _RejectedError(Exception):
-    """Raised in a parser callback; httptools passes it on as a parser error."""
+    """Raised in a parser callback; httptools reports it as a parser error."""

@@ -1,4 +1,4 @@
-"""The head of a request: how large it may be, and the ASGI scope it makes."""
+"""The head of a request: its size limits, its Host line, and its ASGI scope."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINE = len(": \r\n")
 def oversize(
     target: bytes, headers: Sequence[tuple[bytes, bytes]], options: ServingOptions
 ) -> ApiError | None:
-    """Which limit a whole head breaks."""
+    """Return the limit that a complete head exceeds, as an error."""
     if len(target) > options.max_target:
         return UriTooLong(options.max_target)
     size = len(target) + sum(len(name) + len(value) + _LINE for name, value in headers)
@@ -25,7 +25,7 @@ def oversize(
 
 
 def endless(target: bytes, options: ServingOptions) -> ApiError:
-    """What to call a head that passed the limit before it ended."""
+    """Return the error for a head that exceeded the limit before it ended."""
     if len(target) > options.max_target:
         return UriTooLong(options.max_target)
     return HeadersTooLarge(options.max_headers)
@@ -34,14 +34,14 @@ def endless(target: bytes, options: ServingOptions) -> ApiError:
 def too_many_lines(
     headers: Sequence[tuple[bytes, bytes]], most: int, options: ServingOptions
 ) -> ApiError:
-    """Which limit one more header line breaks: their number, or the size of one."""
+    """Return the limit that one more header line exceeds: their number, or the size of one."""
     if len(headers) >= most:
         return HeadersTooLarge(f"more than {most} header lines")
     return HeadersTooLarge(f"a header line is larger than {options.max_header_line} bytes")
 
 
 def host_fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
-    """What is wrong with the Host lines (RFC 9112, section 3.2); Go's server says the same."""
+    """Return what is wrong with the Host lines (RFC 9112, section 3.2), in Go's words."""
     hosts = [name for name, _ in headers].count(b"host")
     if hosts > 1:
         return "too many Host headers"
@@ -49,11 +49,11 @@ def host_fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | No
 
 
 def complete(scope: MutableMapping[str, Any], target: bytes, method: bytes, version: str) -> None:
-    """Fill in what is known of a request once its head is whole.
+    """Complete the scope when the head of a request is complete.
 
     Raises:
         httptools.HttpParserInvalidURLError, AttributeError, UnicodeDecodeError: the target
-            is no path in ASCII.
+            is not a path in ASCII.
     """
     url = httptools.parse_url(target)
     raw_path: bytes = url.path

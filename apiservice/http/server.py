@@ -1,7 +1,7 @@
-"""The listener's life: bind, serve, sweep, drain.
+"""The HTTP server: bind, serve, check deadlines, drain.
 
-uvicorn's own ``Server`` owns signals, exits the process on a bind error and wakes ten
-times a second; here the caller owns the process, and only uvicorn's protocol is used.
+uvicorn's own ``Server`` handles signals, exits the process on a bind error and wakes ten times a
+second. Here the caller owns the process, and only uvicorn's protocol is used.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class ListenError(Exception):
 class Server:
     """Serves one ASGI application on one port.
 
-    ``start`` binds; ``run`` keeps deadlines until cancelled; ``drain`` ends it in order:
-    first nothing changes but readiness (``on_drain`` is called), then no new connection is
-    accepted, requests in flight finish, and what is left after ``shutdown_seconds`` is cut.
+    ``start`` binds, and ``drain`` ends in order. First only readiness changes (``on_drain`` is
+    called). Then no new connection is accepted, requests in progress finish, and what is left after
+    ``shutdown_seconds`` is cut.
     """
 
     def __init__(
@@ -53,17 +53,17 @@ class Server:
         sweep_seconds: float = _SWEEP,
         event: str = "listening",
     ) -> None:
-        """See the class.
+        """Create a server that is not started.
 
         Args:
             app: the ASGI application.
             options: address and limits.
-            context: the TLS context for the next connection; None speaks plain text.
-            proven: whether a certificate is a front proxy's; None proves nobody.
+            context: the TLS context for the next connection; None serves plain text.
+            proven: returns whether a certificate is a front proxy's; None: no client is one.
             stats: where to count.
-            background: runs what keeps deadlines.
-            sweep_seconds: between looks at the deadlines.
-            event: what the log says when it begins to listen.
+            background: runs the loop that keeps deadlines.
+            sweep_seconds: seconds between checks of the deadlines.
+            event: the log event when it starts to listen.
         """
         self._options = options
         self._context = context
@@ -99,7 +99,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port that is bound; chosen by the system where the options say 0."""
+        """The port that is bound; the system chooses it if the options say 0."""
         if self._acceptor is None:
             raise RuntimeError("the server is not started")
         return self._acceptor.port
@@ -116,19 +116,20 @@ class Server:
 
     @property
     def strangers(self) -> int:
-        """Connections open now that are no front proxy's."""
+        """Open connections that are not a front proxy's."""
         return self._slots.strangers
 
     @property
     def requests(self) -> int:
-        """Requests being answered now."""
+        """Requests that are being answered now."""
         return len(self._state.tasks)
 
     async def start(self) -> None:
         """Bind and accept.
 
         Raises:
-            ListenError: the address is taken, not this machine's, or not allowed.
+            ListenError: the address is in use, is not an address of this machine, or is not
+                allowed.
         """
         self._acceptor = Acceptor(
             bind(self._options),
@@ -138,14 +139,14 @@ class Server:
             self.stats,
             self._slots.evict,
         )
-        self._tell_the_time()
+        self._refresh_date()
         self._acceptor.start()
         sweep = self._background.keep("connections", self._sweep)
         self._sweeper = asyncio.create_task(sweep(), name="connection deadlines")
         log.info(self._event, address=self._options.host or "*", port=self.port)
 
     async def drain(self, on_drain: Callable[[], None] | None = None) -> None:
-        """Stop in order; returns when every connection is gone."""
+        """Stop in order. Return when every connection is closed."""
         if on_drain is not None:
             on_drain()
         self._protocol.draining = True  # type: ignore[attr-defined]  # our class
@@ -154,7 +155,7 @@ class Server:
         await self.stop()
 
     async def stop(self) -> None:
-        """Accept nothing more, let requests in flight finish, then cut what is left."""
+        """Accept no more, let requests in progress finish, then cut what is left."""
         acceptor = self._acceptor
         if acceptor is None:
             return
@@ -202,18 +203,18 @@ class Server:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._sweep_seconds)
-            self._tell_the_time()
+            self._refresh_date()
             now = loop.time()
             for connection in tuple(self._state.connections):
                 connection.sweep(now)  # type: ignore[union-attr]  # our class
 
-    def _tell_the_time(self) -> None:
+    def _refresh_date(self) -> None:
         date = formatdate(time.time(), usegmt=True).encode()
         self._state.default_headers = [(b"date", date)]
 
 
 def bind(options: ServingOptions) -> socket.socket:
-    """A listening socket; without a host on every address, IPv4 through IPv6 where possible.
+    """Return a listening socket; without a host on all addresses, IPv4 through IPv6 if possible.
 
     Raises:
         ListenError: see :class:`Server`.

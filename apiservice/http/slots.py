@@ -1,12 +1,12 @@
-"""The places of open connections: who gets one, and who has to go for it.
+"""Slots for open connections: which connection gets one, and which is closed for it.
 
-A connection is a front proxy's if its certificate proves that; everyone else is a stranger at
-this level, because a bearer token comes with a request and not with a connection. Strangers
-cannot take the places that are reserved for front proxies. Where strangers fill theirs, the one
-that has been idle for longest is closed for the new one: of the new one's address where that has
-its limit, else of an address that has most connections. So an address with one connection keeps
-it. A stranger whose request is being answered is not closed for another, unless the options say
-so.
+A connection is a front proxy's if its certificate proves that. Every other client is a stranger at
+this level, because a bearer token comes with a request and not with a connection. Strangers cannot
+take the slots that are reserved for front proxies. If strangers fill theirs, the stranger that has
+been idle for longest is closed for the new one: one of the new client's address if that has reached
+its limit, else one of an address that has most connections. So an address with one connection keeps
+it. A stranger whose request is being answered is not closed for another, unless the options allow
+it.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from apiservice.http.options import ServingOptions, ServingStats
 
 
 class Holder(Protocol):
-    """A connection."""
+    """A connection that holds a slot."""
 
     address: str
-    """Where it comes from."""
+    """The client's address."""
     proxy: bool
-    """It is a front proxy's."""
+    """Whether it is a front proxy's."""
 
     def evict(self) -> None:
-        """End at once; the place is free already."""
+        """End at once; the slot is free already."""
 
 
 class Slots:
-    """Gives places to connections."""
+    """Gives slots to connections."""
 
     def __init__(self, options: ServingOptions, stats: ServingStats) -> None:
         self._stats = stats
         self._evict_busy = options.evict_busy
         self._each = options.max_connections_per_address
-        # Handshakes in progress are within the limit of all connections, too.
+        # Handshakes in progress count towards the limit of all connections.
         self._most = max(1, options.max_connections - options.max_handshakes)
         self._strangers_most = max(1, self._most - options.reserved_connections)
         self._holders: set[Holder] = set()
         self._by_address: Counter[str] = Counter()
         self._idle: OrderedDict[Holder, None] = OrderedDict()
-        """Strangers without a request that is being answered; idle for longest first."""
+        """Strangers without a request in progress; the one that is idle for longest first."""
         self._strangers = 0
 
     @property
     def strangers(self) -> int:
-        """Connections that are no front proxy's."""
+        """Connections that are not a front proxy's."""
         return self._strangers
 
     def take(self, holder: Holder) -> bool:
-        """Give a place; False, and counted, where there is none."""
+        """Give a slot. Return False, and count the refusal, if there is none."""
         full = len(self._holders) >= self._most
         if holder.proxy:
             if full and not self.evict():
@@ -73,7 +73,7 @@ class Slots:
         return True
 
     def leave(self, holder: Holder) -> None:
-        """The connection is gone, or goes."""
+        """Free the slot of a connection that ends."""
         if holder not in self._holders:
             return
         self._holders.discard(holder)
@@ -86,17 +86,17 @@ class Slots:
             del self._by_address[holder.address]
 
     def busy(self, holder: Holder) -> None:
-        """A stranger's request is being answered."""
+        """Record that a stranger's request is being answered."""
         if not self._evict_busy:
             self._idle.pop(holder, None)
 
     def idle(self, holder: Holder) -> None:
-        """All of a stranger's requests are answered."""
+        """Record that all of a stranger's requests are answered."""
         if holder in self._holders:
             self._idle[holder] = None
 
     def evict(self) -> bool:
-        """Close an idle stranger, as the module says; False where none is idle."""
+        """Close an idle stranger, as the module describes; False if none is idle."""
         if not self._idle:
             return False
         most = max(self._by_address.values())

@@ -1,4 +1,4 @@
-"""What every answer keeps, whatever was read: tested wherever pages are bent or drawn."""
+"""Properties of every answer for any input, checked by the tests that mutate or generate pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates for tests: a CA that issues whatever a case needs, good or bad."""
+"""Certificates for tests: a CA that issues valid and invalid certificates."""
 
 from __future__ import annotations
 

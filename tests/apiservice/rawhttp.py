@@ -77,7 +77,7 @@ class Wire:
         return await self.response()
 
     async def ended(self) -> bytes:
-        """Whatever comes until the server ends the connection, orderly or not."""
+        """Return all bytes until the server ends the connection, normally or not."""
         got = b""
         async with asyncio.timeout(PATIENCE):
             try:
@@ -97,7 +97,7 @@ class Wire:
 
 
 class Listens(Protocol):
-    """A server, or whatever else knows its port."""
+    """A server, or another object with its port."""
 
     @property
     def port(self) -> int: ...
@@ -107,7 +107,7 @@ class Listens(Protocol):
 async def connected(
     server: Listens, context: ssl.SSLContext | None = None, source: str = "127.0.0.1"
 ) -> AsyncIterator[Wire]:
-    """A connection from ``source``, closed at the end whatever became of it."""
+    """A connection from ``source``, closed at the end in every case."""
     name = "localhost" if context else None
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", server.port, ssl=context, server_hostname=name, local_addr=(source, 0)

@@ -203,7 +203,7 @@ async def test_half_open_handshakes_do_not_keep_others_out(bench: Bench) -> None
 
 
 async def test_no_answer_is_cut_in_two_while_the_server_drains_under_load(bench: Bench) -> None:
-    """Each client goes on until it is told to close, then connects anew until refused."""
+    """Each client continues until asked to close, then connects again until refused."""
     context, door = client_context(CA.pem), Door(bench.server.port)
     await bench.wire.close()
     answered, busy = 0, asyncio.Event()

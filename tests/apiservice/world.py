@@ -35,7 +35,7 @@ NAMESPACE = GroupResource("namespaces", "")
 
 @dataclass
 class FakeCustom:
-    """Knows ``gpu_utilization`` of pods p0 and p1, a node and a namespace."""
+    """Has ``gpu_utilization`` of pods p0 and p1, a node and a namespace."""
 
     version: int = 1
     expires: float = NEVER

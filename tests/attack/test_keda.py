@@ -55,7 +55,7 @@ def test_a_flood_of_calls(siege: Callable[..., Siege], kind: str) -> None:
     assert len(under.serving.log) < 200
 
 
-def test_questions_about_nobody_while_no_value_changes(siege: Callable[..., Siege]) -> None:
+def test_questions_about_no_pods_while_no_value_changes(siege: Callable[..., Siege]) -> None:
     under = siege()
     under.lab.exporter.status = 500
     assert "OK" in flood(under, "devices-of-nobody")
@@ -74,7 +74,7 @@ def test_connections_that_say_nothing(siege: Callable[..., Siege]) -> None:
     assert under.verdict().peak - before < 30 << 20
 
 
-def test_messages_that_are_no_protobuf_leave_no_traceback(siege: Callable[..., Siege]) -> None:
+def test_messages_that_are_not_protobuf_leave_no_traceback(siege: Callable[..., Siege]) -> None:
     under = siege()
     flood(under, "no-protobuf")
     under.verdict()

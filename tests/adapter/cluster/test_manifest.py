@@ -137,7 +137,7 @@ GPUS = [
     pytest.param(
         spec(wants("1", "volcano.sh/vgpu-number")), {"volcano.sh/vgpu-number": 1}, id="volcano"
     ),
-    pytest.param(spec(wants("4", "cpu")), {}, id="a cpu is no gpu"),
+    pytest.param(spec(wants("4", "cpu")), {}, id="a cpu is not a gpu"),
     pytest.param(spec(wants("1", "xnvidia.com/gpu")), {}, id="patterns match the whole name"),
 ]
 

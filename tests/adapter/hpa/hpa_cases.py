@@ -1,7 +1,7 @@
 """The table of the HPA's behaviour: what it sees, and the sizes that it sets one after another.
 
 The sizes are kube-controller-manager's: ``tests/e2e/test_hpa_table.py`` puts every case
-before the real one. The pods of a case stay what they are whatever the HPA decides.
+before the real one. The pods of a case stay the same for every decision of the HPA.
 """
 
 from __future__ import annotations
@@ -211,8 +211,8 @@ PODS_CASES = (
         (),
         behavior=AT_ONCE,
     ),
-    Case("an empty list is no value", 3, run(3), (pods(),), (({},),), (), behavior=AT_ONCE),
-    Case("not found is no value", 3, run(3), (pods(),), ((GONE,),), (), behavior=AT_ONCE),
+    Case("an empty list has no value", 3, run(3), (pods(),), (({},),), (), behavior=AT_ONCE),
+    Case("not found has no value", 3, run(3), (pods(),), ((GONE,),), (), behavior=AT_ONCE),
     Case(
         "a pending pod counts 0 on the way up",
         3,

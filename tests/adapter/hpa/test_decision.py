@@ -283,13 +283,13 @@ def test_the_conditions_of_a_scale_out_and_after() -> None:
 
 
 def test_as_many_values_as_metrics() -> None:
-    """A caller's slip is no missing metric."""
+    """A caller's mistake is not a missing metric."""
     with pytest.raises(ValueError, match="1 values for 2 metrics"):
         decide(HpaSpec(10, (GPU, GPU)), HpaState(), Observation(1, run(1), ({},)), 0.0)
 
 
 def test_zero_replicas_without_the_feature_gate_stay() -> None:
-    """A target that somebody set to 0 is left alone, whatever its metrics say."""
+    """A target that somebody set to 0 is not changed, for all values of its metrics."""
     spec = from_manifest(manifest(minReplicas=0))
     seen = Observation(0, (), ({}, 9_000_000, [9_000_000]))
     decision, _ = decide(spec, HpaState(), seen, 0.0, ControllerOptions(scale_to_zero=False))

@@ -42,7 +42,7 @@ class Workload(NamedTuple):
         return self._propose(MetricKind.PODS, TargetKind.AVERAGE_VALUE, values)
 
     def by_keda(self, kind: TargetKind, how: Aggregate) -> int:
-        """KEDA hands the controller thousandths of what the scaler told it."""
+        """KEDA gives the controller thousandths of the scaler's answer."""
         told = number(demand(how, self.standing, TARGET)).exact
         return self._propose(MetricKind.EXTERNAL, kind, [int(told * 1000)])
 

@@ -1,4 +1,4 @@
-"""What a trigger is told about its pods."""
+"""The answers to a trigger about its pods."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ ACTIVITY: dict[str, tuple[dict[str, float | str], dict[str, str], bool]] = {
         False,
     ),
     "idle, and one that starts and may be busy": ({"a": 0.0, "b": NO_ROWS}, {}, True),
-    "busy, whatever the one that starts does": ({"a": 9.0, "b": NO_ROWS}, {}, True),
+    "busy, with any state of the starting one": ({"a": 9.0, "b": NO_ROWS}, {}, True),
 }
 
 

@@ -44,7 +44,7 @@ def channel(
 
 
 def value(through: grpc.Channel) -> float | str:
-    """What KEDA is told, or the name of the status."""
+    """The value that KEDA gets, or the name of the status."""
     call: Any = through.unary_unary(
         f"/{NAME}/GetMetrics", serialize, messages.GetMetricsResponse.FromString
     )

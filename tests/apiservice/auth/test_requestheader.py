@@ -39,7 +39,7 @@ STATED: dict[str, tuple[HeaderNames, list[tuple[bytes, bytes]], User | None]] = 
         [(b"x-second", b"two"), (b"x-first", b"")],
         User("two"),
     ),
-    "names are matched whatever their case": (
+    "names match in any case": (
         HeaderNames(users=("X-REMOTE-User",), groups=("x-Remote-GROUP",)),
         [(b"x-remote-user", b"bob"), (b"x-remote-group", b"g")],
         User("bob", groups=("g",)),

@@ -28,7 +28,7 @@ class Clock:
 
 @dataclass
 class FakeCluster:
-    """Allows what it is told to, and can be made to wait or to fail."""
+    """Allows what a test configures, and can wait or fail."""
 
     allowed: set[str] = field(default_factory=lambda: {"bob"})
     tokens: dict[str, User] = field(default_factory=lambda: {"good": BOB})

@@ -101,7 +101,7 @@ def test_a_stranger_that_is_being_answered_is_not_closed_for_another(run: Run) -
     run(body)
 
 
-def test_one_address_closes_its_own_connections_and_nobody_elses(run: Run) -> None:
+def test_one_address_closes_only_its_own_connections(run: Run) -> None:
     async def body() -> None:
         async with (
             serving(max_connections_per_address=3) as server,

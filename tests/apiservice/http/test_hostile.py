@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is well-formed and never a 500."""
+"""For any bytes, the answer is well-formed and never a 500."""
 
 from __future__ import annotations
 

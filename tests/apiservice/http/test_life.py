@@ -15,7 +15,7 @@ from tests.apiservice.rawhttp import GET, answer, connected, hello, serving
 
 
 class Gate:
-    """An application that answers when it is told to."""
+    """An application that answers when a test says so."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -60,7 +60,7 @@ async def test_readiness_fails_first_while_requests_are_still_answered() -> None
         await draining
 
 
-async def test_after_draining_nobody_is_accepted() -> None:
+async def test_after_draining_no_connection_is_accepted() -> None:
     async with serving() as server:
         port = server.port
         await server.drain()

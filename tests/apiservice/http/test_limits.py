@@ -158,7 +158,7 @@ REFUSED: dict[str, tuple[bytes, int, str]] = {
     "no HTTP": (b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03", 400, "BadRequest"),
     "no version": (b"GET /\r\n\r\n", 400, "BadRequest"),
     "HTTP/2 in clear": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "BadRequest"),
-    "a target that is no path": (b"GET http:// HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BadRequest"),
+    "a target that is not a path": (b"GET http:// HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BadRequest"),
     "bytes above ASCII in the target": (
         b"GET /\xc3\xbc HTTP/1.1\r\nHost: h\r\n\r\n",
         400,
@@ -228,7 +228,7 @@ def test_a_small_body_is_thrown_away(run: Run) -> None:
 
 
 def test_what_follows_a_head_is_never_taken_for_part_of_it(run: Run) -> None:
-    """Whatever a refused request carries behind its head, no application sees any of it."""
+    """No application sees any bytes behind the head of a refused request."""
     seen: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

@@ -31,7 +31,7 @@ NOWHERE = {"HOME": "/nonexistent"}
 
 
 class FakeApiServer:
-    """Answers what it is told to, and remembers what it was asked."""
+    """Gives configured answers, and records its requests."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []
@@ -481,7 +481,7 @@ ERRORS: dict[str, tuple[int, bytes, str]] = {
     "HTML": (200, b"<html>", "not a response of an API server"),
     "no status": (201, b'{"kind":"SubjectAccessReview"}', "not a response"),
     "a status without a decision": (201, b'{"status":{}}', "not a response"),
-    "a decision that is no boolean": (201, b'{"status":{"allowed":"yes"}}', "not a response"),
+    "a decision that is not a boolean": (201, b'{"status":{"allowed":"yes"}}', "not a response"),
 }
 
 

@@ -44,7 +44,7 @@ def thing(name: str, version: str) -> dict[str, object]:
 
 
 class Recorder:
-    """A collection that queues what it is told."""
+    """A collection that queues its events."""
 
     def __init__(self) -> None:
         self.calls: asyncio.Queue[tuple[str, list[str]]] = asyncio.Queue()
@@ -398,9 +398,9 @@ async def test_garbage_in_a_watch_lists_again_because_events_may_be_lost(
 async def test_an_error_event_lists_again_and_is_named(rig: Rig) -> None:
     await rig.listed([], "1")
     watch = await rig.api.watch()
-    watch.event("ERROR", {"code": 500, "reason": "InternalError", "message": "etcd is away"})
+    watch.event("ERROR", {"code": 500, "reason": "InternalError", "message": "etcd is unavailable"})
     assert not (await rig.api.next()).is_watch
-    assert "etcd is away" in rig.reflector.last_error
+    assert "etcd is unavailable" in rig.reflector.last_error
 
 
 async def test_one_object_that_cannot_be_read_costs_that_object_alone(rig: Rig) -> None:

@@ -99,7 +99,7 @@ async def test_readiness_reports_an_essential_task_that_keeps_failing(essential:
             await failed.wait()  # it runs again
 
     await fail_once()
-    assert background.problem() is None, "one failure is no state"
+    assert background.problem() is None, "one failure is not a state"
     clock.now += 31
     await fail_once()
     expected = "source keeps failing: KeyError: 'node'" if essential else None

@@ -11,7 +11,7 @@ from apiservice.selfmetrics.looplag import LoopLag
 async def _counted(lag: LoopLag, more: int) -> None:
     wanted = lag.seconds.count + more
     async with asyncio.timeout(60):
-        while lag.seconds.count < wanted:  # noqa: ASYNC110 - nothing tells of a look
+        while lag.seconds.count < wanted:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.005)
 
 

@@ -75,7 +75,7 @@ BAD: dict[str, tuple[bytes | None, bytes | None, str, str]] = {
         "tls.crt",
         "valid names",
     ),
-    "names that are no list": (
+    "names that are not a list": (
         (garbled := CA.issue("localhost", usage=SERVER, raw_names=b"\xff")).pem,
         garbled.key_pem,
         "tls.crt",

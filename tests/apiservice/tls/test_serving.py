@@ -87,7 +87,7 @@ def served_serial(wire: Wire) -> int:
 async def handshake_refused(
     port: int, context: ssl.SSLContext, sent: bytes = GET
 ) -> type[Exception] | None:
-    """What a client meets whose certificate the handshake refuses. TLS 1.3 tells it late."""
+    """The errors of a client whose certificate the handshake refuses. TLS 1.3 reports it late."""
     try:
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", port, ssl=context, server_hostname="localhost"

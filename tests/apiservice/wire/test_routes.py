@@ -105,7 +105,7 @@ CUSTOM: dict[str, tuple[str, str, ObjectQuery]] = {
         "labelSelector=app%3Dinf&metricLabelSelector=model%3DA100",
         ObjectQuery(PODS, "ns", None, "m", parse("app=inf"), parse("model=A100")),
     ),
-    "one pod, whatever the selector": (
+    "one pod, with any selector": (
         "namespaces/ns/pods/p0/m",
         "labelSelector=app%3Dinf",
         ObjectQuery(PODS, "ns", "p0", "m", EVERYTHING, EVERYTHING),
@@ -248,7 +248,7 @@ CUSTOM_FAULTS: dict[str, tuple[str, str, type[ApiError], str]] = {
         "namespaces/ns/pods/*/m",
         "fieldSelector=metadata.name%3Dp0",
         BadQuery,
-        "fieldSelector metadata.name doesn't match requested name",
+        "fieldSelector metadata.name doesn't match requested name",  # prose: ignore
     ),
 }
 
