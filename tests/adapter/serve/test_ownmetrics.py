@@ -202,7 +202,10 @@ REFUSED = {
         "metrics.0.query: contains the template '<<'",
     ),
     "bracket": ({"name": "a", "query": "sum(lag"}, "metrics.0.query: has a ( that is not closed"),
-    "closing": ({"name": "a", "query": "lag)"}, "metrics.0.query: has a ) without its opening bracket"),
+    "closing": (
+        {"name": "a", "query": "lag)"},
+        "metrics.0.query: has a ) without its opening bracket",
+    ),
     "quote": ({"name": "a", "query": 'lag{a="b}'}, "metrics.0.query: has a quote that is not"),
     "number": ({"name": "a", "query": "5"}, "metrics.0.query: is a number"),
     "empty": ({"name": "a", "query": " "}, "metrics.0.query: is empty"),
