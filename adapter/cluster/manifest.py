@@ -1,4 +1,4 @@
-"""Decoding of a pod's JSON manifest into a :class:`Pod`.
+"""Decoding of a pod's JSON manifest into the fields that are kept of a pod.
 
 Only the fields below are decoded: a pod is 5 to 20 KB of JSON, of which a few hundred bytes are
 kept. Texts and mappings that many pods share (labels of one ReplicaSet, node and namespace names,

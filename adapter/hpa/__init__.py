@@ -5,7 +5,7 @@ and ``replica_calculator.go`` of k8s.io/kubernetes v1.36.3). It has no clock and
 observes, :func:`decide` returns the number of replicas, and the caller scales.
 
     spec = from_manifest(yaml.safe_load(text))
-    state = State()
+    state = HpaState()
     decision, state = decide(spec, state, Observation(replicas, pods, (values,)), now)
 
 Pods, Object and External metrics are covered. Resource and ContainerResource are not: they read

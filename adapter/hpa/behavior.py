@@ -84,18 +84,18 @@ def stabilize_plain(
     kept = tuple(each for each in past if each.time >= now - window)
     highest = max((each.replicas for each in kept), default=wanted)
     stable = max(highest, wanted)
-    told = READY if stable == wanted else SCALE_DOWN_STABILIZED
-    return Limited(stable, *told), (*kept, Recommendation(wanted, now))
+    condition = READY if stable == wanted else SCALE_DOWN_STABILIZED
+    return Limited(stable, *condition), (*kept, Recommendation(wanted, now))
 
 
 def limit_plain(current: int, wanted: int, bounds: Bounds) -> Limited:
     """Keep within the bounds, and grow to at most twice the size, or 4, in one step."""
     rate = max(2 * current, 4)
-    highest, told = (rate, _UP_LIMIT) if bounds.high > rate else (bounds.high, _TOO_MANY)
+    highest, condition = (rate, _UP_LIMIT) if bounds.high > rate else (bounds.high, _TOO_MANY)
     if wanted < bounds.low:
         return Limited(bounds.low, *_TOO_FEW)
     if wanted > highest:
-        return Limited(highest, *told)
+        return Limited(highest, *condition)
     return Limited(wanted, *_WITHIN)
 
 
@@ -116,10 +116,10 @@ def stabilize(
     highest = max((each.replicas for each in past if each.time > now - down), default=wanted)
     stable = min(max(current, min(lowest, wanted)), max(highest, wanted))
     kept = tuple(each for each in past if each.time >= now - max(windows))
-    told = READY
+    condition = READY
     if stable != wanted:
-        told = SCALE_UP_STABILIZED if wanted >= current else SCALE_DOWN_STABILIZED
-    return Limited(stable, *told), (*kept, Recommendation(wanted, now))
+        condition = SCALE_UP_STABILIZED if wanted >= current else SCALE_DOWN_STABILIZED
+    return Limited(stable, *condition), (*kept, Recommendation(wanted, now))
 
 
 def fastest(history: ScalingHistory, behavior: Behavior, current: int, now: float) -> Bounds:
@@ -133,17 +133,17 @@ def fastest(history: ScalingHistory, behavior: Behavior, current: int, now: floa
 def limit(current: int, wanted: int, rate: Bounds, bounds: Bounds) -> Limited:
     """Keep to the policies' rate and to the bound in the direction of the change."""
     if wanted > current:
-        highest, told = bounds.high, _TOO_MANY
+        highest, condition = bounds.high, _TOO_MANY
         if rate.high < bounds.high:
-            highest, told = rate.high, _UP_LIMIT
+            highest, condition = rate.high, _UP_LIMIT
         if wanted > highest:
-            return Limited(highest, *told)
+            return Limited(highest, *condition)
     elif wanted < current:
-        lowest, told = bounds.low, _TOO_FEW
+        lowest, condition = bounds.low, _TOO_FEW
         if rate.low > bounds.low:
-            lowest, told = rate.low, _DOWN_LIMIT
+            lowest, condition = rate.low, _DOWN_LIMIT
         if wanted < lowest:
-            return Limited(lowest, *told)
+            return Limited(lowest, *condition)
     return Limited(wanted, *_WITHIN)
 
 

@@ -14,7 +14,7 @@ from adapter.hpa.spec import ControllerOptions, HpaSpec, MetricKind
 
 @dataclass(frozen=True, slots=True)
 class HpaState:
-    """What the controller keeps of an HPA between syncs. ``State()`` is a new HPA."""
+    """What the controller keeps of an HPA between syncs. ``HpaState()`` is a new HPA."""
 
     recommendations: tuple[Recommendation, ...] = ()
     ups: tuple[ScaleEvent, ...] = ()
@@ -68,7 +68,7 @@ def decide(
     """Decide once. kube-controller-manager does so every 15 seconds.
 
     Args:
-        state: the state that the last call returned, or ``State()``.
+        state: the state that the last call returned, or ``HpaState()``.
         seen: the scale target, its pods and the metrics' values; as many values as
             ``spec.metrics``.
         now: epoch seconds; never less than at the last call.

@@ -1,4 +1,4 @@
-"""Parsing of an autoscaling/v2 manifest into an :class:`HpaSpec`, with defaults and checks.
+"""Parsing of an autoscaling/v2 manifest into an HPA's spec, with defaults and checks.
 
 The checks are the API server's (``pkg/apis/autoscaling/validation/validation.go``) as far as they
 matter to a decision. Messages name the key and the fix.

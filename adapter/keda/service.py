@@ -1,4 +1,4 @@
-"""The gRPC service: decodes messages and returns :class:`~adapter.keda.scaler.Scaler`'s answers.
+"""The gRPC service: decodes messages, asks the scaler, and encodes its answers.
 
 Users see the status codes in KEDA's event KEDAScalerFailed. INVALID_ARGUMENT: the author of the
 manifest must fix something. FAILED_PRECONDITION: readings are missing, so that KEDA's ``fallback``

@@ -1,4 +1,4 @@
-"""Secrets and APIServices: read into a :class:`~adapter.maintain.state.State`, and their patches.
+"""Secrets and APIServices: read into the rotation's records, and their patches.
 
 Every write is a JSON merge patch with the ``resourceVersion`` that was read: the API server rejects
 it if another client has written the object since.

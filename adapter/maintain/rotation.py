@@ -114,7 +114,7 @@ class Rotation:
                 raise MaintainError(f"not done after {written} writes; the last was {step}")
 
     async def look(self) -> Look:
-        """Read everything in the order that :class:`State` requires; raises MaintainError."""
+        """Read all objects in the order that :class:`ObservedState` requires."""
         target, rows = self._target, []
         absent, foreign = [], []
         for name in target.registrations:

@@ -65,15 +65,15 @@ class Family:
 
     def by(self, counts: Mapping[str, float]) -> Metric:
         """Return a number for each value of the only label, the known values first."""
-        told = {str(key): count for key, count in sorted(counts.items())}
-        return self.rows(((key,), count) for key, count in self._whole(told).items())
+        counted = {str(key): count for key, count in sorted(counts.items())}
+        return self.rows(((key,), count) for key, count in self._whole(counted).items())
 
     def pairs(self, counts: Mapping[tuple[str, str], float], first: Iterable[str]) -> Metric:
         """The same for two labels; ``first`` are all values of the first."""
         rows: list[Row] = []
         for one in first:
-            told = {str(key): count for (mine, key), count in counts.items() if mine == one}
-            rows.extend(((one, key), count) for key, count in self._whole(told).items())
+            counted = {str(key): count for (mine, key), count in counts.items() if mine == one}
+            rows.extend(((one, key), count) for key, count in self._whole(counted).items())
         return self.rows(rows)
 
     def durations(self, rows: Iterable[tuple[Sequence[str], Durations]]) -> Metric:
@@ -83,8 +83,8 @@ class Family:
             family.add_metric(labels, list(took.cumulative()), took.seconds)
         return family
 
-    def _whole(self, told: dict[str, float]) -> dict[str, float]:
-        return dict.fromkeys(self.known, 0.0) | told
+    def _whole(self, counted: dict[str, float]) -> dict[str, float]:
+        return dict.fromkeys(self.known, 0.0) | counted
 
     def _bounded(self, labels: Sequence[str]) -> tuple[str, ...]:
         if not self.known or labels[-1] in self.known:
