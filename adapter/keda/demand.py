@@ -58,12 +58,12 @@ def demand(how: Aggregate, standing: Standing, target: float) -> float:
             # The HPA will not scale. Otherwise it leaves pending pods out: they have no load.
             values += [target] * standing.pending
         return how.of(values)
-    everybody = standing.silent + standing.unready + standing.pending
-    if level.of([*values, *[0.0] * everybody]) < target:
+    missing = standing.silent + standing.unready + standing.pending
+    if level.of([*values, *[0.0] * missing]) < target:
         # The caution reversed the direction, so nothing changes.
-        return how.of([target] * (len(values) + everybody))
+        return how.of([target] * (len(values) + missing))
     # For Value, the controller multiplies by the ready pods only.
-    values += [0.0] * (everybody if how is Aggregate.SUM else standing.silent)
+    values += [0.0] * (missing if how is Aggregate.SUM else standing.silent)
     return how.of(values)
 
 

@@ -217,7 +217,7 @@ def _arguments(options: KedaOptions) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", _MESSAGE),
         ("grpc.max_metadata_size", _HEADERS),
         ("grpc.absolute_max_metadata_size", _HEADERS),
-        # Windows do not grow: nobody sends much.
+        # Windows do not grow, because messages are small.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _MESSAGE),
         # A connection's buffer would otherwise grow to 4 MiB.
