@@ -4,50 +4,41 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
 from adapter.api.aggregate import Aggregate
 from adapter.api.external import DEVICE_LABELS, POD_LABELS, GpuExternalMetrics, by_lower_case
-from adapter.api.provider import GpuMetricsProvider
 from adapter.attribution.reading import Reading
 from adapter.catalog import Catalog
 from adapter.catalog.metric import DeviceData, DeviceValue, Kind, Metric, Statistic, Unit
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
-from adapter.cluster.pod import Owner, Pod, PodRef
+from adapter.cluster.pod import Owner, Pod
 from adapter.cluster.services import Services
 from adapter.devices.options import TelemetryOptions
-from adapter.exposition.page import parse
-from adapter.exposition.samples import ScrapeResult
-from adapter.store.store import Store
 from apiservice.errors import BadQuery, MetricNotFound, Unavailable
 from apiservice.labels.selector import EVERYTHING
 from apiservice.labels.selector import parse as selector
 from apiservice.provider import ExternalQuery, ExternalValue, GroupResource, ObjectQuery
 from apiservice.runtime.steps import at_once
+from tests.adapter.world import World, make_pod
 
 NOW = 1_700_000_000.0
 
 
 def pod(name: str, **changes: object) -> Pod:
-    made = Pod(
-        ref=PodRef("ns", name),
+    made = make_pod(
+        name,
+        namespace="ns",
         uid=f"uid-{name}",
         node="n1",
         ip="10.0.0.1",
-        phase="Running",
-        ready=True,
-        deleting=False,
         labels={"app": "inf", "pod-template-hash": "5d9"},
-        annotations={},
         owner=Owner("apps/v1", "ReplicaSet", "front-5d9"),
         containers=("c",),
-        gpus={"nvidia.com/gpu": 1},
-        claims=False,
-        ports=(),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -68,18 +59,11 @@ PAGE = row("a", "GPU-a", 90) + row("b", "GPU-b", 30, "L4")
 BOTH = row("two", "GPU-1", 10) + row("two", "GPU-2", 50, "L4")
 
 
-@dataclass(slots=True)
-class Lab:
-    """Both front doors over one store."""
-
-    store: Store
-    objects: ObjectLookup
-    external: GpuExternalMetrics
-    custom: GpuMetricsProvider
+class Lab(World):
+    """A world that external metrics are asked of."""
 
     def page(self, text: str, time: float = NOW) -> None:
-        rows = parse(text.encode(), time=time).samples
-        self.store.ingest(ScrapeResult("http://n1:9400/metrics", None, rows, time))
+        self.scrape(text, time, origin="http://n1:9400/metrics")
 
     def ask(
         self, where: str = "", metric: str = "gpu_utilization", now: float = NOW
@@ -97,13 +81,7 @@ class Lab:
 
 @pytest.fixture
 def lab() -> Lab:
-    objects = ObjectLookup(PodIndex(), Services(), Nodes())
-    objects.pod_index.replace([A, B, TWO, WEB])
-    catalog = Catalog()
-    store = Store(catalog, TelemetryOptions(), objects.pod_index)
-    custom = GpuMetricsProvider(catalog, store, objects)
-    external = GpuExternalMetrics(catalog, store, objects, custom.absent)
-    made = Lab(store, objects, external, custom)
+    made = Lab(A, B, TWO, WEB)
     made.page(PAGE + BOTH)
     return made
 
@@ -172,7 +150,7 @@ def test_labels_that_a_pods_devices_do_not_share_are_left_out(lab: Lab) -> None:
 
 def test_a_pods_own_label_never_poses_as_one_of_ours(lab: Lab) -> None:
     posing = dict.fromkeys((*DEVICE_LABELS, *POD_LABELS, "aggregate"), "posing")
-    lab.objects.pod_index.replace([pod("a", node="", owner=None, labels=posing)])
+    lab.index.replace([pod("a", node="", owner=None, labels=posing)])
     (item,) = lab.ask()
     assert "posing" not in item.labels.values()
     assert lab.ask("workload=posing") == []
@@ -221,13 +199,13 @@ def test_p95_is_a_value_that_was_measured(count: int, expected: float) -> None:
 
 def test_series_that_are_added_up_are_whole_or_an_error_that_names_the_pod(lab: Lab) -> None:
     """A pod without a reading would count as 0 in the HPA's sum."""
-    lab.objects.pod_index.replace([A, B, pod("late")])
+    lab.index.replace([A, B, pod("late")])
     for where in ("", "app=inf", "aggregate=sum"):
         with pytest.raises(Unavailable, match=r"1 of 3 pods have no value: late \(no_rows\)"):
             lab.ask(where)
     assert lab.one("aggregate=mean") == 60_000, "half of the pods speak for a mean"
     assert lab.one("pod in (a,late),aggregate=max") == 90_000
-    lab.objects.pod_index.replace([A, pod("late"), pod("later")])
+    lab.index.replace([A, pod("late"), pod("later")])
     with pytest.raises(Unavailable, match=r"2 of 3 pods have no value"):
         lab.ask("aggregate=mean")
     assert lab.custom.absent["no_rows"] > 0, "each is counted"
@@ -244,13 +222,13 @@ NOT_WAITED_FOR = {
 
 @pytest.mark.parametrize("other", NOT_WAITED_FOR.values(), ids=NOT_WAITED_FOR.keys())
 def test_a_sum_does_not_wait_for_a_pod_that(lab: Lab, other: Pod) -> None:
-    lab.objects.pod_index.replace([A, B, other])
+    lab.index.replace([A, B, other])
     assert lab.values() == {"a": 90_000, "b": 30_000}
 
 
 def test_a_pod_that_drains_is_in_no_sum(lab: Lab) -> None:
     """It is no replica any more: its share would scale the others."""
-    lab.objects.pod_index.replace([A, replace(B, deleting=True)])
+    lab.index.replace([A, replace(B, deleting=True)])
     assert lab.values("app=inf") == {"a": 90_000}
     assert lab.one("app=inf,aggregate=sum") == 90_000
 
@@ -275,16 +253,12 @@ class Below:
         return sample and sample._replace(value=-5.0)
 
 
-def test_a_negative_value_is_zero(lab: Lab) -> None:
+def test_a_negative_value_is_zero() -> None:
     """The HPA takes a negative sum for an overflow and scales to the maximum."""
-    objects = lab.objects
     metric = Metric("below", Unit.CELSIUS, Kind.LAST, (Below(),))
-    catalog = Catalog(metrics=[metric])
-    store = Store(catalog, TelemetryOptions(), objects.pod_index)
-    store.ingest(ScrapeResult("x", None, parse(PAGE.encode(), time=NOW).samples, NOW))
-    external = GpuExternalMetrics(catalog, store, objects, Counter())
-    answer = at_once(external.values(ExternalQuery("ns", "below", selector("pod=a")), NOW))
-    assert [item.milli for item in answer.items] == [0]
+    lab = Lab(A, catalog=Catalog(metrics=[metric]))
+    lab.page(PAGE)
+    assert lab.one("pod=a", "below") == 0
 
 
 class Beyond(Below):
@@ -295,13 +269,12 @@ class Beyond(Below):
         return sample and sample._replace(value=1e16)
 
 
-def test_a_value_that_no_quantity_can_say_is_an_error_that_says_so(lab: Lab) -> None:
+def test_a_value_that_no_quantity_can_say_is_an_error_that_says_so() -> None:
     catalog = Catalog(metrics=[Metric("beyond", Unit.CELSIUS, Kind.LAST, (Beyond(),))])
-    store = Store(catalog, TelemetryOptions(), lab.objects.pod_index)
-    store.ingest(ScrapeResult("x", None, parse(PAGE.encode(), time=NOW).samples, NOW))
-    external = GpuExternalMetrics(catalog, store, lab.objects, Counter())
+    lab = Lab(A, catalog=catalog)
+    lab.page(PAGE)
     with pytest.raises(Unavailable, match=r"beyond: 1e\+16 is not a quantity"):
-        at_once(external.values(ExternalQuery("ns", "beyond", selector("pod=a")), NOW))
+        lab.ask("pod=a", "beyond")
 
 
 def test_every_metric_is_listed_once_in_lower_case(lab: Lab) -> None:
@@ -338,6 +311,6 @@ def test_a_change_of_pods_or_values_ends_every_answer(lab: Lab) -> None:
     versions = [lab.external.version]
     lab.page(PAGE, NOW + 1)
     versions.append(lab.external.version)
-    lab.objects.pod_index.replace([A])
+    lab.index.replace([A])
     versions.append(lab.external.version)
     assert versions == sorted(set(versions))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -14,37 +14,28 @@ from adapter.catalog import Catalog
 from adapter.catalog.metric import Unit
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup
-from adapter.cluster.nodes import Node, Nodes
+from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.services import Service, Services
-from adapter.devices.options import TelemetryOptions
-from adapter.exposition.page import parse
-from adapter.exposition.samples import ScrapeResult
 from adapter.serve.ownmetrics import rows
 from adapter.settings.metrics import MetricRow
-from adapter.store.store import Store
 from apiservice.errors import BadQuery, MetricNotFound, NotFound, Unavailable
 from apiservice.labels.selector import EVERYTHING
 from apiservice.labels.selector import parse as selector
 from apiservice.provider import GroupResource, MetricValue, ObjectQuery
 from apiservice.runtime.steps import at_once
+from tests.adapter.world import World, make_pod
 
 NOW = 1_700_000_000.0
-POD = Pod(
-    ref=PodRef("ns", "a"),
+POD = make_pod(
+    "a",
+    namespace="ns",
     uid="uid-a",
     node="n1",
     ip="10.0.0.1",
-    phase="Running",
-    ready=True,
-    deleting=False,
     labels={"app": "inf"},
-    annotations={},
     owner=Owner("apps/v1", "ReplicaSet", "inf-5d9"),
     containers=("c",),
-    gpus={"nvidia.com/gpu": 1},
-    claims=False,
-    ports=(),
 )
 A = replace(POD, labels={"app": "inf", "pod-template-hash": "5d9"})
 B = replace(A, ref=PodRef("ns", "b"), uid="uid-b")
@@ -59,17 +50,11 @@ USED = (
 )
 
 
-@dataclass(slots=True)
-class Lab:
-    """A provider over a real store and real collections."""
-
-    store: Store
-    objects: ObjectLookup
-    provider: GpuMetricsProvider
+class Lab(World):
+    """A world that custom metrics are asked of."""
 
     def page(self, text: str, time: float = NOW) -> None:
-        rows = parse(text.encode(), time=time).samples
-        self.store.ingest(ScrapeResult("http://n1:9400/metrics", "n1", rows, time))
+        self.scrape(text, time, origin="http://n1:9400/metrics", node="n1")
 
     def ask(self, resource: str, name: str | None = None, **parts: object) -> list[MetricValue]:
         namespaced = resource not in ("nodes", "namespaces")
@@ -81,7 +66,7 @@ class Lab:
             EVERYTHING,
             EVERYTHING,
         )
-        return list(at_once(self.provider.values(replace(query, **parts), NOW)).items)  # type: ignore[arg-type]
+        return list(at_once(self.custom.values(replace(query, **parts), NOW)).items)  # type: ignore[arg-type]
 
     def values(self, resource: str, name: str | None = None, **parts: object) -> Mapping[str, int]:
         return {item.described.name: item.milli for item in self.ask(resource, name, **parts)}
@@ -89,13 +74,13 @@ class Lab:
 
 @pytest.fixture
 def lab() -> Lab:
-    objects = ObjectLookup(PodIndex(), Services(), Nodes())
-    objects.pod_index.replace([A, B, OTHER])
-    objects.services.replace([Service("ns", "front", selector("app=inf"))])
-    objects.nodes.replace([Node("n1", {"pool": "t4"})])
-    catalog = Catalog()
-    store = Store(catalog, TelemetryOptions(), objects.pod_index)
-    made = Lab(store, objects, GpuMetricsProvider(catalog, store, objects))
+    made = Lab(
+        A,
+        B,
+        OTHER,
+        nodes={"n1": {"pool": "t4"}},
+        services=[Service("ns", "front", selector("app=inf"))],
+    )
     made.page(
         UTIL.format(pod="a", value=90, model="T4")
         + UTIL.format(pod="b", value=30, model="L4")
@@ -121,13 +106,13 @@ def test_a_metric_selector_chooses_devices(lab: Lab) -> None:
 
 
 def test_an_unready_pod_is_left_out(lab: Lab) -> None:
-    lab.objects.pod_index.replace([A, replace(B, ready=False)])
+    lab.index.replace([A, replace(B, ready=False)])
     assert lab.values("pods") == {"a": 90_000}
-    assert lab.provider.absent == {"pod_not_ready": 1}
+    assert lab.custom.absent == {"pod_not_ready": 1}
 
 
 def test_nothing_fresh_is_an_empty_list_for_a_star_and_not_found_for_a_name(lab: Lab) -> None:
-    lab.objects.pod_index.replace([replace(A, ref=PodRef("ns", "new"))])
+    lab.index.replace([replace(A, ref=PodRef("ns", "new"))])
     assert lab.ask("pods") == []
     with pytest.raises(MetricNotFound, match="gpu_utilization for pods new"):
         lab.ask("pods", "new")
@@ -163,7 +148,7 @@ def test_a_workload_is_the_mean_over_its_pods(resource: str, lab: Lab) -> None:
 
 def test_a_custom_workload_is_found_by_its_owner_reference(lab: Lab) -> None:
     owner = Owner("ray.io/v1", "RayCluster", "ray")
-    lab.objects.pod_index.replace([replace(A, owner=owner)])
+    lab.index.replace([replace(A, owner=owner)])
     (item,) = lab.ask("rayclusters.ray.io", "ray")
     assert (item.described.kind, item.described.api_version) == ("RayCluster", "ray.io/v1")
 
@@ -178,7 +163,7 @@ def test_a_namespace_speaks_for_all_its_pods(lab: Lab) -> None:
 def test_a_sum_that_lacks_a_ready_pod_is_absent_because_too_low_scales_in(lab: Lab) -> None:
     with pytest.raises(MetricNotFound):
         lab.ask("services", "front", metric="gpu_memory_used_bytes")
-    lab.objects.pod_index.replace([A, replace(B, ready=False)])
+    lab.index.replace([A, replace(B, ready=False)])
     assert lab.values("services", "front", metric="gpu_memory_used_bytes") == {
         "front": 100 * 1048576 * 1000
     }
@@ -186,9 +171,9 @@ def test_a_sum_that_lacks_a_ready_pod_is_absent_because_too_low_scales_in(lab: L
 
 def test_a_mean_stands_for_pods_without_a_reading_while_they_are_at_most_half(lab: Lab) -> None:
     silent = [replace(A, ref=PodRef("ns", f"silent{n}")) for n in range(3)]
-    lab.objects.pod_index.replace([A, B, *silent[:2]])
+    lab.index.replace([A, B, *silent[:2]])
     assert lab.values("services", "front") == {"front": 60_000}
-    lab.objects.pod_index.replace([A, B, *silent])
+    lab.index.replace([A, B, *silent])
     with pytest.raises(MetricNotFound):
         lab.ask("services", "front")
 
@@ -196,7 +181,7 @@ def test_a_mean_stands_for_pods_without_a_reading_while_they_are_at_most_half(la
 @pytest.mark.parametrize("resource", ["services", "deployments.apps", "namespaces"])
 def test_a_pod_that_drains_has_no_part_in_an_objects_value(lab: Lab, resource: str) -> None:
     """It is no replica any more, and idles: it would lower the mean and scale in further."""
-    lab.objects.pod_index.replace([A, replace(B, deleting=True)])
+    lab.index.replace([A, replace(B, deleting=True)])
     name = {"services": "front", "deployments.apps": "inf", "namespaces": "ns"}[resource]
     assert lab.values(resource, name) == {name: 90_000}
 
@@ -205,22 +190,21 @@ def test_a_value_that_no_quantity_can_say_is_left_out_alone(lab: Lab) -> None:
     """Such an item would not parse, and would poison its whole list."""
     row = MetricRow(name="beyond", series="tokens", unit=Unit.NUMBER, high=1e17)
     catalog = Catalog().extended(*rows([row], Catalog()))
-    store = Store(catalog, TelemetryOptions(), lab.objects.pod_index)
     page = UTIL.replace("DCGM_FI_DEV_GPU_UTIL", "tokens")
     text = page.format(pod="a", model="T4", value="5e16") + page.format(
         pod="b", model="T4", value=7
     )
-    store.ingest(ScrapeResult("x", "n1", parse(text.encode(), time=NOW).samples, NOW))
-    other = Lab(store, lab.objects, GpuMetricsProvider(catalog, store, lab.objects))
+    other = Lab(A, B, catalog=catalog)
+    other.page(text)
     assert other.values("pods", metric="beyond") == {"b": 7000}
-    assert other.provider.absent["too_large"] == 1
+    assert other.custom.absent["too_large"] == 1
     with pytest.raises(MetricNotFound):
         other.ask("pods", "a", metric="beyond")
 
 
 def test_a_pod_without_a_gpu_is_not_waited_for(lab: Lab) -> None:
     web = [replace(A, ref=PodRef("ns", f"web{n}"), gpus={}) for n in range(9)]
-    lab.objects.pod_index.replace([A, B, *web])
+    lab.index.replace([A, B, *web])
     assert lab.values("services", "front") == {"front": 60_000}
 
 
@@ -248,7 +232,7 @@ def test_a_node_below_a_namespace_tells_nothing_of_other_namespaces(
     lab: Lab, pods: list[Pod]
 ) -> None:
     """The right to read one namespace must not tell the value of a pod alone on a node."""
-    lab.objects.pod_index.replace(pods)
+    lab.index.replace(pods)
     page = UTIL.replace('namespace="ns"', 'namespace="tenant"')
     lab.page(page.format(pod="t", value=77, model="T4"), NOW + 1)
 
@@ -259,7 +243,7 @@ def test_a_node_below_a_namespace_tells_nothing_of_other_namespaces(
 
 def test_rows_of_another_namespaces_pod_close_a_node_too(lab: Lab) -> None:
     """Such a pod uses a GPU without asking for one in its spec."""
-    lab.objects.pod_index.replace([A, replace(TENANT, gpus={})])
+    lab.index.replace([A, replace(TENANT, gpus={})])
     page = UTIL.replace('namespace="ns"', 'namespace="tenant"').format(pod="t", value=7, model="T4")
     lab.page(page + UTIL.format(pod="a", value=90, model="T4"), NOW + 1)
 
@@ -290,7 +274,7 @@ def test_every_workload_of_a_namespace_is_listed(lab: Lab, resource: str) -> Non
 
 
 def test_every_resource_that_discovery_lists_accepts_a_star(lab: Lab) -> None:
-    listed = {str(row.resource) for row in lab.provider.resources()}
+    listed = {str(row.resource) for row in lab.custom.resources()}
     kinds = {item.described.kind for resource in listed for item in lab.ask(resource)}
     assert {"Pod", "Node", "Namespace", "Service", "Deployment", "ReplicaSet"} <= kinds
 
@@ -311,7 +295,7 @@ def test_a_resource_that_does_not_exist_is_not_found(
 
 def test_a_list_over_too_many_pods_is_refused_with_the_bound(lab: Lab) -> None:
     pods = [replace(A, ref=PodRef("ns", f"p{n}")) for n in range(2001)]
-    lab.objects.pod_index.replace(pods)
+    lab.index.replace(pods)
     with pytest.raises(BadQuery, match="more than 500 objects or 2000 pods: name one"):
         lab.ask("services")
 
@@ -342,10 +326,10 @@ def test_a_value_ends_with_its_age_limit(lab: Lab) -> None:
     query = ObjectQuery(
         GroupResource("pods", ""), "ns", "a", "gpu_utilization", EVERYTHING, EVERYTHING
     )
-    answer = at_once(lab.provider.values(query, NOW))
+    answer = at_once(lab.custom.values(query, NOW))
     assert answer.expires == NOW + 65
     with pytest.raises(MetricNotFound):
-        at_once(lab.provider.values(query, answer.expires))
+        at_once(lab.custom.values(query, answer.expires))
 
 
 def test_the_same_object_is_handed_out_until_something_changes(lab: Lab) -> None:
@@ -357,23 +341,23 @@ def test_the_same_object_is_handed_out_until_something_changes(lab: Lab) -> None
 
 
 def test_the_version_grows_with_values_and_with_the_cluster(lab: Lab) -> None:
-    versions = [lab.provider.version]
+    versions = [lab.custom.version]
     lab.page(UTIL.format(pod="a", value=50, model="T4"), NOW + 1)
-    versions.append(lab.provider.version)
-    lab.objects.pod_index.replace([A])
-    versions.append(lab.provider.version)
+    versions.append(lab.custom.version)
+    lab.index.replace([A])
+    versions.append(lab.custom.version)
     lab.objects.nodes.replace([])
-    versions.append(lab.provider.version)
+    versions.append(lab.custom.version)
     assert versions == sorted(set(versions))
 
 
 def test_all_metrics_under_a_resource_agree_on_being_namespaced(lab: Lab) -> None:
     found: dict[GroupResource, set[bool]] = {}
-    for row in lab.provider.resources():
+    for row in lab.custom.resources():
         found.setdefault(row.resource, set()).add(row.namespaced)
     assert all(len(kinds) == 1 for kinds in found.values())
     assert found[GroupResource("nodes", "")] == found[GroupResource("namespaces", "")] == {False}
-    listed = {(str(row.resource), row.metric) for row in lab.provider.resources()}
+    listed = {(str(row.resource), row.metric) for row in lab.custom.resources()}
     assert {
         ("pods", "DCGM_FI_DEV_GPU_UTIL"),
         ("pods", "dcgm_fi_dev_gpu_util"),
@@ -392,7 +376,7 @@ def test_nothing_is_kept_of_pods_that_are_gone(lab: Lab) -> None:
     before = _alive(MetricValue)
     for generation in range(40):
         pods = [replace(OTHER, ref=PodRef("ns", f"g{generation}-{n}")) for n in range(10)]
-        lab.objects.pod_index.replace(pods)
+        lab.index.replace(pods)
         page = "".join(UTIL.format(pod=pod.ref.name, value=7, model="T4") for pod in pods)
         lab.page(page, NOW + generation / 100)
         assert len(lab.ask("pods")) == 10
