@@ -19,7 +19,7 @@ from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Node, Nodes
-from adapter.cluster.pod import Owner, Pod, PodRef
+from adapter.cluster.pod import ContainerPort, Owner, Pod, PodRef
 from adapter.cluster.services import Service, Services
 from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
@@ -47,6 +47,8 @@ def make_pod(
     annotations: Mapping[str, str] | None = None,
     owner: Owner | None = None,
     containers: tuple[str, ...] = ("server",),
+    ports: tuple[ContainerPort, ...] = (),
+    host_paths: bool = False,
     claims: bool = False,
     born: float = 0.0,
     deleting: bool = False,
@@ -67,7 +69,8 @@ def make_pod(
         containers=containers,
         gpus=dict(gpus),
         claims=claims,
-        ports=(),
+        ports=ports,
+        host_paths=host_paths,
         born=born,
         ready_since=ready_since,
     )

@@ -13,11 +13,7 @@ from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.attribution.reading import Reading
 from adapter.attribution.servers import Servers
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import ObjectLookup
-from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod, PodRef
-from adapter.cluster.services import Services
-from adapter.devices.options import TelemetryOptions
 from adapter.exposition.page import parse
 from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.store.store import Store
@@ -417,10 +413,8 @@ def objects_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider]:
 
 
 def indexed_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider, PodIndex]:
-    objects = ObjectLookup(PodIndex(), Services(), Nodes())
-    objects.pod_index.replace(list(pods))
-    store = Store(CATALOG, TelemetryOptions(), objects.pod_index)
-    return store, GpuMetricsProvider(CATALOG, store, objects), objects.pod_index
+    world = World(*pods)
+    return world.store, world.custom, world.index
 
 
 def deployment(provider: GpuMetricsProvider) -> list[int]:

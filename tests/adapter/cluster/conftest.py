@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from adapter.cluster.pod import Owner, Pod, PodRef
+from adapter.cluster.pod import Owner, Pod
+from tests.adapter import world
 
 MakePod = Callable[..., Pod]
 
@@ -25,21 +26,16 @@ def make_pod() -> MakePod:
         ip: str = "10.0.0.1",
         uid: str = "u",
     ) -> Pod:
-        return Pod(
-            ref=PodRef(namespace, name),
+        return world.make_pod(
+            name,
+            namespace=namespace,
+            gpus={},
             uid=uid,
             node=node,
             ip=ip,
-            phase="Running",
-            ready=True,
-            deleting=False,
-            labels=labels or {},
-            annotations={},
+            labels=labels,
             owner=owner,
             containers=("main",),
-            gpus={},
-            claims=False,
-            ports=(),
         )
 
     return make

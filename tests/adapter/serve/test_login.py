@@ -9,10 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import ObjectLookup
-from adapter.cluster.nodes import Nodes
-from adapter.cluster.services import Services
 from adapter.process.config import ConfigError, load
 from adapter.serve.build import (
     azure_logs_options,
@@ -27,8 +23,7 @@ from adapter.sources.errors import CredentialError
 from adapter.sources.login.aws import AwsLogin
 from adapter.sources.login.port import Anonymous, Basic, Bearer, BearerFile
 from adapter.sources.prometheus.source import PrometheusSource
-from adapter.store.store import Store
-from tests.adapter.world import CATALOG
+from tests.adapter.world import CATALOG, World
 
 HTTPS = "https://engine.example"
 
@@ -178,10 +173,9 @@ def test_rows_of_log_analytics_may_be_as_old_as_its_ingestion_makes_them() -> No
     ],
 )
 def test_the_kind_says_which_source_is_built(text: str, kind: type) -> None:
-    index = PodIndex()
     made = settings(text)
-    store = Store(CATALOG, telemetry_options(made), index)
-    source = build_source(made, CATALOG, store, ObjectLookup(index, Services(), Nodes()))
+    world = World(options=telemetry_options(made))
+    source = build_source(made, CATALOG, world.store, world.objects)
     assert type(source) is kind
     if isinstance(source, PrometheusSource):
         asked = {name for state in source.groups for name in state.group.series}

@@ -28,11 +28,10 @@ from adapter.sources.azure.source import AzureLogsSource
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import required
 from adapter.sources.login.tokens import CachedToken, Token
-from adapter.store.store import Store
 from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
 from tests.adapter.sources.conftest import Recorder, Reply, Request, Web, answer, running, settled
-from tests.adapter.world import CATALOG, make_pod
+from tests.adapter.world import World, make_pod
 
 WORKSPACE = "b438b4f6-912a-46d5-9cb1-b44069212ab4"
 PATH = f"/v1/workspaces/{WORKSPACE}/query"
@@ -119,7 +118,8 @@ async def test_usage_becomes_values_of_the_pod_that_has_the_uid(
             row("containerGpumemoryTotalBytes", 16 * GIB, at=measured),
         )
     )
-    store = Store(CATALOG, TelemetryOptions(age_limit=360.0), index)
+    world = World(*index.each(), options=TelemetryOptions(age_limit=360.0))
+    store = world.store
     source = AzureLogsSource(workspace, store, index, tokens())
     async with running(source.run):
         await settled(lambda: store.version > 0)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from adapter.cluster.index import PodIndex
 from adapter.devices.options import TelemetryOptions
 from adapter.serve.build import query_groups
 from adapter.serve.ownmetrics import queries, rows
@@ -21,11 +20,9 @@ from adapter.settings.metrics import MetricRow
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.source import PrometheusSource
-from adapter.store.store import Store
-from apiservice.labels import selector
 from tests.adapter.sources.conftest import running, settled
 from tests.adapter.sources.prometheus.engines import Pages, engine, scrape_config, serving
-from tests.adapter.world import CATALOG, make_pod, said
+from tests.adapter.world import CATALOG, World, make_pod
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 
@@ -172,11 +169,10 @@ class Reader:
         *,
         exact: bool = False,
     ) -> None:
-        self.index = PodIndex()
-        self.index.replace(PODS)
         options = TelemetryOptions(age_limit=age_limit, window=5.0, scrape_interval=1.0)
         catalog = CATALOG.extended(*rows(own, CATALOG))
-        self.store = Store(catalog, options, self.index)
+        self.world = World(*PODS, options=options, catalog=catalog)
+        self.store = self.world.store
         asked = queries(own)
         self.source = PrometheusSource(
             PrometheusOptions(url, interval=0.2, lookback=age_limit, query=asked),
@@ -185,10 +181,7 @@ class Reader:
         )
 
     def value(self, name: str, metric: str) -> float | str:
-        pod = self.index.get("ml", name)
-        assert pod is not None
-        found = self.store.snapshot.pod(pod, metric, selector.parse(""), time.time())
-        return said(found)
+        return self.world.value(name, metric, time.time())
 
     def values(self) -> dict[tuple[str, str], float | str]:
         return {key: self.value(*key) for key in EXPECTED}

@@ -9,6 +9,7 @@ from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule, Scr
 from adapter.sources.scrape.serverpages import Unscrapable
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
+from tests.adapter.world import make_pod
 
 
 def pod(
@@ -22,10 +23,19 @@ def pod(
     containers: tuple[str, ...] = ("main",),
     uid: str = "u",
 ) -> Pod:
-    return Pod(
-        PodRef("gpu", name), uid, "gpu-1", ip, phase, ready=True, deleting=deleting, labels=labels,
-        annotations={}, owner=None, containers=containers, gpus={}, claims=False, ports=ports,
-    )  # fmt: skip
+    return make_pod(
+        name,
+        namespace="gpu",
+        gpus={},
+        uid=uid,
+        node="gpu-1",
+        ip=ip,
+        phase=phase,
+        deleting=deleting,
+        labels=labels,
+        containers=containers,
+        ports=ports,
+    )
 
 
 DCGM = {"app.kubernetes.io/name": "dcgm-exporter", "app.kubernetes.io/instance": "x"}

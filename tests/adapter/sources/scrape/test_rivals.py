@@ -13,6 +13,7 @@ from adapter.sources.scrape.rivals import LINGER, Rivals, _Node
 from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
+from tests.adapter.world import make_pod
 
 DCGM = {"app.kubernetes.io/name": "dcgm-exporter"}
 OPERATOR = {"app": "nvidia-dcgm-exporter"}
@@ -33,11 +34,18 @@ def exporter(
     mounts: bool = False,
     owner: Owner | None = None,
 ) -> Pod:
-    return Pod(
-        PodRef(namespace, name), f"uid-{name}", node, f"ip-{namespace}-{name}", "Running",
-        ready=True, deleting=False, labels=labels, annotations={}, owner=owner, containers=("c",),
-        gpus={}, claims=False, ports=(), born=born, host_paths=mounts,
-    )  # fmt: skip
+    return make_pod(
+        name,
+        namespace=namespace,
+        gpus={},
+        uid=f"uid-{name}",
+        node=node,
+        ip=f"ip-{namespace}-{name}",
+        labels=labels,
+        owner=owner,
+        born=born,
+        host_paths=mounts,
+    )
 
 
 class Cluster:

@@ -14,12 +14,17 @@ from adapter.sources.scrape.discovery import DISCOVERY_RULES, ScrapeTargets
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
+from tests.adapter.world import make_pod
 
-POD = Pod(
-    PodRef("ml", "vllm-0"), "u", "gpu-1", "10.0.0.5", "Running", ready=True, deleting=False,
-    labels={"app": "vllm"}, annotations={}, owner=None, containers=("server",), gpus={},
-    claims=False, ports=(ContainerPort("http", 8000),),
-)  # fmt: skip
+POD = make_pod(
+    "vllm-0",
+    gpus={},
+    uid="u",
+    node="gpu-1",
+    ip="10.0.0.5",
+    labels={"app": "vllm"},
+    ports=(ContainerPort("http", 8000),),
+)
 TWO = (ContainerPort("grpc", 8001), ContainerPort("metrics", 8002))
 OURS = "gpu-metrics-adapter.io/"
 

@@ -31,6 +31,7 @@ from tests.adapter.sources.conftest import (
     running,
     settled,
 )
+from tests.adapter.world import make_pod
 
 PAGE = b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",pod="p",namespace="n"} 87\n'
 OPTIONS = ScrapeOptions(interval=0.02, timeout=5.0, max_backoff=0.04)
@@ -225,12 +226,16 @@ async def test_no_more_scrapes_run_at_once_than_allowed(web: Web, sink: Recorder
 
 
 def exporter(web: Web, uid: str = "u", ip: str = "127.0.0.1") -> Pod:
-    return Pod(
-        PodRef("gpu", "dcgm"), uid, "gpu-7", ip, "Running", ready=True, deleting=False,
-        labels={"app.kubernetes.io/name": "dcgm-exporter"}, annotations={}, owner=None,
-        containers=("exporter",), gpus={}, claims=False,
+    return make_pod(
+        "dcgm",
+        namespace="gpu",
+        gpus={},
+        uid=uid,
+        node="gpu-7",
+        ip=ip,
+        labels={"app.kubernetes.io/name": "dcgm-exporter"},
         ports=(ContainerPort("metrics", web.port),),
-    )  # fmt: skip
+    )
 
 
 async def test_exporters_come_and_go_with_their_pods(web: Web, sink: Recorder) -> None:
