@@ -12,7 +12,7 @@ The functions have no side effects except on the builders and reject counters th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.catalog import FREE, RESERVED, USED, UTIL
@@ -20,6 +20,7 @@ from adapter.devices.builder import SeriesBuilder
 from adapter.devices.history import Frame
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import DeviceSeries, SeriesKey
+from apiservice.runtime.steps import StepBudget, Steps
 
 BLIND: Final = "per_process_blind"
 ACCOUNTED: Final = frozenset((UTIL, USED))
@@ -30,6 +31,9 @@ _SEEN_ABOVE: Final[Mapping[str, float]] = {UTIL: 5.0, USED: 1024.0}
 
 They are caused by other processes and by what the driver reserves.
 """
+FRAMES: Final = 256
+"""How many frames one step looks at: about 0.5 ms."""
+_Pods = Sequence[tuple[SeriesKey, SeriesBuilder]]
 
 
 class _Moment(NamedTuple):
@@ -62,7 +66,7 @@ def accounted(
     before: Mapping[SeriesKey, DeviceSeries],
     rejects: Rejects,
     patience: float,
-) -> Accounted:
+) -> Steps[Accounted]:
     """Compare the samples of pods with those of their devices, page by page.
 
     A pod that has a whole device gets the device's own samples, as it does from an exporter
@@ -72,6 +76,8 @@ def accounted(
     zero. The free memory on a pod's samples is the device's, while the used memory is the pod's.
     The two do not add up, so the free memory is left out.
 
+    The work is proportional to the number of samples.
+
     Args:
         builders: the builders of one scrape result; changed in place.
         before: the exporter's device series before the scrape result.
@@ -80,19 +86,19 @@ def accounted(
             assumes that the exporter no longer accounts processes, for example because an older
             version replaced it.
     """
-    known = _known(builders, before, patience)
+    step = StepBudget(FRAMES)
+    known = yield from _known(builders, before, patience, step)
     found = {key for key, series in known.items() if series.per_process}
-    judged = {key: before[key].judged for key in builders if key in before and before[key].judged}
+    judged = yield from _judged(builders, before, step)
     compared: defaultdict[SeriesKey, set[float]] = defaultdict(set)
-    of_device: defaultdict[str, list[tuple[SeriesKey, SeriesBuilder]]] = defaultdict(list)
-    for key, builder in builders.items():
-        if key in judged:
-            # A range query repeats a series' last sample without the device's sample beside it.
-            builder.drop(ACCOUNTED | _REST, judged[key])
-        if key.pod is not None and _bare(key.device) in builders:
-            of_device[key.device].append((key, builder))
+    of_device = yield from _of_device(builders, step)
     for device, pods in of_device.items():
-        for time, moment in _moments(builders[_bare(device)], pods):
+        whole = builders[_bare(device)]
+        by_time = yield from _by_time(whole, pods, step)
+        for time in sorted(by_time):
+            moment = _Moment(whole.frames[time], _accounted(whole.frames[time]), by_time[time])
+            if step.spent(len(moment.pods)):
+                yield
             keys = {key for key, _, _ in moment.pods}
             judged |= dict.fromkeys(keys, time)
             for key in keys:
@@ -104,9 +110,12 @@ def accounted(
             else:
                 found |= keys
                 _drop_blind(moment, rejects)
-    _drop_uncompared({key: compared[key] for key in (*known, *compared)}, builders, rejects)
+    uncompared = {key: compared[key] for key in (*known, *compared)}
+    yield from _drop_uncompared(uncompared, builders, rejects, step)
     for key in found:
         builders[key].drop(_REST)
+        if step.spent(len(builders[key].frames)):
+            yield
     return Accounted(frozenset(found), judged)
 
 
@@ -114,30 +123,71 @@ def _known(
     builders: Mapping[SeriesKey, SeriesBuilder],
     before: Mapping[SeriesKey, DeviceSeries],
     patience: float,
-) -> dict[SeriesKey, DeviceSeries]:
+    step: StepBudget,
+) -> Steps[dict[SeriesKey, DeviceSeries]]:
     """Return the device series of builders whose device recently had its own sample."""
-    return {
-        key: before[key]
-        for key, builder in builders.items()
-        if key in before
-        and before[key].judged
-        and max(builder.frames, default=0.0) - before[key].judged < patience
-    }
+    known: dict[SeriesKey, DeviceSeries] = {}
+    for key, builder in builders.items():
+        series = before.get(key)
+        if series is None or not series.judged:
+            continue
+        if max(builder.frames, default=0.0) - series.judged < patience:
+            known[key] = series
+        if step.spent(1 + len(builder.frames) // 16):
+            yield
+    return known
 
 
-def _moments(
-    whole: SeriesBuilder, pods: Sequence[tuple[SeriesKey, SeriesBuilder]]
-) -> Iterator[tuple[float, _Moment]]:
-    for time, frame in sorted(whole.frames.items()):
-        fields = ACCOUNTED & {spelling.field.name for spelling in frame}
-        beside = [
-            (key, builder, theirs)
-            for key, builder in pods
-            if (theirs := builder.frames.get(time))
-            and any(spelling.field.name in fields for spelling in theirs)
-        ]
-        if beside:
-            yield time, _Moment(frame, fields, beside)
+def _judged(
+    builders: Mapping[SeriesKey, SeriesBuilder],
+    before: Mapping[SeriesKey, DeviceSeries],
+    step: StepBudget,
+) -> Steps[dict[SeriesKey, float]]:
+    """Return when each builder was judged last. Drop what it has from before that time."""
+    judged: dict[SeriesKey, float] = {}
+    for key, builder in builders.items():
+        series = before.get(key)
+        if series is not None and series.judged:
+            # A range query repeats a series' last sample without the device's sample beside it.
+            judged[key] = series.judged
+            builder.drop(ACCOUNTED | _REST, series.judged)
+            if step.spent(len(builder.frames)):
+                yield
+    return judged
+
+
+def _of_device(
+    builders: Mapping[SeriesKey, SeriesBuilder], step: StepBudget
+) -> Steps[Mapping[str, _Pods]]:
+    """Return the builders of pods for each device that has its own builder."""
+    found: defaultdict[str, list[tuple[SeriesKey, SeriesBuilder]]] = defaultdict(list)
+    many = len(builders) > FRAMES
+    for key, builder in builders.items():
+        if key.pod is not None and _bare(key.device) in builders:
+            found[key.device].append((key, builder))
+            if many and step.spent(1):
+                yield
+    return found
+
+
+def _by_time(
+    whole: SeriesBuilder, pods: _Pods, step: StepBudget
+) -> Steps[Mapping[float, Sequence[tuple[SeriesKey, SeriesBuilder, Frame]]]]:
+    """Return, for each time, the pods with a sample of a field that the device has then."""
+    fields = {time: _accounted(frame) for time, frame in whole.frames.items()}
+    found: defaultdict[float, list[tuple[SeriesKey, SeriesBuilder, Frame]]] = defaultdict(list)
+    for key, builder in pods:
+        for time, frame in builder.frames.items():
+            of_device = fields.get(time)
+            if of_device and any(spelling.field.name in of_device for spelling in frame):
+                found[time].append((key, builder, frame))
+        if step.spent(len(builder.frames)):
+            yield
+    return found
+
+
+def _accounted(frame: Frame) -> frozenset[str]:
+    return ACCOUNTED & {spelling.field.name for spelling in frame}
 
 
 def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
@@ -154,11 +204,14 @@ def _drop_uncompared(
     compared: Mapping[SeriesKey, set[float]],
     builders: Mapping[SeriesKey, SeriesBuilder],
     rejects: Rejects,
-) -> None:
+    step: StepBudget,
+) -> Steps[None]:
     """Leave out samples of pods at times at which the device has no sample."""
     for key, times in compared.items():
         if builders[key].drop(ACCOUNTED, but=times):
             rejects.count(BLIND)
+        if step.spent(len(builders[key].frames)):
+            yield
 
 
 def _give_whole(moment: _Moment) -> None:

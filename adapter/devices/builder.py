@@ -8,6 +8,7 @@ from math import inf, nan
 from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
 from adapter.devices.history import Frame
+from adapter.devices.options import MAX_SAMPLES
 from adapter.devices.series import SeriesKey
 from adapter.devices.state import Identity
 
@@ -18,7 +19,7 @@ Holders = Mapping[str, set[PodRef]]
 class SeriesBuilder:
     """Collects the samples of one device series."""
 
-    __slots__ = ("frames", "identity", "last", "mig", "replica", "time")
+    __slots__ = ("frames", "identity", "last", "left_out", "mig", "replica", "time")
 
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
@@ -28,14 +29,27 @@ class SeriesBuilder:
         self.last: Frame = {}
         """The frame of ``time``, which was requested last."""
         self.time = nan
+        self.left_out = 0
+        """Samples older than the newest :data:`MAX_SAMPLES` times."""
 
     def frame(self, time: float) -> Frame:
         """Return the frame of a time; create it if needed."""
         found = self.frames.get(time)
         if found is None:
+            if len(self.frames) >= 2 * MAX_SAMPLES:
+                self.keep_newest()
             found = self.frames[time] = {}
         self.time, self.last = time, found
         return found
+
+    def keep_newest(self) -> None:
+        """Forget the oldest times beyond :data:`MAX_SAMPLES`, in any order of samples."""
+        surplus = len(self.frames) - MAX_SAMPLES
+        if surplus <= 0:
+            return
+        for time in sorted(self.frames)[:surplus]:
+            self.left_out += len(self.frames.pop(time))
+        self.time = nan
 
     def put(self, spelling: Spelling, value: float, time: float) -> bool:
         """Add a sample; return False if the frame already had a different value.
@@ -56,6 +70,8 @@ class SeriesBuilder:
             for spelling, value in frame.items():
                 self.put(spelling, value, time)
         self.replica = self.replica or other.replica
+        self.left_out += other.left_out
+        self.keep_newest()
 
     def drop(self, fields: frozenset[str], until: float = inf, but: Collection[float] = ()) -> bool:
         """Remove every value of these fields up to a time, except at the times in ``but``.

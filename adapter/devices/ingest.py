@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Final
 
 from adapter.catalog import Catalog
 from adapter.cluster.pod import PodRef
@@ -19,12 +20,15 @@ from adapter.devices.history import history
 from adapter.devices.idlepower import IdlePower
 from adapter.devices.location import KnownCluster, Location
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.reader import DEVICES, PageReader
+from adapter.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.state import ExporterState
 from adapter.exposition.samples import ScrapeResult
-from apiservice.runtime.steps import Steps
+from apiservice.runtime.steps import StepBudget, Steps
+
+_DEVICE: Final = 32
+"""Work on a device, in units of four values that are merged."""
 
 
 def absorb(
@@ -53,14 +57,20 @@ def absorb(
     reported = _reported(before, result, options, reader)
     names, held = frozenset(reported), holders(reader.by_key.keys() - past)
     earlier = before.all_series if before else {}
-    counts = accounted(reader.by_key, earlier, rejects, options.oldest)
+    counts = yield from accounted(reader.by_key, earlier, rejects, options.oldest)
     if len(reader.by_key) > DEVICES:
         yield
     all_series = {}
-    for number, (key, builder) in enumerate(reader.by_key.items(), 1):
-        all_series[key] = made.series(key, builder, names, held, counts, past=key in past)
-        if not number % DEVICES:
+    left_out, step = 0, StepBudget(DEVICES * _DEVICE)
+    for key, builder in reader.by_key.items():
+        all_series[key] = series = made.series(key, builder, names, held, counts, past=key in past)
+        left_out += builder.left_out
+        # A page with one time appends to the history. Other pages are merged into it.
+        merged = len(series.history.values) if len(builder.frames) > 1 else 0
+        if step.spent(_DEVICE + merged // 4):
             yield
+    if left_out:
+        rejects.count(TOO_MANY_TIMES, left_out)
     idle = before.idle.copy() if before else IdlePower()
     if options.cross_checks:
         all_series = yield from cross_checked(all_series, before, idle, options, rejects)

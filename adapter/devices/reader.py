@@ -28,13 +28,14 @@ from adapter.devices.validity import (
     scale_shown,
 )
 from adapter.exposition.samples import Sample, ScrapeResult
-from apiservice.runtime.steps import Steps, parts
+from apiservice.runtime.steps import StepBudget, Steps, parts
 
 FUTURE = "future_timestamp"
 STALE = "stale_sample"
 DUPLICATE = "duplicate_series"
 INVALID_ON_MIG = "invalid_on_mig"
 TOO_MANY = "too_many_devices"
+TOO_MANY_TIMES = "too_many_timestamps"
 
 ROWS: Final = 512
 """Samples with known label sets that one step reads: about 0.3 ms."""
@@ -97,7 +98,7 @@ class PageReader:
         yield from self._read(self._forked)
         yield from self._settle_ratios()
         yield from self._parts.settle()
-        self._report()
+        yield from self._report()
         if len(self.by_key) > DEVICES:
             yield
         self.disowned = self._disown(self._find)
@@ -152,12 +153,16 @@ class PageReader:
                 wrong = complaint(value, low, high)
                 self._reject(builder, spelling, wrong or Invalid.OUT_OF_RANGE, value)
 
-    def _report(self) -> None:
-        """Record the fields for which whole devices have samples."""
+    def _report(self) -> Steps[None]:
+        """Keep each device's newest times. Record the fields of whole devices."""
         spellings: set[Spelling] = set()
+        step = StepBudget(ROWS)
         for builder in self.by_key.values():
+            builder.keep_newest()
             if not builder.mig:
                 spellings.update(*builder.frames.values())
+            if step.spent(len(builder.frames)):
+                yield
         self.reported.update(spelling.field.name for spelling in spellings)
 
     def _flaw(self, address: int, builder: SeriesBuilder | None) -> str:

@@ -53,6 +53,7 @@ REJECTS: Final = tuple(
             reader.STALE,
             reader.DUPLICATE,
             reader.TOO_MANY,
+            reader.TOO_MANY_TIMES,
             reader.INVALID_ON_MIG,
             accounting.BLIND,
             pods.CONFLICT,

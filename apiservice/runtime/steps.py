@@ -60,6 +60,28 @@ async def paced(
         work.close()  # a cancelled task keeps no partial answer
 
 
+class StepBudget:
+    """Says when a step has done its share of the work, so that it is time to yield.
+
+    Args:
+        most: the work of one step, in the units of :meth:`spent`.
+    """
+
+    __slots__ = ("_done", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._done = 0
+
+    def spent(self, work: int) -> bool:
+        """Note work; returns whether the step should end now."""
+        self._done += work
+        if self._done < self._most:
+            return False
+        self._done = 0
+        return True
+
+
 def parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """Yield the items in parts of ``size``."""
     for first in range(0, len(items), size):

@@ -114,6 +114,17 @@ async def new_devices() -> AsyncIterator[bytes]:
     yield _answer(b"".join(name + device % (n, page, n, n) for name in names for n in range(1024)))
 
 
+async def times_beside_pods() -> AsyncIterator[bytes]:
+    """One device with a time of its own for each sample, and a thousand pods that share it."""
+    import time  # noqa: PLC0415
+
+    now = int(time.time() * 1000)
+    line = b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-x"%b} 1 %d\n'
+    pod = b',namespace="x",pod="p%d",container="c",vgpu="%d"'
+    whole = (line % (b"", now - n) for n in range(20_000))
+    yield _answer(b"".join((*whole, *(line % (pod % (n, n), now - 1) for n in range(1000)))))
+
+
 async def silence() -> AsyncIterator[bytes]:
     await asyncio.sleep(3600)
     yield b""
@@ -127,7 +138,15 @@ KINDS = {
     for made in (
         *(blank_runs, long_names, new_names, new_labels, small_new_labels, many_times),
         *(bad_numbers, gzip_of_16_megabytes, gzip_of_line_feeds, small_gzip_of_line_feeds),
-        *(continues, second_head, new_devices, silence, big_bad_numbers, big_long_names),
+        *(
+            continues,
+            second_head,
+            new_devices,
+            times_beside_pods,
+            silence,
+            big_bad_numbers,
+            big_long_names,
+        ),
     )
 }
 

@@ -56,8 +56,11 @@ def test_a_hostile_page_costs_only_the_pod_that_serves_it(
         attacked.verdict()
 
 
-def test_new_devices_on_every_page_do_not_hold_the_event_loop(siege: Callable[..., Siege]) -> None:
-    with pages("new-devices", 32) as ports:
+@pytest.mark.parametrize(("kind", "count"), [("new-devices", 32), ("times-beside-pods", 8)])
+def test_a_page_of_an_exporters_pod_does_not_hold_the_event_loop(
+    siege: Callable[..., Siege], kind: str, count: int
+) -> None:
+    with pages(kind, count) as ports:
         pods = [exporter_pod(f"p{port}", port, f"node-{port}") for port in ports]
         attacked = siege(*pods)
         before = _late(attacked)
