@@ -15,9 +15,8 @@ each document has apiVersion and kind  a manifest: server-side dry run, strict
 =====================================  ==================================================
 
 ``sh`` holds commands; ``console`` commands after ``$ `` with what they say. A command is checked
-by the program that it calls: ours, make, kubectl and helm for real, others against the flags
-that were read from their own help (tests/docs/vendors.py). See tests/docs/commands.py for what
-of the shell may be used.
+by the program that it calls: ours, make, kubectl and helm for real. Those of other programs are
+listed as unverified. See tests/docs/commands.py for what of the shell may be used.
 """
 
 from __future__ import annotations

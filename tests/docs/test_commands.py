@@ -10,7 +10,7 @@ import pytest
 
 from adapter import __version__
 from adapter.__main__ import main
-from tests.docs import unverified, vendors
+from tests.docs import unverified
 from tests.docs.commands import Command, commands
 from tests.docs.pages import EXAMPLES, ROOT, Block, Page, pages
 
@@ -30,7 +30,7 @@ def every(found: list[Command]) -> pytest.MarkDecorator:
 
 
 def test_every_program_is_one_that_is_checked() -> None:
-    known = {"gpu-metrics-adapter", "make", *END_TO_END, *PLAIN, *vendors.programs()}
+    known = {"gpu-metrics-adapter", "make", *END_TO_END, *PLAIN, *unverified.OTHERS}
     assert {f"{one.place}: {one.program}" for one in COMMANDS if one.program not in known} == set()
 
 
@@ -57,11 +57,6 @@ def test_make_has_every_target_that_prose_names() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     named = {code.split()[1] for page in pages() for code in page.codes if code.startswith("make ")}
     assert named <= set(re.findall(r"^([a-z0-9]+):", makefile, re.MULTILINE))
-
-
-@every(of(*vendors.programs()))
-def test_anothers_program_is_known_to_take_it(command: Command) -> None:
-    vendors.check(command)
 
 
 @every([one for one in COMMANDS if one.program in ("kubectl", "helm")])
@@ -132,32 +127,3 @@ def test_a_console_shows_commands_and_what_they_say() -> None:
     assert (str(second), second.line, second.output) == ("c", 6, "")
     with pytest.raises(ValueError, match="begins with"):
         commands(page_of("a", "console"))
-
-
-def test_a_key_of_another_chart_is_looked_up() -> None:
-    def check(text: str, name: str = "dcgm-exporter") -> str:
-        return vendors.check_values(Block("page", 1, "yaml", text, f"foreign: {name} values"))
-
-    good = "nodeSelector: {a.b/c: d}\nserviceMonitor: {enabled: false}\n"
-    assert check(good) == "NVIDIA/dcgm-exporter d5e5f51"
-    with pytest.raises(ValueError, match=r"is not known to have serviceMonitor\.enable"):
-        check("serviceMonitor: {enable: false}\n")
-    with pytest.raises(ValueError, match="knows no values of other"):
-        check(good, "other")
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("az aks nodepool add --name gpu --node-taints=sku=gpu:NoSchedule", ""),
-        ("az aks nodepool add --nam gpu", "az aks nodepool add is not known to have --nam"),
-        ("az aks nodepools add", "az has no such command"),
-    ],
-)
-def test_a_flag_of_another_program_is_looked_up(words: str, says: str) -> None:
-    command = Command(Block("page", 1, "sh", ""), 2, tuple(words.split()))
-    if not says:
-        vendors.check(command)
-        return
-    with pytest.raises(ValueError, match=says):
-        vendors.check(command)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +26,6 @@ from adapter.nodepool.run.selffamilies import FAMILIES as NODEPOOL
 from adapter.process.reload import ConfigWatch
 from adapter.serve.coverage import Coverage
 from adapter.serve.pipeline import PipelineSwitcher
-from adapter.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
 from adapter.serve.security import build_security
 from adapter.serve.selfmetrics import FAMILIES, MetricSources, register
 from adapter.settings import Settings
@@ -194,43 +190,3 @@ def test_a_known_label_has_only_its_values_and_another(
     assert len(shown) == len(set(shown))
     assert set(known) <= set(shown) <= {*known, OTHER}
     assert sum(sample.value for sample in rows) == sum(counts.values())
-
-
-def literals(module: Path, called: str, subscripted: str) -> Iterator[str]:
-    """Reasons written in place: the first argument of a call, or a key of a counter."""
-    source = module.read_text(encoding="utf-8")
-    if called not in source and subscripted not in source:
-        return
-    for found in ast.walk(ast.parse(source)):
-        text: Any = None
-        if isinstance(found, ast.Call) and ast.unparse(found.func) == called and found.args:
-            text = found.args[0]
-        if isinstance(found, ast.Subscript) and ast.unparse(found.value).endswith(subscripted):
-            text = found.slice
-        if isinstance(text, ast.Constant) and isinstance(text.value, str):
-            yield text.value
-
-
-@pytest.mark.parametrize(
-    ("folder", "called", "subscripted", "known"),
-    [
-        ("adapter/sources", "SourceError", ".failures", FAILURES),
-        ("adapter", "Absence", ".absent", ABSENCES),
-        ("adapter/sources", "Unscrapable", ".unscrapable", UNSCRAPABLE),
-        ("adapter", "rejects.count", ".rejects", REJECTS),
-        (
-            "apiservice",
-            "self._cut",
-            ".refused",
-            (*REFUSALS, "certificate", "token", "token-review"),
-        ),
-    ],
-)
-def test_every_reason_in_the_code_is_known(
-    folder: str, called: str, subscripted: str, known: tuple[str, ...]
-) -> None:
-    modules = [path for path in (ROOT / folder).rglob("*.py") if "demo" not in path.parts]
-    found = {text for path in modules for text in literals(path, called, subscripted)}
-    # KEDA's are the scaler's own and are not counted.
-    assert found - {"gone", "no_gpu"} <= set(known)
-    assert known
