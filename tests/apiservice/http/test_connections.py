@@ -6,13 +6,12 @@ import asyncio
 import resource
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from apiservice.auth.clientauth import ClientAuth, ProxySettings
 from apiservice.http.handshakes import Handshakes
@@ -21,6 +20,7 @@ from apiservice.http.server import Server
 from apiservice.tls.certificates import CertificateFiles
 from apiservice.tls.context import ServingTLS
 from tests.apiservice.http.test_life import Gate
+from tests.apiservice.loops import Run
 from tests.apiservice.pki import Authority, client_context
 from tests.apiservice.rawhttp import GET, PATIENCE, Wire, connected, hello, serving
 
@@ -28,25 +28,6 @@ NOW = time.time()
 CA = Authority("serving-ca", NOW)
 PROXY_CA = Authority("front-proxy-ca", NOW)
 OTHERS = [f"127.0.0.{n}" for n in range(2, 12)]
-
-Body = Callable[[], Awaitable[None]]
-Run = Callable[[Body], None]
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a test's body on one of the two loops that the server supports."""
-    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
-
-    def runner(body: Body) -> None:
-        with asyncio.Runner(loop_factory=factory) as loop:
-
-            async def whole() -> None:
-                await body()
-
-            loop.run(whole())
-
-    return runner
 
 
 @pytest.fixture

@@ -8,30 +8,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import uvloop
 
+from tests.apiservice.loops import Run
 from tests.apiservice.rawhttp import GET, answer, connected, hello, serving
 
 Body = Callable[[], Awaitable[None]]
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Callable[[Body], None]:
-    """Runs a test's body on one of the two loops that the server supports."""
-    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
-
-    def runner(body: Body) -> None:
-        with asyncio.Runner(loop_factory=factory) as loop:
-
-            async def whole() -> None:
-                await body()
-
-            loop.run(whole())
-
-    return runner
-
-
-Run = Callable[[Body], None]
 
 
 def test_a_connection_serves_many_requests(run: Run) -> None:

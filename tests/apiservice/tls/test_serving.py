@@ -7,13 +7,12 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 from cryptography import x509
 
 from apiservice.auth.authentication import Authentication
@@ -22,6 +21,7 @@ from apiservice.errors import Unauthorized
 from apiservice.tls.certificates import CertificateFiles, CertificatePairError
 from apiservice.tls.context import ServingTLS
 from apiservice.tls.selfsigned import SelfSigned
+from tests.apiservice.loops import Run
 from tests.apiservice.pki import HOUR, SERVER, Authority, Issued, client_context
 from tests.apiservice.rawhttp import GET, Wire, answer, connected, serving
 
@@ -30,25 +30,6 @@ CA = Authority("serving-ca", NOW)
 PROXY_CA = Authority("front-proxy-ca", NOW)
 CLIENT_CA = Authority("kubernetes-ca", NOW)
 AS_BOB = b"GET / HTTP/1.1\r\nHost: h\r\nX-Remote-User: bob\r\nX-REMOTE-GROUP: a,b\r\n\r\n"
-
-Body = Callable[[], Awaitable[None]]
-Run = Callable[[Body], None]
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a test's body on one of the two loops that the server supports."""
-    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
-
-    def runner(body: Body) -> None:
-        with asyncio.Runner(loop_factory=factory) as loop:
-
-            async def whole() -> None:
-                await body()
-
-            loop.run(whole())
-
-    return runner
 
 
 @pytest.fixture
