@@ -1,1 +1,1 @@
-"""Device series become readings: which pod a value belongs to, and how much of it."""
+"""From device series to readings: which pods a device's value belongs to, and in which part."""

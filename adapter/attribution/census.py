@@ -1,6 +1,6 @@
-"""How pods are given their devices: exactly, as a copy, as a part, or not at all.
+"""Count how devices are attributed to pods: exact, copied, split, or left out.
 
-For the adapter's own metrics: the same knowledge that answers rest on, without the values.
+The counts are for the adapter's own metrics. They use the same data as answers, without values.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from adapter.devices.series import DeviceSeries
 from adapter.devices.state import ExporterState
 
 LEFT_OUT: Final = "left_out"
-"""The device is shared and the policy gives the pod nothing of it, or nothing tells which of
-several shared devices is the pod's."""
+"""Count key of a device whose value is left out for the pod.
+
+Either the device is shared and the policy gives the pod nothing, or the pod holds one of several
+shared devices and it is not known which.
+"""
 _ANY: Final = 1.0
 
 
 def attributions(
     exporters: Iterable[ExporterState], contexts: NodeContexts, metric: Metric
 ) -> Generator[None, None, Counter[str]]:
-    """Ways -> devices, once per pod that has or shares them.
+    """Return attribution -> devices, counted once per pod that has or shares them.
 
-    A generator, because a big fleet takes half a second: whoever counts pauses between the
-    steps (:mod:`apiservice.runtime.steps`).
+    This is a generator because a large cluster takes half a second: the caller pauses between
+    the steps (:mod:`apiservice.runtime.steps`).
 
     Args:
-        exporters: whose pods are counted, and those that share a device with them.
-        places: what is known about where pods run.
-        metric: whose way is asked for.
+        exporters: the exporters whose pods are counted, and those that share a device with them.
+        contexts: what is known about the nodes.
+        metric: the metric whose attribution is counted.
     """
     count = _Count(contexts, metric)
     held = tuple(exporters)
@@ -56,7 +59,7 @@ def attributions(
 
 
 class _Count:
-    """The pairs of pod and device that were met."""
+    """Collects the pairs of pod and device."""
 
     def __init__(self, contexts: NodeContexts, metric: Metric) -> None:
         self._contexts = contexts
@@ -65,7 +68,7 @@ class _Count:
         self._unplaced: set[PodRef] = set()
 
     def named(self, pod: Pod, all_series: Sequence[DeviceSeries]) -> None:
-        """A pod that an exporter's samples name."""
+        """Count a pod that an exporter's samples name."""
         context: NodeContext | None = None
         for series in all_series:
             assignment = series.assignment
@@ -80,7 +83,7 @@ class _Count:
                 self._ways[key] = self._way(pod, series, context)
 
     def sharers(self, node: str) -> None:
-        """Pods that share a node's devices, whether or not a sample names them now."""
+        """Count the pods that share a node's devices, whether or not a sample names them now."""
         sharing: NodeSharing = self._contexts.sharing(node)
         for device, share in sharing.devices.items():
             for pod in share.pods:
@@ -90,7 +93,7 @@ class _Count:
         self._unplaced |= sharing.unplaced
 
     def ways(self) -> Counter[str]:
-        """The result, every way in it."""
+        """Return the counts, with a 0 for each attribution that did not occur."""
         counts = Counter(dict.fromkeys((*(way.value for way in Attribution), LEFT_OUT), 0))
         counts.update(self._ways.values())
         counts[LEFT_OUT] += len(self._unplaced)

@@ -1,7 +1,7 @@
-"""Which of the devices that samples name for a pod are believed, where not all can be its. Pure.
+"""Decide which assignments of a pod to accept if they cannot all be true.
 
-A sample lingers on the node that a pod has left, or on a device that another pod of its name had
-(dcgm-exporter#140). Without the pod's uid, the sample itself shows nothing.
+After a pod has left a node, or a pod of the same name has had a device, old samples may remain
+(dcgm-exporter#140). A sample without the pod's UID does not show whether it is old.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
 
 WAITS: Final = "row_without_node"
-"""Nothing says on which node the sample's exporter is, and another one that is known to be on the
-pod's node reports the same."""
+"""Reject reason: the node of the sample's exporter is unknown, and another exporter that is
+known to be on the pod's node reports the same metric.
+"""
 TOO_MANY: Final = "more_devices_than_asked"
-"""Samples name the pod for more devices than its spec asks for, and nothing shows which are its."""
+"""Reject reason: samples assign the pod more devices than its spec requests."""
 CLUSTERS: Final = "several_clusters"
-"""Samples of several clusters name a pod of this name."""
+"""Reject reason: samples of several clusters name a pod with this name."""
 BOARD: Final = "board_of_mig_instances"
-"""The sample is about a board that is cut into instances; pods have the instances."""
+"""Reject reason: the sample is about a board with MIG instances; pods have the instances."""
 
 
 _WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
@@ -33,7 +34,7 @@ _MIG_PREFIX: Final = "nvidia.com/mig-"
 
 
 def asked(pod: Pod) -> int:
-    """Devices that the spec asks for, of the kinds where one is one device."""
+    """Return the number of devices that the spec requests, of resources that mean whole devices."""
     total = 0
     for name, count in pod.gpus.items():
         if name in _WHOLE or (name.startswith(_MIG_PREFIX) and not name.endswith(".shared")):
@@ -42,25 +43,25 @@ def asked(pod: Pod) -> int:
 
 
 def several_clusters(all_series: Sequence[DeviceSeries]) -> Absence | None:
-    """Why nothing is served where samples of several clusters name the pod."""
+    """Return an absence if samples of several clusters name the pod."""
     if len(all_series) == 1:
         return None
     found = sorted({series.cluster for series in all_series} - {""})
     if len(found) <= 1:
         return None
-    return Absence(CLUSTERS, f"{', '.join(found)}: choose one by source.prometheus.matchers")
+    return Absence(CLUSTERS, f"{', '.join(found)}: select one with source.prometheus.matchers")
 
 
 def unbelieved(
     devices: Mapping[str, list[Candidate]], requested: int, pod: Pod, context: NodeContext
 ) -> dict[str, str]:
-    """Devices that the pod cannot have as well -> why their samples are left out.
+    """Return the devices that the pod cannot have -> why their samples are left out.
 
     Args:
         devices: device -> candidates with a usable sample.
-        requested: devices that the pod's spec asks for; 0 where that is no limit.
-        pod: as the cluster has it now.
-        context: where it runs.
+        requested: devices that the pod's spec requests; 0 if there is no such limit.
+        pod: the current pod.
+        context: of its node.
     """
     left = {device: WAITS for device, some in devices.items() if all(map(_waits, some))}
     if not requested or pod.claims or len(devices) - len(left) <= requested:
@@ -70,7 +71,7 @@ def unbelieved(
         if device not in left:
             for series in {s.series for one in some if (s := one.measured) and _whole(one)}:
                 by_series[series].append(device)
-    # Two exporters may have a name each for one device; no exporter has two.
+    # Two exporters may use different names for one device; one exporter uses one name.
     for named in by_series.values():
         if len(named) > requested:
             proven = _proven(named, requested, devices, pod, context.held)
@@ -79,7 +80,7 @@ def unbelieved(
 
 
 def _whole(found: Candidate) -> bool:
-    """The pod has the whole device: of parts of devices, a spec's number says little."""
+    """Return whether the pod has the whole device: a spec's number does not limit parts."""
     return not found.shared and not found.series.own
 
 
@@ -97,11 +98,11 @@ def _proven(
     pod: Pod,
     held: Holders,
 ) -> list[str]:
-    """Of too many devices those that are the pod's; none where nothing shows it.
+    """Return the devices that are the pod's, out of too many; none if there is no evidence.
 
-    First those whose samples carry its uid; then those that samples did not give to its predecessor
-    of the same name, which is what the memory of names holds; then those on the newest page
-    of their exporter, which no longer names the pod for the others.
+    Evidence is, in this order: samples with the pod's UID; devices that samples did not assign to
+    its predecessor of the same name, according to the holdings; and devices on the newest page of
+    their exporter, which no longer names the pod for the others.
     """
     by_uid = [d for d in named if any(_certain(one, pod) for one in devices[d])]
     by_memory = [d for d in named if any(_holds(holding, pod) for holding in held.get(d, ()))]
@@ -112,7 +113,7 @@ def _proven(
 
 
 def _newest(found: Iterable[Candidate]) -> dict[str, float]:
-    """Exporter -> time of its newest sample."""
+    """Return exporter -> time of its newest sample."""
     times: dict[str, float] = {}
     for one in found:
         times[_page(one)] = max(_time(one), times.get(_page(one), 0.0))

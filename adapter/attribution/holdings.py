@@ -1,7 +1,7 @@
-"""Which pods samples have named for which device, as long as those pods live.
+"""Remember which pods samples have named for which device, for the lifetime of the pods.
 
-A device plugin never moves a pod to another device. So what one sample said stands, although
-the next page of a time-sliced device names another pod (gpu-telemetry, section 3).
+A device plugin never moves a pod to another device. So an assignment remains valid even if the
+next page of a time-sliced device names another pod.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ class Holding(NamedTuple):
     pod: PodRef
     uid: str
     origin: str
-    """The exporter whose sample it was."""
+    """The exporter of the sample."""
 
 
 Holders = Mapping[str, tuple[Holding, ...]]
-"""Device -> the pods that were named for it."""
+"""Device -> the pods that samples named for it."""
 
 
 class Holdings:
-    """Implements the memory of names; a mapping that was lent never changes."""
+    """The remembered pods per device. A mapping that :meth:`lend` returned never changes."""
 
     __slots__ = ("_devices", "_lent")
 
@@ -35,23 +35,23 @@ class Holdings:
         self._lent = False
 
     def lend(self) -> Holders:
-        """All names as of now."""
+        """Return the pods of all devices at this time."""
         self._lent = True
         return self._devices
 
     def of(self, device: str) -> tuple[Holding, ...]:
-        """The pods that were named for a device."""
+        """Return the pods that samples named for a device."""
         return self._devices.get(device, ())
 
     def named(self, device: str, pod: Pod, origin: str, *, certain: bool) -> None:
-        """A sample names the pod for the device.
+        """Record that a sample names the pod for the device.
 
         Args:
             device: its identity.
-            pod: as the cluster has it now.
-            origin: the exporter whose sample it is.
-            certain: the sample carries the pod's uid. Without it, a sample on the device of the
-                pod's predecessor of the same name may be a lingering one and is not believed.
+            pod: the current pod.
+            origin: the exporter of the sample.
+            certain: the sample carries the pod's UID. Without it, a sample on the device of a
+                predecessor with the same name may be an old one and is not recorded.
         """
         known = self._devices.get(device, ())
         holding = Holding(pod.ref, pod.uid, origin)
@@ -60,18 +60,18 @@ class Holdings:
         namesakes = [held for held in known if held.pod == pod.ref]
         if not certain and any(held.uid != pod.uid for held in namesakes):
             return
-        # Of exporters that come and go only the last is worth remembering beside this one.
+        # If exporters come and go, only the last other one is kept besides this one.
         others = [held for held in namesakes if held.uid == pod.uid][-1:]
         kept = [held for held in known if held.pod != pod.ref]
         self._set(device, (*kept, *others, holding))
 
     def drop(self, device: str, gone: tuple[Holding, ...]) -> None:
-        """These pods hold nothing any more."""
+        """Remove these pods from the device."""
         kept = tuple(held for held in self._devices.get(device, ()) if held not in gone)
         self._set(device, kept)
 
     def forget(self, device: str) -> None:
-        """No exporter speaks of the device any more."""
+        """Remove the device: no exporter reports it any more."""
         self._set(device, ())
 
     def _set(self, device: str, holdings: tuple[Holding, ...]) -> None:

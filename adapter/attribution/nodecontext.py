@@ -1,4 +1,4 @@
-"""What is known about where pods run: the node's labels, its pods, and who shares what there."""
+"""The context of pods: their nodes' labels, the pods there, and which devices are shared."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ _NODE: Final = attrgetter("node")
 
 
 class Pods(Protocol):
-    """The pods on hand."""
+    """The known pods."""
 
     def get(self, namespace: str, name: str) -> Pod | None:
-        """The pod of that name, or None."""
+        """Return the pod of that name, or None."""
 
     def on_node(self, node: str) -> Sequence[Pod]:
-        """The pods bound to a node, finished ones included."""
+        """Return the pods bound to a node, including finished ones."""
 
     def at_address(self, address: str) -> Sequence[Pod]:
-        """The pods that have an IP address, finished ones excluded."""
+        """Return the pods that have an IP address, except finished ones."""
 
     def changes(self, node: str) -> int:
-        """Grows with every change of a pod on the node that holds a GPU."""
+        """Return a number that grows with every change of a pod with a GPU on the node."""
 
 
 class NodeTable(Protocol):
-    """The nodes on hand."""
+    """The known nodes."""
 
     def get(self, name: str) -> Node | None:
-        """The node of that name, or None: it is gone, or nodes are not watched."""
+        """Return the node of that name, or None if it is gone or nodes are not watched."""
 
 
 class Stamp(NamedTuple):
-    """What an answer about a shared device rests on besides the exporter."""
+    """What an answer about a shared device depends on besides the exporter."""
 
     changes: int
     facts: NodeFacts
 
 
 class ClusterContext:
-    """The cluster as attribution sees it. Lives as long as the store."""
+    """The cluster's pods and nodes, as attribution uses them. Lives as long as the store."""
 
     def __init__(
         self, catalog: Catalog, pods: Pods, nodes: NodeTable | None, options: SharingOptions
@@ -70,30 +70,30 @@ class ClusterContext:
         self._facts: dict[str, tuple[Node, NodeFacts]] = {}
 
     def pod(self, ref: PodRef) -> Pod | None:
-        """The pod of that name, or None."""
+        """Return the pod of that name, or None."""
         return self.pods.get(*ref)
 
     def has_node(self, name: str) -> bool:
-        """A node of that name is part of the cluster: it is on hand, or its kubelet runs a pod.
+        """Return whether a node of that name exists: it is known, or a pod runs on it.
 
-        A pod that does not run shows nothing: its author may have written any node's name.
+        A pod that does not run is not evidence: its author may have written any node name.
         """
         if self._nodes is not None and self._nodes.get(name) is not None:
             return True
         return any(pod.phase == "Running" for pod in self.pods.on_node(name))
 
     def node_at(self, address: str) -> str:
-        """The node of the pods that have an address; empty where there is none, or several."""
+        """Return the node of the pods with an address; empty if there is none, or several."""
         nodes = {pod.node for pod in self.pods.at_address(address) if pod.node}
         return nodes.pop() if len(nodes) == 1 else ""
 
     def labels(self, node: str) -> Mapping[str, str]:
-        """The node's labels; empty where they are not known."""
+        """Return the node's labels; empty if they are not known."""
         found = self._nodes.get(node) if self._nodes is not None and node else None
         return found.labels if found is not None else {}
 
     def facts(self, node: str) -> NodeFacts:
-        """What the node's labels say; the same object while they stay as they are."""
+        """Return what the node's labels state; the same object until they change."""
         found = self._nodes.get(node) if self._nodes is not None and node else None
         if found is None:
             self._facts.pop(node, None)
@@ -107,15 +107,15 @@ class ClusterContext:
         return known[1]
 
     def forget(self, node: str) -> None:
-        """No exporter speaks of the node's devices any more."""
+        """Drop what is cached about a node, because no exporter reports its devices any more."""
         self._facts.pop(node, None)
 
     def stamp(self, node: str) -> Stamp:
-        """Differs once a pod or a label of the node has changed."""
+        """Return a stamp that changes with a pod or a label of the node."""
         return Stamp(self.pods.changes(node), self.facts(node))
 
     def believes(self, series: DeviceSeries) -> bool:
-        """The pod that the device series names is there and may hold its device."""
+        """Return whether the pod of the device series exists and may hold its device."""
         assignment = series.assignment
         if assignment is None:
             return False
@@ -123,7 +123,7 @@ class ClusterContext:
         return pod is not None and mismatch(assignment, pod, series.node) is None
 
     def of_series(self, series: DeviceSeries) -> str:
-        """The node of a device: known for certain, its pod's, or by the sample's own words."""
+        """Return a device's node: the certain one, its pod's, or the one that the sample names."""
         if series.node:
             return series.node
         pod = self.pods.get(*series.assignment.pod) if series.assignment is not None else None
@@ -131,7 +131,7 @@ class ClusterContext:
 
 
 class NodeContexts:
-    """The places of pods at one moment."""
+    """The contexts of nodes and pods at one time."""
 
     def __init__(
         self,
@@ -143,13 +143,13 @@ class NodeContexts:
         self._cluster = self.cluster = cluster
         self._exporters = exporters
         self._on_node = on_node
-        """Node -> the exporters that speak of its devices."""
+        """Node -> the exporters that report its devices."""
         self._held = held
         self._own: dict[object, object] = {}
         self._fields: dict[str, frozenset[str]] = {}
 
     def sharing(self, node: str) -> NodeSharing:
-        """Who shares which devices of a node; nobody where nothing hints at it."""
+        """Return who shares which devices of a node; empty if there is no evidence of sharing."""
         all_series = (
             t
             for o in self._on_node.get(node, ())
@@ -162,15 +162,15 @@ class NodeContexts:
         return self._of_node(node, self._cluster.stamp(node))
 
     def rests_on(self, pod: Pod, origin: str) -> bool:
-        """What is said of the pod's devices ends with the scrape results of this exporter alone."""
+        """Return whether a pod's answers change only with this exporter's scrape results."""
         return self._on_node.get(pod.node, (origin,)) == (origin,) or not pod.holds_gpu
 
     def may_share(self, pod: Pod) -> bool:
-        """A pod that no sample names may share a device all the same."""
+        """Return whether a pod that no sample names may share a device."""
         return bool(pod.node) and pod.holds_gpu and pod.node in self._on_node
 
     def node(self, node: str) -> NodeContext:
-        """What is known about a node, whoever shares its devices."""
+        """Return the context of a node, without its shared devices."""
         cluster = self._cluster
         return NodeContext(
             facts=cluster.facts(node),
@@ -181,11 +181,11 @@ class NodeContexts:
     def pod(
         self, pod: Pod, all_series: Collection[DeviceSeries]
     ) -> tuple[NodeContext, Stamp | None]:
-        """What is known about a pod's place, and what ends that; None: nothing but its exporter.
+        """Return a pod's context and its stamp; None if it depends only on the exporter.
 
         Args:
-            pod: as the cluster has it now.
-            all_series: those whose samples name it.
+            pod: the current pod.
+            all_series: the device series whose samples name it.
         """
         cluster = self._cluster
         found = cluster.facts(pod.node)
@@ -200,8 +200,8 @@ class NodeContexts:
             self._held,
             normalized=cluster.options.normalized,
         )
-        adrift = pod.node and None in map(_NODE, all_series)  # rare, and cheaper than to ask each
-        if adrift and any(series.node is None and not series.serves for series in all_series):
+        no_node = pod.node and None in map(_NODE, all_series)  # a cheap check for a rare case
+        if no_node and any(series.node is None and not series.serves for series in all_series):
             context = context._replace(reported=self._reported(pod.node))
         if not (found.shared or asks_shared(pod)) and self._alone(all_series):
             return context, None
@@ -210,7 +210,7 @@ class NodeContexts:
         return context._replace(sharing=sharing), stamp
 
     def _reported(self, node: str) -> frozenset[str]:
-        """Fields that exporters report which are known to be on a node."""
+        """Return the fields that exporters report which are known to be on a node."""
         known = self._fields.get(node)
         if known is None:
             placed = (
@@ -223,7 +223,8 @@ class NodeContexts:
         return known
 
     def _alone(self, all_series: Iterable[DeviceSeries]) -> bool:
-        """Samples name the pod for devices, and nothing hints at anybody else on these."""
+        """Return whether samples name the pod for devices without evidence that these are
+        shared."""
         named = False
         for series in all_series:
             held = self._held.get(series.device.id)
@@ -248,7 +249,7 @@ class NodeContexts:
         return made
 
     def _of_all_series(self, all_series: Iterable[DeviceSeries]) -> NodeSharing:
-        """Where the pod's node is not known: by the samples of its devices alone."""
+        """Return the sharing of a pod whose node is not known, from its devices' samples only."""
         devices = {(series.origin, series.device.id) for series in all_series if not series.serves}
         its = [t for origin, d in devices for t in self._exporters[origin].devices.get(d, ())]
         assigned = {series.assignment.pod for series in its if series.assignment is not None}
@@ -256,7 +257,7 @@ class NodeContexts:
         return node_sharing(its, pods, _NO_FACTS, {})
 
     def _all_series(self, exporter: ExporterState, node: str) -> Sequence[DeviceSeries]:
-        """An exporter's device series on a node; sorted out once per scrape result."""
+        """Return an exporter's device series on a node; computed once per scrape result."""
         known = exporter.answers.get("by_node")
         if isinstance(known, dict):
             found: Sequence[DeviceSeries] = known.get(node, ())
@@ -270,7 +271,7 @@ class NodeContexts:
 
 
 def nodes_of(exporter: ExporterState, cluster: ClusterContext) -> frozenset[str]:
-    """The nodes of whose devices an exporter speaks."""
+    """Return the nodes whose devices an exporter reports."""
     return frozenset(
         cluster.of_series(series) for series in exporter.all_series.values() if not series.serves
     ) - {""}

@@ -1,4 +1,4 @@
-"""What a pod is given of a device that several pods share (gpu-telemetry, section 3)."""
+"""The sharing policy: what a pod gets of a device that several pods share."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from apiservice.labels.selector import EVERYTHING, Selector
 
 
 class SharingPolicy(StrEnum):
-    """What becomes of a shared device's value. What was accounted per process stays exact."""
+    """How a shared device's value is divided. Values accounted per process stay exact."""
 
     COPY = "copy"
-    """Every sharer gets the device's value: never too low, so safe for scaling up."""
+    """Every pod gets the device's value. It is never too low, so it is safe for scaling up."""
     EQUAL = "equal"
-    """Every sharer gets the same part."""
+    """Every pod gets the same part."""
     MEMORY = "memory"
-    """Every sharer gets a part by the memory that it uses or, where that is not known of
-    all of them, has asked for."""
+    """Every pod gets a part in proportion to the memory that it uses.
+
+    If that is not known for all pods, the memory that they request is used.
+    """
     EXACT = "exact"
-    """What is not accounted per process is left out."""
+    """A value that is not accounted per process is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,10 @@ class PolicyRule:
     namespaces: tuple[str, ...] = ()
     """Shell patterns; empty means all."""
     nodes: Selector = EVERYTHING
-    """Over the labels of the pod's node."""
+    """Matched against the labels of the pod's node."""
 
     def applies(self, namespace: str, node: Mapping[str, str]) -> bool:
-        """Whether the rule is about pods of ``namespace`` on a node with these labels."""
+        """Return whether the rule covers pods of ``namespace`` on a node with these labels."""
         if self.namespaces and not any(fnmatchcase(namespace, n) for n in self.namespaces):
             return False
         return self.nodes.matches(node)
@@ -43,21 +45,21 @@ class PolicyRule:
 
 @dataclass(frozen=True, slots=True)
 class SharingOptions:
-    """How shared devices are attributed."""
+    """How the values of shared devices are attributed."""
 
     policy: SharingPolicy = SharingPolicy.COPY
-    """Where no rule applies."""
+    """The policy if no rule applies."""
     rules: tuple[PolicyRule, ...] = ()
-    """The first that applies is taken."""
+    """The first rule that applies determines the policy."""
     normalized: bool = False
-    """Engine activity of MIG instances is put in relation to what their profile allows."""
+    """Divide the engine activity of MIG instances by the maximum of their profile."""
 
     def of(self, namespace: str, node: Mapping[str, str]) -> SharingPolicy:
-        """The policy for a pod.
+        """Return the policy for a pod.
 
         Args:
             namespace: the pod's.
-            node: the labels of its node; empty where they are not known.
+            node: the labels of its node; empty if they are not known.
         """
         for rule in self.rules:
             if rule.applies(namespace, node):

@@ -1,4 +1,4 @@
-"""Learned from scrape results: which pod holds which device, and which nodes share devices."""
+"""Learn from scrape results which pods hold which devices, and which nodes share devices."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _ORDER: Final = {evidence: rank for rank, evidence in enumerate(Evidence)}
 
 
 class Recognition:
-    """Belongs to a store and its thread."""
+    """What was learnt so far. Not thread-safe; a store owns it."""
 
     def __init__(self, cluster: ClusterContext) -> None:
         self._cluster = cluster
         self._holdings = Holdings()
         self._nodes: dict[str, dict[str, Evidence]] = {}
-        """Node that is known to share devices -> exporter -> by what."""
+        """Node that shares devices -> exporter -> evidence."""
         self._exclusive: dict[str, int] = {}
         self._tells: dict[str, tuple[Stamp, frozenset[Evidence]]] = {}
-        """Node -> what its labels and its pods' specs tell, and what ends that."""
+        """Node -> evidence in its labels and its pods' specs, with the stamp that it depends on."""
 
     @property
     def exclusive(self) -> Mapping[str, int]:
@@ -40,11 +40,11 @@ class Recognition:
         return self._exclusive
 
     def lend(self) -> Holders:
-        """Device -> the pods that samples named for it; never changes."""
+        """Return device -> the pods that samples named for it; immutable."""
         return self._holdings.lend()
 
     def by_evidence(self) -> Counter[str]:
-        """Evidence -> nodes that are known to share devices by it."""
+        """Return evidence -> number of nodes that are known to share devices because of it."""
         counts = Counter({evidence.value: 0 for evidence in Evidence})
         counts.update(_first(known.values()).value for known in self._nodes.values())
         return counts
@@ -54,7 +54,7 @@ class Recognition:
 
         Args:
             exporter: its state.
-            nodes: whose devices it speaks of.
+            nodes: the nodes whose devices it reports.
         """
         found: dict[str, set[Evidence]] = {node: set(self._told(node)) for node in nodes}
         devices: set[tuple[PodRef, str]] = set()
@@ -78,15 +78,15 @@ class Recognition:
             self._recognise(node, exporter.origin, _first(evidences) if evidences else None)
 
     def silent(self, origin: str) -> None:
-        """The exporter is not held any more."""
+        """Forget an exporter that the store has dropped."""
         self._exclusive.pop(origin, None)
 
     def forget(self, device: str) -> None:
-        """No exporter speaks of the device any more."""
+        """Forget a device that no exporter reports any more."""
         self._holdings.forget(device)
 
     def forget_node(self, node: str, origin: str) -> None:
-        """The exporter does not speak of the node's devices any more."""
+        """Forget what the exporter reported about a node's devices."""
         self._tells.pop(node, None)
         self._recognise(node, origin, None)
 
@@ -112,7 +112,7 @@ class Recognition:
         return node is None or (pod.node == node and pod.phase == "Running" and not pod.deleting)
 
     def _told(self, node: str) -> frozenset[Evidence]:
-        """What the node's labels and its pods' specs tell, whatever samples say."""
+        """Return the evidence in the node's labels and its pods' specs, regardless of samples."""
         stamp, known = self._cluster.stamp(node), self._tells.get(node)
         if known is None or known[0] != stamp:
             known = self._tells[node] = (stamp, frozenset(self._tell(node)))
@@ -145,7 +145,7 @@ def _first(evidences: Iterable[Evidence]) -> Evidence:
 
 
 def _holds(series: DeviceSeries, pod: Pod) -> bool:
-    """The device series's sample proves that the pod holds the device."""
+    """Return whether the device series proves that the pod holds the device."""
     assignment = series.assignment
     if assignment is None or series.serves or series.superseded or series.cut:
         return False

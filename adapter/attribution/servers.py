@@ -1,7 +1,7 @@
-"""Pods whose own server's page was seen, remembered for as long as the pod lives.
+"""Remember the pods whose server page was seen, for the lifetime of the pods.
 
-A server that falls silent is forgotten with its page. Without this memory nobody would expect a
-value of its pod any more, and a sum over several pods would be short and pass for whole.
+The store forgets a server that no longer answers. Without this memory, its pod would no longer be
+expected to have a value, and a sum over several pods would be too low without an error.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from adapter.attribution.nodecontext import Pods
 from adapter.cluster.pod import PodRef
 
 _SLACK = 1024
-"""Pods that are noted before those that are gone are dropped."""
+"""Pods recorded before those that no longer exist are removed."""
 
 
 class Servers:
-    """Belongs to one thread. Holds at most one entry for each pod, and some of pods that are gone.
+    """The remembered pods: at most one entry per pod, and some pods that no longer exist.
+
+    Not thread-safe.
 
     Args:
-        pods: the pods on hand.
+        pods: the known pods.
     """
 
     def __init__(self, pods: Pods) -> None:
@@ -31,7 +33,7 @@ class Servers:
         return len(self._uids)
 
     def note(self, refs: Iterable[PodRef]) -> None:
-        """These serve a page of their own."""
+        """Record pods whose server page was seen."""
         for ref in refs:
             pod = self._pods.get(*ref)
             if pod is not None:

@@ -1,9 +1,9 @@
-"""Which pods share which device of a node, and by what that is known. Pure.
+"""Determine which pods share which device of a node, and the evidence for it.
 
-Without ``--kubernetes-virtual-gpus`` a time-sliced device's sample names one arbitrary pod of
-those that share it (gpu-telemetry, sections 3 and 4), so the sample alone tells neither that
-the device is shared nor by whom. What does: the node's labels, the pods' specs, and samples
-that name several living pods, now or earlier.
+Without ``--kubernetes-virtual-gpus``, the sample of a time-sliced device names one arbitrary pod of
+those that share it. So a single sample shows neither that the device is shared nor the pods
+that share it. The evidence is in the node's labels, in the pods' specs, and in samples that name
+several living pods, at one time or one after the other.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from adapter.devices.series import DeviceSeries
 GPU: Final = "nvidia.com/gpu"
 _MIG: Final = "nvidia.com/mig-"
 _RENAMED: Final = ".shared"
-"""The device plugin's suffix of resources that it was told to rename
-(``DefaultSharedResourceNameSuffix``)."""
+"""Suffix that the device plugin appends to renamed resources
+(``DefaultSharedResourceNameSuffix``).
+"""
 
 
 class Evidence(StrEnum):
-    """By what a device is known to be shared; the first that holds is told."""
+    """The evidence that a device is shared. The first that applies is reported."""
 
     REPLICAS = "node_replicas"
-    """The node's labels say that several pods may have one device."""
+    """The node's labels state that several pods may have one device."""
     STRATEGY = "node_strategy"
-    """The node's labels name a way of sharing."""
+    """The node's labels name a kind of sharing."""
     PRODUCT = "node_product"
-    """The product's name on the node's label ends in ``-SHARED``."""
+    """The product name in the node's label ends in ``-SHARED``."""
     SPEC = "pod_spec"
-    """A pod on the node asks for the renamed resource."""
+    """A pod on the node requests the renamed resource."""
     ROWS = "rows"
     """Samples of one page name several pods, or a replica."""
     FLAPPING = "flapping_rows"
-    """Samples named different pods, one after the other, that all live."""
+    """Samples named different pods, one after the other, and all of them still run."""
 
 
 class Share(NamedTuple):
@@ -50,13 +51,13 @@ class Share(NamedTuple):
 
     evidence: Evidence
     pods: tuple[Pod, ...]
-    """Running pods known to share it."""
+    """Running pods that are known to share it."""
     all_series: tuple[DeviceSeries, ...]
-    """All that name it."""
+    """All device series of the device."""
     whole: DeviceSeries | None
-    """The device's own samples, whichever pod a sample gave them to; None if there are none."""
+    """The device's own samples, regardless of the pod they name; None if there are none."""
     weights: dict[str, Mapping[PodRef, float]]
-    """What readers worked out of how it is divided, by what is weighed; ends with it."""
+    """Cache of the weights for a division, by what is weighed."""
 
 
 class NodeSharing(NamedTuple):
@@ -66,19 +67,19 @@ class NodeSharing(NamedTuple):
     of: Mapping[PodRef, Mapping[str, Share]] = {}
     """Pod -> the devices that it shares."""
     unplaced: frozenset[PodRef] = frozenset()
-    """Pods that hold one of several shared devices; no sample ever said which."""
+    """Pods that hold one of several shared devices, while no sample has named them for one."""
 
 
 def node_sharing(
     all_series: Iterable[DeviceSeries], pods: Iterable[Pod], facts: NodeFacts, held: Holders
 ) -> NodeSharing:
-    """Who shares what.
+    """Return which pods share which devices of a node.
 
     Args:
-        all_series: of the node's devices, those of earlier holders too.
+        all_series: of the node's devices, including those of earlier pods.
         pods: on the node.
-        facts: by the node's labels.
-        held: device -> pods that samples named for it since they live.
+        facts: from the node's labels.
+        held: device -> living pods that samples named for it.
     """
     live = {pod.ref: pod for pod in pods if pod.holds_gpu and pod.phase == "Running"}
     devices = _devices(all_series)
@@ -111,7 +112,7 @@ def node_sharing(
 
 
 def resource(series: DeviceSeries, facts: NodeFacts) -> str:
-    """The extended resource by which pods ask for such a device, before any renaming."""
+    """Return the extended resource by which pods request such a device, before any renaming."""
     profile = series.device.mig_profile
     if series.mig and profile and facts.mig_strategy != "single":
         return _MIG + profile.replace("+", ".")
@@ -119,17 +120,17 @@ def resource(series: DeviceSeries, facts: NodeFacts) -> str:
 
 
 def asks(pod: Pod, kind: str) -> bool:
-    """The pod's spec asks for this resource, under either of its names."""
+    """Return whether the pod's spec requests this resource, under either of its names."""
     return kind in pod.gpus or kind + _RENAMED in pod.gpus
 
 
 def asks_shared(pod: Pod) -> bool:
-    """The pod's spec asks for a resource that is shared by its name."""
+    """Return whether the pod's spec requests a resource whose name shows that it is shared."""
     return any(name.endswith(_RENAMED) for name in pod.gpus)
 
 
 def offered(facts: NodeFacts, kind: str) -> Evidence | None:
-    """Whether the node's labels say that devices of this resource are shared."""
+    """Return the evidence in the node's labels that devices of this resource are shared."""
     if kind in facts.replicas:
         return Evidence.REPLICAS
     if facts.strategy and not facts.replicas:
@@ -153,12 +154,15 @@ def _evidence(
         return Evidence.SPEC
     if any(series.shared for series in all_series):
         return Evidence.ROWS
-    # A pod that ends may have let go of its device before the cluster says so.
+    # A pod that terminates may have released its device before the API server shows it.
     return Evidence.FLAPPING if flaps(h for h in past if not live[h.pod].deleting) else None
 
 
 def flaps(holdings: Iterable[Holding]) -> bool:
-    """One exporter named several pods. Two that name one each disagree: that is a conflict."""
+    """Return whether one exporter named several pods.
+
+    If two exporters name one pod each, they contradict each other instead.
+    """
     first: dict[str, PodRef] = {}
     return any(first.setdefault(held.origin, held.pod) != held.pod for held in holdings)
 
@@ -172,7 +176,7 @@ def _by_pod(shares: Mapping[str, Share]) -> dict[PodRef, dict[str, Share]]:
 
 
 def _devices(all_series: Iterable[DeviceSeries]) -> dict[str, list[DeviceSeries]]:
-    """Device series by device, without boards that are cut into instances."""
+    """Group device series by device, without boards that have MIG instances."""
     devices: dict[str, list[DeviceSeries]] = {}
     cut = set()
     for series in all_series:
@@ -208,7 +212,7 @@ def _ordered(live: Mapping[PodRef, Pod], refs: Iterable[PodRef]) -> tuple[Pod, .
 
 
 def _whole(all_series: Sequence[DeviceSeries]) -> DeviceSeries | None:
-    """One device series of all samples about the whole device."""
+    """Combine all samples about the whole device into one device series."""
     of_device = [
         series
         for series in all_series

@@ -1,1 +1,1 @@
-"""Where samples come from: scrapes, a Prometheus-compatible store, or Azure Monitor."""
+"""Read samples from exporters' pages, a Prometheus-compatible store, or Azure Monitor."""

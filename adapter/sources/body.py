@@ -1,7 +1,7 @@
-"""Reading an HTTP answer whose sender is not trusted to be brief or honest.
+"""Read the body of an HTTP answer from an untrusted sender.
 
-Reading stops at the limit, before and after decompression, so that neither a 50 MB page
-nor a gzip bomb is ever held whole.
+Reading stops at the limit, before and after decompression, so a large page or a gzip bomb
+is never held in memory as a whole.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHUNK = 1 << 18
 
 class _Decoder(Protocol):
     def feed(self, data: bytes, room: int) -> Iterator[bytes]:
-        """Decoded bytes in pieces, at most one byte more than ``room``."""
+        """Yield decoded bytes in pieces, at most one byte more than ``room`` in total."""
 
     def finish(self) -> None:
         """Raise SourceError if the body is not complete."""
@@ -59,14 +59,14 @@ class _Gzip:
 
 
 class Loan(Protocol):
-    """Takes note of bytes that are read."""
+    """Accounts for bytes that are read."""
 
     async def take(self, size: int) -> None:
-        """Note ``size`` more bytes; waits while there is no room for them."""
+        """Account for ``size`` more bytes; wait while there is no room for them."""
 
 
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The body, decompressed, of a session made with ``auto_decompress=False``.
+    """Return the decompressed body, for a session made with ``auto_decompress=False``.
 
     Raises:
         SourceError: see :func:`decoded`.
@@ -87,18 +87,18 @@ async def decoded(
     length: int = 0,
     loan: Loan | None = None,
 ) -> bytes:
-    """The body that arrives in ``chunks``, decompressed.
+    """Return the decompressed body that arrives in ``chunks``.
 
     Args:
-        chunks: as they were sent.
+        chunks: the body as sent.
         encoding: the header ``Content-Encoding``.
-        limit: the most bytes, before and after decompression.
-        length: the header ``Content-Length``; 0 where it is not known.
-        loan: takes note of decompressed bytes.
+        limit: the maximum number of bytes, before and after decompression.
+        length: the header ``Content-Length``; 0 if it is not known.
+        loan: accounts for decompressed bytes.
 
     Raises:
         SourceError: ``too_large`` above ``limit`` bytes, ``encoding`` for a body that is
-            neither plain nor gzip, ``truncated`` for one that ends too soon.
+            neither plain nor gzip, ``truncated`` for an incomplete one.
     """
     if length > limit:
         raise SourceError("too_large", f"the answer is above {limit} bytes")
@@ -116,7 +116,7 @@ async def decoded(
                 await loan.take(len(part))
             parts.append(part)
             if len(part) >= _CHUNK:
-                await asyncio.sleep(0)  # others have their turn
+                await asyncio.sleep(0)  # let other tasks run
     decoder.finish()
     return b"".join(parts)
 

@@ -1,7 +1,7 @@
-"""Why one request of a source failed.
+"""The errors of a source's requests.
 
-SourceError        ``reason`` is one of a few words, for counting
-└── CredentialError  ``credential``: a file with a secret, certificate or CA is unusable
+SourceError        ``reason`` is one of a fixed set of words, used as a label value
+└── CredentialError  ``credential``: a file with a secret, certificate or CA cannot be used
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NO_TLS = "check the CA file, the name in the URL, and whether it speaks HTTPS a
 
 
 class SourceError(Exception):
-    """One request was in vain; the text says why, the reason says it in a word."""
+    """A request failed. The text explains the failure; ``reason`` is the label for counting."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -23,14 +23,14 @@ class SourceError(Exception):
 
 
 class CredentialError(SourceError):
-    """A credential cannot be used; the text names the file and the fix."""
+    """A credential cannot be used. The text names the file and the fix."""
 
     def __init__(self, message: str) -> None:
         super().__init__("credential", message)
 
 
 def unreachable(host: str, port: int, error: OSError) -> SourceError:
-    """Why there is no connection to a server."""
+    """Return why a connection to a server failed."""
     if isinstance(error, ssl.SSLError):
         return SourceError("tls", f"no TLS with {host}:{port}: {error}; {_NO_TLS}")
     said = os.strerror(error.errno) if error.errno and error.errno > 0 else error
@@ -38,13 +38,13 @@ def unreachable(host: str, port: int, error: OSError) -> SourceError:
 
 
 def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cases
-    """Any failure of a request as a SourceError."""
+    """Return any failure of a request as a SourceError."""
     match error:
         case SourceError():
             return error
         case TimeoutError():
             return SourceError("timeout", "no answer in time")
-        # The texts of these two show the TLS context's address in memory.
+        # The texts of these two contain the TLS context's address in memory.
         case aiohttp.ClientSSLError() as failed:
             return SourceError(
                 "tls", f"no TLS with {failed.host}:{failed.port}: {failed.os_error}; {_NO_TLS}"
@@ -54,7 +54,7 @@ def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cas
             return SourceError("connect", f"cannot connect to {failed.host}:{failed.port}: {said}")
         case aiohttp.ServerDisconnectedError():
             return SourceError("connect", str(error))
-        # Its text shows the URL, and with method GET every parameter in it.
+        # Its text contains the URL, and with method GET every parameter in it.
         case aiohttp.ClientResponseError() as failed:
             return SourceError("protocol", f"{type(error).__name__}: {failed.message}")
         case aiohttp.ClientError() | OSError():

@@ -1,4 +1,4 @@
-"""Which exporters speak of what; handed to readers without copying it for each of them."""
+"""Index of which exporters report which devices, pods and nodes, shared with readers uncopied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ K = TypeVar("K")
 
 
 class OriginIndex(Generic[K]):
-    """Key -> origins. It changes only where the set of keys of an origin does."""
+    """Key -> origins. It changes only if an origin's set of keys changes."""
 
     __slots__ = ("_contested", "_lent", "_origins")
 
@@ -19,15 +19,15 @@ class OriginIndex(Generic[K]):
         self._lent = False
 
     def __len__(self) -> int:
-        """How many keys anybody speaks of."""
+        """Return the number of keys."""
         return len(self._origins)
 
     def of(self, key: K) -> tuple[str, ...]:
-        """The origins that speak of ``key``."""
+        """Return the origins that report ``key``."""
         return self._origins.get(key, ())
 
     def move(self, origin: str, before: Collection[K], after: Collection[K]) -> None:
-        """``origin`` speaks of the keys in ``after``, no longer of those in ``before``."""
+        """Replace the keys of ``origin``: from those in ``before`` to those in ``after``."""
         gone = [key for key in before if key not in after]
         new = [key for key in after if key not in before]
         if not gone and not new:
@@ -41,7 +41,7 @@ class OriginIndex(Generic[K]):
             self._set(key, (*self.of(key), origin))
 
     def lend(self) -> tuple[Mapping[K, tuple[str, ...]], Mapping[K, tuple[str, ...]]]:
-        """The whole index, and its part with more than one origin; neither ever changes."""
+        """Return the whole index, and its part with several origins per key; both are immutable."""
         self._lent = True
         return self._origins, self._contested
 

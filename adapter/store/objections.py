@@ -1,4 +1,4 @@
-"""Objections to the samples of a result: mismatches with pods, conflicts between exporters."""
+"""Find objections to a scrape result: mismatches with pods, and conflicts between exporters."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from adapter.store.index import OriginIndex
 from apiservice.runtime.steps import Steps
 
 _STEP: Final = 64
-"""Devices that one step looks at."""
+"""Devices that one step checks."""
 
 
 class Objections:
-    """Belongs to a store. Its state may change between two steps.
+    """Checks scrape results against a store, whose state may change between two steps.
 
     Args:
         cluster: the pods and nodes.
-        exporters: the store's, by origin.
-        devices: which exporters speak of a device.
-        forgotten: origins that are no target any more.
+        exporters: the store's exporter states, by origin.
+        devices: which exporters report a device.
+        forgotten: origins that are no longer targets.
         interval: seconds between two scrapes.
     """
 
@@ -44,7 +44,7 @@ class Objections:
         self._interval = interval
 
     def against(self, after: ExporterState, found: Rejects) -> Steps[None]:
-        """Count in ``found`` what speaks against an exporter's state after a scrape result."""
+        """Count in ``found`` the objections to an exporter's state after a scrape result."""
         yield from self._refusals(after, found)
         yield from self._conflicts(after, found)
 
@@ -65,7 +65,7 @@ class Objections:
                     found.add(reject, exporter.received, detail=f"{ref.namespace}/{ref.name}")
 
     def _conflicts(self, after: ExporterState, found: Rejects) -> Steps[None]:
-        """Two live exporters that disagree on whom a device works for, or on its value."""
+        """Count live exporters that disagree on the pod of a device, or on its value."""
         looked = 0
         for device, all_series in after.devices.items():
             mine: list[DeviceSeries] | None = None
@@ -89,7 +89,7 @@ class Objections:
         return recent and other.origin not in self._forgotten
 
     def _believed(self, all_series: Iterable[DeviceSeries]) -> list[DeviceSeries]:
-        """The device series without those that name a pod which cannot have the device."""
+        """Return the device series without those that name a pod which cannot have the device."""
         return [
             series
             for series in all_series

@@ -1,7 +1,6 @@
-"""Memory for what pods' own pages leave in the store: per pod, per namespace and in all.
+"""Bound the memory for the series of server pages: per pod, per namespace and in total.
 
-Exporters have no such budget: one is bounded by its number of devices, and each device by its
-number of samples.
+Exporters need no such budget: their number of devices and the samples per device are bounded.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from collections.abc import Callable
 from adapter.devices.state import ExporterState
 
 _SERIES_BYTES = 3072
-"""What a series takes at most beside its samples."""
+"""Upper bound of the bytes of a series besides its samples."""
 _SHARE = 16
-"""The part of the budget that one pod may use."""
+"""One pod may use this fraction (1/16) of the budget."""
 
 
 def weight(exporter: ExporterState | None) -> int:
-    """Bytes that the series of an exporter take, estimated."""
+    """Return the estimated bytes of an exporter's series."""
     if exporter is None:
         return 0
     histories = (series.history for series in exporter.all_series.values())
@@ -29,7 +28,7 @@ class ServerBudget:
     """The memory in use.
 
     Args:
-        size: bytes for all pods' own pages.
+        size: bytes for all server pages.
     """
 
     def __init__(self, size: int) -> None:
@@ -44,19 +43,21 @@ class ServerBudget:
         """Bytes in use."""
 
     def admit(self, after: ExporterState, evict: Callable[[str], None]) -> bool:
-        """Make room for a page's series in place of those before; False if there is none.
+        """Make room for a page's series, which replace the earlier ones; return False if
+        impossible.
 
-        A namespace does not take the room of another one: where the budget is used up, the
-        one that uses most gives way to those that use less.
+        One namespace cannot take the memory of another: if the budget is used up, the namespace
+        that
+        uses most has to release memory to those that use less.
 
         Args:
             after: the page's series.
-            evict: forgets an origin, which calls :meth:`drop`.
+            evict: forgets an origin; it calls :meth:`drop`.
         """
         origin, heavy = after.origin, weight(after)
         namespace = after.pod.namespace if after.pod else ""
         if self._of.get(origin) != namespace:
-            self.drop(origin)  # an address that was another pod's
+            self.drop(origin)  # another pod may have had this address
         more = heavy - self._namespaces.get(namespace, {}).get(origin, 0)
         if heavy > self._size // _SHARE:
             return False
@@ -73,7 +74,8 @@ class ServerBudget:
         return True
 
     def _surplus(self, namespace: str, needed: int) -> str | None:
-        """An origin without which its namespace still uses as much as ``namespace`` needs."""
+        """Return an origin whose namespace, without it, still uses as much as ``namespace``
+        needs."""
         most = max(self._used, key=self._used.__getitem__, default=namespace)
         if most == namespace:
             return None
@@ -82,7 +84,7 @@ class ServerBudget:
         return heaviest if self._used[most] - origins[heaviest] >= needed else None
 
     def drop(self, origin: str) -> None:
-        """The series of this origin are gone."""
+        """Release the memory of an origin."""
         namespace = self._of.pop(origin, None)
         if namespace is None:
             return

@@ -1,9 +1,8 @@
-"""What is known now: sources put scrape results in, readers take snapshots out.
+"""The store: sources add scrape results, and readers take snapshots.
 
-An :class:`~adapter.devices.state.ExporterState` is replaced as a whole by each of its
-scrape results. So a scrape result costs what its own samples cost, and a reader never sees half
-of one. A snapshot is taken when
-somebody reads, not when something is written.
+Each scrape result replaces the :class:`~adapter.devices.state.ExporterState` of its origin as a
+whole. So its cost depends only on its own samples, and a reader never sees an incomplete one. A
+snapshot is made when a reader asks for it, not with every scrape result.
 """
 
 from __future__ import annotations
@@ -36,8 +35,10 @@ from apiservice.runtime.steps import Steps, at_once
 log = structlog.get_logger(__name__)
 
 _RETENTION: Final = 600.0
-"""Seconds that a silent exporter's last samples are kept, too old to be served, so that
-``stale`` can be told from ``no_rows``."""
+"""Seconds for which a silent exporter's last samples are kept, at least.
+
+Past the age limit they are not served. They distinguish the reason ``stale`` from ``no_rows``.
+"""
 
 
 class Size(NamedTuple):
@@ -46,13 +47,13 @@ class Size(NamedTuple):
     exporters: int
     devices: int
     pods: int
-    """That samples name."""
+    """Pods that samples name."""
     all_series: int
     """Devices, once for each pod that samples name for one."""
 
 
 class Store:
-    """Implements :class:`adapter.exposition.samples.Sink`. Belongs to one thread."""
+    """Implements :class:`adapter.exposition.samples.Sink`. Not thread-safe."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Store:
         self._cluster = ClusterContext(catalog, pods, nodes, sharing or SharingOptions())
         self._recognition = Recognition(self._cluster)
         self._exporters: OrderedDict[str, ExporterState] = OrderedDict()
-        """In order of the last scrape result, the longest silent first."""
+        """In order of the last scrape result, the oldest first."""
         self._holders: OriginIndex[PodRef] = OriginIndex()
         self._servers = Servers(pods)
         self._devices: OriginIndex[str] = OriginIndex()
@@ -88,15 +89,15 @@ class Store:
         self._snapshot: Snapshot | None = None
 
     def ingest(self, result: ScrapeResult) -> None:
-        """Take a scrape result. Never raises for bad samples: they are counted."""
+        """Take a scrape result. Invalid samples do not raise an error: they are counted."""
         at_once(self.steps(result))
 
     def steps(self, result: ScrapeResult) -> Steps[None]:
-        """Take a scrape result in steps. Nothing of it is visible, or counted, before the last.
+        """Take a scrape result in steps. It becomes visible, and is counted, with the last step.
 
-        Scrape results of several origins may be under way. If the state of a result's origin
-        changes meanwhile, because another result was taken or the origin was dropped, the
-        result is read again, without a pause.
+        Scrape results of several origins may be in progress. If the state of a result's origin
+        changes in the meantime, because another result was taken or the origin was dropped, the
+        result is read again without a pause.
         """
         before = self._exporters.get(result.origin)
         after, rejects = yield from self._read(before, result)
@@ -116,7 +117,7 @@ class Store:
     def _read(
         self, before: ExporterState | None, result: ScrapeResult
     ) -> Steps[tuple[ExporterState, Rejects]]:
-        """What a scrape result makes of its origin, and what is to be counted. Changes nothing."""
+        """Return the new state of the origin, and its rejects, without a change to the store."""
         rejects = Rejects()
         for reason, times in result.rejects.items():
             rejects.count(reason, times)
@@ -127,38 +128,38 @@ class Store:
         return after, rejects
 
     def forget(self, origin: str) -> None:
-        """The origin is no longer a target; its samples stand until the age limit."""
+        """Note that the origin is no longer a target; its samples are kept until the age limit."""
         if origin in self._exporters:
             self._forgotten.add(origin)
 
     @property
     def size(self) -> Size:
-        """How much is held."""
+        """Return how much the store holds."""
         samples = sum(len(exporter.all_series) for exporter in self._exporters.values())
         return Size(len(self._exporters), len(self._devices), len(self._holders), samples)
 
     def silent(self, now: float) -> int:
-        """Exporters held whose last samples are past the age limit."""
+        """Return the number of exporters whose last samples are past the age limit."""
         last = now - self._options.oldest
         return sum(1 for exporter in self._exporters.values() if exporter.received < last)
 
     @property
     def sharing_nodes(self) -> Mapping[str, int]:
-        """Evidence -> nodes known by it to share devices."""
+        """Return evidence -> number of nodes that are known to share devices because of it."""
         return self._recognition.by_evidence()
 
     def attributions(self) -> Generator[None, None, Mapping[str, int]]:
-        """How pods are given their devices' utilisation -> devices, once per pod, in steps."""
+        """Count in steps: attribution of utilisation -> devices, once per pod."""
         return self.snapshot.attributions(dict(self._recognition.exclusive))
 
     @property
     def version(self) -> int:
-        """Changes with every scrape result."""
+        """A number that changes with every scrape result."""
         return self._version
 
     @property
     def snapshot(self) -> Snapshot:
-        """Everything known now. The same object until a scrape result arrives."""
+        """Return a snapshot of the current state; the same object until a scrape result arrives."""
         if self._snapshot is None:
             holders, _ = self._holders.lend()
             _, contested = self._devices.lend()
@@ -189,7 +190,7 @@ class Store:
         self._exporters.move_to_end(origin)
 
     def _evict(self, now: float) -> None:
-        """Drop the forgotten exporters past the age limit and the silent ones past retention."""
+        """Drop forgotten exporters past the age limit, and silent ones past the retention."""
         for origin in [o for o in self._forgotten if self._silence(o, now) >= self._options.oldest]:
             self._drop(origin, now)
         keep = max(_RETENTION, 2 * self._options.oldest)
@@ -197,7 +198,7 @@ class Store:
             self._drop(next(iter(self._exporters)), now)
 
     def _silence(self, origin: str, now: float) -> float:
-        """Seconds since the last scrape result, in either direction: the clock may be set back."""
+        """Return the absolute time since the last scrape result: the clock may be set back."""
         return abs(now - self._exporters[origin].received)
 
     def _drop(self, origin: str, now: float) -> None:
@@ -215,7 +216,7 @@ class Store:
         after: ExporterState | None,
         nodes: frozenset[str],
     ) -> None:
-        """Tell every index what an exporter speaks of now: nodes and devices come and go."""
+        """Update every index with the nodes, devices and pods that an exporter reports now."""
         pods, devices = (before.pods, before.devices) if before else ({}, {})
         still = after.devices if after else {}
         gone = pods.keys() - after.pods.keys() if after else pods.keys()

@@ -1,8 +1,8 @@
-"""Azure Container Insights' GPU rows: what to ask for, and what the answer says.
+"""The query for Azure Container Insights' GPU records, and the parsing of its answer.
 
-``InsightsMetrics`` has a row a minute for each container, GPU and metric, under
+``InsightsMetrics`` has one record per minute for each container, GPU and metric, under
 ``container.azm.ms/gpu`` (Azure Monitor, "Configure GPU monitoring with Container insights").
-``Tags.containerName`` is ``<pod uid>/<container>``: the uid is all that says which pod.
+``Tags.containerName`` is ``<pod uid>/<container>``; only the UID identifies the pod.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 
 SERIES: Final = tuple(field.name for field in azure.FIELDS)
-"""Usage; ``containerGpuLimits`` and ``containerGpuRequests`` say what the pods' specs say."""
+"""Metrics of usage; ``containerGpuLimits`` and ``containerGpuRequests`` repeat the pods' specs."""
 
 _COLUMNS: Final = ("TimeGenerated", "Name", "Val", "Computer", "container", "gpu", "model")
 
 
 class PodsByUid(Protocol):
-    """Pods by uid."""
+    """The known pods by UID."""
 
     def get(self, uid: str) -> Pod | None:
-        """The pod of that uid."""
+        """Return the pod with that UID, or None."""
 
 
 def kusto(cluster: str | None = None) -> str:
-    """The query: the newest value of each container, GPU and metric.
+    """Return the query for the newest value of each container, GPU and metric.
 
     Args:
         cluster: resource id or name of one of the clusters that share the workspace.
@@ -60,24 +60,24 @@ def kusto(cluster: str | None = None) -> str:
 
 @dataclass(slots=True)
 class Usage:
-    """What an answer says."""
+    """The content of an answer."""
 
     samples: dict[str, list[Sample]] = field(default_factory=dict)
-    """Node -> rows of the pods on it."""
+    """Node -> samples of the pods on it."""
     rejects: Counter[str] = field(default_factory=Counter)
-    """Rows that say nothing, by reason."""
+    """Records that were left out, by reason."""
     total: int = 0
-    """Rows of the answer."""
+    """Records in the answer."""
 
 
 class UsageMemo:
-    """Label sets of the last answers, so that each is one object."""
+    """The label sets of the last answers, so that equal label sets share one object."""
 
     def __init__(self) -> None:
         self._sets: dict[tuple[str, ...], Mapping[str, str]] = {}
 
     def labels(self, pod: Pod, container: str, gpu: str, model: str) -> Mapping[str, str]:
-        """A row's labels, spelt as dcgm-exporter spells them."""
+        """Return a record's labels in the spelling of dcgm-exporter."""
         key = (pod.uid, container, gpu, model)
         found = self._sets.get(key)
         if found is None:
@@ -93,7 +93,7 @@ class UsageMemo:
         return found
 
     def keep(self, samples: Mapping[str, Sequence[Sample]]) -> None:
-        """Forget the label sets that no row has."""
+        """Drop the label sets that no sample has."""
         used = {id(row.labels) for some in samples.values() for row in some}
         self._sets = {key: made for key, made in self._sets.items() if id(made) in used}
 
@@ -101,10 +101,10 @@ class UsageMemo:
 def read(
     columns: Sequence[str], samples: Sequence[Sequence[Any]], pods: PodsByUid, memo: UsageMemo
 ) -> Usage:
-    """The usage that a table tells of. One bad row costs that row.
+    """Parse a table into usage. A malformed record costs only that record.
 
     Raises:
-        SourceError: ``columns``, if the table is another query's.
+        SourceError: ``columns``, if a column is missing.
     """
     missing = [name for name in _COLUMNS if name not in columns]
     if missing:

@@ -1,4 +1,4 @@
-"""Why Log Analytics gave no answer: the errors of Azure's library in our words."""
+"""Convert the errors of Azure's library into source errors with a reason and a fix."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from adapter.sources.login.tokens import redacted
 
 
 def told(error: Exception, library: Any) -> SourceError:
-    """Any failure of a query as a SourceError.
+    """Return any failure of a query as a SourceError.
 
     Args:
-        error: what was raised.
+        error: the exception.
         library: ``azure.core.exceptions``.
     """
     status = getattr(error, "status_code", None)
@@ -33,7 +33,7 @@ def told(error: Exception, library: Any) -> SourceError:
 
 
 def retry_after(error: Any) -> float:
-    """Seconds that the server wants to be left alone: 0 to 600, as the head is not ours."""
+    """Return the seconds of ``Retry-After``, limited to 0-600 because the header is untrusted."""
     response = getattr(error, "response", None)
     text = response.headers.get("Retry-After", "") if response is not None else ""
     return min(float(text), 600.0) if text.isdigit() else 0.0
@@ -54,7 +54,7 @@ def _refused(error: Any) -> SourceError:
 
 
 def _said(error: Any) -> str:
-    """The innermost of the nested errors that a body tells of (``error.innererror``)."""
+    """Return the innermost of the nested errors in a body (``error.innererror``)."""
     found = error.error
     while getattr(found, "innererror", None):
         inner = found.innererror

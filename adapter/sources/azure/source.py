@@ -1,4 +1,4 @@
-"""Asks a Log Analytics workspace, by Azure's own library, for Container Insights' GPU rows."""
+"""Query a Log Analytics workspace for Container Insights' GPU records, with Azure's library."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ENDED: Final = (
 
 
 class AzureLogsSource:
-    """Feeds the sink with one scrape result per node and round.
+    """Passes one scrape result per node and round to the sink.
 
     Raises:
         CredentialError: at construction, if the extra ``azure`` is not installed.
@@ -64,21 +64,21 @@ class AzureLogsSource:
         self.failures: Counter[str] = Counter()
         """Failed queries by reason."""
         self.partial = False
-        """The last good answer lacked rows that exist."""
+        """Whether the last good answer was partial."""
         self.last_success = 0.0
         """Epoch seconds of the last good answer; 0 before the first."""
         self.last_error = ""
         self.usage: Usage | None = None
-        """What the last good answer said."""
+        """The content of the last good answer."""
         self.durations = Durations(SLOW)
-        """What rounds took."""
+        """Durations of the rounds."""
         self.found: Final = True
-        """The store is the one place to ask."""
+        """The workspace is the only place to query."""
         self.settled = False
-        """A round is over, with or without success."""
+        """Set when a round ends, with or without success."""
 
     def problem(self, now: float) -> str | None:
-        """Why there is no fresh data; None when rows came lately."""
+        """Return why there is no fresh data, or None if there are recent samples."""
         where = f"workspace {self._options.workspace}"
         if now - self.last_success > 3 * self._options.interval + self._options.timeout:
             return f"{where}: {self.last_error or 'no answer yet'}"
@@ -91,14 +91,14 @@ class AzureLogsSource:
         return f"{where}: {usage.total} rows, none about a pod of this cluster ({said})"
 
     async def run(self) -> None:
-        """Ask until cancelled; then every connection is closed."""
+        """Query until cancelled, then close every connection."""
         pods = PodUids(self._index)
         verify: Any = str(self._options.ca_file) if self._options.ca_file else True
         client = self._library.LogsQueryClient(
             self._credential,
             endpoint=self._options.endpoint,
             connection_verify=verify,
-            # Azure's own retries would sleep within a round for as long as they are told to.
+            # Azure's own retries would sleep within a round for as long as the server asks.
             retry_total=0,
             permit_redirects=False,
         )
@@ -122,14 +122,14 @@ class AzureLogsSource:
             self._failed(told(error, self._errors))
             self._not_before = self._clock() + retry_after(error)
         else:
-            self._not_before = 0.0  # or a clock that is set back would bring the wait again
+            self._not_before = 0.0  # else a clock that is set back would extend the wait
             self._succeeded(usage, loss)
             self._deliver(usage)
         self.durations.observe(perf_counter() - started)
         self.settled = True
 
     async def _admitted(self, client: Any, pods: PodsByUid) -> tuple[Usage, str]:
-        """What the workspace says, with another token where it refused the one it was shown."""
+        """Query the workspace; try once more with a new token if it rejects the current one."""
         shown = (await self._tokens.current()).text
         try:
             return await self._ask(client, pods)
@@ -188,19 +188,19 @@ class AzureLogsSource:
 
 
 class _Credential:
-    """Our tokens, as Azure's library asks for them (``AsyncTokenCredential``)."""
+    """Our tokens, in the interface of Azure's library (``AsyncTokenCredential``)."""
 
     def __init__(self, tokens: CachedToken, library: Any) -> None:
         self._tokens = tokens
         self._library = library
 
     async def get_token(self, *_: str, **__: Any) -> Any:
-        """The token of the moment; raises CredentialError."""
+        """Return the current token; raises CredentialError."""
         token = await self._tokens.current()
         return self._library.AccessToken(token.text, int(token.expires))
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""
 
     async def __aenter__(self) -> _Credential:
         return self

@@ -1,1 +1,1 @@
-"""Credentials for stores: files, and the identities of Azure, Google and AWS."""
+"""Authenticate to stores, with credentials in files or identities of Azure, Google and AWS."""

@@ -1,8 +1,8 @@
-"""Signature version 4, by AWS's own library: each request is signed for ``aps``.
+"""Sign each request with AWS Signature Version 4 for the service ``aps``, with AWS's library.
 
-Credentials come from where every AWS program finds them: variables, a web identity
-(IAM roles for service accounts), EKS pod identity, the node's instance profile; and may be
-exchanged for a role's. The library renews them itself when they near their end.
+Credentials come from the usual places of AWS programs: environment variables, a web identity
+(IAM roles for service accounts), EKS pod identity, or the node's instance profile. They may be
+exchanged for those of a role. The library renews them before they expire.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATIENCE: Final[dict[str, Any]] = {
     "read_timeout": 10,
     "retries": {"total_max_attempts": 2},
 }
-"""The library's own: a minute for each of five tries."""
+"""Timeouts and tries; the library's defaults are a minute for each of five tries."""
 
 
 _SERVICE: Final = "aps"
@@ -31,11 +31,11 @@ _SERVICE: Final = "aps"
 
 @dataclass(frozen=True, slots=True)
 class AwsIdentity:
-    """As whom, and where."""
+    """The role and region of requests."""
 
     region: str
     role_arn: str | None = None
-    """Role to assume; None keeps the pod's or the node's own."""
+    """Role to assume; None uses the pod's or the node's own role."""
     external_id: str | None = None
 
 
@@ -59,7 +59,7 @@ class AwsLogin:
         self._pending: asyncio.Task[Any] | None = None
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
-        """The request's signature."""
+        """Return the headers of the request's signature."""
         frozen = await self._current()
         signed = self._request(request.method, request.url, dict(request.headers), request.body)
         identity = self._identity
@@ -68,12 +68,12 @@ class AwsLogin:
         return {name: signed.headers[name] for name in names if name in signed.headers}
 
     def refused(self, shown: Mapping[str, str]) -> bool:
-        """The library renews credentials by their end alone."""
+        """Return False: the library renews credentials only when they are about to expire."""
         return False
 
     async def _current(self) -> Any:
-        # The library asks for new credentials within this call, and blocks: whoever needs them
-        # waits for the one thread, and a query that gives up waiting leaves it to the next.
+        # The library fetches new credentials within this call, and blocks. All callers wait for one
+        # thread. A query that times out leaves the thread running for the next query.
         if self._pending is None or self._pending.done():
             self._pending = asyncio.create_task(asyncio.to_thread(self._frozen))
             self._pending.add_done_callback(_heard)
@@ -120,6 +120,6 @@ class AwsLogin:
 
 
 def _heard(task: asyncio.Task[Any]) -> None:
-    """An error that nobody waited for is no news: the next query asks again."""
+    """Retrieve the error of a task without a waiter, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,8 @@
-"""Entra tokens, by Azure's own library: workload identity, else managed identity.
+"""Get Entra tokens with Azure's library: from workload identity, else from managed identity.
 
-The webhook of Azure workload identity sets the variables that say which; without them the
-node's or the VM's managed identity is asked for (azure-identity, ``ManagedIdentityCredential``).
+The webhook of Azure workload identity sets environment variables that name the identity. Without
+them, the node's or the VM's managed identity is used (azure-identity,
+``ManagedIdentityCredential``).
 """
 
 from __future__ import annotations
@@ -26,37 +27,37 @@ _PATIENCE: Final[dict[str, Any]] = {
     "retry_total": 2,
     "retry_status": 2,
 }
-"""Azure's own retries go on for more than a minute, and would hold up the end of the process."""
+"""Fewer retries than Azure's default, which takes over a minute and delays the process's exit."""
 
 
 @dataclass(frozen=True, slots=True)
 class AzureIdentity:
-    """As whom."""
+    """The identity to use."""
 
     client_id: str | None = None
-    """Of a user-assigned identity; None is the pod's, or the system-assigned one."""
+    """ID of a user-assigned identity; None uses the pod's, or the system-assigned one."""
     tenant_id: str | None = None
     authority: str | None = None
-    """Base URL of another cloud's Entra; None is ``AZURE_AUTHORITY_HOST``, else Azure's own."""
+    """Base URL of another cloud's Entra; None uses ``AZURE_AUTHORITY_HOST``, else public Azure."""
 
 
 def azure_tokens(
     identity: AzureIdentity, audience: str, *, clock: Callable[[], float] = time.time
 ) -> CachedToken:
-    """Tokens for an audience, such as ``https://prometheus.monitor.azure.com``.
+    """Return tokens for an audience, such as ``https://prometheus.monitor.azure.com``.
 
     Raises:
-        CredentialError: the extra ``azure`` is not installed, or there can be no such identity.
+        CredentialError: the extra ``azure`` is not installed, or the identity is invalid.
     """
     library = required("azure.identity", "azure")
     try:
         _credential(library, identity).close()
-    except ValueError as error:  # of a tenant, a client or an authority
+    except ValueError as error:  # an invalid tenant, client or authority
         raise CredentialError(f"the identity cannot be used: {redacted(error)}") from None
     scope = audience.rstrip("/") + "/.default"
 
     def fetch() -> Token:
-        # The library keeps tokens too: one that was refused would come back.
+        # The library caches tokens too and would return a rejected one again.
         with _credential(library, identity) as credential:
             token = credential.get_token(scope)
         return Token(token.token, float(token.expires_on))
@@ -71,7 +72,7 @@ def _credential(library: Any, identity: AzureIdentity) -> Any:
     return library.WorkloadIdentityCredential(
         client_id=identity.client_id,
         tenant_id=identity.tenant_id,
-        # Asks login.microsoftonline.com who the authority is, which private clouds cannot reach.
+        # Else the library queries login.microsoftonline.com, which private clouds cannot reach.
         disable_instance_discovery=bool(identity.authority),
         **more,
         **_PATIENCE,

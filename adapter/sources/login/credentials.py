@@ -1,4 +1,4 @@
-"""What a source shows to be let in: secrets read from files, and TLS."""
+"""Read the credentials of a source from files: secrets, and TLS certificates and CAs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TlsFiles:
     key_file: Path | None = None
 
     def context(self) -> ssl.SSLContext:
-        """TLS as the files are now.
+        """Return a TLS context from the current files.
 
         Raises:
             CredentialError: a file is missing or holds no certificate or key.
@@ -81,12 +81,12 @@ class TlsFiles:
         return context
 
     def stamp(self) -> Stamp:
-        """Changes when a file does."""
+        """Return a stamp that changes when a file changes."""
         return stamp(path for path in (self.ca_file, self.cert_file, self.key_file) if path)
 
 
 class TlsClient:
-    """The TLS context of the moment, made anew when a file changes."""
+    """The current TLS context, created again when a file changes."""
 
     def __init__(self, files: TlsFiles) -> None:
         self._files = files
@@ -94,7 +94,8 @@ class TlsClient:
         self._context = files.context()
 
     def current(self) -> ssl.SSLContext:
-        """The context to connect with. A bad new file raises CredentialError until fixed."""
+        """Return the context for new connections; raises CredentialError while a file is
+        invalid."""
         found = self._files.stamp()
         if found != self._stamp:
             self._context = self._files.context()

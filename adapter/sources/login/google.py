@@ -1,7 +1,7 @@
-"""Google's access tokens, by Google's own library: application default credentials.
+"""Get Google access tokens with Google's library, from application default credentials.
 
-In GKE that is the pod's workload identity, asked for at the metadata server; elsewhere the
-file that ``GOOGLE_APPLICATION_CREDENTIALS`` names.
+In GKE these are the pod's workload identity, from the metadata server. Elsewhere they are
+in the file that ``GOOGLE_APPLICATION_CREDENTIALS`` names.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from adapter.sources.login.port import required
 from adapter.sources.login.tokens import CachedToken, Token
 
 READ: Final = "https://www.googleapis.com/auth/monitoring.read"
-"""The scope of Managed Service for Prometheus' query API."""
+"""The scope of the query API of Managed Service for Prometheus."""
 _TIMEOUT: Final = 10.0
 
 
 def google_tokens(scope: str = READ) -> CachedToken:
-    """Tokens for a scope; who asks is found out with the first.
+    """Return tokens for a scope. The identity is determined with the first token.
 
     Raises:
         CredentialError: the extra ``google`` is not installed.

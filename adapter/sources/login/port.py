@@ -1,11 +1,11 @@
-"""How a query is let in: what is shown with each request.
+"""The port for authentication, and its simple implementations.
 
 ``Login``           the port
-├── ``Anonymous``   nothing
-├── ``Basic``       a user and a password, or a file with one
+├── ``Anonymous``   sends no credentials
+├── ``Basic``       a user and a password, or a file with the password
 ├── ``BearerFile``  a token in a file
-├── ``Bearer``      a token from elsewhere, kept until near its end (:mod:`.tokens`)
-└── ``aws``         a signature of each request (:mod:`.awslogin`)
+├── ``Bearer``      a token from a cloud, cached until it is about to expire (:mod:`.tokens`)
+└── ``AwsLogin``    a signature of each request (:mod:`.aws`)
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from adapter.sources.login.tokens import CachedToken
 
 
 def required(module: str, extra: str) -> Any:
-    """An optional library.
+    """Import an optional library.
 
     Raises:
-        CredentialError: it is not installed; the text names the extra that brings it.
+        CredentialError: it is not installed; the text names the extra that installs it.
     """
     try:
         return import_module(module)
@@ -42,34 +42,34 @@ class Outgoing(NamedTuple):
 
     method: str
     url: str
-    """As it will be on the wire, query string included."""
+    """As on the wire, including the query string."""
     headers: Mapping[str, str]
     body: bytes
 
 
 class Login(Protocol):
-    """Shows who is asking."""
+    """Authenticates requests."""
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
-        """Headers to send beside the request's own.
+        """Return the headers that authenticate a request.
 
         Raises:
-            CredentialError: there is nothing to show now; a later request may have it.
+            CredentialError: there are no credentials at present; a later request may have them.
         """
 
     def refused(self, shown: Mapping[str, str]) -> bool:
-        """Take note that what was shown let nobody in; whether there may be better to show."""
+        """Note that the server rejected these headers; return whether new ones may be better."""
 
 
 class Anonymous:
-    """Shows nothing."""
+    """Sends no credentials."""
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
-        """No headers."""
+        """Return no headers."""
         return {}
 
     def refused(self, shown: Mapping[str, str]) -> bool:
-        """There is never more."""
+        """Return False: there are no other credentials."""
         return False
 
 
@@ -82,12 +82,12 @@ class Basic:
         self._file = SecretFile(file, "password_file") if file else None
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
-        """The password is read anew when its file changes."""
+        """Return the header. The password is read again when its file changes."""
         password = self._file.read() if self._file else self._password
         return {"Authorization": aiohttp.encode_basic_auth(self._user, password)}
 
     def refused(self, shown: Mapping[str, str]) -> bool:
-        """A file that changed is read by the next query anyhow."""
+        """Return False: the next query reads a changed file in any case."""
         return False
 
 
@@ -98,28 +98,28 @@ class BearerFile:
         self._file = SecretFile(file, "bearer_token_file")
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
-        """The token is read anew when its file changes."""
+        """Return the header. The token is read again when its file changes."""
         return {"Authorization": _bearer(self._file.read())}
 
     def refused(self, shown: Mapping[str, str]) -> bool:
-        """A file that changed is read by the next query anyhow."""
+        """Return False: the next query reads a changed file in any case."""
         return False
 
 
 class Bearer:
-    """A token that somebody else gives out, and what goes with it."""
+    """A token from a cloud, and further headers."""
 
     def __init__(self, tokens: CachedToken, more: Mapping[str, str] | None = None) -> None:
         self._tokens = tokens
         self._more = dict(more or {})
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
-        """The token of the moment."""
+        """Return the header with the current token."""
         token = await self._tokens.current()
         return {"Authorization": _bearer(token.text), **self._more}
 
     def refused(self, shown: Mapping[str, str]) -> bool:
-        """See :meth:`.tokens.Tokens.refused`."""
+        """See :meth:`.tokens.CachedToken.refused`."""
         return self._tokens.refused(shown["Authorization"].removeprefix(_bearer("")))
 
 

@@ -1,8 +1,8 @@
-"""Tokens that a cloud gives out: fetched beside the event loop, kept until near their end.
+"""Cache a cloud's tokens: fetch them in a thread, and keep them until they are about to expire.
 
-The vendors' libraries block while they ask, some of them for minutes. So one thread at a
-time asks, whoever needs the token waits for that one, and a query that gives up waiting
-does not start another.
+The vendors' libraries block while they fetch, some of them for minutes. So one thread at a time
+fetches, and all queries that need the token wait for that thread. A query that times out does not
+start another thread.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from adapter.sources.errors import CredentialError
 log = structlog.get_logger(__name__)
 
 _EARLY: Final = 300.0
-"""Seconds before its end that a token is renewed: the clouds' own advice is some minutes."""
+"""Seconds before its expiry at which a token is renewed; the clouds recommend some minutes."""
 _LAST: Final = 10.0
-"""Seconds before its end that a token is no longer shown: a query takes a moment."""
+"""Seconds before its expiry at which a token is no longer used: a query takes time."""
 _PAUSE: Final = 10.0
-"""Seconds between two tries while nothing comes."""
+"""Seconds between two tries while fetching fails."""
 _DOUBT: Final = 300.0
-"""Seconds between two tokens given up because a server refused them: most often it is right."""
+"""Seconds between two tokens discarded because a server rejected them.
+
+The rejection is usually right, and another token does not help.
+"""
 _SECRET: Final = re.compile(r"[\w\-.+=~]{60,}")
-"""What may be a token, in a text that is to be logged."""
+"""Text that may be a token, and is removed from text for logs."""
 
 
 class Token(NamedTuple):
-    """Lets its bearer in."""
+    """An access token."""
 
     text: str
     expires: float
@@ -40,11 +43,11 @@ class Token(NamedTuple):
 
 
 class CachedToken:
-    """One token, renewed in time.
+    """One token, renewed before it expires.
 
     Args:
-        origin: who gives it out, for messages.
-        fetch: asks for a token; blocks, and raises anything.
+        origin: who issues it, for messages.
+        fetch: gets a new token; it blocks, and may raise any exception.
     """
 
     def __init__(
@@ -60,10 +63,10 @@ class CachedToken:
         self._problem = ""
 
     async def current(self) -> Token:
-        """A token that is good for a while yet.
+        """Return a token that does not expire soon.
 
         Raises:
-            CredentialError: none is to be had now.
+            CredentialError: there is no such token at present.
         """
         now = self._clock()
         if now >= self._renew_at:
@@ -76,10 +79,11 @@ class CachedToken:
         return self._token
 
     def refused(self, text: str) -> bool:
-        """A server would not have this token: revoked, or its keys were exchanged.
+        """Note that a server rejected this token: it was revoked, or its keys were rotated.
 
-        True if :meth:`current` may have another. That is so every five minutes at most: a
-        server that refuses every token must not make the cloud give out one per query.
+        Returns:
+            Whether :meth:`current` may have another token. That is at most once in five minutes: a
+            server that rejects every token must not make the cloud issue one per query.
         """
         if text != self._token.text:
             return True
@@ -97,7 +101,7 @@ class CachedToken:
         began = self._clock()
         try:
             token = await asyncio.to_thread(self._fetch)
-        except Exception as error:  # the libraries raise what they like
+        except Exception as error:  # the libraries raise many types
             self._failed(redacted(error))
             return
         now, life = self._clock(), token.expires - began
@@ -119,6 +123,6 @@ class CachedToken:
 
 
 def redacted(error: BaseException, most: int = 300) -> str:
-    """What an error says, in one line, without anything that may be a token."""
+    """Return an error's text in one line, without anything that may be a token."""
     text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
     return _SECRET.sub("…", text)[:most]

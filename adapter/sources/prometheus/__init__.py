@@ -1,1 +1,1 @@
-"""A store with the Prometheus query API as a source."""
+"""Query a store with the Prometheus query API."""

@@ -1,10 +1,10 @@
-"""What the Prometheus query API is asked, and what its answers say.
+"""Parse the answers of the Prometheus query API.
 
-Queries are range selectors at the instant of now, because only a matrix of raw samples
-carries the time each value was *scraped*: an instant vector is stamped with the time of
+Queries are range selectors evaluated at the current time, because only a matrix of raw samples
+contains the time at which each value was scraped. An instant vector has the time of
 the query, and shows a series for five minutes after its last sample (Prometheus,
-"Querying basics", Staleness). A ``query`` override may answer a vector all the same; its
-values count as measured when asked.
+"Querying basics", Staleness). The ``query`` setting may still produce a vector; its values
+count as measured at the time of the query.
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.querygroup import QueryGroup
 
 _ORIGIN_LABELS = ("instance", "Hostname", "hostname", "node")
-"""What tells exporters apart, best first. ``instance`` is the scrape target's address."""
+"""Labels that distinguish exporters, best first. ``instance`` is the scrape target's address."""
 NO_ORIGIN = "prometheus"
-"""The exporter of what names none."""
+"""The origin of samples that name none."""
 
 
 @dataclass(slots=True)
 class QueryAnswer:
-    """One decoded answer."""
+    """A decoded answer."""
 
     samples: dict[str, list[Sample]] = field(default_factory=dict)
-    """Origin -> the newest sample of every series, and those before it that the last round
-    did not have; oldest first within a series."""
+    """Origin -> the new samples: the newest of every series, and earlier ones that the last round
+    did not have; oldest first within a series.
+    """
     newest: dict[str, list[Sample]] = field(default_factory=dict)
     """Origin -> the newest sample of each series."""
     rejects: Counter[str] = field(default_factory=Counter)
     """Series and samples that could not be read, by reason."""
     warnings: tuple[str, ...] = ()
-    """What the engine has to say about the answer, such as a store that was not reached."""
+    """The engine's remarks on the answer, for example that it did not reach a store."""
     partial: bool = False
-    """Series may be missing that exist."""
+    """Whether existing series may be missing."""
     times: list[tuple[_Series, float]] = field(default_factory=list)
-    """Series, and the engine's time of the newest sample of each."""
+    """Series, and the newest sample's time by the engine's clock."""
 
     def accept(self) -> None:
-        """The samples are handed over: later answers leave these samples out.
+        """Note that the samples are handed over, so that later answers leave them out.
 
-        Not called for an answer that is refused or came too late, so that the next answer
-        brings its samples again.
+        This is not called for an answer that is rejected or late, so that the next answer
+        contains its samples again.
         """
         for series, time in self.times:
             series.seen = time
@@ -67,7 +68,8 @@ class _Series:
 
 
 class SeriesMemo:
-    """Label sets of the last round, so that the same text is read once and kept once."""
+    """The label sets of the last round, so that equal texts are parsed once and share one
+    object."""
 
     def __init__(self) -> None:
         self._old: dict[bytes, _Series] = {}
@@ -78,13 +80,13 @@ class SeriesMemo:
         return len(self._old.keys() | self._new.keys())
 
     def turn(self) -> None:
-        """A round is over: what it did not meet is forgotten."""
+        """End a round: drop the label sets that it did not contain."""
         self._old, self._new = self._new, {}
-        # A list: the thread of a query that was given up may still be writing.
+        # A list, because the thread of a query that timed out may still add to it.
         self._sets = {series.key: series.labels for series in list(self._old.values())}
 
     def series(self, raw: bytes) -> _Series:
-        """The series of a ``metric`` object; raises msgspec.DecodeError."""
+        """Return the series of a ``metric`` object; raises msgspec.DecodeError."""
         digest = blake2b(raw, digest_size=16).digest()
         known = self._new.get(digest) or self._old.get(digest)
         if known is None:
@@ -119,7 +121,7 @@ class _Result(msgspec.Struct):
     value: tuple[float, str] | None = None
 
     def samples(self) -> Sequence[tuple[float, str]]:
-        """(Epoch seconds, number as text), oldest first; none for a native histogram."""
+        """(Epoch seconds, number as text), oldest first; empty for a native histogram."""
         return self.values or ([self.value] if self.value else [])
 
 
@@ -130,13 +132,13 @@ _result = msgspec.json.Decoder(_Result)
 
 
 def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> QueryAnswer:
-    """Read an answer of ``/api/v1/query``. One bad series costs that series.
+    """Parse an answer of ``/api/v1/query``. A malformed series costs only that series.
 
     Args:
         body: of the answer.
-        memo: label sets that are known.
-        group: what was asked.
-        ahead: seconds that the engine's clock is ahead of ours.
+        memo: known label sets.
+        group: the query.
+        ahead: seconds by which the engine's clock is ahead of ours.
 
     Raises:
         SourceError: ``not_json``, ``query`` for an error of the engine, or
@@ -162,13 +164,16 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0)
 
 
 def _tells_of_loss(warning: str) -> bool:
-    """Thanos' and Prometheus' remote reads tell of stores that were away in the same list as
-    the engine its remarks on the expression (Prometheus, ``util/annotations``)."""
+    """Return whether a warning means that series may be missing.
+
+    Thanos and Prometheus' remote reads report unavailable stores in the same list in which
+    the engine puts its remarks on the expression (Prometheus, ``util/annotations``).
+    """
     return not warning.startswith(("PromQL warning", "PromQL info"))
 
 
 def error_text(body: bytes) -> str:
-    """What the engine says in the body of an error status; empty if it says nothing."""
+    """Return the engine's error text in the body of an error status; empty if there is none."""
     try:
         answer = _answer.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -180,7 +185,7 @@ def error_text(body: bytes) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text of one line; VictoriaMetrics repeats a long query before it says what is wrong."""
+    """Return a text in one line; VictoriaMetrics repeats a long query before the error."""
     line = " ".join(text.split())
     return line if len(line) <= 400 else f"{line[:120]} … {line[-260:]}"
 
@@ -198,8 +203,8 @@ def _decode_answer(body: bytes) -> _Answer:
 
 
 def _decode_results(raw: msgspec.Raw, rejects: Counter[str]) -> Iterator[_Result]:
-    # One by one: a bad series costs itself, and no decoding of a whole answer in one call
-    # keeps the event loop's thread from running.
+    # One by one, so that a malformed series costs only itself, and so that no long call blocks the
+    # thread of the event loop.
     try:
         parts = _raw_results.decode(raw)
     except msgspec.ValidationError as error:
@@ -259,6 +264,6 @@ def _address(labels: Mapping[str, str]) -> str:
     found = next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), NO_ORIGIN)
     _, colon, port = found.rpartition(":")
     if colon and not port.isdigit():
-        # Google's managed Prometheus: "<pod>:<port name>", which another namespace may have too.
+        # Google's managed Prometheus: "<pod>:<port name>", which may exist in several namespaces.
         return f"{labels.get('namespace', '')}/{found}"
     return found

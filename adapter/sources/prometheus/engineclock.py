@@ -1,9 +1,9 @@
-"""How far a store's clock is ahead of ours, by the ``Date`` of its answers (RFC 9110, 6.6.1).
+"""Measure how far a store's clock is ahead, from ``Date`` of its answers (RFC 9110, 6.6.1).
 
-Samples carry the store's times. Where its clock is ahead, the age of a sample is understated by
-as much: one that nobody renews would pass for new until our clock caught up. So samples are made
-older by what the store is ahead. They are never made younger: an answer out of a cache has an
-old date too, and where the store is behind, its samples only look older than they are.
+Samples carry the store's times. If its clock is ahead, the age of a sample is understated, and an
+old sample would count as new until our clock catches up. So the adapter subtracts the difference
+from the samples' times. It never adds to them: an answer from a cache also has an old date, and
+if the store's clock is behind, its samples only appear older than they are.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import structlog
 log = structlog.get_logger(__name__)
 
 _NOISE: Final = 2.0
-"""Seconds that do not count: a date has whole seconds, and answers take their time."""
+"""Seconds that are ignored: a date has whole seconds, and answers take time."""
 _ROUNDED: Final = 1.0
-"""Seconds by which a date may be below the time that it tells."""
+"""Seconds by which a date may be below the time that it states."""
 
 
 class EngineClock:
-    """One store's clock.
+    """The clock of one store.
 
     Args:
-        url: what it is called in the log.
-        clock: ours, epoch seconds.
+        url: the store's name in the log.
+        clock: our clock, epoch seconds.
     """
 
     def __init__(self, url: str, clock: Callable[[], float]) -> None:
@@ -35,14 +35,15 @@ class EngineClock:
         self._clock = clock
         self._told = False
         self.ahead = 0.0
-        """Seconds that samples are made older by: what the store is ahead, at least. It moves
-        seldom, so that a sample which is seen twice has one time."""
+        """Seconds subtracted from samples' times: the least by which the store is ahead.
+
+        It changes rarely, so that a sample which is seen twice has one time.
+        """
 
     def heard(self, date: str | None, age: str | None = None) -> None:
-        """Take the ``Date`` of an answer that arrives now; without one nothing changes.
+        """Use the ``Date`` of an answer that arrives now; without one nothing changes.
 
-        An answer with an ``Age`` was made earlier and kept in a cache (RFC 9111, 5.1): its date
-        says nothing of a clock.
+        An answer with an ``Age`` comes from a cache (RFC 9111, 5.1), so its date is ignored.
         """
         if age not in (None, "0"):
             return
@@ -56,7 +57,7 @@ class EngineClock:
         self._tell(seen)
 
     def _tell(self, seen: float) -> None:
-        """Say once that the clocks differ, and once that they no longer do."""
+        """Log once that the clocks differ, and once that they agree again."""
         apart = abs(seen) > _NOISE + _ROUNDED
         if apart == self._told:
             return

@@ -1,4 +1,4 @@
-"""How asking for one group of series has gone: for metrics, for doctor and for the log."""
+"""The state of one query group: failures, last answer and warnings, for metrics and the log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GroupState:
     query: str
     queries: int = 0
     failures: int = 0
-    """Failed rounds in a sample."""
+    """Failed rounds in succession."""
     last_success: float = 0.0
     last_error: str = ""
     reason: str = ""
@@ -43,21 +43,21 @@ class GroupState:
     duration: float = 0.0
     """Seconds of the last round, retries included."""
     samples: int = 0
-    """Samples of the last good answer."""
+    """Samples in the last good answer."""
     size: int = 0
     """Bytes of the last answer, decompressed."""
     warnings: tuple[str, ...] = ()
-    """What the engine had to say about the last good answer."""
+    """The engine's remarks on the last good answer."""
     partial: bool = False
-    """The last good answer lacked series that exist."""
+    """Whether the last good answer lacked existing series."""
     unnamed: int = 0
-    """Series of the last good answer that did not say which metric they are of."""
+    """Series in the last good answer without a metric name."""
     newest: Mapping[str, list[Sample]] = field(default_factory=dict)
     """Origin -> newest samples of the last good answer."""
 
     @property
     def complaint(self) -> str:
-        """What is wrong with a good answer; empty if nothing is."""
+        """Return what is wrong with a good answer; empty if nothing is."""
         group = self.group.name
         if self.unnamed:
             return f"query.{group}: {self.unnamed} series without a name; {_UNNAMED}"
@@ -66,7 +66,7 @@ class GroupState:
         return ""
 
     def succeeded(self, answer: QueryAnswer, now: float) -> None:
-        """Take note of a good answer."""
+        """Record a good answer."""
         group, first = self.group.name, not self.last_success
         if answer.warnings != self.warnings:
             log.warning("query warnings", group=group, warnings=answer.warnings[:5])
@@ -81,18 +81,18 @@ class GroupState:
         self.warnings, self.samples, self.last_success = answer.warnings, samples, now
 
     def failed(self, error: SourceError) -> None:
-        """Take note of a round without an answer."""
+        """Record a round without an answer."""
         self.failures += 1
         self.reason, self.last_error = error.reason, str(error)
 
     @property
     def cause(self) -> tuple[str, str]:
-        """The same for groups that fail together: it is the engine, not what it is asked."""
+        """The cause of the failure; equal for groups that fail because of the engine."""
         return self.reason, self.group.name if self.reason in _OF_THE_QUERY else ""
 
 
 def tell(states: Iterable[GroupState]) -> None:
-    """Log which groups fail or answer since the last time this was asked, a line for each cause."""
+    """Log which groups have failed or recovered since the last call, one line per cause."""
     failing: defaultdict[tuple[str, str], list[GroupState]] = defaultdict(list)
     back = []
     for state in states:

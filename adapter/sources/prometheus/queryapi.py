@@ -1,4 +1,4 @@
-"""The HTTP side of Prometheus' query API: address, credentials, limits."""
+"""Send queries to the Prometheus HTTP API, with credentials and limits."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 
 class Answered(NamedTuple):
-    """What came back."""
+    """An answer with status 200."""
 
     status: int
     body: bytes
     ahead: float
-    """Seconds that the clock of who answered is ahead of ours: of several behind one address,
-    each has its own."""
+    """Seconds by which the answering engine's clock is ahead of ours.
+
+    Several engines behind one address have one clock each.
+    """
 
 
 class QueryApi:
-    """Asks one engine.
+    """Queries one engine.
 
     Raises:
         CredentialError: at construction, if a TLS file cannot be used.
@@ -41,16 +43,20 @@ class QueryApi:
     def __init__(self, options: PrometheusOptions, clock: Callable[[], float] = time.time) -> None:
         self._options = options
         self.url = options.url.rstrip("/") + "/api/v1/query"
-        """Where queries are posted."""
+        """The URL for queries."""
         self._login = options.login or Anonymous()
         self._clock = EngineClock(self.url, clock)
         self._tls = TlsClient(TlsFiles(options.ca_file, options.cert_file, options.key_file))
         self._shown: Mapping[str, str] = {}
 
     async def ask(self, session: aiohttp.ClientSession, query: str) -> Answered:
-        """The answer to one instant query; its status is 200.
+        """Return the answer to one instant query; its status is 200.
 
-        The session must not decompress. Raises SourceError, and what the transport raises.
+        The session must not decompress.
+
+        Raises:
+            SourceError: the engine rejected the query, or its answer is invalid.
+            aiohttp.ClientError: the connection failed.
         """
         request, login = self._request(query), self._login
         shown = await login.headers(request)
@@ -64,13 +70,14 @@ class QueryApi:
         return answered
 
     def discreet(self, error: SourceError) -> SourceError:
-        """The error without what was shown: even an answer 200 may be one that repeats it."""
+        """Return the error without the credentials: even an answer 200 may repeat them."""
         said = str(error)
         left = without(said.encode(), self._secrets(self._shown)).decode()
         return error if left == said else SourceError(error.reason, left)
 
     def _secrets(self, shown: Mapping[str, str]) -> Iterator[str]:
-        """Texts that no log may repeat: of an ``Authorization`` also what follows its scheme."""
+        """Yield the texts that no log may contain; for ``Authorization`` also without the
+        scheme."""
         for value in (*shown.values(), *self._options.headers.values()):
             scheme, _, rest = value.partition(" ")
             yield from (value, rest or scheme)
@@ -100,7 +107,7 @@ class QueryApi:
     def _request(self, query: str) -> Outgoing:
         seconds = max(1, round(self._options.timeout))
         form = {**self._options.params, "query": query, "timeout": f"{seconds}s"}
-        # Percent signs rather than "+": what is signed is then what is sent.
+        # Percent signs instead of "+", so that the signed text equals the sent text.
         text = urlencode(form, quote_via=quote, safe="")
         if self._options.method == "GET":
             return Outgoing("GET", f"{self.url}?{text}", {}, b"")

@@ -1,4 +1,4 @@
-"""What one query asks for."""
+"""A query group: the series that one query fetches, and its PromQL."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass
 _SELECTOR = re.compile(
     r"""([A-Za-z_:][\w:]*)?\s*(\{("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|[^{}"'])*\})?\s*(\[\w+\])?"""
 )
-"""A selector alone, of a vector or a range."""
+"""Matches an expression that is only an instant or range selector."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryGroup:
-    """Series that are asked for together."""
+    """Series that one query fetches together."""
 
     name: str
     series: tuple[str, ...]
-    """Series names; a query override that drops the name is taken for the only one here."""
+    """Series names. A ``query`` setting that drops the name must be about the only one here."""
     query: str | None = None
-    """PromQL in place of the selector made from ``series``."""
+    """PromQL that replaces the selector made from ``series``."""
 
     @property
     def combines(self) -> bool:
-        """Values may be made of several series: they are wrong if some are missing."""
+        """Whether the query aggregates series, so that a partial answer has wrong values."""
         return self.query is not None and not _SELECTOR.fullmatch(self.query.strip())
 
     def promql(self, lookback: float, matchers: str = "") -> str:
-        """The expression to ask; ``lookback`` in seconds, ``matchers`` without braces."""
+        """Return the PromQL; ``lookback`` in seconds, ``matchers`` without braces."""
         if self.query is not None:
             return self.query
         span = f"[{max(1, round(lookback * 1000))}ms]"

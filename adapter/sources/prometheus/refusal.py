@@ -1,7 +1,7 @@
-"""Why a query API gave no answer: statuses and the words that come with them, in ours.
+"""Convert the error statuses and bodies of query APIs into source errors with a fix.
 
-Engines speak Prometheus' error (``errorType``, ``error``). What stands before them does not:
-AWS says ``message``, Azure and Google ``error.message``, Mimir and most proxies plain text.
+Engines answer with Prometheus' error (``errorType``, ``error``). Proxies in front of them do not:
+AWS uses ``message``, Azure and Google ``error.message``, Mimir and most proxies plain text.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from adapter.sources.login.tokens import redacted
 from adapter.sources.prometheus.answer import error_text, shortened
 
 _PLAIN: Final = re.compile(r"[^<{\x00-\x08]{3,}")
-"""A body that is words: neither a page nor JSON."""
+"""A body of plain text: neither an HTML page nor JSON."""
 _READ: Final = 1 << 16
 _DENIED: Final = "check the token, password, role and tenant, and this machine's clock"
 _SECRET: Final = 6
-"""Characters from which on a header's or parameter's value is taken for a secret."""
+"""Minimum length, in characters, of a header's or parameter's value that counts as a secret."""
 _WITHHELD: Final = b"(withheld)"
 _GO: Final = {b"&": rb"\u0026", b"<": rb"\u003c", b">": rb"\u003e"}
-"""What Go's JSON writes in place of these, which most engines are written in."""
+"""How Go's JSON encoder, which most engines use, escapes these."""
 _PREFIX: Final = "check the URL's path prefix"
 _MENDS: Final = {
     405: f"{_PREFIX}, or use method GET",
@@ -34,7 +34,7 @@ _MENDS: Final = {
 
 
 def refusal(status: int, body: bytes) -> SourceError:
-    """The error of an answer whose status is not 200."""
+    """Return the error of an answer whose status is not 200."""
     engine = error_text(body)
     said = engine or _others(body)
     text = f"HTTP status {status}" + (f": {said}" if said else "")
@@ -50,11 +50,11 @@ def refusal(status: int, body: bytes) -> SourceError:
 
 
 def without(body: bytes, secrets: Iterable[str]) -> bytes:
-    """A body in which nothing that was shown stands: proxies repeat headers in their errors.
+    """Return a body without secrets: proxies repeat request headers in their errors.
 
     Args:
         body: of an error.
-        secrets: texts as they were sent; short ones are words that errors need.
+        secrets: texts as they were sent. Short ones are kept, because errors contain such words.
     """
     for secret in sorted(set(secrets), key=len, reverse=True):
         if len(secret) < _SECRET:
@@ -65,7 +65,7 @@ def without(body: bytes, secrets: Iterable[str]) -> bytes:
 
 
 def _spelled(secret: str) -> Iterator[bytes]:
-    """As it is, in JSON, in Go's JSON and in a URL."""
+    """Yield the secret as it is, in JSON, in Go's JSON and in a URL."""
     json = in_go = msgspec.json.encode(secret)[1:-1]
     for plain, escaped in _GO.items():
         in_go = in_go.replace(plain, escaped)
@@ -73,7 +73,7 @@ def _spelled(secret: str) -> Iterator[bytes]:
 
 
 def _others(body: bytes) -> str:
-    """What somebody other than an engine says, in one line; empty if it is not for reading."""
+    """Return the text of an error that is not an engine's, in one line; empty if unreadable."""
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -84,7 +84,7 @@ def _others(body: bytes) -> str:
 
 
 def _message(content: Any) -> str:
-    if isinstance(content, list) and content:  # Google's, of a server that would stream
+    if isinstance(content, list) and content:  # Google's streaming servers answer with a list
         content = content[0]
     if not isinstance(content, dict):
         return ""

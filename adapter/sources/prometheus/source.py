@@ -1,8 +1,8 @@
-"""Asks any engine with Prometheus' query API: one query per metric group and round.
+"""Query an engine with the Prometheus query API: one query per metric group and round.
 
-The groups of a round are asked side by side and handed over together, by exporter: a
-scrape result replaces all that its exporter said before, so the samples of a group that failed this
-time come from its last good answer, with the times they had then.
+The groups of a round are queried concurrently and handed over together, by exporter. A scrape
+result replaces all earlier samples of its exporter. So if a group fails, the samples of its last
+good answer are used, with their own times.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ log = structlog.get_logger(__name__)
 
 _RETRIED = frozenset({"connect", "timeout", "protocol", "truncated", "unavailable"})
 _BIG_ANSWER = 1 << 20
-"""Answers above this many bytes are read beside the event loop."""
+"""Answers above this many bytes are parsed in a thread."""
 _EMPTY = "check url, tenant and matchers, and that this engine's scrapes include the exporters"
 _PARALLEL = 4
-"""Queries under way at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
+"""Queries in progress at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
 
 
 class PrometheusSource:
-    """Feeds the sink with one scrape result per exporter and round.
+    """Passes one scrape result per exporter and round to the sink.
 
-    ``groups`` says which series are asked for together: group name -> series names. A
-    query for a group of another name is asked too, and has to name its series itself.
+    ``groups`` is group name -> series names that are queried together. If the settings have a query
+    for a group of another name, it is sent too, and its answer must name the series.
 
     Raises:
         CredentialError: at construction, if a TLS file cannot be used.
@@ -66,41 +66,41 @@ class PrometheusSource:
         self._origins: set[str] = set()
         self._empty = False
         self._looked = 0.0
-        """When the last round's answers were gone through."""
+        """When the answers of the last round were processed."""
         self.groups = [
             GroupState(group, group.promql(options.lookback, options.matchers))
             for group in _groups(groups, options.query)
         ]
-        """How every group fares."""
+        """The state of every group."""
         self.failures: Counter[str] = Counter()
-        """Failed queries by reason, retried ones included."""
+        """Failed queries by reason, including retried ones."""
         self.warnings = 0
-        """Answers that came with warnings."""
+        """Answers with warnings."""
         self.last_success = 0.0
         """Epoch seconds of the last good answer to any group; 0 before the first."""
         self.durations = Durations(SLOW)
-        """What a group took, retries included."""
+        """Durations of the groups' queries, retries included."""
         self.found: Final = True
-        """The store is the one place to ask."""
+        """The store is the only place to query."""
         self.settled = False
-        """A whole round has been handed over, with or without success."""
+        """Set when a round has been handed over, with or without success."""
 
     def problem(self, now: float) -> str | None:
-        """Why there is no fresh data; None when at least one group was answered lately."""
+        """Return why there is no fresh data, or None if at least one group has a recent answer."""
         if now - self.last_success <= 3 * self._options.interval + self._options.timeout:
             return self._nothing_in_it()
         errors = {state.last_error for state in self.groups if state.last_error}
         return f"{self._api.url}: {next(iter(errors), 'no answer yet')}"
 
     def _nothing_in_it(self) -> str | None:
-        """Why good answers bring no samples at all, where they say so themselves."""
+        """Return why good answers contain no samples, if they show the reason."""
         if any(state.samples for state in self.groups):
             return None
         said = (state.complaint for state in self.groups)
         return next((f"{self._api.url}: {text}" for text in said if text), None)
 
     async def run(self) -> None:
-        """Ask until cancelled; then every connection is closed."""
+        """Query until cancelled, then close every connection."""
         headers = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "gzip"}
         async with aiohttp.ClientSession(
             auto_decompress=False, headers=headers | dict(self._options.headers)
@@ -112,8 +112,9 @@ class PrometheusSource:
                 await asyncio.sleep(max(0.0, began + self._options.interval - loop.time()))
 
     async def _round(self, session: aiohttp.ClientSession) -> None:
-        # Those that fail go last, what was asked least first: what hangs must not use up every
-        # round's time before the others.
+        # Groups that fail go last, and those queried longest ago go first, so that a query that
+        # hangs
+        # does not use up the time of the others in every round.
         order = sorted(self.groups, key=lambda state: (state.failures > 0, state.queries))
         answers = await asyncio.gather(*(self._ask(session, state) for state in order))
         self._memo.turn()
@@ -123,7 +124,7 @@ class PrometheusSource:
         rejects: Counter[str] = Counter()
         now = self._clock()
         if now < self._looked:
-            # The clock was set back: what stands would pass for new until it has caught up.
+            # The clock was set back: kept samples would count as new until it catches up.
             for state in order:
                 state.newest = {}
         self._looked, since = now, now - self._options.lookback
@@ -140,7 +141,8 @@ class PrometheusSource:
         await self._deliver(samples, rejects)
 
     def _tell_of_nothing(self) -> None:
-        """GPU nodes may be scaled to zero, so it is no problem; most often it is a mistake."""
+        """Log an answer without series. GPU nodes may be scaled to zero, so this is not a
+        problem."""
         empty = not any(state.samples or state.last_error for state in self.groups)
         if empty and not self._empty:
             log.warning("no series at all", url=self._api.url, hint=_EMPTY)
@@ -151,15 +153,15 @@ class PrometheusSource:
     ) -> None:
         now = self._clock()
         if rejects and not samples:
-            samples = {NO_ORIGIN: []}  # so that they are counted all the same
+            samples = {NO_ORIGIN: []}  # so that rejects are counted without samples
         for origin in self._origins - samples.keys():
             self._sink.forget(origin)
         self._origins = set(samples)
         for origin, some in samples.items():
-            # What could not be read has no origin: it is counted once, with the first.
+            # Series that could not be read have no origin: count them once, with the first result.
             self._sink.ingest(ScrapeResult(origin, None, some, now, rejects))
             rejects = {}
-            await asyncio.sleep(0)  # a thousand exporters must not hold up the answers
+            await asyncio.sleep(0)  # many exporters must not block requests
         self.settled = True
 
     async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
@@ -169,11 +171,11 @@ class PrometheusSource:
         try:
             async with asyncio.timeout(budget), self._parallel:
                 answer = await self._retrying(session, state)
-        except TimeoutError:  # not a try's own: those are SourceErrors, and counted
+        except TimeoutError:  # of the round: the timeout of a single try is a SourceError
             self.failures["timeout"] += 1
             state.failed(SourceError("timeout", f"no answer within the round's {budget:g} s"))
             return QueryAnswer(partial=True)
-        except Exception as error:  # whatever one group does, the others go on
+        except Exception as error:  # one group must not end the others
             state.failed(describe(error))
             return QueryAnswer(partial=True)
         finally:
@@ -228,7 +230,7 @@ def _groups(
 
 
 def _younger(newest: Mapping[str, list[Sample]], since: float) -> dict[str, list[Sample]]:
-    """The origins that were heard from after ``since``."""
+    """Return the origins with samples newer than ``since``."""
     return {
         origin: samples
         for origin, samples in newest.items()

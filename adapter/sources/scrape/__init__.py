@@ -1,1 +1,1 @@
-"""Exporters and server pages, scraped directly."""
+"""Scrape exporters and server pages directly."""

@@ -1,11 +1,11 @@
-"""Fetches pages over kept connections.
+"""Fetch pages over kept connections.
 
-A client of its own: see :mod:`adapter.sources.scrape.connection`. It costs less CPU than aiohttp's,
-which at 1,250 exporters every 5 s is a share of a core that counts.
+:mod:`adapter.sources.scrape.connection` replaces aiohttp's client here. It also costs less CPU,
+which matters for 1,250 exporters every 5 s.
 
-Whoever serves a page decides nothing about what is asked next: no redirect is followed, no
-cookie is kept, and a page of a pod's own is never asked for with a token, nor on a connection
-that an earlier answer came over.
+The server of a page has no influence on later requests: redirects are not followed and cookies
+are not kept. A server page is never requested with a token, nor on a connection that carried an
+earlier answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEADERS: Final = (
 )
 
 _HEAD: Final = 1 << 16
-"""Bytes that a head and the marks between chunks may take beside a page."""
+"""Bytes allowed for the head and the chunk headers in addition to the page."""
 
 
 class _Address(NamedTuple):
@@ -39,16 +39,16 @@ class _Address(NamedTuple):
     port: int
     tls: bool
     request: str
-    """Its first two lines."""
+    """The first two lines of the request."""
 
 
 class PageClient:
-    """Asks targets for their pages while it is connected.
+    """Fetches pages from targets while it is connected.
 
     Args:
-        idle: seconds that an unused connection is kept.
-        ca_file: CA of HTTPS targets; None trusts the system's.
-        token_file: sent to exporters.
+        idle: seconds for which an unused connection is kept.
+        ca_file: CA of HTTPS targets; None trusts the system's CAs.
+        token_file: file with the bearer token for exporters.
 
     Raises:
         CredentialError: the CA file or the token's file cannot be used.
@@ -61,12 +61,12 @@ class PageClient:
         self._tls = TlsClient(TlsFiles(ca_file))
         self._token = SecretFile(token_file, "bearer_token_file") if token_file else None
         self._kept: dict[str, tuple[PageConnection, asyncio.TimerHandle]] = {}
-        """URL -> its connection while nothing is asked on it."""
+        """URL -> its idle connection."""
         self._connected = False
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[None]:
-        """May ask; on leaving every connection is closed."""
+        """Allow requests within the block; close every connection on exit."""
         self._connected = True
         try:
             yield
@@ -76,15 +76,15 @@ class PageClient:
                 self._drop(url)
 
     async def fetch(self, target: ScrapeTarget, limit: int, loan: Loan | None = None) -> bytes:
-        """The target's page, decompressed. The caller sets the deadline.
+        """Return the target's page, decompressed. The caller sets the deadline.
 
         Args:
-            target: whose page it is.
+            target: the target.
             limit: the largest page in bytes, after decompression.
-            loan: takes note of what is read, and may make the reader wait.
+            loan: accounts for the bytes that are read, and may make the reader wait.
 
         Raises:
-            SourceError: it did not answer, or with something else.
+            SourceError: the target did not answer, or its answer is not a page.
             CredentialError: the token's file cannot be read.
         """
         if not self._connected:
@@ -98,7 +98,7 @@ class PageClient:
             try:
                 return await self._exchange(connection, target, request, limit, loan)
             except StaleError:
-                pass  # the server had closed it: once more on a new one
+                pass  # the server had closed the kept connection: retry once on a new one
         connection = await self._connect(address)
         return await self._exchange(connection, target, request, limit, loan)
 

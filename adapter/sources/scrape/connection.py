@@ -1,9 +1,9 @@
-"""One HTTP connection to a page, whose sender is not trusted to keep to the protocol.
+"""One HTTP connection to a page, whose server is not trusted to follow the protocol.
 
 aiohttp's client is not used here. It queues every informational answer (``100 Continue``) without
-a bound, and it hands bytes that arrive while a connection is idle to the next request, which then
-waits for ever. Here a few informational answers are passed over, a head has a longest length,
-reading stops while the reader is behind, and bytes that nobody asked for end the connection.
+a bound, and it passes bytes that arrive on an idle connection to the next request, which then
+waits forever. This connection accepts a few informational answers, bounds the head's length,
+stops reading while the consumer is behind, and closes on bytes that nobody requested.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import httptools
 from adapter.sources.errors import SourceError
 
 _MAX_HEAD: Final = 1 << 16
-"""Bytes of an answer's head, informational answers before it included."""
+"""Bytes of an answer's head, including informational answers before it."""
 _MAX_INFORMATIONAL: Final = 8
 _MAX_AHEAD: Final = 1 << 18
-"""Bytes of a body that may wait to be read before the sender has to pause."""
+"""Bytes of a body that may be buffered before reading pauses."""
 _KEPT: Final = frozenset((b"content-encoding", b"content-length", b"transfer-encoding"))
 
 
 class StaleError(Exception):
-    """The server closed a kept connection before it answered: ask on a new one."""
+    """The server closed a kept connection before it answered: retry on a new connection."""
 
 
 class PageConnection(asyncio.Protocol):
@@ -52,21 +52,22 @@ class PageConnection(asyncio.Protocol):
         self._reusable = True
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
-        """Of the answer, those that tell how to read it; the last counts where one repeats."""
+        """The headers that determine how to read the answer; the last of a repeated header
+        counts."""
 
     @property
     def usable(self) -> bool:
-        """Another request may be sent."""
+        """Whether another request may be sent."""
         transport = self._transport
         return transport is not None and not transport.is_closing() and self._error is None
 
     @property
     def spent(self) -> bool:
-        """The answer was read to its end, and the connection may be kept."""
+        """Whether the answer was read completely, so that the connection may be kept."""
         return self._done and self._reusable and not self._body and self.usable
 
     def close(self) -> None:
-        """Close at once: whoever is at the other end may never say goodbye."""
+        """Close immediately, without waiting for the peer."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -75,11 +76,11 @@ class PageConnection(asyncio.Protocol):
 
         Args:
             request: its bytes.
-            most: the most bytes that the answer may have on the wire.
+            most: the maximum size of the answer on the wire, in bytes.
 
         Raises:
-            SourceError: the answer is not HTTP, or ends too soon.
-            StaleError: the connection had been closed meanwhile.
+            SourceError: the answer is not HTTP, or is incomplete.
+            StaleError: the server had closed the connection.
         """
         if self._asked:
             self._parser = httptools.HttpResponseParser(self)
@@ -94,7 +95,7 @@ class PageConnection(asyncio.Protocol):
             await self._wait()
 
     async def body(self) -> AsyncIterator[bytes]:
-        """The body as it was sent, piece by piece."""
+        """Yield the body as it was sent, piece by piece."""
         while True:
             if self._body:
                 piece = bytes(self._body)
@@ -168,7 +169,7 @@ class PageConnection(asyncio.Protocol):
 
     @property
     def _until_close(self) -> bool:
-        """The end of the connection ends the body."""
+        """Whether the end of the connection ends the body."""
         return not self.headers.keys() & {b"content-length", b"transfer-encoding"}
 
     def _fail(self, error: Exception) -> None:
@@ -178,19 +179,19 @@ class PageConnection(asyncio.Protocol):
         self.close()
 
     def on_message_begin(self) -> None:
-        """Of the parser: an answer begins."""
+        """Parser callback: an answer begins."""
         if self._done:
             self._reusable = False
             raise SourceError("protocol", "there is more after the end of the answer")
         self.headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Of the parser: a header of the answer."""
+        """Parser callback: a header of the answer."""
         if not self._headed and name.lower() in _KEPT:
             self.headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
-        """Of the parser: a head ends, perhaps an informational one."""
+        """Parser callback: a head ends, possibly an informational one."""
         status = self._parser.get_status_code()
         if 100 <= status <= 199:
             self._informational += 1
@@ -202,11 +203,11 @@ class PageConnection(asyncio.Protocol):
         self.status, self._headed = status, True
 
     def on_body(self, body: bytes) -> None:
-        """Of the parser: a piece of the body."""
+        """Parser callback: a piece of the body."""
         self._body += body
 
     def on_message_complete(self) -> None:
-        """Of the parser: an answer ends, perhaps an informational one."""
+        """Parser callback: an answer ends, possibly an informational one."""
         if self._headed:
             self._done = True
             self._reusable = self._reusable and self._parser.should_keep_alive()

@@ -1,8 +1,8 @@
-"""Which pods are exporters, and where on them the page is: a table of the usual charts.
+"""Discover exporters' pods and the address of their page, with rules for the usual charts.
 
-The pages of the pods that are scraped are believed about their own node. Labels alone do not
-decide which pods these are: see :mod:`adapter.sources.scrape.rivals`. Where tenants may create pods
-freely, rules pinned to the exporters' namespace take the place of these.
+The pages of scraped pods are trusted for their own node, so labels alone do not decide which pods
+are scraped: see :mod:`adapter.sources.scrape.rivals`. If tenants may create pods freely, configure
+rules with the exporters' namespace, which replace these.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class DiscoveryRule:
     """Pods that match are exporters."""
 
     name: str
-    """In logs and metrics."""
+    """Name in logs and metrics."""
     selector: Selector = EVERYTHING
-    """Over the pod's labels."""
+    """Matched against the pod's labels."""
     port: int | str = "metrics"
     """Container port, by number or by name."""
     fallback: int | None = None
-    """Port where the pod declares none of that name."""
+    """Port to use if the pod declares none of that name."""
     path: str = "/metrics"
     scheme: Scheme = "http"
     namespace: str | None = None
@@ -42,11 +42,14 @@ class DiscoveryRule:
     container: str | None = None
     """Only pods with a container of this name; for charts whose labels name the release."""
     family: str = ""
-    """Whose devices the pages speak about, of a built-in rule: of the pods of one family on a
-    node, one is scraped. A rule of the settings is a family of its own."""
+    """For a built-in rule: the kind of devices that the pages describe.
+
+    Of the pods of one family on a node, one is scraped. Each rule of the settings is its own
+    family.
+    """
 
     def matches(self, pod: Pod) -> bool:
-        """Whether the pod is such an exporter, reachable or not."""
+        """Return whether the rule matches the pod, reachable or not."""
         if self.namespace is not None and pod.ref.namespace != self.namespace:
             return False
         if self.container is not None and self.container not in pod.containers:
@@ -67,7 +70,7 @@ DISCOVERY_RULES: tuple[DiscoveryRule, ...] = (
     DiscoveryRule(
         "gpu-operator", parse("app=nvidia-dcgm-exporter"), "metrics", 9400, family="nvidia"
     ),
-    # Google Kubernetes Engine's managed DCGM. NVIDIA's chart may run beside it, for other fields.
+    # Google Kubernetes Engine's managed DCGM. NVIDIA's chart may run beside it, with other fields.
     DiscoveryRule(
         "gke-dcgm",
         parse("app.kubernetes.io/name=gke-managed-dcgm-exporter"),
@@ -112,11 +115,11 @@ DISCOVERY_RULES: tuple[DiscoveryRule, ...] = (
         family="hami",
     ),
 )
-"""Tried in order; the first that matches a pod has it. Users' rules come before these."""
+"""Rules in order; the first that matches a pod applies. Rules of the settings come first."""
 
 
 def discover(pod: Pod, rules: Iterable[DiscoveryRule]) -> ScrapeTarget | Unscrapable | None:
-    """The pod as a target; None if it is no exporter or cannot be asked now."""
+    """Return the pod's target; None if it is not an exporter or cannot be scraped now."""
     rule = next((rule for rule in rules if rule.matches(pod)), None)
     return None if rule is None else _page(pod, rule)
 
@@ -160,11 +163,11 @@ def _claim(pod: Pod, rule: DiscoveryRule, target: ScrapeTarget | None) -> Claim 
 
 
 class ScrapeTargets:
-    """The targets of the moment, from fixed ones and from pods as they come and go.
+    """The current targets: fixed ones, and pods that match a rule.
 
-    Of several at one address (pods on their node's network, or a pod whose end is told late)
-    one is asked: the fixed one, else an exporter before a page of a pod's own, which must not
-    silence it, else the newest.
+    If several share one address (pods on their node's network, or a pod whose end is noticed
+    late), one is scraped: the fixed one, else an exporter before a server page, which must not
+    displace it, else the newest.
     """
 
     def __init__(
@@ -179,25 +182,25 @@ class ScrapeTargets:
         self._servers = servers
         self._added, self._removed = added, removed
         self._at: dict[str, list[ScrapeTarget]] = {}
-        """Address -> those that claim it, the one that is asked last."""
+        """Address -> the targets with it; the last one is scraped."""
         self.unscrapable: Counter[str] = Counter()
-        """Pods that should be scraped and are not, by reason, since the start."""
+        """Pods that should be scraped and cannot be, by reason, since the start."""
         self._rivals = Rivals(self.add, self.remove, self.unscrapable, clock)
 
     def __len__(self) -> int:
         return len(self._at)
 
     def decide(self) -> None:
-        """All pods of the moment are known: from now on exporters' pods become targets."""
+        """Begin to choose among exporters' pods, because all existing pods are now known."""
         self._rivals.decide()
 
     def add(self, target: ScrapeTarget) -> None:
-        """A target exists."""
+        """Add a target."""
         others = [other for other in self._at.get(target.url, ()) if other != target]
         self._put(target.url, sorted([*others, target], key=_rank))
 
     def remove(self, target: ScrapeTarget) -> None:
-        """The target is gone."""
+        """Remove a target."""
         others = [other for other in self._at.get(target.url, ()) if other != target]
         self._put(target.url, others)
 
@@ -214,7 +217,7 @@ class ScrapeTargets:
             self._added(after)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Follow one change of the pod index."""
+        """Process one change of the pod index."""
         before = self._find(old)[1]
         claim, after = self._find(new)
         pod = new or old
@@ -235,7 +238,7 @@ class ScrapeTargets:
             )
 
     def _find(self, pod: Pod | None) -> tuple[Claim | None, ScrapeTarget | Unscrapable | None]:
-        """An exporter's claim to be scraped, if the pod is one; else the page of its own."""
+        """Return the claim of an exporter's pod, or else the pod's server page."""
         if pod is None:
             return None, None
         rule = next((rule for rule in self._rules if rule.matches(pod)), None)

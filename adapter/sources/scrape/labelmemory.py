@@ -1,4 +1,4 @@
-"""Memory for the label sets of pages, shared among namespaces."""
+"""Divide the memory for the label sets of pages among namespaces."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections import Counter
 from typing import Final
 
 _RESERVE: Final = 32
-"""The part that is kept for namespaces that use less than their share."""
+"""Fraction (1/32) kept for namespaces that use less than their share."""
 
 
 class LabelMemory:
-    """Bytes of label sets that are remembered, or lent to a page that is being read.
+    """Bytes of label sets that are kept, or reserved for a page that is being read.
 
-    A small part is for namespaces that use less than their share. Where they have taken it, the
-    pages of the others shrink until it is free again. So no namespace can keep another one from
-    being read.
+    A small part is for namespaces that use less than their share. If they have used it, the
+    pages of the other namespaces shrink until it is free again. So no namespace can prevent that
+    the pages of another are read.
 
     Args:
-        size: bytes in all.
-        page: the most bytes of one page.
+        size: bytes in total.
+        page: maximum bytes of one page.
     """
 
     def __init__(self, size: int, page: int) -> None:
@@ -31,9 +31,9 @@ class LabelMemory:
         """Bytes in use."""
 
     def lend(self, namespace: str, held: int) -> int:
-        """Lend bytes for the next page of a target whose last page holds ``held``.
+        """Reserve bytes for the next page of a target whose last page uses ``held`` bytes.
 
-        What is lent includes ``held``.
+        The returned amount includes ``held``.
         """
         free = self._size - self.used
         if self._of[namespace] > self._size // (len(self._of) + 1):
@@ -45,7 +45,7 @@ class LabelMemory:
         return lent
 
     def give_back(self, namespace: str, lent: int, held: int = 0) -> None:
-        """Give back what the page does not hold of what was lent."""
+        """Release the part of the reserved bytes that the page does not use."""
         self._move(namespace, held - lent)
 
     def _move(self, namespace: str, size: int) -> None:

@@ -1,7 +1,7 @@
-"""How many scrapes run at once, and how much memory their pages may take together.
+"""Bound how many scrapes run at once, and how much memory their pages take together.
 
-Exporters and pods with a page of their own have rooms of their own, so that no pod can keep
-exporters from being read. Within a room no namespace gets all the places.
+Exporters and server pages have separate bounds, so that no pod can prevent exporters from being
+read. Within each bound, no namespace gets all of the places.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from adapter.sources.scrape.labelmemory import LabelMemory
 
 
 class ReadingRoom:
-    """Places, bytes of pages under way, and bytes of label sets that are remembered.
+    """Places for scrapes, bytes of pages in progress, and bytes of label sets that are kept.
 
     Args:
         places: scrapes at once.
-        of_one_namespace: of these, pods of one namespace; None sets no bound.
-        page_bytes: bytes of pages under way. Beyond it, pages are read one after another.
+        of_one_namespace: scrapes at once of pods in one namespace; None sets no bound.
+        page_bytes: bytes of pages in progress. Above it, pages are read one after another.
         label_bytes: bytes of label sets of all targets together.
         limits: of one page.
         max_bytes: of one page, after decompression.
@@ -50,12 +50,12 @@ class ReadingRoom:
 
     @property
     def label_bytes(self) -> int:
-        """Bytes of label sets that are remembered, or set aside for a page."""
+        """Bytes of label sets that are kept, or reserved for a page."""
         return self._labels.used
 
     @asynccontextmanager
     async def place(self, namespace: str) -> AsyncIterator[Hold]:
-        """One place, for the length of the block."""
+        """Hold one place for the duration of the block."""
         async with self._of(namespace), self._places:
             hold = Hold(self)
             try:
@@ -72,15 +72,16 @@ class ReadingRoom:
         return found
 
     def reading(self, size: int) -> asyncio.Lock:
-        """What is held while a page of ``size`` bytes is read and taken in.
+        """Return the lock to hold while a page of ``size`` bytes is parsed and ingested.
 
-        One large page at a time, and one of the others: what is parsed and not yet taken in needs
-        memory, and memory for label sets is lent to the page that is read, not to those that wait.
+        One large page and one small page are processed at a time. A page that is parsed and not yet
+        ingested needs memory, and memory for label sets is reserved for the page that is read,
+        not for pages that wait.
         """
         return self._large if size >= self._limits.large else self._usual
 
     async def take(self, size: int, *, beyond: bool) -> bool:
-        """Take bytes for a page; returns whether its holder may go beyond the bound now."""
+        """Take bytes for a page; return whether its holder may exceed the bound."""
         if not beyond and size > self._free:
             await self._beyond.acquire()
             beyond = True
@@ -88,17 +89,17 @@ class ReadingRoom:
         return beyond
 
     def give_back(self, size: int, *, beyond: bool) -> None:
-        """Give back what was taken."""
+        """Release bytes."""
         self._free += size
         if beyond:
             self._beyond.release()
 
     def lend_labels(self, namespace: str, held: int) -> PageLimits:
-        """Limits for the next page of a target whose last page holds ``held`` bytes."""
+        """Return limits for the next page of a target whose last page uses ``held`` bytes."""
         return replace(self._limits, held=self._labels.lend(namespace, held))
 
     def return_labels(self, namespace: str, lent: int, held: int = 0) -> None:
-        """Give back what the page does not hold of what was lent."""
+        """Release the part of the reserved bytes that the page does not use."""
         self._labels.give_back(namespace, lent, held)
 
 
@@ -111,11 +112,11 @@ class Hold:
         self._beyond = False
 
     async def take(self, size: int) -> None:
-        """Note ``size`` more bytes; waits while there is no room for them."""
+        """Account for ``size`` more bytes; wait while there is no room for them."""
         self._beyond = await self._room.take(size, beyond=self._beyond)
         self._size += size
 
     def release(self) -> None:
-        """Give everything back."""
+        """Release all bytes."""
         self._room.give_back(self._size, beyond=self._beyond)
         self._size, self._beyond = 0, False

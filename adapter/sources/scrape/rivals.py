@@ -1,14 +1,14 @@
-"""Which of the pods that carry an exporter's labels are scraped.
+"""Choose which of the pods with an exporter's labels are scraped.
 
-Whoever may create pods may write labels. Three things decide, in this order:
+Anyone who may create pods may write labels. Three rules apply, in this order:
 
-1. A rule of the settings that has a namespace is believed: all its pods are scraped.
-2. A pod that mounts a directory of its node comes before one that mounts none. Exporters need
-   such a mount to know which pod has which device, and the Pod Security Standards refuse it to
-   tenants: whoever may mount directories of nodes has these nodes. While one such exporter
-   exists anywhere in the cluster, pods without a mount are left out everywhere, and for a
-   while after it, so that an exporter's restart lets nobody in.
-3. Of the pods that are left, one of each family is scraped on a node: a DaemonSet's pod before
+1. A rule of the settings with a namespace is trusted: all its pods are scraped.
+2. A pod that mounts a directory of its node takes precedence over one that does not. Exporters need
+   such a mount to know which pod has which device, and the Pod Security Standards forbid it to
+   tenants: a user who may mount directories of nodes already controls these nodes. While one such
+   exporter exists in the cluster, pods without a mount are left out on all nodes. They stay out
+   for some time afterwards, so that a restart of the exporter does not admit them.
+3. Of the remaining pods, one of each family is scraped on a node: a DaemonSet's pod before
    others, then the oldest.
 """
 
@@ -28,7 +28,7 @@ from adapter.sources.scrape.target import ScrapeTarget
 log = structlog.get_logger(__name__)
 
 LINGER: Final = 600.0
-"""Seconds that pods without a mount are left out after the last exporter with one is gone."""
+"""Seconds for which pods without a mount stay out after the last exporter with one is gone."""
 ANOTHER: Final = "another_exporter_on_node"
 NO_HOST_PATH: Final = "no_host_path"
 HINT: Final = "if it is an exporter, name it with its namespace in source.scrape.exporters"
@@ -46,7 +46,7 @@ class Claim(NamedTuple):
     node: str
     rule: str
     family: str
-    """What the pages of a built-in rule speak about; empty for a rule of the settings."""
+    """What the pages of a built-in rule describe; empty for a rule of the settings."""
     pinned: bool
     """The rule names the pod's namespace."""
     mounts: bool
@@ -56,22 +56,25 @@ class Claim(NamedTuple):
     born: float
     """Epoch seconds of its creation; 0 if unknown."""
     target: ScrapeTarget | None
-    """Its page; None while it cannot be asked: it does not run, ends, or has no port."""
+    """Its page; None while it cannot be scraped: it does not run, terminates, or has no port."""
 
     @property
     def proven(self) -> bool:
-        """More than labels shows that this is an exporter."""
+        """Whether there is more evidence than labels that this is an exporter."""
         return self.pinned or self.mounts
 
     @property
     def scope(self) -> str:
-        """Whose proof counts against this claim: of all exporters for a built-in rule, whose
-        labels are public; of the same rule for a rule of the settings."""
+        """The claims whose proof counts against this claim.
+
+        For a built-in rule, whose labels are public, these are all exporters; for a rule of the
+        settings, those of the same rule.
+        """
         return "" if self.family else self.rule
 
     @property
     def kind(self) -> str:
-        """One of each is scraped on a node. Without proof, a family is a mere assertion."""
+        """One pod of each kind is scraped on a node. Without proof, the family is unverified."""
         if self.scope:
             return f"rule {self.scope}"
         return self.family if self.proven else ""
@@ -80,18 +83,18 @@ class Claim(NamedTuple):
 @dataclass(slots=True)
 class _Node:
     claims: dict[PodRef, Claim] = field(default_factory=dict)
-    """Those with a page."""
+    """Claims with a page."""
     scraped: dict[PodRef, ScrapeTarget] = field(default_factory=dict)
     left_out: dict[PodRef, tuple[str, str]] = field(default_factory=dict)
-    """Pod -> its uid, and why it is not scraped."""
+    """Pod -> its UID, and why it is not scraped."""
 
 
 class Rivals:
-    """Follows the claims of all nodes, and says which targets are scraped.
+    """Follows the claims of all nodes, and decides which targets are scraped.
 
-    A change costs as much as its own node has claims. Only where proof comes to exist or ends
-    are all nodes looked at. Nothing is decided before ``decide``, so that the order in which
-    the pods are listed does not matter.
+    The cost of a change is proportional to the claims on its node. All nodes are checked only
+    when proof appears or disappears. Nothing is decided before ``decide``, so that the order in
+    which the pods are listed has no influence.
     """
 
     def __init__(
@@ -106,19 +109,19 @@ class Rivals:
         self._claims: dict[PodRef, Claim] = {}
         self._nodes: dict[str, _Node] = {}
         self._proofs: Counter[str] = Counter()
-        """Scope -> proven claims."""
+        """Scope -> number of proven claims."""
         self._ends: dict[str, float] = {}
-        """Scope whose last proven claim is gone -> when that stops to count."""
+        """Scope without a proven claim -> when its earlier proof expires."""
         self._deciding = False
 
     def decide(self) -> None:
-        """All claims of the moment are known: choose, and follow every change from now on."""
+        """Choose among the known claims, and follow every change from now on."""
         if not self._deciding:
             self._deciding = True
             self._choose(tuple(self._nodes))
 
     def change(self, pod: PodRef, after: Claim | None) -> None:
-        """A pod's claim came, changed, or with None went."""
+        """Add or change a pod's claim, or remove it with None."""
         before = self._claims.pop(pod, None)
         if after is not None:
             self._claims[pod] = after
@@ -136,7 +139,7 @@ class Rivals:
         self._choose(tuple(nodes) if self._scopes() == proven else tuple(self._nodes))
 
     def pass_time(self) -> None:
-        """Let proof end that has no claim for long; free where there is none."""
+        """Expire the proof of scopes that have had no proven claim for long."""
         if self._ends:
             now = self._clock()
             ended = [scope for scope, end in self._ends.items() if end <= now]
@@ -203,7 +206,7 @@ class Rivals:
 
 
 def _rank(claim: Claim) -> tuple[bool, bool, float, PodRef, str]:
-    """The smallest one comes first."""
+    """Return the sort key: the smallest comes first."""
     return not claim.proven, not claim.daemon, claim.born or float("inf"), claim.pod, claim.uid
 
 

@@ -1,8 +1,8 @@
-"""Which pods serve a page about themselves, inference servers above all, and where it is.
+"""Decide which pods have a server page, such as inference servers, and its address.
 
-A pod asks for it by label or annotation, or the settings name a selector or port names. What
-such a pod says is believed about itself only, and no credential is ever sent to it: whoever
-may create a pod may ask.
+A pod opts in by label or annotation, or the settings name a selector or port names. The page of
+such a pod is trusted only about the pod itself, and no credential is ever sent to it, because
+anyone who may create a pod may opt in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adapter.sources.scrape.target import Scheme, ScrapeTarget, page_url
 from apiservice.labels.selector import Selector
 
 WELL_KNOWN: Final = "prometheus.io/"
-"""Of those that many Prometheus configurations follow."""
+"""Prefix of the annotations that many Prometheus configurations use."""
 RULE: Final = "inference"
 
 _PATH = re.compile(r"/[!-~]{0,1023}")
@@ -31,30 +31,30 @@ class Unscrapable(NamedTuple):
     reason: str
     """One word, a label value of the counter."""
     message: str
-    """What is wrong, and the fix."""
+    """The problem, and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPages:
-    """Which pods are asked for a page of their own."""
+    """Which pods have a server page that is scraped."""
 
     well_known: bool = False
-    """Follow ``prometheus.io/scrape`` too."""
+    """Also follow ``prometheus.io/scrape``."""
     selector: Selector | None = None
-    """Over pods' labels: these serve a page without asking to be scraped."""
+    """Pods with these labels have a server page without opting in."""
     port_names: tuple[str, ...] = ()
-    """A pod with a container port of such a name serves its page there."""
+    """Pods with a container port of such a name have a server page there."""
     port: int | None = None
-    """Where a pod that does not say has its page; None is its only port."""
+    """The page's port if the pod does not name one; None means its only port."""
     path: str = "/metrics"
     scheme: Scheme = "http"
     namespaces: frozenset[str] = frozenset()
-    """Only pods of these; empty means any."""
+    """Only pods of these namespaces; empty means any."""
     unready: bool = False
-    """Ask pods that are not Ready too: one that loads its model refuses every connection."""
+    """Also scrape pods that are not Ready. A server that loads its model refuses connections."""
 
     def of(self, pod: Pod) -> ScrapeTarget | Unscrapable | None:
-        """The pod's page; None if it has none or cannot be asked now."""
+        """Return the pod's page; None if it has none or cannot be scraped now."""
         if pod.phase != "Running" or pod.deleting or not pod.ip:
             return None
         if not pod.ready and not self.unready:
@@ -75,7 +75,7 @@ class ServerPages:
 
     def _selected(self, pod: Pod) -> bool:
         if words_under(pod, PREFIX).get("scrape"):
-            return False  # it says no
+            return False  # the pod opts out
         if self.selector is not None:
             return self.selector.matches(pod.labels)
         return any(port.name in self.port_names for port in pod.ports)

@@ -1,8 +1,8 @@
-"""Scrapes every exporter at its own turn of the interval.
+"""Scrape every exporter once per interval.
 
-One task per target: a slow, broken or hostile exporter costs its own samples only. Every scrape has
-a deadline, and what all of them may take at once is bounded
-(:mod:`adapter.sources.scrape.readingroom`).
+Each target has its own task, so a slow, broken or hostile exporter affects only its own samples.
+Every scrape has a deadline, and :mod:`adapter.sources.scrape.readingroom` bounds the resources of
+all scrapes together.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ log = structlog.get_logger(__name__)
 
 _PAGE_BYTES = 64 << 20
 _SERVER_PAGE_BYTES = 16 << 20
-"""Bytes of pages under way; beyond it pages are read one after another."""
+"""Bytes of server pages in progress; above it, pages are read one after another."""
 _NAMESPACE_SHARE = 8
-"""Pods of one namespace get this part of the places."""
+"""Pods of one namespace get this fraction (1/8) of the places."""
 _LATE = 10.0
-"""Seconds, or two intervals, after which a scrape that was due and was not made is overdue."""
+"""Seconds (or two intervals, if longer) after which a due scrape counts as overdue."""
 
 
 class ScrapeSource:
-    """Feeds the sink with one scrape result per exporter and interval.
+    """Passes one scrape result per exporter and interval to the sink.
 
     Raises:
         CredentialError: at construction, if the CA file cannot be used.
@@ -89,17 +89,17 @@ class ScrapeSource:
         self._begun = False
         self._began = 0.0
         self.scrapes = 0
-        """Scrapes made, good and bad."""
+        """Scrapes, with or without success."""
         self.failures: Counter[str] = Counter()
         """Failed scrapes by reason."""
         self.last_success = 0.0
         """Epoch seconds of the last good page of any exporter; 0 before the first."""
         self.durations = Durations(SLOW)
-        """What scrapes took, good and bad."""
+        """Durations of scrapes, with or without success."""
 
     @property
     def states(self) -> Mapping[ScrapeTarget, TargetState]:
-        """Every target of the moment and how it fares."""
+        """Current target -> its state."""
         return self._states
 
     @property
@@ -109,8 +109,10 @@ class ScrapeSource:
 
     @property
     def settled(self) -> bool:
-        """Every exporter known now has been scraped once, with or without success. Pods with a
-        page of their own are waited for, too, but not for long: one may never answer."""
+        """Whether every known exporter has been scraped once, with or without success.
+
+        Pods with a server page are included for a short time only, because one may never answer.
+        """
         waited = self._clock() - self._began
         patient = waited < self._options.interval + 2 * self._options.timeout
         return self._begun and all(
@@ -121,19 +123,18 @@ class ScrapeSource:
 
     @property
     def found(self) -> bool:
-        """An exporter is known, or the settings name none and discover none."""
+        """Whether an exporter is known, or the settings neither name nor discover any."""
         if not self._options.rules and not self._options.targets:
             return True
         return any(not target.serves for target in self._states)
 
     def problem(self, now: float) -> str | None:
-        """Why there is no fresh data although there should be; None when all is well.
+        """Return why there is no fresh data although there should be, or None.
 
-        A cluster without any exporter is no problem of ours: its GPU nodes may be scaled
-        to zero.
+        A cluster without exporters is not a problem: its GPU nodes may be scaled to zero.
         """
         patience = max(3 * self._options.interval + self._options.timeout, 30.0)
-        # Pods with a page of their own do not stand for exporters that are not read.
+        # A server page that answers does not replace exporters that fail.
         states = [s for s in self._states.values() if not s.target.serves]
         states = states or list(self._states.values())
         if not states or now - max(s.last_success for s in states) <= patience:
@@ -148,17 +149,17 @@ class ScrapeSource:
         )
 
     def overdue(self, now: float) -> int:
-        """Targets whose scrape was due and has not been made: no place was free for it."""
+        """Return the number of targets whose due scrape has not begun: no place was free."""
         late = now - max(_LATE, 2 * self._options.interval) - self._options.timeout
         return sum(1 for state in self._states.values() if state.due < late)
 
     @property
     def label_bytes(self) -> Mapping[str, int]:
-        """Kind of target -> memory that the label sets of its pages take, estimated."""
+        """Return kind of target -> estimated memory of its pages' label sets."""
         return {"exporter": self._exporters.label_bytes, "pod": self._servers.label_bytes}
 
     async def run(self) -> None:
-        """Scrape until cancelled; then every connection is closed."""
+        """Scrape until cancelled, then close every connection."""
         async with self._pages.connected():
             pods = self._pods
             unlisten = None if pods is None else pods.listen(self._targets.pod_changed)
@@ -174,7 +175,7 @@ class ScrapeSource:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _begin(self) -> None:
-        for target, state in self._states.items():  # where it runs again after a failure
+        for target, state in self._states.items():  # if it runs again after a failure
             self._tasks[target] = asyncio.create_task(self._follow(target, state))
         for target in self._options.targets:
             self._targets.add(target)
@@ -228,7 +229,7 @@ class ScrapeSource:
                 state.rejects = page.rejects
                 _check(page)
                 await self._take(state, page)
-        except Exception as error:  # whatever one exporter does, the others go on
+        except Exception as error:  # one exporter must not end the others
             self._failed(state, describe(error))
         state.duration = max(0.0, self._clock() - started)
         self.durations.observe(state.duration)
@@ -271,7 +272,7 @@ class ScrapeSource:
 
 @contextmanager
 def _lent(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
-    """Limits for the target's next page; on leaving, what it does not hold is given back."""
+    """Yield limits for the target's next page; release what it does not use on exit."""
     namespace = state.target.namespace
     limits = room.lend_labels(namespace, state.held)
     try:
@@ -281,7 +282,7 @@ def _lent(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
 
 
 def _check(page: Page) -> None:
-    """Raise SourceError for a page that gives no samples."""
+    """Raise SourceError for a page without samples."""
     if page.abandoned:
         raise SourceError(
             "too_costly", "the page has more lines, or more unusual lines, than one page may have"

@@ -93,7 +93,7 @@ def test_a_pod_that_rows_of_two_clusters_name_has_no_value(label: str, honor: bo
     engine.scrape(row(UTIL, 11, "p"), 115.0, {**TARGET, label: "east"})
     engine.scrape(row(UTIL, 97, "p", uuid="GPU-1"), 115.0, {**TARGET, label: "west"})
     engine.answer(world, 115.0)
-    detail = "east, west: choose one by source.prometheus.matchers"
+    detail = "east, west: select one with source.prometheus.matchers"
     assert world.read("p", UTIL, 115.0) == Absence("several_clusters", detail)
 
 
