@@ -27,8 +27,6 @@ NOT_YET: Final = (
     "adapter/api/*",
     "adapter/attribution/*",
     "adapter/nodepool/*",
-    "adapter/serve/*",
-    "adapter/sources/*",
     "adapter/store/*",
     "docs/code-map.md",
     "tests/adapter/api/*",

@@ -1,1 +1,1 @@
-"""The `serve` process: wiring, the pipeline in use, security and self-metrics."""
+"""The ``serve`` process: wiring, the pipeline in use, security and self-metrics."""

@@ -92,7 +92,7 @@ FAMILIES: Final = (
 def access_families(
     server: Server, probes: ServingStats | None, security: Security
 ) -> Iterator[Metric]:
-    """Metrics of the listeners, of authentication and of authorization."""
+    """Yield the metrics of the listeners, of authentication and of authorization."""
     yield CONNECTIONS.one(server.connections)
     yield HANDSHAKES.one(server.handshakes)
     yield STRANGERS.one(server.strangers)
@@ -123,6 +123,6 @@ def access_families(
 
 
 def review_families(reviews: Reviews) -> Iterator[Metric]:
-    """Metrics of the reviews that the API server makes."""
+    """Yield the metrics of the reviews by the API server."""
     yield REVIEWS.pairs(reviews.asked, _REVIEWS)
     yield REVIEW_DURATIONS.durations(((kind,), took) for kind, took in reviews.durations.items())

@@ -1,8 +1,8 @@
-"""Which Service serves the cluster's external metrics API.
+"""Watch which Service serves the cluster's external metrics API.
 
-The APIService ``v1beta1.external.metrics.k8s.io`` exists once in a cluster, and KEDA takes it where
-it is installed. If it points elsewhere, no HPA asks this adapter for external metrics. No metric
-of a cluster says which Service an APIService names, so the alert about it needs this look.
+The APIService ``v1beta1.external.metrics.k8s.io`` exists once in a cluster, and KEDA registers it
+where KEDA is installed. If it names another Service, no HPA reads this adapter's external metrics.
+No metric of a cluster shows which Service an APIService names, so the alert needs this module.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ log = structlog.get_logger(__name__)
 
 PATH = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io"
 _EVERY = 10.0
-"""Seconds between looks."""
+"""Seconds between two reads."""
 
 
 class AskError(Exception):
-    """The API server did not say."""
+    """The API server did not return the APIService."""
 
     def __init__(self, message: str, *, absent: bool = False) -> None:
         super().__init__(message)
         self.absent = absent
-        """There is no such APIService."""
+        """Whether the APIService does not exist."""
 
 
 Ask = Callable[[], Awaitable[bytes]]
-"""The APIService's JSON; raises AskError."""
+"""Returns the APIService's JSON; raises AskError."""
 
 
 class _Service(msgspec.Struct):
@@ -51,11 +51,11 @@ class _APIService(msgspec.Struct):
 
 
 class APIServiceOwner:
-    """Looks whom the API server asks for external metrics, and says so when that changes.
+    """Reads which Service the APIService names, and logs every change.
 
     Args:
         ask: reads the APIService.
-        ours: ``NAMESPACE/NAME`` of the Service that it should point to.
+        ours: ``NAMESPACE/NAME`` of the Service that it should name.
     """
 
     def __init__(self, ask: Ask, ours: str) -> None:
@@ -63,16 +63,17 @@ class APIServiceOwner:
         self._ours = ours
         self._said = ""
         self.foreign: bool | None = None
-        """Whether it points elsewhere; None while that is not known, and where there is none."""
+        """Whether it names another Service; None if that is not known, or there is no
+        APIService."""
 
     async def run(self) -> None:
-        """Look again and again until cancelled."""
+        """Read repeatedly until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(_EVERY)
 
     async def look(self) -> None:
-        """Look once."""
+        """Read once."""
         try:
             spec = msgspec.json.decode(await self._ask(), type=_APIService).spec
         except AskError as error:
@@ -90,25 +91,25 @@ class APIServiceOwner:
 
     def _say(self, what: str) -> None:
         if self.foreign is False:
-            log.info("the API server asks us for external metrics", service=what)
+            log.info("the API server requests external metrics from this adapter", service=what)
         elif self.foreign:
             log.warning(
-                "the API server asks somebody else for external metrics",
+                "the API server requests external metrics from another Service",
                 service=what,
                 ours=self._ours,
                 hint="remove that APIService, or set external.enabled to false",
             )
         elif what == "nobody":
             log.warning(
-                "the API server asks nobody for external metrics",
+                "no APIService for external metrics",
                 hint="create APIService v1beta1.external.metrics.k8s.io",
             )
         else:
-            log.info("not known whom the API server asks for external metrics", why=what)
+            log.info("cannot determine the Service of external metrics", why=what)
 
 
 def external_owner(settings: ExternalSettings, client: Any) -> APIServiceOwner | None:
-    """Who looks, if anybody is to; ``client`` is None without a cluster."""
+    """Return the watcher, or None if external metrics are off or ``client`` is None."""
     if not settings.enabled or not settings.service or client is None:
         return None
 

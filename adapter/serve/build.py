@@ -1,4 +1,4 @@
-"""Builds, from settings, what fills the store: cluster collections and a source."""
+"""Build the store's inputs from the settings: collections of the cluster, and a source."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from adapter.store.store import Store
 from apiservice.labels.selector import parse
 
 TENANT_HEADERS: Final = ("X-Scope-OrgID", "THANOS-TENANT")
-"""What Mimir and Thanos know a tenant by; each leaves the other's alone."""
+"""Headers that name a tenant to Mimir and to Thanos; each ignores the other's."""
 INSIGHTS: Final = "azure"
-"""The group of series that only Log Analytics has."""
+"""The query group of the series that only Log Analytics has."""
 INSIGHTS_INTERVAL: Final = 60.0
-"""Seconds between Container Insights' own readings, whatever the exporters' are."""
+"""Seconds between Container Insights' own readings, regardless of the exporters' interval."""
 STORED_SERIES: Final = 1 << 16
-"""Where stored series do not say which exporter they are of, a fleet counts as one."""
+"""Bound on device series per origin for stored samples: one origin may be the whole cluster."""
 
 Loop = Callable[[], Awaitable[None]]
 """Runs until cancelled."""
@@ -48,30 +48,34 @@ class Source(Protocol):
     """Fills the store until cancelled."""
 
     async def run(self) -> None:
-        """No failure of what it reads ends it."""
+        """Run until cancelled; failures of what it reads do not end it."""
 
     def problem(self, now: float) -> str | None:
-        """Why there is no fresh data although there should be; None when all is well."""
+        """Return why there is no fresh data although there should be, or None."""
 
     @property
     def settled(self) -> bool:
-        """Every exporter known now has been asked once, with or without success: what is
-        still absent is so for a reason of its own."""
+        """Whether every known exporter has been scraped or queried once, with or without success.
+
+        A value that is still absent then has a reason of its own.
+        """
 
     @property
     def found(self) -> bool:
-        """There is an exporter or a store to ask. Before the first exporter is found, an absent
-        value says nothing about its pod."""
+        """Whether there is an exporter or a store.
+
+        Before the first exporter is found, an absent value says nothing about its pod.
+        """
 
 
 async def cluster_loops(
     settings: ClusterSettings, client: Any, objects: ObjectLookup
 ) -> Sequence[Loop]:
-    """Return what keeps the collections in step: a file's reader, or a watch for each.
+    """Return the loops that keep the collections current: a file's reader, or one watch for each.
 
     Raises:
-        PodsFileError: ``pods_file`` cannot be used. A later bad version of the file leaves the
-            objects as they are; at the start there are none to leave.
+        PodsFileError: ``pods_file`` cannot be used. If a later version of the file is invalid,
+            the objects of the last valid one remain in use.
     """
     decoder = PodDecoder(settings.gpu_resources)
     if settings.pods_file is not None:
@@ -84,7 +88,7 @@ async def cluster_loops(
         )
         await file.load()
         return (file.run,)
-    # Imported late: the Kubernetes client costs memory that a file does not need.
+    # Imported here, because the Kubernetes client needs memory that ``pods_file`` does not.
     from adapter.cluster.watch import watch_nodes, watch_pods, watch_services  # noqa: PLC0415
 
     loops = [watch_pods(client, objects.pod_index, decoder).run]
@@ -98,10 +102,10 @@ async def cluster_loops(
 def build_source(
     settings: Settings, catalog: Catalog, store: Store, objects: ObjectLookup
 ) -> Source:
-    """The configured source.
+    """Return the configured source.
 
     Raises:
-        CredentialError: a file it needs cannot be used.
+        CredentialError: a file that it needs cannot be used.
     """
     if settings.source.kind == "prometheus":
         asked = prometheus_options(settings)
@@ -119,13 +123,13 @@ def build_source(
 def query_groups(
     catalog: Catalog, queries: Mapping[str, str], *, exact: bool
 ) -> dict[str, tuple[str, ...]]:
-    """Query group -> the series that it is to bring.
+    """Return query group -> the series that the group fetches.
 
     Args:
-        catalog: whose series are asked for.
-        queries: group -> PromQL of the user's, which names its series itself.
-        exact: every other series is a group of its own: Google's engine matches no names by
-            expression ("PromQL compatibility", Matching on metric names).
+        catalog: the catalogue with the series.
+        queries: group -> the user's PromQL, which names its series itself.
+        exact: make each other series a group of its own: Google's engine cannot match metric
+            names by regular expression ("PromQL compatibility", Matching on metric names).
     """
     absent = {INSIGHTS} if exact else {INSIGHTS, CLOUD_MONITORING}
     groups = {name: some for name, some in catalog.groups.items() if name not in absent}
@@ -137,7 +141,8 @@ def query_groups(
 
 
 def scrape_options(settings: Settings) -> ScrapeOptions:
-    """The scrape source's options; the user's discovery rules come before the built-in ones."""
+    """Return the scrape source's options; the settings' discovery rules precede the built-in
+    ones."""
     scrape = settings.source.scrape
     own = tuple(
         DiscoveryRule(
@@ -189,7 +194,7 @@ def _fixed(target: StaticTarget) -> ScrapeTarget:
 
 
 def prometheus_options(settings: Settings) -> PrometheusOptions:
-    """The Prometheus source's options; samples are asked for as far back as they may count."""
+    """Return the Prometheus source's options; the lookback covers all samples that can be used."""
     prometheus = settings.source.prometheus
     tenant = prometheus.tenant
     return PrometheusOptions(
@@ -211,7 +216,7 @@ def prometheus_options(settings: Settings) -> PrometheusOptions:
 
 
 def azure_logs_options(settings: Settings) -> AzureLogsOptions:
-    """The Log Analytics source's options; samples are asked for as far back as they may count."""
+    """Return the Log Analytics source's options; the lookback covers all usable samples."""
     logs = settings.source.azure_logs
     return AzureLogsOptions(
         workspace=logs.workspace_id or "",
@@ -225,7 +230,7 @@ def azure_logs_options(settings: Settings) -> AzureLogsOptions:
 
 
 def telemetry_options(settings: Settings) -> TelemetryOptions:
-    """What the values promise, by the settings."""
+    """Return the options for values from the settings."""
     source, values = settings.source, settings.values
     collect, scrape, all_series = values.collect_interval, source.scrape.interval, NODE_SERIES
     if source.kind == "prometheus":
@@ -247,7 +252,7 @@ def telemetry_options(settings: Settings) -> TelemetryOptions:
 
 
 def sharing_options(settings: Settings) -> SharingOptions:
-    """What a pod is given of a shared device, by the settings."""
+    """Return the options for shared devices from the settings."""
     sharing = settings.sharing
     return SharingOptions(
         policy=sharing.policy,

@@ -1,6 +1,6 @@
-"""How many pods that hold GPUs have a value: what nobody sees until an HPA stands still.
+"""Count how many pods with GPUs have a value, and why the others have none.
 
-Counted beside the answers and a few pods at a time, because a big fleet would hold them up.
+The count runs beside the requests, a few pods at a time, because a large cluster would delay them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import paced
 
 METRIC: Final = "gpu_utilization"
-"""What every device that is in use has a value of."""
+"""A metric of which every device in use has a value."""
 _FIRST: Final = 1.0
 _LAST: Final = 60.0
-"""Seconds between counts, doubling from the first: at the start values are still coming. A
-count of 10,000 pods takes 0.7 s of CPU where nobody has asked for their values meanwhile."""
+"""Longest time in seconds between counts.
+
+The time starts short and doubles, because at the start values are still missing. A count of 10,000
+pods takes 0.7 s of CPU if no client has asked for their values in the meantime.
+"""
 _NOT_MEANT: Final = frozenset((Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY))
-"""Pods that shall have no value yet, or none any more."""
+"""Reasons of pods that are not expected to have a value."""
 
 
 Attributing = Generator[None, None, Mapping[str, int]]
@@ -35,26 +38,26 @@ Attributing = Generator[None, None, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One count."""
+    """The result of one count."""
 
     measured: int
     """Pods with a value."""
     missing: Counter[str]
-    """Pods without, by reason."""
+    """Reason -> pods without a value."""
 
     @property
     def pods(self) -> int:
-        """All that should have one."""
+        """All pods that should have a value."""
         return self.measured + self.missing.total()
 
 
 class Coverage:
-    """Counts again and again.
+    """Counts repeatedly.
 
     Args:
         known: the values.
-        pods: those that there are.
-        attributions: starts to count how pods are given their devices.
+        pods: the known pods.
+        attributions: starts a count of how devices are attributed to pods.
     """
 
     def __init__(
@@ -69,9 +72,9 @@ class Coverage:
         self._attributions = attributions
         self._clock = clock
         self.last: Counted | None = None
-        """The last whole count; None before there is one."""
+        """The last complete count; None before the first."""
         self.attributed: Mapping[str, int] | None = None
-        """How pods are given their devices' utilisation -> devices, when it was counted last."""
+        """Attribution of utilisation -> devices, at the last count."""
 
     async def run(self) -> None:
         """Count until cancelled."""
@@ -83,12 +86,12 @@ class Coverage:
             await asyncio.sleep(pause)
 
     async def look(self) -> None:
-        """Count once."""
+        """Count once, and keep the result."""
         self.last = await self.count()
         self.attributed = await paced(self._attributions())
 
     async def count(self) -> Counted:
-        """One count, pausing for others' work."""
+        """Count once, with pauses for other tasks."""
         return await paced(self._count())
 
     def _count(self) -> Generator[None, None, Counted]:

@@ -1,9 +1,10 @@
-"""When Python looks for garbage among everything that it holds.
+"""Schedule Python's full garbage collections.
 
-A full collection stops the process for longer the more objects there are, and a page of 1,000
-devices makes 40,000. Python starts one whenever a quarter more objects have come, which is every
-few seconds while pages bring new devices. Almost all that the store drops is freed without it, so
-it runs for a small share of the time only, and earlier where memory grows.
+The more objects exist, the longer a full collection stops the process, and a page of 1,000
+devices creates 40,000 objects. Python starts a full collection when the number of objects has grown
+by a quarter, which is every few seconds while pages bring new devices. Reference counting frees
+almost everything that the store drops. So this module limits full collections to a small share of
+the time, and runs them earlier if memory grows.
 """
 
 from __future__ import annotations
@@ -15,21 +16,20 @@ from pathlib import Path
 from typing import Final
 
 SECONDS: Final = 1.0
-"""Between looks."""
+"""Seconds between checks."""
 _NEVER: Final = 1 << 30
 _SHARE: Final = 200
-"""A full collection takes at most this part of the time."""
+"""A full collection takes at most this fraction (1/200) of the time."""
 _GROWN_SHARE: Final = 10
-"""The same while memory grows."""
+"""The fraction (1/10) while memory grows."""
 _GROWN: Final = 32 << 20
-"""Bytes of resident memory, above what there was after the last full collection, that may be
-garbage."""
+"""Growth of resident memory, in bytes, since the last full collection that starts the next one."""
 _PAGE: Final = 4096
 _STATM: Final = Path("/proc/self/statm")
 
 
 def resident() -> int:
-    """Bytes of resident memory, about; 0 where the system does not say."""
+    """Return the approximate resident memory in bytes; 0 if the system does not report it."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
@@ -37,12 +37,12 @@ def resident() -> int:
 
 
 class Garbage:
-    """Chooses the moments of full collections. Young objects are collected as ever.
+    """Decides when full collections run. Collections of young objects are not changed.
 
     Args:
         collect: runs a full collection.
         clock: monotonic seconds.
-        memory: bytes in use.
+        memory: returns the bytes in use.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Garbage:
         self._after = memory()
 
     def look(self) -> None:
-        """Run a full collection if its time has come."""
+        """Run a full collection if it is due."""
         now = self._clock()
         grown = self._memory() > self._after + _GROWN
         if now - self._last < self._took * (_GROWN_SHARE if grown else _SHARE):
@@ -70,7 +70,7 @@ class Garbage:
 
 
 def take_over() -> Garbage:
-    """Choose the moments in place of Python. What is there already is never looked at again."""
+    """Schedule full collections instead of Python; objects that exist already are excluded."""
     gc.collect()
     gc.freeze()
     young, middle, _ = gc.get_threshold()

@@ -1,4 +1,4 @@
-"""Builds, from settings, the listener that KEDA asks."""
+"""Build the listener for KEDA from the settings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 _HOLD: Final = 1.0
-"""Seconds that an answer stands at most although values change: KEDA polls no oftener."""
+"""Seconds for which an answer may be reused although values change: KEDA polls more slowly."""
 
 
 class Keda(NamedTuple):
-    """The listener, and what runs beside it."""
+    """The listener, and the loops that it needs."""
 
     server: KedaServer
     loops: Sequence[Loop]
@@ -39,16 +39,16 @@ def build_keda(
     certificate: CertificateFiles,
     ready: Callable[[], bool],
 ) -> Keda | None:
-    """The listener, not started; None where it is off.
+    """Return the listener, not started; None if it is off.
 
     Args:
-        settings: all of them.
+        settings: all settings.
         catalog: the metrics.
-        telemetry: their values.
+        pipelines: the values of the metrics.
         objects: the pods.
         client: of the cluster; None without one.
-        certificate: the HTTPS listener's, used unless there is one of its own.
-        ready: whether this process is.
+        certificate: the HTTPS listener's, used if KEDA's listener has no certificate of its own.
+        ready: whether this process is ready.
 
     Raises:
         CertificatePairError: a certificate or CA cannot be used.
@@ -56,7 +56,7 @@ def build_keda(
     chosen = settings.keda
     if not chosen.enabled:
         return None
-    # Imported late: 30 MB that a process without KEDA does not need.
+    # Imported here: a process without KEDA saves 30 MB.
     from adapter.keda.credentials import Credentials  # noqa: PLC0415
     from adapter.keda.server import KedaOptions, KedaServer  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What a store is shown, by the settings."""
+"""Build the login for a store from the settings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from adapter.sources.login.port import Anonymous, Basic, Bearer, BearerFile, Log
 
 
 def prometheus_login(prometheus: PrometheusSettings) -> Login:
-    """What the query API is shown.
+    """Return the login for the query API.
 
     Raises:
-        CredentialError: an extra that it needs is not installed, an identity is not one, or a
+        CredentialError: a required extra is not installed, an identity is invalid, or a
             file cannot be read; the text begins with the key.
     """
     if prometheus.auth.kind != "none":
@@ -44,6 +44,6 @@ def _cloud(prometheus: PrometheusSettings) -> Login:
 
 
 def azure_identity(settings: AzureIdentitySettings) -> AzureIdentity:
-    """As whom Azure is asked."""
+    """Return the Azure identity from the settings."""
     authority = str(settings.authority).rstrip("/") if settings.authority else None
     return AzureIdentity(settings.client_id, settings.tenant_id, authority)

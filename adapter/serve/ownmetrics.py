@@ -1,4 +1,4 @@
-"""The user's rows of the settings as rows of the catalogue."""
+"""Turn the user's own metrics (``metrics`` in the settings) into catalogue fields and metrics."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from adapter.catalog.table import Catalog
 from adapter.settings.metrics import MetricRow
 
 SERIES_GROUP: Final = "metrics"
-"""The Prometheus query that fetches the series of all rows."""
+"""The query group that fetches the series of all own metrics."""
 
 
 def rows(wanted: Sequence[MetricRow], catalog: Catalog) -> tuple[list[Field], list[Metric]]:
-    """Fields and metrics to add to the catalogue.
+    """Return the fields and metrics to add to the catalogue.
 
     Args:
-        wanted: rows in which :func:`problems` finds nothing.
-        catalog: what is served without them.
+        wanted: entries for which :func:`problems` finds nothing.
+        catalog: the catalogue without them.
     """
     fields: list[Field] = []
     metrics: list[Metric] = []
@@ -37,46 +37,47 @@ def rows(wanted: Sequence[MetricRow], catalog: Catalog) -> tuple[list[Field], li
 
 
 def queries(wanted: Iterable[MetricRow]) -> Mapping[str, str]:
-    """Query group -> PromQL, of the rows that are made of a query."""
+    """Return query group -> PromQL, for the entries with a query."""
     return {_group(row): row.query for row in wanted if row.query is not None}
 
 
 def problems(wanted: Sequence[MetricRow], catalog: Catalog, *, prometheus: bool) -> Iterator[str]:
-    """What is wrong with rows beside each other and beside the catalogue: key and fix each.
+    """Yield what is wrong with the entries, as key and fix.
 
     Args:
-        wanted: the rows.
-        catalog: what is served without them.
-        prometheus: values come from a query API.
+        wanted: the entries.
+        catalog: the catalogue without them.
+        prometheus: whether values come from a query API.
     """
     mine: dict[str, int] = {}
     for index, row in enumerate(wanted):
         key, lower = f"metrics.{index}", row.name.lower()
         first = mine.setdefault(lower, index)
         if first != index:
-            yield f"{key}.name: metrics.{first} has the name {lower} already: choose another"
+            yield f"{key}.name: metrics.{first} already has the name {lower}: choose another"
         if row.query is not None and not prometheus:
-            yield f"{key}.query: needs source.kind prometheus; for scraped pages set series"
+            yield f"{key}.query: needs source.kind prometheus; for scraped pages, set series"
         known = _known(row, catalog)
         if known is None:
             continue
         if row.low is not None or row.high is not None:
             yield (
                 f"{key}: the catalogue bounds {row.series} to {known.low:g}-{known.high:g}: "
-                "leave low and high out"
+                "remove low and high"
             )
         limit = row.limit
         if limit is not None and row.kind is not Kind.RATE and known.high * row.scale > limit:
             yield (
-                f"{key}.scale: {row.series} goes up to {known.high:g}, a {row.unit} to {limit:g}: "
+                f"{key}.scale: {row.series} has values up to {known.high:g}, "
+                f"a {row.unit} up to {limit:g}: "
                 f"set scale to {limit / known.high:g}, or another unit"
             )
         if row.scope not in (None, known.field.scope):
-            yield f"{key}.scope: {row.series} is about a {known.field.scope}: leave scope out"
+            yield f"{key}.scope: {row.series} is about a {known.field.scope}: remove scope"
 
 
 def _known(row: MetricRow, catalog: Catalog) -> Spelling | None:
-    """The catalogue's own reading of the row's series."""
+    """Return the catalogue's spelling of the entry's series, or None."""
     if row.series is None or row.labels or row.series in catalog.label_variants:
         return None
     return catalog.spellings.get(row.series)
@@ -111,7 +112,7 @@ def _usual_scope(row: MetricRow, catalog: Catalog) -> Scope:
 
 
 def _told_by(row: MetricRow, catalog: Catalog) -> frozenset[str] | None:
-    """What tells a server's parts apart; None for a series that the catalogue does not have."""
+    """Return the labels that identify a server's parts; None for a series not in the catalogue."""
     spelling = catalog.spellings.get(row.series or "")
     return spelling.field.told_by if spelling else None
 

@@ -1,7 +1,7 @@
-"""The catalogue and store in use and the source that fills it: exchanged when settings change.
+"""The pipeline in use, and its replacement when settings change.
 
-New ones first fill beside the old, so that a change of settings never leaves a moment
-without values, and no name is served before it has one.
+A new pipeline first fills its store beside the old one. So a change of settings does not interrupt
+the values, and no metric name is served before it has a value.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from apiservice.runtime.background import Background
 log = structlog.get_logger(__name__)
 
 _HOLD = 0.1
-"""Seconds that a snapshot is shown at the least."""
+"""Seconds for which a snapshot is reused, at least."""
 _LOOK = 0.1
-"""Seconds between looks at whether a new source has filled its store."""
+"""Seconds between checks whether a new source has filled its store."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
-    """A source, the store that it fills, and the catalogue that both read by."""
+    """A source, the store that it fills, and the catalogue that both use."""
 
     settings: Settings
     catalog: Catalog
@@ -44,16 +44,16 @@ class Pipeline:
 
     @property
     def patience(self) -> float:
-        """Seconds after which waiting for data is over: no other replica's is younger."""
+        """Seconds after which a new pipeline no longer waits for data: the age limit has passed."""
         return telemetry_options(self.settings).oldest
 
 
 class PipelineSwitcher:
-    """Values as of now, wherever they come from at the moment, and their names.
+    """The current values and metric names, from the pipeline in use.
 
     Args:
-        catalog: what is served whatever the settings say; their own samples are added to it.
-        objects: the pods and nodes that values are about.
+        catalog: the built-in catalogue; the settings' own metrics are added to it.
+        objects: the pods and nodes.
         background: runs the sources.
     """
 
@@ -65,7 +65,7 @@ class PipelineSwitcher:
         self._current: Pipeline | None = None
         self._next: Pipeline | None = None
         self._latest: Settings | None = None
-        """The settings last taken, whether or not their pipeline is in use yet."""
+        """The last accepted settings, whether or not their pipeline is in use yet."""
         self._background = background or Background()
         self._given = asyncio.Event()
         self._versions_before = 0
@@ -97,9 +97,10 @@ class PipelineSwitcher:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The values that are served: at most a tenth of a second behind the store.
+        """Return the served values, at most a tenth of a second behind the store.
 
-        A big fleet brings a page every few milliseconds, and each would end all answers.
+        A large cluster delivers a page every few milliseconds, and each would invalidate all
+        answers.
         """
         now = time.monotonic()
         if self._shown is None or now - self._shown_at >= _HOLD:
@@ -108,13 +109,13 @@ class PipelineSwitcher:
 
     @property
     def version(self) -> int:
-        """Grows with every change of a value, across exchanges of the store too."""
+        """A number that grows with every change of a value, also when the store is replaced."""
         return self._versions_before + self.snapshot.version
 
     def use(self, settings: Settings) -> None:
-        """Take values as these settings say, from as soon as they are there.
+        """Use these settings as soon as their pipeline has data.
 
-        Settings that come while earlier ones are still filling their store take their place.
+        If earlier settings are still filling their store, these settings replace them.
 
         Raises:
             ConfigError: a file that the source needs cannot be used; nothing changes.
@@ -139,9 +140,9 @@ class PipelineSwitcher:
         self._given.set()
 
     async def run(self) -> None:
-        """Run the source, and its successors, until cancelled."""
+        """Run the source, and the sources that replace it, until cancelled."""
         if self._next is None and self._current is not None:
-            # Started again after a failure: what is in use goes on.
+            # After a failure the loop starts again with the pipeline in use.
             self._next = self._current
             self._given.set()
         async with asyncio.TaskGroup() as group:
@@ -155,19 +156,19 @@ class PipelineSwitcher:
                 source = self._background.keep("source", pipeline.source.run, essential=True)
                 started = group.create_task(source())
                 if running is None:
-                    # The newest of those that were taken before anything ran.
+                    # The newest settings that were accepted before the loop ran.
                     self._current, self._shown = pipeline, None
                 else:
                     if not await self._fill(pipeline):
                         started.cancel()
-                        log.info("source given up for newer settings")
+                        log.info("source discarded for newer settings")
                         continue
                     self._exchange(pipeline)
                     running.cancel()
                 running = started
 
     def problem(self, now: float, started: float) -> str | None:
-        """Why no data is here yet. Once there was some this stays None; see :mod:`.serve`."""
+        """Return why there is no data yet; None for good once there was data: see :mod:`.run`."""
         if self._filled:
             return None
         if not self._objects.pod_index.synced:
@@ -177,15 +178,15 @@ class PipelineSwitcher:
         if problem is None and not source.found:
             problem = "no exporter has been found yet"
         elif problem is None and not source.settled:
-            problem = "not every exporter has been asked once yet"
+            problem = "not every exporter has been scraped or queried once yet"
         if problem is None or now - started > self.current.patience:
             self._filled = True
-            self._shown = None  # a snapshot from before the first values is not shown any more
+            self._shown = None  # do not serve a snapshot from before the first values
             return None
         return problem
 
     async def _fill(self, pipeline: Pipeline) -> bool:
-        """Wait for the new store's data; False if newer settings came meanwhile."""
+        """Wait for the new store's data; return False if newer settings arrived."""
         started = time.time()
         while (now := time.time()) - started < pipeline.patience:
             if self._next is not None:
@@ -195,14 +196,14 @@ class PipelineSwitcher:
             if filled and source.settled and source.problem(now) is None:
                 return True
             await asyncio.sleep(_LOOK)
-        log.warning("new source has no data, used nevertheless", after=pipeline.patience)
+        log.warning("new source has no data, but is now in use", after=pipeline.patience)
         return True
 
     def _exchange(self, pipeline: Pipeline) -> None:
         self._versions_before = self.version + 1
         self._current = pipeline
         self._shown = None
-        log.info("source exchanged", kind=pipeline.settings.source.kind)
+        log.info("source replaced", kind=pipeline.settings.source.kind)
 
 
 def _same(old: Settings, new: Settings) -> bool:
@@ -210,5 +211,5 @@ def _same(old: Settings, new: Settings) -> bool:
 
 
 def _pipeline(settings: Settings) -> tuple[object, ...]:
-    """What a pipeline is made from."""
+    """Return the settings from which a pipeline is built."""
     return (settings.source, settings.values, settings.sharing, settings.metrics)

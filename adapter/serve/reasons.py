@@ -1,6 +1,6 @@
-"""Every reason that something is counted under, gathered from where each is given.
+"""The label values of the self-metrics: every reason, limit and task, from where each is defined.
 
-What is not here is counted as ``other``: a test reads the code for reasons that are missing.
+Others are counted as ``other``. A test searches the code for reasons that are missing here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REJECTS: Final = tuple(
     map(
         str,
         (
-            # Of lines of a page and samples of an answer.
+            # Lines of a page, and series of an answer.
             line.BAD_NAME,
             line.BAD_LABELS,
             line.BAD_VALUE,
@@ -37,7 +37,7 @@ REJECTS: Final = tuple(
             "bad_row",
             "unnamed_row",
             "unknown_uid",
-            # Of what they name.
+            # What samples name.
             identity.NO_DEVICE,
             identity.NO_POD,
             identity.NOT_AN_EXPORTER,
@@ -46,7 +46,7 @@ REJECTS: Final = tuple(
             tenantlabels.SEVERAL_PODS,
             tenantlabels.POD_LABEL,
             *Mismatch,
-            # Of their numbers.
+            # Numbers of samples.
             *Invalid,
             *Doubt,
             reader.FUTURE,
@@ -105,13 +105,13 @@ FAILURES: Final = (
     ),
     *("columns", "result_type", "partial", "internal"),
 )
-"""Why an exporter or a store gave nothing."""
+"""Why a scrape or a query failed."""
 
 UNSCRAPABLE: Final = (
     *("bad_scheme", "bad_path", "bad_port", "no_port"),
     *("another_exporter_on_node", "no_host_path"),
 )
-"""Why a pod that asks to be scraped, or has an exporter's labels, is not scraped."""
+"""Why a pod that opts in, or has an exporter's labels, is not scraped."""
 
 REFUSALS: Final = (
     *("connections", "connections-per-address", "idle-connections", "handshakes"),
@@ -126,7 +126,7 @@ TASKS: Final = (
     *("certificates", "configuration", "keda-certificates", "connections", "event-loop-lag"),
     "garbage",
 )
-"""Background tasks of `serve`."""
+"""Background tasks of ``serve``."""
 
 CREDENTIALS: Final = ("certificate", "token", "token-review")
-"""What an answer 401 was given for."""
+"""The authentication method of an answer 401."""

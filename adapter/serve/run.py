@@ -1,9 +1,9 @@
-"""Wires ``serve``: one event loop, one store, one HTTPS listener.
+"""Wire and run ``serve``: one event loop, one store, one HTTPS listener.
 
-Readiness means that data is here: the pods have been listed and the source has read
-something once, or has had a whole age limit's time to. It never fails again for what an
-exporter or Prometheus does: that makes values absent, and an APIService without endpoints
-would block the deletion of every namespace of the cluster.
+The process is ready once the pods have been listed, and the source has read something or the age
+limit has passed. After that, failures of exporters or of Prometheus do not affect readiness: they
+make values absent. An APIService without endpoints would block the deletion of every
+namespace in the cluster.
 """
 
 from __future__ import annotations
@@ -54,17 +54,19 @@ from apiservice.tls.certificates import CertificatePairError
 log = structlog.get_logger(__name__)
 
 _BYTES_PER_LINE = 32
-"""A request head has at most one header line for so many bytes that it may have. A group's
-line is longer; 2,048 lines are the default."""
+"""Bytes of a request head per header line that it may have.
+
+The line of a group is longer. The default head may have 2,048 lines.
+"""
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""SIGHUP comes when the terminal is closed."""
+"""SIGHUP is sent when the terminal is closed."""
 _DRAINING = "the server is draining"
 _FILE_CHECK = 2.0
-"""Seconds between looks at certificates, CAs and the configuration."""
+"""Seconds between checks of certificates, CAs and the configuration file."""
 
 
 class StartError(Exception):
-    """`serve` cannot start; the message names the thing and the fix."""
+    """``serve`` cannot start; the message names the cause and the fix."""
 
 
 def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
@@ -73,11 +75,11 @@ def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -
     Args:
         settings: as loaded.
         file: the configuration file to watch, or None.
-        reload: loads the settings anew; raises ConfigError.
+        reload: loads the settings again; raises ConfigError.
 
     Raises:
         StartError: a certificate, a file, the cluster or the port cannot be used.
-        ConfigError: the settings ask for what cannot be built from them.
+        ConfigError: the settings are valid but cannot be used together.
     """
     uvloop.run(_serve(settings, file, reload))
 
@@ -86,7 +88,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sign in _STOP_SIGNALS:
-        if signal.getsignal(sign) is not signal.SIG_IGN:  # as nohup sets it for SIGHUP
+        if signal.getsignal(sign) is not signal.SIG_IGN:  # nohup ignores SIGHUP
             loop.add_signal_handler(sign, stopping.set)
     async with AsyncExitStack() as stack:
         client = await _connect(settings, stack)
@@ -210,7 +212,7 @@ async def _run(loop: Loop) -> None:
 
 
 async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
-    """A client of the cluster, closed with the stack; None where pods come from a file."""
+    """Return a client of the cluster, closed with the stack; None if pods come from a file."""
     if settings.cluster.pods_file is not None:
         return None
     from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
@@ -243,7 +245,7 @@ def _health(
             return index.last_error or "the pods have not been listed yet"
         age = index.age(time.time())
         if age > settings.cluster.stale_after:
-            return f"nothing heard of the pods for {age:.0f} s: {index.last_error}"
+            return f"no message about the pods for {age:.0f} s: {index.last_error}"
         return None
 
     return HealthRegistry(
@@ -260,7 +262,7 @@ def _health(
 def _probes(
     settings: ServerSettings, health: HealthRegistry, background: Background
 ) -> Server | None:
-    """The listener for the kubelet's probes, where there is to be one."""
+    """Return the listener for the kubelet's probes, if it is enabled."""
     if settings.probe_port is None:
         return None
     options = replace(LIMITS, host=settings.host, port=settings.probe_port)
@@ -268,7 +270,7 @@ def _probes(
 
 
 def serving_options(settings: Settings) -> ServingOptions:
-    """The options of the HTTPS listener, by the settings."""
+    """Return the options of the HTTPS listener from the settings."""
     server = settings.server
     return ServingOptions(
         host=server.host,

@@ -1,4 +1,4 @@
-"""Builds, from settings, who may connect and what they may do."""
+"""Build TLS, authentication and authorization from the settings."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from apiservice.tls.selfsigned import SelfSigned
 
 
 class Reviews(TokenReviewer, AccessReviewer, Protocol):
-    """The cluster's verdicts, counted."""
+    """Reviews by the API server, with counters."""
 
     asked: Counter[tuple[str, str]]
-    """Questions by kind and outcome."""
+    """Number of reviews by kind and outcome."""
     durations: dict[str, Durations]
-    """What they took, by kind."""
+    """Durations by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What the server needs to trust and to be trusted."""
+    """The certificates, authentication and authorization of the server."""
 
     tls: ServingTLS
     files: FileTrust
@@ -45,21 +45,21 @@ class Security:
     reviews: Reviews | None
     """None without a cluster."""
     tokens: ReviewedTokens | None
-    """None where no token is reviewed."""
+    """None if no token is reviewed."""
     loops: Sequence[Loop]
     checks: Sequence[Check]
-    """Readiness: without these nobody can be served."""
+    """Readiness checks: without these no request can be answered."""
     problems: Mapping[str, Callable[[], str]]
-    """What is not in force as it is now, while the last good one is; empty where all is well."""
+    """Why the newest content of a file is not in use, while the last good one is; or empty."""
 
     def check_files(self, now: float) -> None:
-        """Take up certificates and CAs that changed on disk; called every few seconds."""
+        """Load certificates and CAs that changed on disk; called every few seconds."""
         self.files.check()
         self.tls.check(now)
 
 
 def build_security(settings: Settings, client: Any, now: float) -> Security:
-    """TLS, authentication and authorization; ``client`` is None without a cluster.
+    """Build TLS, authentication and authorization; ``client`` is None without a cluster.
 
     Raises:
         CertificatePairError, TrustFileError: a file cannot be used.

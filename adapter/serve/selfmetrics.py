@@ -1,7 +1,7 @@
 """The metrics that ``serve`` exposes about itself, collected from its parts at each scrape.
 
-Cardinality is bounded: reasons, limits and kinds are fixed sets. No pod, device, URL or metric name
-is a label.
+Cardinality is bounded: reasons, limits and kinds are fixed sets. Pods, devices, URLs and metric
+names are never labels.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class MetricSources:
     background: Background = field(default_factory=Background)
     """Runs the tasks of the process."""
     probes: ServingStats | None = None
-    """What the limits of the probe listener did. None if there is no such listener."""
+    """Counters of the probe listener's limits. None if there is no such listener."""
 
 
 def register(

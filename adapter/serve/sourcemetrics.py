@@ -86,7 +86,7 @@ FAMILIES: Final = (
 
 
 def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
-    """Metrics of the source in use."""
+    """Yield the metrics of the source in use."""
     source, kind = pipeline.source, pipeline.settings.source.kind
     yield UP.rows([((kind,), source.problem(now) is None)])
     if isinstance(source, ScrapeSource):

@@ -1,4 +1,4 @@
-"""Authentication and authorization of requests."""
+"""Settings: authentication and authorization of requests."""
 
 from __future__ import annotations
 

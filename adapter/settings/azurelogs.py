@@ -1,4 +1,4 @@
-"""The Log Analytics workspace as a source."""
+"""Settings: the Log Analytics workspace as a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials for a cloud, as the cloud's own library takes them."""
+"""Settings: credentials for a cloud, passed to the cloud's own library."""
 
 from __future__ import annotations
 

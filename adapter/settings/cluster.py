@@ -1,4 +1,4 @@
-"""The Kubernetes API."""
+"""Settings: access to the Kubernetes API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""external.metrics.k8s.io."""
+"""Settings: the external metrics API (external.metrics.k8s.io)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KEDA's external scaler."""
+"""Settings: the listener for KEDA's external scaler."""
 
 from __future__ import annotations
 

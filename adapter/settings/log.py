@@ -1,4 +1,4 @@
-"""What is logged."""
+"""Settings: the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics that the user adds."""
+"""Settings: the user's own metrics."""
 
 from __future__ import annotations
 
@@ -104,21 +104,21 @@ class MetricRow(Section):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and largest value, in ``unit``."""
+        """Lowest and highest plausible value, in ``unit``."""
         limit = _MOST if self.limit is None else self.limit
         high = limit if self.high is None else self.high
         return (0.0 if self.low is None else self.low, high)
 
     @property
     def limit(self) -> float | None:
-        """The most that the unit allows; None if it allows anything."""
+        """The highest value of the unit; None if it has none."""
         return {Unit.PERCENT: 100.0, Unit.RATIO: 1.0}.get(self.unit)
 
     @property
     def combined(self) -> tuple[Combine, Combine]:
-        """Over devices, over pods."""
+        """How values are combined over devices, and over pods."""
         return Combine(self.over_devices or self.combine), Combine(self.over_pods or self.combine)
 
 
 _MOST = 9e15
-"""What the HPA can read: thousandths in an int64 (wire contract, section 1)."""
+"""The highest value that the HPA can read: thousandths in an int64."""

@@ -1,4 +1,4 @@
-"""The controller ``nodepool``."""
+"""Settings: the companion controller ``nodepool``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Prometheus API as a source."""
+"""Settings: a store with the Prometheus query API as a source."""
 
 from __future__ import annotations
 
@@ -139,5 +139,5 @@ class PrometheusSettings(Section):
 
     @property
     def exact(self) -> bool:
-        """Every series needs a query of its own."""
+        """Whether each series needs its own query."""
         return self.auth.kind == "google" if self.exact_names is None else self.exact_names

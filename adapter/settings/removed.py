@@ -1,4 +1,4 @@
-"""Keys that used to be settings."""
+"""Settings keys that no longer exist; a configuration with one of them is rejected by name."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ REMOVED: Final = frozenset(
         "source.prometheus.auth.aws.service",
     )
 )
-"""Each of them is a constant now. A configuration that still has one is rejected by name."""
+"""Each of them is a constant now."""

@@ -1,4 +1,4 @@
-"""Direct scraping of exporters."""
+"""Settings: direct scraping of exporters and server pages."""
 
 from __future__ import annotations
 

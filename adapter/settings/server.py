@@ -1,4 +1,4 @@
-"""The HTTPS listener."""
+"""Settings: the HTTPS listener."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices that several pods share."""
+"""Settings: devices that several pods share."""
 
 from __future__ import annotations
 

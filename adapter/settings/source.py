@@ -1,4 +1,4 @@
-"""Where values come from."""
+"""Settings: the source of values."""
 
 from __future__ import annotations
 

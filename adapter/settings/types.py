@@ -19,7 +19,7 @@ page lists it in a table of its own."""
 
 
 def _duration(value: object) -> object:
-    """Seconds of a Go-style duration; numbers pass through."""
+    """Return the seconds of a Go-style duration; numbers are returned unchanged."""
     if not isinstance(value, str):
         return value
     if len(value) > _LONGEST:
@@ -50,7 +50,7 @@ def _promql(text: str) -> str:
 
 
 def _plain(url: HttpUrl) -> HttpUrl:
-    """Logs and readiness show URLs, so a URL must not contain a secret."""
+    """Reject a URL with a user or password: logs and readiness show URLs."""
     if url.username is not None or url.password is not None:
         raise ValueError("must not contain a user or password; use the settings for credentials")
     return url

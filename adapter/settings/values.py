@@ -1,4 +1,4 @@
-"""Averaging, age and checks of values."""
+"""Settings: averaging, age and checks of values."""
 
 from __future__ import annotations
 

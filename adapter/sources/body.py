@@ -46,7 +46,7 @@ class _Gzip:
             except zlib.error as error:
                 raise SourceError("encoding", f"the gzip body is corrupt: {error}") from error
             if self._inflate.unused_data:
-                raise SourceError("encoding", "there is more after the end of the gzip body")
+                raise SourceError("encoding", "data follows the end of the gzip body")
             yield out
             if len(out) < most:
                 return
@@ -55,7 +55,7 @@ class _Gzip:
 
     def finish(self) -> None:
         if not self._inflate.eof:
-            raise SourceError("truncated", "the gzip body ends too soon")
+            raise SourceError("truncated", "the gzip body is incomplete")
 
 
 class Loan(Protocol):
@@ -77,7 +77,7 @@ async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     try:
         return await decoded(chunks, encoding, limit, response.content_length or 0)
     except aiohttp.ClientPayloadError as error:
-        raise SourceError("truncated", "the answer ends too soon") from error
+        raise SourceError("truncated", "the answer is incomplete") from error
 
 
 async def decoded(
@@ -126,4 +126,4 @@ def _decoder(encoding: str) -> _Decoder:
         return _Identity()
     if encoding in ("gzip", "x-gzip"):
         return _Gzip()
-    raise SourceError("encoding", f"Content-Encoding {encoding[:40]!r} was not asked for")
+    raise SourceError("encoding", f"Content-Encoding {encoding[:40]!r} was not requested")

@@ -11,7 +11,7 @@ import ssl
 
 import aiohttp
 
-_NO_TLS = "check the CA file, the name in the URL, and whether it speaks HTTPS at all"
+_TLS_HINT = "check the CA file, the host name in the URL, and whether the server uses HTTPS"
 
 
 class SourceError(Exception):
@@ -32,7 +32,7 @@ class CredentialError(SourceError):
 def unreachable(host: str, port: int, error: OSError) -> SourceError:
     """Return why a connection to a server failed."""
     if isinstance(error, ssl.SSLError):
-        return SourceError("tls", f"no TLS with {host}:{port}: {error}; {_NO_TLS}")
+        return SourceError("tls", f"TLS handshake with {host}:{port} failed: {error}; {_TLS_HINT}")
     said = os.strerror(error.errno) if error.errno and error.errno > 0 else error
     return SourceError("connect", f"cannot connect to {host}:{port}: {said}")
 
@@ -47,7 +47,9 @@ def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cas
         # The texts of these two contain the TLS context's address in memory.
         case aiohttp.ClientSSLError() as failed:
             return SourceError(
-                "tls", f"no TLS with {failed.host}:{failed.port}: {failed.os_error}; {_NO_TLS}"
+                "tls",
+                f"TLS handshake with {failed.host}:{failed.port} failed: {failed.os_error}; "
+                f"{_TLS_HINT}",
             )
         case aiohttp.ClientConnectorError() as failed:
             said = failed.os_error.strerror or failed.os_error

@@ -118,4 +118,5 @@ def test_whoever_has_the_api_is_named_in_the_log_and_in_the_metrics(external: St
         wait_until(lambda: foreign("1.0"), "it is known to be KEDA's")
     finally:
         client.close()
-    assert "asks somebody else for external metrics" in external.adapter.process.log.read_text()
+    log = external.adapter.process.log.read_text()
+    assert "requests external metrics from another Service" in log

@@ -10,7 +10,7 @@ from adapter.sources.errors import SourceError, describe
 from adapter.sources.login.tokens import redacted
 
 
-def told(error: Exception, library: Any) -> SourceError:
+def describe_query_error(error: Exception, library: Any) -> SourceError:
     """Return any failure of a query as a SourceError.
 
     Args:

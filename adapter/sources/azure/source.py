@@ -18,7 +18,7 @@ from adapter.exposition.samples import ScrapeResult, Sink
 from adapter.sources.azure import insights
 from adapter.sources.azure.insights import PodsByUid, Usage, UsageMemo
 from adapter.sources.azure.options import AzureLogsOptions
-from adapter.sources.azure.refusal import retry_after, told
+from adapter.sources.azure.refusal import describe_query_error, retry_after
 from adapter.sources.errors import SourceError
 from adapter.sources.login.port import required
 from adapter.sources.login.tokens import CachedToken
@@ -27,7 +27,7 @@ from apiservice.selfmetrics.durations import SLOW, Durations
 log = structlog.get_logger(__name__)
 
 _ENDED: Final = (
-    "AKS feeds containerGpuDutyCycle no more from Kubernetes 1.25 on; run dcgm-exporter and use "
+    "AKS does not write containerGpuDutyCycle from Kubernetes 1.25 on; run dcgm-exporter, and use "
     "source.kind scrape, or prometheus with auth.kind azure"
 )
 
@@ -88,7 +88,7 @@ class AzureLogsSource:
         if not usage.total:
             return f"{where}: no GPU usage in the last {self._options.lookback:.0f} s; {_ENDED}"
         said = ", ".join(f"{reason} {n}" for reason, n in sorted(usage.rejects.items()))
-        return f"{where}: {usage.total} rows, none about a pod of this cluster ({said})"
+        return f"{where}: {usage.total} records, none about a pod of this cluster ({said})"
 
     async def run(self) -> None:
         """Query until cancelled, then close every connection."""
@@ -119,7 +119,7 @@ class AzureLogsSource:
             async with asyncio.timeout(self._options.timeout):
                 usage, loss = await self._admitted(client, pods)
         except Exception as error:  # one bad round must not end the source
-            self._failed(told(error, self._errors))
+            self._failed(describe_query_error(error, self._errors))
             self._not_before = self._clock() + retry_after(error)
         else:
             self._not_before = 0.0  # else a clock that is set back would extend the wait
@@ -175,7 +175,7 @@ class AzureLogsSource:
         if loss and not self.partial:
             log.warning("partial answer", workspace=self._options.workspace, error=loss)
         if not usage.total and (self.usage is None or self.usage.total):
-            log.warning("no GPU rows", workspace=self._options.workspace, hint=_ENDED)
+            log.warning("no GPU records", workspace=self._options.workspace, hint=_ENDED)
         self.usage, self.partial = usage, bool(loss)
         self._reason = self.last_error = ""
         self.last_success = self._clock()

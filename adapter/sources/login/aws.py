@@ -93,7 +93,7 @@ class AwsLogin:
         own = self._session.get_credentials()
         if own is None:
             raise CredentialError(
-                "AWS credentials: none found in the environment, nor of a web identity, the pod "
+                "AWS credentials: none found in the environment, a web identity, the pod "
                 "or the node; annotate the service account with a role"
             )
         if not self._identity.role_arn:

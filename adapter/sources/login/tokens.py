@@ -75,7 +75,7 @@ class CachedToken:
             if not self._good(now):
                 await asyncio.shield(self._pending)
         if not self._good(self._clock()):
-            raise CredentialError(self._problem or f"{self._origin}: the token has ended")
+            raise CredentialError(self._problem or f"{self._origin}: the token has expired")
         return self._token
 
     def refused(self, text: str) -> bool:
@@ -106,10 +106,10 @@ class CachedToken:
             return
         now, life = self._clock(), token.expires - began
         if life <= _LAST:
-            self._failed(f"the token has {life:.0f} s to live; check this machine's clock")
+            self._failed(f"the token expires in {life:.0f} s; check this machine's clock")
             return
         if self._problem:
-            log.info("tokens come again", origin=self._origin)
+            log.info("token refresh recovered", origin=self._origin)
         self._problem = ""
         self._token = token
         self._renew_at = max(token.expires - min(_EARLY, life / 2), now + _PAUSE)
@@ -117,7 +117,7 @@ class CachedToken:
     def _failed(self, why: str) -> None:
         problem = f"{self._origin}: {why}"
         if not self._problem:
-            log.warning("no new token", origin=self._origin, error=problem)
+            log.warning("token refresh failed", origin=self._origin, error=problem)
         self._problem = problem
         self._renew_at = self._clock() + _PAUSE
 

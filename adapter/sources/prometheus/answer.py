@@ -138,7 +138,7 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0)
         body: of the answer.
         memo: known label sets.
         group: the query.
-        ahead: seconds by which the engine's clock is ahead of ours.
+        ahead: seconds by which the engine's clock is ahead of the local clock.
 
     Raises:
         SourceError: ``not_json``, ``query`` for an error of the engine, or
@@ -151,11 +151,11 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0)
     if answer.data.resultType not in ("matrix", "vector"):
         raise SourceError(
             "result_type",
-            f"the query answers a {answer.data.resultType[:20]}; it must give a vector or matrix",
+            f"the query returns a {answer.data.resultType[:20]}; it must return a vector or matrix",
         )
     found = QueryAnswer(
         warnings=(*(answer.warnings or ()), *(answer.infos or ())),
-        partial=answer.isPartial or any(map(_tells_of_loss, answer.warnings or ())),
+        partial=answer.isPartial or any(map(_means_loss, answer.warnings or ())),
     )
     name = group.series[0] if len(group.series) == 1 else ""
     for result in _decode_results(answer.data.result, found.rejects):
@@ -163,7 +163,7 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0)
     return found
 
 
-def _tells_of_loss(warning: str) -> bool:
+def _means_loss(warning: str) -> bool:
     """Return whether a warning means that series may be missing.
 
     Thanos and Prometheus' remote reads report unavailable stores in the same list in which
@@ -208,7 +208,7 @@ def _decode_results(raw: msgspec.Raw, rejects: Counter[str]) -> Iterator[_Result
     try:
         parts = _raw_results.decode(raw)
     except msgspec.ValidationError as error:
-        raise SourceError("not_json", f"the result is no list: {error}") from error
+        raise SourceError("not_json", f"the result is not a list: {error}") from error
     for part in parts:
         try:
             yield _result.decode(part)

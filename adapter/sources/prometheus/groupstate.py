@@ -17,10 +17,10 @@ from adapter.sources.prometheus.querygroup import QueryGroup
 log = structlog.get_logger(__name__)
 
 _UNNAMED: Final = (
-    "aggregations and functions drop __name__: keep it with by (__name__, ...) or give it with "
+    "aggregations and functions drop __name__: keep it with by (__name__, ...), or set it with "
     'label_replace(..., "__name__", "SERIES", "", "")'
 )
-_NOTHING: Final = "ask the engine for it by hand: there is no such series, or not for this tenant"
+_NOTHING: Final = "run the query by hand: the series does not exist, or not for this tenant"
 
 
 _OF_THE_QUERY: Final = frozenset(("query", "result_type", "partial", "too_large", "internal"))
@@ -38,7 +38,7 @@ class GroupState:
     last_success: float = 0.0
     last_error: str = ""
     reason: str = ""
-    told: str = ""
+    logged: str = ""
     """The reason that was last logged."""
     duration: float = 0.0
     """Seconds of the last round, retries included."""
@@ -91,16 +91,16 @@ class GroupState:
         return self.reason, self.group.name if self.reason in _OF_THE_QUERY else ""
 
 
-def tell(states: Iterable[GroupState]) -> None:
+def log_changes(states: Iterable[GroupState]) -> None:
     """Log which groups have failed or recovered since the last call, one line per cause."""
     failing: defaultdict[tuple[str, str], list[GroupState]] = defaultdict(list)
     back = []
     for state in states:
-        if state.reason and state.reason != state.told:
+        if state.reason and state.reason != state.logged:
             failing[state.cause].append(state)
-        elif state.told and not state.reason:
+        elif state.logged and not state.reason:
             back.append(state.group.name)
-        state.told = state.reason
+        state.logged = state.reason
     for some in failing.values():
         names = [state.group.name for state in some]
         log.warning("query failed", groups=_few(names), error=some[0].last_error)

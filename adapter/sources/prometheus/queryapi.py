@@ -27,7 +27,7 @@ class Answered(NamedTuple):
     status: int
     body: bytes
     ahead: float
-    """Seconds by which the answering engine's clock is ahead of ours.
+    """Seconds by which the answering engine's clock is ahead of the local clock.
 
     Several engines behind one address have one clock each.
     """

@@ -27,7 +27,7 @@ _WITHHELD: Final = b"(withheld)"
 _GO: Final = {b"&": rb"\u0026", b"<": rb"\u003c", b">": rb"\u003e"}
 """How Go's JSON encoder, which most engines use, escapes these."""
 _PREFIX: Final = "check the URL's path prefix"
-_MENDS: Final = {
+_HINTS: Final = {
     405: f"{_PREFIX}, or use method GET",
     414: "the query is too long for a URL: use method POST",
 }
@@ -46,7 +46,7 @@ def refusal(status: int, body: bytes) -> SourceError:
         return SourceError("denied", f"{text}; {_DENIED}")
     if engine:
         return SourceError("query", text)
-    return SourceError("status", f"{text}; {_MENDS.get(status, _PREFIX)}")
+    return SourceError("status", f"{text}; {_HINTS.get(status, _PREFIX)}")
 
 
 def without(body: bytes, secrets: Iterable[str]) -> bytes:

@@ -20,7 +20,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 from adapter.exposition.samples import Sample, ScrapeResult, Sink
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.prometheus.answer import NO_ORIGIN, QueryAnswer, SeriesMemo, decode
-from adapter.sources.prometheus.groupstate import GroupState, tell
+from adapter.sources.prometheus.groupstate import GroupState, log_changes
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.queryapi import QueryApi
 from adapter.sources.prometheus.querygroup import QueryGroup
@@ -118,8 +118,8 @@ class PrometheusSource:
         order = sorted(self.groups, key=lambda state: (state.failures > 0, state.queries))
         answers = await asyncio.gather(*(self._ask(session, state) for state in order))
         self._memo.turn()
-        tell(self.groups)
-        self._tell_of_nothing()
+        log_changes(self.groups)
+        self._log_empty()
         samples: defaultdict[str, list[Sample]] = defaultdict(list)
         rejects: Counter[str] = Counter()
         now = self._clock()
@@ -140,7 +140,7 @@ class PrometheusSource:
             state.newest = answer.newest
         await self._deliver(samples, rejects)
 
-    def _tell_of_nothing(self) -> None:
+    def _log_empty(self) -> None:
         """Log an answer without series. GPU nodes may be scaled to zero, so this is not a
         problem."""
         empty = not any(state.samples or state.last_error for state in self.groups)
@@ -218,8 +218,8 @@ class PrometheusSource:
 
 
 def _partial(answer: QueryAnswer) -> str:
-    said = "; ".join(answer.warnings[:2])[:300] or "the engine says so"
-    return f"a partial answer ({said}): what is combined of it would be wrong; repair the store"
+    said = "; ".join(answer.warnings[:2])[:300] or "reported by the engine"
+    return f"a partial answer ({said}): values aggregated from it would be wrong; repair the store"
 
 
 def _groups(

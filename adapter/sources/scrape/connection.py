@@ -123,7 +123,7 @@ class PageConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """See :class:`asyncio.Protocol`."""
         if not self._busy or self._done:
-            self._fail(SourceError("protocol", "the server spoke before it was asked"))
+            self._fail(SourceError("protocol", "the server sent data before a request"))
             return
         self._heard = True
         self._bytes += len(data)
@@ -165,7 +165,7 @@ class PageConnection(asyncio.Protocol):
         elif self._headed and exc is None and self._until_close:
             self._done, self._reusable = True, False
         else:
-            self._error = SourceError("truncated", "the answer ends too soon")
+            self._error = SourceError("truncated", "the answer is incomplete")
 
     @property
     def _until_close(self) -> bool:
@@ -182,7 +182,7 @@ class PageConnection(asyncio.Protocol):
         """Parser callback: an answer begins."""
         if self._done:
             self._reusable = False
-            raise SourceError("protocol", "there is more after the end of the answer")
+            raise SourceError("protocol", "data follows the end of the answer")
         self.headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:

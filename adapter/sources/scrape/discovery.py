@@ -131,7 +131,7 @@ def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
     if port is None:
         return Unscrapable(
             "no_port",
-            f"rule {rule.name}: no container port is named {rule.port!r}: give its number in "
+            f"rule {rule.name}: no container port is named {rule.port!r}: set its number in "
             "source.scrape.exporters, or name the port in the pod",
         )
     url = page_url(rule.scheme, pod.ip, port, rule.path)

@@ -34,7 +34,7 @@ NO_HOST_PATH: Final = "no_host_path"
 HINT: Final = "if it is an exporter, name it with its namespace in source.scrape.exporters"
 _PROBLEMS: Final = {
     ANOTHER: "another exporter of its kind is scraped on this node",
-    NO_HOST_PATH: "it mounts no directory of its node, as the cluster's exporters do",
+    NO_HOST_PATH: "it does not mount a directory of its node, unlike the cluster's exporters",
 }
 
 

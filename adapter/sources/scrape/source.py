@@ -237,7 +237,7 @@ class ScrapeSource:
     async def _parse(
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ReadingRoom
     ) -> Page:
-        with _lent(state, room) as limits:
+        with _label_limits(state, room) as limits:
             page = await self._turns.run(
                 parsing(body, time=started, memo=memo, wanted=self._wanted, limits=limits)
             )
@@ -271,7 +271,7 @@ class ScrapeSource:
 
 
 @contextmanager
-def _lent(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
+def _label_limits(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
     """Yield limits for the target's next page; release what it does not use on exit."""
     namespace = state.target.namespace
     limits = room.lend_labels(namespace, state.held)
@@ -290,4 +290,4 @@ def _check(page: Page) -> None:
     if not page.samples:
         left_out = ", ".join(f"{count} {reason}" for reason, count in page.rejects.items())
         said = f"; lines left out: {left_out}" if left_out else ""
-        raise SourceError("empty", f"the page has no series that the catalogue knows{said}")
+        raise SourceError("empty", f"the page has no series that the catalogue contains{said}")

@@ -246,11 +246,14 @@ def test_rows_are_refused_beside_each_other_and_the_catalogue_all_at_once() -> N
         {"name": "busier", "series": UTIL, "scope": "server"},
         {"name": "share", "series": UTIL, "unit": "ratio"},
     ) == [
-        "metrics.1.name: metrics.0 has the name mine already: choose another",
+        "metrics.1.name: metrics.0 already has the name mine: choose another",
         "metrics.2.query: needs source.kind prometheus; for scraped pages set series",
-        f"metrics.3: the catalogue bounds {UTIL} to 0-100: leave low and high out",
-        f"metrics.4.scope: {UTIL} is about a device: leave scope out",
-        f"metrics.5.scale: {UTIL} goes up to 100, a ratio to 1: set scale to 0.01, or another unit",
+        f"metrics.3: the catalogue bounds {UTIL} to 0-100: remove low and high",
+        f"metrics.4.scope: {UTIL} is about a device: remove scope",
+        (
+            f"metrics.5.scale: {UTIL} has values up to 100, a ratio up to 1: "
+            "set scale to 0.01, or another unit"
+        ),
     ]
 
 

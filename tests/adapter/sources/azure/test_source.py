@@ -214,7 +214,7 @@ async def test_rows_of_other_clusters_only_are_a_problem_with_its_reason(
     source = AzureLogsSource(workspace, sink, index, tokens())
     async with running(source.run):
         await settled(lambda: source.settled)
-        assert "1 rows, none about a pod of this cluster (unknown_uid 1)" in (
+        assert "1 records, none about a pod of this cluster (unknown_uid 1)" in (
             source.problem(time.time()) or ""
         )
     assert [(batch.samples, batch.rejects) for batch in sink.batches[:1]] == [

@@ -128,7 +128,7 @@ def test_a_missing_port_name_is_reported_with_the_fix() -> None:
     found = discover(pod({"app": "own"}), (DiscoveryRule("mine", parse("app=own"), "web"),))
     assert isinstance(found, Unscrapable)
     assert found.reason == "no_port"
-    assert "rule mine: no container port is named 'web': give its number" in found.message
+    assert "rule mine: no container port is named 'web': set its number" in found.message
 
 
 def test_a_built_in_rule_always_knows_a_port_and_its_family() -> None:
