@@ -1,1 +1,1 @@
-"""The custom and external metrics APIs: readings as answers to requests."""
+"""Answer requests of the custom and external metrics APIs with readings."""

@@ -1,7 +1,7 @@
-"""One number about several pods, and when there is none.
+"""Aggregate the values of several pods into one number, if enough of them have a value.
 
-Whoever asks for one is told a sum only when every pod that should have a value has one: a
-sum that lacks a pod is too low, and too low scales in (docs/decisions/0003).
+A sum is served only if every pod that should have a value has one. A sum without a pod would
+be too low, and a value that is too low scales in (docs/decisions/0003).
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ _NOT_AWAITED: Final = frozenset(
     {Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY, NOT_SELECTED}
 )
 _STEP: Final = 64
-"""Pods that are looked at in one step."""
+"""Pods that one step processes."""
 _NAMED: Final = 3
-"""Pods that a message names before it counts the rest."""
+"""Pods that a message names; it only counts the others."""
 
 
 class Aggregate(StrEnum):
-    """How the values of several pods become one."""
+    """How the values of several pods are combined."""
 
     SUM = "sum"
     MEAN = "mean"
     MAX = "max"
     MIN = "min"
     P95 = "p95"
-    """The smallest value that at least 95 % of the pods do not exceed (nearest rank): a
-    value that was measured; the largest, up to nineteen pods."""
+    """The smallest value that at least 95 % of the pods do not exceed (nearest rank).
+
+    It is always a measured value. With up to nineteen pods it is the largest.
+    """
 
     def of(self, values: Sequence[float]) -> float:
-        """Combine values, of which there is at least one."""
+        """Combine at least one value."""
         if self is Aggregate.SUM:
             return math.fsum(values)
         if self is Aggregate.MEAN:
@@ -51,26 +53,26 @@ class Aggregate(StrEnum):
         return sorted(values)[math.ceil(len(values) * 95 / 100) - 1]
 
     def speaks(self, have: int, expected: int) -> bool:
-        """Whether readings of ``have`` pods may stand for all ``expected``."""
+        """Return whether readings of ``have`` pods may represent all ``expected`` pods."""
         return enough(have, expected, summed=self is Aggregate.SUM)
 
 
 class PodValue(NamedTuple):
-    """A pod and what is known about it."""
+    """A pod and its reading or absence."""
 
     pod: Pod
     value: Reading | Absence
 
 
 def missing(found: Sequence[PodValue], expected: Sequence[Pod]) -> Steps[list[PodValue]]:
-    """Pods that ought to have a value and have none.
+    """Return the pods that should have a value and have none.
 
-    Not waited for are pods that do not work yet or any more, and those whose devices the
-    selector does not mean.
+    Pods that do not run yet or no longer run are not included, nor are pods whose devices the
+    selector excludes.
 
     Args:
-        found: every pod that was selected.
-        expected: those of them that ought to have one, working or not
+        found: every selected pod.
+        expected: those of them that should have a value, running or not
             (:func:`adapter.api.expected.expected_pods`).
     """
     without: list[PodValue] = []
@@ -91,16 +93,16 @@ def missing(found: Sequence[PodValue], expected: Sequence[Pod]) -> Steps[list[Po
 
 
 def enough(have: int, expected: int, *, summed: bool) -> bool:
-    """Whether readings of ``have`` pods may stand for all ``expected``.
+    """Return whether readings of ``have`` pods may represent all ``expected`` pods.
 
-    A sum that lacks a pod is too low, which would scale in; any other form may speak for pods
-    that are like the others (the same bound as for the devices of one pod, gpu-telemetry 6).
+    A sum needs all pods, because a sum that is too low scales in. Other aggregates need half,
+    which is also the default bound for the devices of one pod.
     """
     return have == expected if summed else 2 * have >= expected
 
 
 def told(lacking: Sequence[PodValue], of: int) -> str:
-    """Which pods have no value and why: ``2 of 5 pods have no value: a (stale), b (no_rows)``."""
+    """Describe which pods lack a value: ``2 of 5 pods have no value: a (stale), b (no_rows)``."""
     named = ", ".join(
         f"{pod.ref.name} ({value.reason})"
         for pod, value in lacking[:_NAMED]

@@ -1,11 +1,11 @@
-"""Which of an object's pods ought to have a value, so that no sum is silently short.
+"""Determine which of an object's pods should have a value, so that no sum lacks a pod.
 
-For what is about devices: the pods that hold one. For what a server says of itself nothing in
-a pod's spec tells it; those whose page was seen do, those that ask for theirs to be read, and
-the siblings of such pods, since pods of one controller run one template.
+For a device metric, these are the pods that hold a device. For a server metric, the spec of a pod
+does not show it. These are the pods whose server page was seen, the pods that opt in, and other
+pods of the same controller, because pods of one controller have one template.
 
-A pod that is being deleted is nobody's replica any more (kube-controller-manager counts it
-neither in ``status.replicas`` nor in a Pods metric), however long it drains.
+A pod that is being deleted no longer counts as a replica, regardless of how long it drains:
+kube-controller-manager counts it neither in ``status.replicas`` nor in a Pods metric.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from adapter.cluster.workload import workloads
 from apiservice.runtime.steps import Steps, parts
 
 _STEP: Final = 64
-"""Pods that are looked at in one step."""
+"""Pods that one step processes."""
 
 
 class ServedPods(Protocol):
-    """What has been seen of pods."""
+    """Knows which pods have had a server page."""
 
     def serves(self, ref: PodRef) -> bool:
-        """A page of the pod's own, an inference server's, has been seen since the pod lives."""
+        """Return whether a server page of the pod has been seen in the pod's lifetime."""
 
 
 def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Steps[Sequence[Pod]]:
-    """The pods that ought to have a value of ``metric``, working now or not."""
+    """Return the pods that should have a value of ``metric``, running or not."""
     if metric.scope is Scope.DEVICE:
         holding: list[Pod] = []
         for some in parts(pods, _STEP):
@@ -57,6 +57,6 @@ def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Step
 
 
 def _family(pod: Pod) -> object:
-    """The topmost workload that the pod is known to belong to; the pod itself if there is none."""
+    """Return the topmost workload that the pod is known to belong to, or else the pod itself."""
     above = workloads(pod)
     return (pod.ref.namespace, above[-1]) if above else pod.ref

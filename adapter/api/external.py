@@ -1,11 +1,11 @@
-"""The catalogue as ``external.metrics.k8s.io``: one series per pod, selected by labels.
+"""Serve the catalogue as ``external.metrics.k8s.io``: one series per pod, selected by labels.
 
-The HPA controller adds the series up, so that ``AverageValue`` is the mean over the pods, as
-with a Pods metric. What it may add up is given whole or not at all: a series that is missing
-would count as 0 and scale in. With the label ``aggregate`` in the selector the answer is one
+The HPA controller adds the series up, so ``AverageValue`` is the mean over the pods, as
+with a Pods metric. The adapter serves either all of the series or none: a missing series
+would count as 0 and scale in. With the label ``aggregate`` in the selector, the answer is one
 series over the pods, for a target of type ``Value``.
 
-Names are in lower case: client-go lower-cases the resource part of a request
+Names are in lower case, because client-go converts the resource part of a request to lower case
 (``k8s.io/client-go/rest/request.go``).
 """
 
@@ -40,20 +40,20 @@ AGGREGATE: Final = "aggregate"
 DEVICE_LABELS: Final = frozenset(
     {"device", "model", "mig_profile", "sharing", "attribution", "container"}
 )
-"""Labels of a device's part in a reading: they select devices within a pod."""
+"""Labels of a device's part in a reading. They select devices within a pod."""
 POD_LABELS: Final = frozenset({"pod", "node", "workload", "workload_kind"})
-"""Labels that say which pod a series is about. Every other label is the pod's own."""
+"""Labels that identify the pod of a series. Every other label is the pod's own."""
 _OURS: Final = DEVICE_LABELS | POD_LABELS | {AGGREGATE}
-"""A pod's own label of such a name is neither selected by nor shown."""
+"""Reserved labels: a pod's own label with such a name cannot be selected and is not shown."""
 
 
 class _Wanted(NamedTuple):
-    """What a selector over series asks for, by what answers it."""
+    """The parts of a selector over series, by what they are matched against."""
 
     labels: Selector
-    """Over the pods' own labels."""
+    """Matched against the pods' own labels."""
     places: Selector
-    """Over :data:`POD_LABELS`."""
+    """Matched against :data:`POD_LABELS`."""
     devices: Selector
     aggregate: Aggregate | None
 
@@ -65,7 +65,7 @@ class GpuExternalMetrics:
         catalog: the metrics.
         known: their values.
         objects: the pods.
-        absent: where pods without a value are counted, by reason.
+        absent: counts pods without a value, by reason.
     """
 
     def __init__(
@@ -76,23 +76,23 @@ class GpuExternalMetrics:
         self._objects = objects
         self._absent = absent
         self._named: tuple[Mapping[str, Metric], Mapping[str, Metric]] = ({}, {})
-        """The catalogue's metrics, and the same by their names here."""
+        """The catalogue's metrics, and the same metrics by their lower-case names."""
 
     @property
     def version(self) -> int:
-        """Grows with every change of a value or of the cluster."""
+        """A number that grows with every change of a value or of the cluster."""
         return self._known.version + self._objects.version
 
     def metrics(self) -> Sequence[str]:
-        """Every metric's name, in lower case."""
+        """The name of every metric, in lower case."""
         return tuple(self._by_name())
 
     def values(self, query: ExternalQuery, now: float) -> Steps[Answer[ExternalValue]]:
         """See :meth:`apiservice.provider.ExternalMetricsProvider.values`.
 
         Raises:
-            Unavailable: a pod that was selected has no value, and says which and why; or a value
-                is none that the API can say.
+            Unavailable: a selected pod has no value, and the message names it and the reason; or
+                the API cannot express a value.
         """
         metric = self._by_name().get(query.metric.lower())
         if metric is None:
@@ -150,10 +150,10 @@ class GpuExternalMetrics:
 
 
 def by_lower_case(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
-    """The metrics by their lower-case names; who is written so keeps the name.
+    """Return the metrics by lower-case name; a metric whose name is lower-case keeps it.
 
-    Spellings that differ in case alone are the same metric in the catalogue itself; of two
-    samples of a user's the first has the name, and a log line says which has none.
+    Built-in names that differ only in case mean the same metric. Of two metrics of the
+    user, the first gets the name, and a log line names the one without.
     """
     named = {name: metric for name, metric in metrics.items() if name == name.lower()}
     for name, metric in metrics.items():
@@ -164,10 +164,10 @@ def by_lower_case(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
 
 
 def _wanted(selector: Selector) -> _Wanted:
-    """Part a selector; it is a conjunction, so that its parts mean the same together.
+    """Split a selector into its parts. It is a conjunction, so all parts must match.
 
     Raises:
-        BadQuery: ``aggregate`` is not one of its values, or is there twice.
+        BadQuery: ``aggregate`` has an invalid value, or occurs twice.
     """
     parts: dict[str, list[Requirement]] = {"labels": [], "places": [], "devices": []}
     aggregates = []
@@ -208,7 +208,7 @@ def _pods(index: PodIndex, namespace: str, wanted: _Wanted) -> Steps[Sequence[Po
 
 
 def _places(pod: Pod) -> dict[str, str]:
-    """The pod's :data:`POD_LABELS`; the workload is the topmost that can be told."""
+    """Return the pod's :data:`POD_LABELS`; the workload is the topmost that is known."""
     places = {"pod": pod.ref.name}
     if pod.node:
         places["node"] = pod.node
@@ -220,7 +220,7 @@ def _places(pod: Pod) -> dict[str, str]:
 
 
 def _series(name: str, pod: Pod, reading: Reading) -> ExternalValue:
-    """A pod's series. Of the devices' labels it has those that all its devices agree on."""
+    """Return a pod's series, with the device labels on which all of its devices agree."""
     first, *others = [part.labels for part in reading.devices]
     common = {k: v for k, v in first.items() if all(v == other.get(k) for other in others)}
     own = {name: value for name, value in pod.labels.items() if name not in _OURS}
@@ -240,7 +240,7 @@ def _value(
     name: str, labels: Mapping[str, str], value: float, time: int, window: int | None
 ) -> ExternalValue:
     try:
-        # The HPA takes a negative sum for an overflow and scales to the maximum.
+        # The HPA treats a negative sum as an overflow and scales to the maximum.
         milli = to_milli(max(0.0, value))
     except ValueError as error:
         raise Unavailable(f"{name}: {error}") from None

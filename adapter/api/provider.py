@@ -1,4 +1,4 @@
-"""Answers API queries from the snapshot: which objects, which values, how long they hold."""
+"""Answer custom metrics queries from the snapshot: objects, values, and how long they are valid."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from apiservice.runtime.steps import Steps, parts
 from apiservice.wire.quantity import to_milli
 
 STEP: Final = 16
-"""Pods whose values are worked out in one step: 0.1 ms each where none is remembered."""
+"""Pods that one step processes: 0.1 ms each if the answer is not cached."""
 TOO_LARGE: Final = "too_large"
-"""No quantity of the API can say the value: it would be no value of its whole list."""
+"""The API's quantity cannot express the value. It would invalidate the whole list."""
 
 
 class _Found:
@@ -39,13 +39,13 @@ class _Found:
         self.expires = float("inf")
 
     def add(self, value: MetricValue, expires: float) -> None:
-        """Take one more value."""
+        """Add a value."""
         self.items.append(value)
         self.expires = min(self.expires, expires)
 
 
 class _Asked(NamedTuple):
-    """A query, and the moment that it is answered as of."""
+    """A query, with the snapshot and the time for the answer."""
 
     query: ObjectQuery
     metric: Metric
@@ -57,15 +57,15 @@ class _Asked(NamedTuple):
 
 
 class Values(Protocol):
-    """The values known now."""
+    """The current values."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """They, as of one moment."""
+        """Return the values at one time."""
 
     @property
     def version(self) -> int:
-        """Grows with every change of them."""
+        """A number that grows with every change of the values."""
 
 
 class GpuMetricsProvider:
@@ -76,18 +76,20 @@ class GpuMetricsProvider:
         self._known = known
         self._objects = objects
         self._listed: tuple[Mapping[str, Metric], Sequence[MetricResource]] = ({}, ())
-        """The metrics that discovery was last made of, and what it lists."""
+        """The metrics of the last discovery, and its list."""
         self.absent: Counter[str] = Counter()
-        """Pods that a query selected and no value could be given for, by reason; counted when
-        an answer is prepared, not each time it is repeated."""
+        """Pods that a query selected and that have no value, by reason.
+
+        They are counted when an answer is prepared, not each time it is repeated.
+        """
 
     @property
     def version(self) -> int:
-        """Grows with every change of a value or of the cluster."""
+        """A number that grows with every change of a value or of the cluster."""
         return self._known.version + self._objects.version
 
     def resources(self) -> Sequence[MetricResource]:
-        """The catalogue under every resource that discovery names."""
+        """The catalogue's metrics under every resource of the discovery document."""
         metrics = self._names.metrics
         if self._listed[0] is not metrics:
             self._listed = (metrics, tuple(_resources(metrics, self._names.principal)))
@@ -159,8 +161,9 @@ class GpuMetricsProvider:
     def _serve(
         self, into: _Found, thing: PodRef | ObjectReference, metric: str, reading: Reading
     ) -> None:
-        # The object lives as long as its reading, so that it is rendered once, and nothing of
-        # a pod that is gone is kept.
+        # The object is cached with its reading, so that it is rendered once, and nothing is kept of
+        # a
+        # pod that no longer exists.
         known = reading.served
         if known is not None and known[0] == thing and known[1] == metric:
             into.add(known[2], reading.expires)
@@ -181,7 +184,7 @@ class GpuMetricsProvider:
 
 
 def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:
-    """One reading about an object from those of its pods, of which there is at least one."""
+    """Combine the readings of an object's pods, at least one, into one reading."""
     return Reading(
         value=how.of([reading.value for reading in readings]),
         time=min(reading.time for reading in readings),
@@ -193,11 +196,11 @@ def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Read
 
 
 def _resources(metrics: Mapping[str, Metric], principal: Sequence[str]) -> Iterator[MetricResource]:
-    """Pods list every spelling of a metric; elsewhere one is enough, the others work as well."""
+    """Yield the metrics of each resource: pods list every alias, other resources one name each."""
     for name in metrics:
         yield MetricResource(PODS, name, namespaced=True)
     for resource in (*LISTED, NAMESPACES, NODES):
         for name in principal:
             if resource == NODES and metrics[name].scope is Scope.SERVER:
-                continue  # a queue is a workload's: nobody scales nodes by it
+                continue  # a server metric is about a workload, not about a node
             yield MetricResource(resource, name, namespaced=resource in LISTED)

@@ -1,4 +1,4 @@
-"""One device's value on its way into a reading, and what it is selected by."""
+"""Candidates: the value of one device for a pod or a node, before it becomes part of a reading."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from adapter.devices.series import DeviceSeries
 
 
 class Containers:
-    """Implements :class:`adapter.catalog.metric.DeviceData`: their own values added up.
+    """Implements :class:`adapter.catalog.metric.DeviceData`: the sum over containers of one device.
 
-    A sum of shares that were measured one after the other may exceed what a device has: it
-    is bounded by the field's range. It is as old as its oldest part.
+    The containers' shares are measured one after the other, so their sum may exceed the whole
+    device. It is limited to the field's range. Its time is that of its oldest part.
 
     Args:
         all_series: of one device, one per container.
@@ -32,11 +32,12 @@ class Containers:
 
     @property
     def mig(self) -> bool:
-        """The device is a MIG instance."""
+        """Whether the device is a MIG instance."""
         return self._all_series[0].mig
 
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
-        """The sum over the containers that have the field; the newest of what is not theirs."""
+        """Return the sum over containers; for a field that is not the container's own, the
+        newest."""
         found = [
             s for series in self._all_series if (s := series.value_of(field, what)) is not None
         ]
@@ -50,7 +51,7 @@ class Containers:
         return newest._replace(value=total, time=min(measured.time for measured in found))
 
     def reports(self, field: str) -> bool:
-        """An exporter of one of them writes samples of this field."""
+        """Return whether an exporter of one of the series writes samples of this field."""
         return any(series.reports(field) for series in self._all_series)
 
     def _field(self, name: str) -> Field | None:
@@ -71,21 +72,20 @@ class Candidate(NamedTuple):
     measured: DeviceValue | None
     shared: bool
     share: Share | None
-    """Who shares the device, where that is known."""
+    """The pods that share the device, if known."""
     allocation: Allocation | str | None
-    """The pod's part, why it has none, or None without a sample."""
+    """The pod's part, or the reason why it has none, or None without a value."""
     context: NodeContext
     apt: bool
-    """The sample is of what is asked about: a pod's own processes, or the device itself."""
+    """Whether the value measures what is requested: a pod's own processes, or the device itself."""
 
     def rank(self) -> tuple[bool, bool, float, float]:
-        """Order of one device's candidates: apt, of the board itself, newest, largest."""
+        """Sort key of one device's candidates: apt, of the board itself, newest, largest."""
         value, time = (self.measured.value, self.measured.time) if self.measured else (0.0, 0.0)
         return self.apt, not self.series.mig, time, value
 
     def labels(self, metric: Metric) -> dict[str, str]:
-        """What ``metric.selector`` selects by, in words that it can name; what is not known is
-        not there."""
+        """Return the known labels for ``metric.selector``, with values that a selector can name."""
         device, assignment = self.series.device, self.series.assignment
         labels = {
             "device": label_value(device.id),
@@ -102,7 +102,7 @@ class Candidate(NamedTuple):
         return labels
 
     def reading(self, metric: Metric) -> DeviceReading:
-        """The device's part in a reading; the candidate has a sample and is given of it."""
+        """Return the device's part of a reading; the candidate must have a value and a part."""
         measured, part, share = self.measured, self.allocation, self.share
         assert measured is not None and isinstance(part, Allocation)  # noqa: S101, PT018 - see above
         return DeviceReading(
@@ -136,7 +136,7 @@ def candidate(
     pod: Pod | None,
     context: NodeContext,
 ) -> Candidate:
-    """A device's sample as a pod has it; None for ``pod`` means the device as a whole."""
+    """Return a device's candidate for a pod; ``pod`` None means the device as a whole."""
     share = (
         context.sharing.of.get(pod.ref, _NONE).get(series.device.id) if pod is not None else None
     )
@@ -156,11 +156,11 @@ def candidate(
 
 
 def of_device(found: Sequence[Candidate], metric: Metric, pod: Pod | None) -> Candidate:
-    """One device's candidate, all its containers' where each has samples of its own.
+    """Return one device's candidate; if each container has its own value, their sum.
 
     Args:
-        found: usable ones of one device, at least one.
-        metric: that was read of them.
+        found: usable candidates of one device, at least one.
+        metric: the metric.
         pod: None for the device as a whole.
     """
     if len(found) == 1:

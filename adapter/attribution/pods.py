@@ -1,7 +1,7 @@
-"""From what exporters say about devices to what a pod or a node is doing.
+"""Compute the value of a metric for a pod or a node from device series.
 
-Pure: device series, a pod, a metric and the time in; a reading or a reasoned absence out, with
-whatever was left out on the way beside it.
+The functions have no side effects. They return a reading, or an absence with its reason, and the
+devices that were left out.
 """
 
 from __future__ import annotations
@@ -53,20 +53,23 @@ _NEARNESS: Final[Mapping[str, int]] = {
     NO_VALUE: 2,
     CONFLICT: 1,
 }
-"""Of several reasons, the one that the least was missing for."""
+"""Reason -> how near it came to a value. Of several reasons, the nearest one is reported."""
 _STEP: Final = 1.0
-"""Seconds. A sample that is more than this in the future was taken before the clock was set
-back: there is no telling how old it is, and it would pass for new until the clock caught up."""
+"""Seconds that a sample may be in the future.
+
+A later sample was taken before the clock was set back. Its age is unknown, and it would count as
+new until the clock catches up.
+"""
 _NONE: Final[Mapping[str, Share]] = {}
 _SHARED: Final = attrgetter("shared")
 
 
 class Question(NamedTuple):
-    """What is asked of the device series."""
+    """What is requested from the device series."""
 
     metric: Metric
     selector: Selector
-    """Over the devices' labels."""
+    """Matched against the devices' labels."""
     options: TelemetryOptions
     now: float
     """Epoch seconds."""
@@ -79,15 +82,15 @@ def pod_value(
     rivals: Mapping[str, float] | None = None,
     context: NodeContext = NO_CONTEXT,
 ) -> Reading | Absence:
-    """What ``pod`` is doing, by the device series that name it and the devices that it shares.
+    """Return the value for ``pod``, from the devices that it has or shares.
 
     Args:
-        all_series: those whose samples name the pod.
-        pod: as the cluster has it now.
-        question: what is asked.
-        rivals: device -> epoch seconds of the newest scrape result of another exporter that gives
-            the device to another pod.
-        context: what is known about where it runs.
+        all_series: the device series whose samples name the pod.
+        pod: the current pod.
+        question: what is requested.
+        rivals: device -> epoch seconds of the newest scrape result of another exporter that
+            assigns the device to another pod.
+        context: what is known about the pod's node.
     """
     wrong = unfit(pod, unready=question.options.unready)
     if wrong is not None:
@@ -121,12 +124,12 @@ def pod_value(
 
 
 def _seen(all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext) -> list[DeviceSeries]:
-    """What the pod's own server says of its devices; heard where no exporter speaks of them."""
+    """Return what the pod's own server reports about devices that no exporter reports."""
     if not pod.holds_gpu:
         return []
     shared = context.facts.shared or asks_shared(pod)
     if shared and context.policy in (SharingPolicy.EQUAL, SharingPolicy.MEMORY):
-        return []  # nobody tells among whom to divide
+        return []  # the pods that share them are not known, so the value cannot be divided
     return [
         replace(series.after(pod.born), shared=shared)
         for series in all_series
@@ -137,10 +140,10 @@ def _seen(all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext) ->
 def node_value(
     all_series: Sequence[DeviceSeries], question: Question, context: NodeContext = NO_CONTEXT
 ) -> Reading | Absence:
-    """What all devices of a node are doing, assigned or not.
+    """Return the value for all devices of a node, assigned or not.
 
-    A board that is cut into MIG instances counts by its instances, or, for what the board
-    alone can have, by the board.
+    A board with MIG instances counts by its instances. For values that only the board has, it
+    counts by the board.
     """
     cut = {series.device.board for series in all_series if series.mig}
     per_board = question.metric.per_board
@@ -172,7 +175,7 @@ def _combined(
             left.append(Absence(NOT_SELECTED, series.origin, series.device.id))
             continue
         if found.measured is None and series.serves:
-            continue  # another part of the server: a model that has no such number
+            continue  # another part of the server, such as a model without this value
         usable = devices.setdefault(device, [])
         if reason is not None:
             left.append(Absence(reason, series.origin, series.device.id))
@@ -216,7 +219,7 @@ def _candidate(
 
 
 def _unusable(found: Candidate, question: Question) -> str | None:
-    """Why a candidate has no part in the value."""
+    """Return why a candidate has no part in the value."""
     if found.measured is None:
         return doubt(question.metric, found.series) or NO_VALUE
     age = question.now - found.measured.time
@@ -234,12 +237,12 @@ def _refused(
         return CONFLICT
     if series.received <= pod.born:
         return PREDECESSOR
-    # A shared device's samples may be of a sample that names nobody.
+    # The samples of a shared device may be those without a pod.
     return mismatch(series.assignment, pod, series.node) if series.assignment is not None else None
 
 
 def _absence(left: Sequence[Absence], otherwise: str) -> Absence:
-    """The reason of what came nearest to a value, with the devices it holds for."""
+    """Return the absence for the reason that came nearest to a value, with its devices."""
     if not left:
         return Absence(otherwise)
     reason = max((item.reason for item in left), key=lambda r: (_NEARNESS.get(r, 0), r))

@@ -1,4 +1,4 @@
-"""A value about a pod or a node, with everything needed to stand behind it."""
+"""Readings and absences: the value of a metric for a pod or a node, or why there is none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Attribution(StrEnum):
-    """How a device's value became a pod's."""
+    """How a pod's value follows from a device's value."""
 
     EXACT = "exact"
     COPIED = "copied"
@@ -28,14 +28,14 @@ class DeviceReading(NamedTuple):
     labels: Mapping[str, str]
     """``model``, ``mig_profile``, ``sharing``, ``attribution``, ``container``, ``device``."""
     formula: str
-    """The exporter's series that the value came from."""
+    """The exporter's series of the value."""
     attribution: Attribution = Attribution.EXACT
     policy: str = ""
-    """The sharing policy in force; empty where the device is the pod's alone."""
+    """The sharing policy that was applied; empty if only this pod has the device."""
     evidence: str = ""
-    """By what the device is known to be shared; empty where it is not."""
+    """The evidence that the device is shared; empty if it is not."""
     sharers: int = 1
-    """Running pods known to share the device, this one included."""
+    """Running pods known to share the device, including this one."""
 
 
 @dataclass(slots=True)
@@ -47,29 +47,29 @@ class Reading:
     time: float
     """Epoch seconds: the *oldest* of the devices' times, so that age is never understated."""
     window: int | None
-    """Whole seconds the value is a mean over; None for a last value."""
+    """Whole seconds of the window of the mean; None for a newest value."""
     expires: float
     """Epoch seconds at which the age limit is reached."""
     devices: tuple[DeviceReading, ...]
     partial: bool
-    """Some devices had no valid reading (at least half had)."""
+    """Some devices had no valid value; at least half had one."""
     left_out: tuple[Absence, ...] = ()
     """The devices without a part in the value."""
     served: Any = field(default=None, init=False, repr=False, compare=False)
-    """The API object made of the reading, once there is one, behind what it is about."""
+    """Cache of the API object made from the reading, after the object that it describes."""
 
     def serve(self, made: object) -> None:
-        """Remember the API object made of the reading; it says nothing that is not here."""
+        """Keep the API object made from the reading, so that it is rendered once."""
         self.served = made
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """No value, and why: one of the reasons counted in the adapter's own metrics."""
+    """No value, and the reason, which is also counted in the self-metrics."""
 
     reason: str
     detail: str = ""
     device: str = ""
-    """The device that has no part in a value; empty for the value itself."""
+    """The device that has no part in a value; empty if the value itself is missing."""
     left_out: tuple[Absence, ...] = ()
-    """The devices without a part in the value, where there are some."""
+    """The devices without a part in the value, if there are any."""

@@ -1,4 +1,4 @@
-"""A pod's part of a shared device's value. Pure."""
+"""Split the value of a shared device: compute the part that one pod gets."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from adapter.devices.series import DeviceSeries
 NOT_EXACT: Final = "not_exact"
 """The policy is ``exact`` and the value is not accounted per process."""
 NO_WEIGHT: Final = "no_memory_weight"
-"""The policy is ``memory`` and the sharers' memory is not known of all of them."""
+"""The policy is ``memory`` and the memory of at least one sharing pod is not known."""
 
 _MEMORY: Final = "memory"
 _ASKED: Final = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "volcano.sh/vgpu-memory")
-"""Resources by which pods ask for a part of a device's memory; each in a unit of its own."""
+"""Resources by which pods request a part of a device's memory; each has its own unit."""
 
 
 class Accounting(NamedTuple):
-    """What the catalogue says about values that are a pod's own."""
+    """What the catalogue states about values that are a pod's own."""
 
     exact: frozenset[str] = frozenset()
-    """Fields whose samples are the container's own."""
+    """Fields whose samples measure a container's own part of a device."""
     memory: Metric | None = None
-    """Used memory."""
+    """The metric of used memory."""
 
 
 class NodeContext(NamedTuple):
-    """What is known about where a pod runs."""
+    """What is known about the node of a pod."""
 
     facts: NodeFacts = NodeFacts()
     sharing: NodeSharing = NodeSharing()
@@ -52,18 +52,18 @@ class NodeContext(NamedTuple):
 
 
 NO_CONTEXT: Final = NodeContext()
-"""Nothing is known."""
+"""A context in which nothing is known."""
 
 
 class Allocation(NamedTuple):
-    """What a pod is given of a device's value."""
+    """The part of a device's value that a pod gets."""
 
     value: float
     how: Attribution
 
 
 def lent(all_series: Sequence[DeviceSeries], shares: Mapping[str, Share]) -> Iterator[DeviceSeries]:
-    """The samples of shared devices whose samples name only one of their pods at a time."""
+    """Yield the series of shared devices that name only one of the sharing pods at a time."""
     own = {series.device.id for series in all_series if series.shared and not series.own}
     claims = {series.device.id: series.assignment for series in all_series}
     for device, share in shares.items():
@@ -73,7 +73,7 @@ def lent(all_series: Sequence[DeviceSeries], shares: Mapping[str, Share]) -> Ite
 
 
 def is_exact(series: DeviceSeries, measured: DeviceValue, accounting: Accounting) -> bool:
-    """The sample is of the pod's own processes, however the device is shared."""
+    """Return whether the value measures the pod's own processes, even on a shared device."""
     fields = measured.field.split("+")
     if accounting.exact.issuperset(fields):
         return True
@@ -88,15 +88,15 @@ def allocation(
     pod: Pod,
     context: NodeContext,
 ) -> Allocation | str:
-    """The pod's part of a shared device's sample, or why it has none.
+    """Return the pod's part of a device's value, or the reason why it has none.
 
     Args:
-        metric: that is asked for.
-        sample: the device's.
-        all_series: that it is of.
-        share: who shares the device, the pod among them; None where nobody else is known.
-        pod: whose part.
-        context: where it runs.
+        metric: the requested metric.
+        measured: the device's value.
+        series: the device series of the value.
+        share: the pods that share the device, including this one; None if none are known.
+        pod: the pod.
+        context: of its node.
     """
     if is_exact(series, measured, context.accounting):
         return Allocation(measured.value, Attribution.EXACT)
@@ -117,7 +117,7 @@ def allocation(
 def _remembered(
     pods: Sequence[Pod], share: Share | None, accounting: Accounting
 ) -> Mapping[PodRef, float]:
-    """The weights, worked out once for all pods of a device."""
+    """Return the weights, computed once for all pods of a device."""
     if share is None:
         return _weights(pods, None, accounting)
     if _MEMORY not in share.weights:
@@ -128,7 +128,7 @@ def _remembered(
 def _weights(
     pods: Sequence[Pod], share: Share | None, accounting: Accounting
 ) -> Mapping[PodRef, float]:
-    """Pod -> memory, all in one unit; empty if it is not known of all of them."""
+    """Return pod -> memory, all in one unit; empty if it is not known for all of them."""
     used = _used(share, accounting)
     if all(pod.ref in used for pod in pods):
         return {pod.ref: used[pod.ref] for pod in pods}
@@ -139,10 +139,10 @@ def _weights(
 
 
 def _used(share: Share | None, accounting: Accounting) -> dict[PodRef, float]:
-    """Pod -> its own used memory on the device, where that is accounted.
+    """Return pod -> its own used memory on the device, if that is accounted.
 
-    A container's own counts for the container; what is accounted per process stands on the
-    sample of each of the pod's containers, so the largest is the pod's.
+    A container's own values are added up. A value that is accounted per process is repeated for
+    each of the pod's containers, so the largest is the pod's.
     """
     if share is None or accounting.memory is None:
         return {}
@@ -165,33 +165,33 @@ _CORES: Final = {
     "nvidia.com/gpucores": "nvidia.com/gpu",
     "volcano.sh/vgpu-cores": "volcano.sh/vgpu-number",
 }
-"""Percent of each device's cores -> devices; HAMi and Volcano."""
+"""Resource for the percentage of each device's cores -> resource for devices; HAMi, Volcano."""
 
 
 def of_request(
     allocation: Allocation, pod: Pod | None, series: DeviceSeries, facts: NodeFacts, *, shared: bool
 ) -> Allocation | str:
-    """The pod's part divided by its requested share of the device, or why it cannot be.
+    """Return the part divided by the pod's requested share of the device, or why it cannot be.
 
     Args:
-        given: the pod's part.
-        pod: None where the question is about the device, of which nobody requests anything.
-        all_series: of the device.
+        allocation: the pod's part.
+        pod: None if the value is about the device, of which no pod requests a share.
+        series: of the device.
         facts: of its node.
-        shared: several pods have the device.
+        shared: whether several pods have the device.
     """
     if pod is None:
         return NO_REQUEST
     share = _cores(pod)
     if shared and allocation.how is Attribution.COPIED:
-        return SHARE_UNKNOWN  # what the others do is in it
+        return SHARE_UNKNOWN  # the value includes the use by other pods
     if share is None:
         share = _replica(pod, series, facts) if shared else 1.0
     return SHARE_UNKNOWN if share is None else allocation._replace(value=allocation.value / share)
 
 
 def _cores(pod: Pod) -> float | None:
-    """The share that the spec names; None where it names none or several containers' sum."""
+    """Return the share in the spec; None if there is none, or it is the sum of containers."""
     for cores, devices in _CORES.items():
         percent = pod.gpus.get(cores, 0)
         if percent and (len(pod.containers) == 1 or pod.gpus.get(devices) == 1):
@@ -200,7 +200,7 @@ def _cores(pod: Pod) -> float | None:
 
 
 def _replica(pod: Pod, series: DeviceSeries, facts: NodeFacts) -> float | None:
-    """One of the replicas that the node offers of a device, for a pod that asks for one."""
+    """Return 1 / the replicas that the node offers per device, if the pod requests one replica."""
     kind = resource(series, facts)
     replicas = facts.replicas.get(kind, 0)
     asked = pod.gpus.get(kind, 0) + pod.gpus.get(kind + ".shared", 0)

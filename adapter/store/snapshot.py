@@ -1,8 +1,7 @@
-"""What was known at one moment, and the answers it gives.
+"""A snapshot: all exporter states at one time, and the answers computed from them.
 
-Immutable, but for what it remembers of its own answers: a reading stays the same object
-until a scrape result of its exporter, a change of its pod or its age ends it, so that whoever
-renders it renders it once.
+It is immutable except for its cache of answers. A reading remains the same object until a scrape
+result of its exporter, a change of its pod or its age ends it, so that it is rendered only once.
 """
 
 from __future__ import annotations
@@ -32,18 +31,22 @@ from apiservice.runtime.steps import Steps, at_once
 
 _UTILIZATION: Final = "gpu_utilization"
 _MAX_ANSWERS: Final = 4096
-"""Answers of one snapshot remembered at the least: they end with it."""
+"""Minimum number of cached answers per snapshot; they are dropped with it."""
 _ANSWERS_PER_EXPORTER: Final = 8
 _ANSWERS_PER_POD: Final = 4
-"""Answers of an exporter remembered: at most so many, or so many for each pod that it names. An
-answer takes some 2 kB, and 10,000 pods with 40 metrics would fill 800 MB."""
+"""Cached answers per exporter: at most ``_MAX_ANSWERS``, or this number per pod that it names.
+
+An answer takes about 2 kB, and 10,000 pods with 40 metrics would take 800 MB.
+"""
 
 _LARGEST_SELECTOR: Final = 4096
-"""Bytes of a selector with which an answer is remembered: clients choose selectors, and one of the
-greatest length takes 100 kB."""
+"""Longest selector, in bytes, whose answer is cached.
+
+Clients choose selectors, and one of the maximum length takes 100 kB.
+"""
 
 _SERIES: Final = 64
-"""Device series that are looked at in one step."""
+"""Device series that one step processes."""
 
 
 class _Remembered(NamedTuple):
@@ -52,7 +55,7 @@ class _Remembered(NamedTuple):
     since: float
     until: float
     stamp: Stamp | None
-    """What else ends it, where the pod shares devices."""
+    """The stamp that also ends it, if the pod shares devices."""
 
     def answers(self, pod: Pod | None, now: float, cluster: ClusterContext) -> bool:
         if self.pod is not pod or not self.since <= now < self.until:
@@ -61,7 +64,7 @@ class _Remembered(NamedTuple):
 
 
 class Snapshot:
-    """Everything known at one moment."""
+    """All exporter states at one time."""
 
     def __init__(
         self,
@@ -82,17 +85,17 @@ class Snapshot:
         self._exporters = exporters
         self._holders = holders
         self._contested = contested
-        """Devices of which several exporters speak -> those exporters."""
+        """Devices that several exporters report -> those exporters."""
         self._contexts = contexts
         self._servers = servers
-        """Pods whose page was seen once, and is not any more."""
+        """Pods whose server page was seen earlier and is no longer in the store."""
         self._own: dict[object, object] = {}
-        """Answers that rest on several exporters: they end with the snapshot."""
+        """Answers that depend on several exporters; dropped with the snapshot."""
         self._nodes: Mapping[str, Sequence[DeviceSeries]] | None = None
         self._none_of: Mapping[PodRef, Mismatch] | None = None
 
     def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
-        """A metric's value for a pod, or the reason for none, with the devices left out."""
+        """Return a metric's value for a pod, or an absence; both with the devices left out."""
         origins = self._holders.get(pod.ref)
         if origins is not None and len(origins) > 1:
             origins = self._speaking(pod.ref, origins, metric)
@@ -101,7 +104,7 @@ class Snapshot:
             if absence.reason != NO_ROWS or not self._contexts.may_share(pod):
                 return absence
             origins = ()
-        # Clients choose selectors: what they select ends with the snapshot.
+        # Clients choose selectors, so answers with a selector are dropped with the snapshot.
         everything = selector.empty
         memory = self._memory(pod, origins, metric) if everything else self._own
         key = (pod.ref, metric) if everything else (pod.ref, metric, selector)
@@ -114,7 +117,7 @@ class Snapshot:
         return value
 
     def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
-        """A metric's value over all devices of a node, or why there is none."""
+        """Return a metric's value over all devices of a node, or an absence."""
         found = self._catalog.metrics.get(metric)
         if found is None:
             return Absence(UNKNOWN_METRIC)
@@ -131,7 +134,7 @@ class Snapshot:
         return value
 
     def serves(self, ref: PodRef) -> bool:
-        """A page of the pod's own, an inference server's, has been seen since it lives."""
+        """Return whether a server page of the pod has been seen in the pod's lifetime."""
         return ref in self._servers or any(
             series.serves
             for origin in self._holders.get(ref, ())
@@ -139,8 +142,8 @@ class Snapshot:
         )
 
     def survey(self) -> Steps[None]:
-        """Find out which devices are on which node, in steps; the next questions about nodes
-        take less time."""
+        """Compute in steps which devices are on which node, so that queries about nodes are
+        fast."""
         if self._nodes is not None:
             return
         nodes: dict[str, list[DeviceSeries]] = {}
@@ -154,21 +157,21 @@ class Snapshot:
         self._nodes = nodes
 
     def nodes(self) -> Sequence[str]:
-        """Nodes that devices are known on, sorted."""
+        """The nodes with known devices, sorted."""
         return sorted(self._by_node())
 
     def namespaces_on(self, node: str) -> Collection[str]:
-        """The namespaces of the pods that samples of the node's devices name."""
+        """Return the namespaces of the pods that samples of the node's devices name."""
         claims = (series.assignment for series in self._by_node().get(node, ()))
         return {assignment.pod.namespace for assignment in claims if assignment is not None}
 
     def attributions(
         self, exclusive: Mapping[str, int]
     ) -> Generator[None, None, Mapping[str, int]]:
-        """How pods are given their devices' utilisation -> devices, once per pod, in steps.
+        """Count in steps: attribution of utilisation -> devices, once per pod.
 
         Args:
-            exclusive: exporter -> its pods' devices, where it is known that no pod shares any.
+            exclusive: exporter -> its pods' devices, if it is known that no pod shares any.
         """
         plain, others = 0, []
         for origin, exporter in self._exporters.items():
@@ -184,11 +187,11 @@ class Snapshot:
         return counts
 
     def ages(self, now: float) -> Mapping[str, float]:
-        """Exporter -> seconds since its last scrape result."""
+        """Return exporter -> seconds since its last scrape result."""
         return {origin: now - e.received for origin, e in self._exporters.items()}
 
     def _memory(self, pod: Pod, origins: tuple[str, ...], metric: str) -> dict[object, object]:
-        """Where answers about a pod live: with the one exporter that they rest on, if any."""
+        """Return the cache for answers about a pod: that of its only exporter, if there is one."""
         if len(origins) != 1:
             return self._own
         if not self._contexts.rests_on(pod, origins[0]) and not self._about_servers(metric):
@@ -200,15 +203,17 @@ class Snapshot:
         return exporter.answers
 
     def _most(self, memory: dict[object, object], origins: tuple[str, ...]) -> int:
-        """How many answers a memory may hold."""
+        """Return the maximum size of a cache."""
         if memory is self._own:
             return max(_MAX_ANSWERS, _ANSWERS_PER_POD * len(self._holders))
         pods = self._exporters[origins[0]].pods
         return max(_ANSWERS_PER_EXPORTER, _ANSWERS_PER_POD * len(pods))
 
     def _speaking(self, ref: PodRef, origins: tuple[str, ...], metric: str) -> tuple[str, ...]:
-        """The origins that tell of the pod what the metric is about, its devices or itself:
-        a server's page must not end what is remembered of its devices."""
+        """Return the origins that report what the metric is about: the pod's devices or its server.
+
+        A new server page then does not drop the cached answers about the pod's devices.
+        """
         server = self._about_servers(metric)
         exporters = self._exporters
         speaking = tuple(
@@ -216,7 +221,7 @@ class Snapshot:
             for origin in origins
             if any(series.serves is server for series in exporters[origin].pods[ref])
         )
-        # Where no exporter speaks of its devices, its server may.
+        # If no exporter reports its devices, its server may.
         return speaking if speaking or server else origins
 
     def _about_servers(self, metric: str) -> bool:
@@ -224,15 +229,15 @@ class Snapshot:
         return found is not None and found.scope is Scope.SERVER
 
     def _unheard_of(self, pod: Pod, metric: str) -> Absence:
-        """Why there is no value of a pod that no sample names."""
+        """Return the absence of a pod that no sample names."""
         if metric not in self._catalog.metrics:
             return Absence(UNKNOWN_METRIC)
-        # Nobody waits for the samples of a pod that does not work yet.
+        # A pod that does not run yet is not expected to have samples.
         wrong = unfit(pod, unready=self._options.unready) or self._disowned().get(pod.ref)
         return Absence(wrong or NO_ROWS)
 
     def _disowned(self) -> Mapping[PodRef, Mismatch]:
-        """Pods that only a scrape's target labels named for devices -> why that counts not."""
+        """Pods that only a scrape's target labels named for devices -> the mismatch."""
         if self._none_of is None:
             found: dict[PodRef, Mismatch] = {}
             for exporter in self._exporters.values():
@@ -255,7 +260,7 @@ class Snapshot:
     def _rivals(
         self, ref: PodRef, node: str, all_series: Sequence[DeviceSeries]
     ) -> dict[str, float]:
-        """Device -> when another exporter last gave it to another pod."""
+        """Return device -> when another exporter last assigned it to another pod."""
         rivals: dict[str, float] = {}
         placed = {series.device.id for series in all_series if series.node and series.node == node}
         for device in {series.device.id for series in all_series} & self._contested.keys():
@@ -265,7 +270,7 @@ class Snapshot:
                     if not theirs or other.shared or other.superseded:
                         continue
                     if device in placed and self._cluster.of_series(other) != node:
-                        continue  # a device is on one node, and it is known to be on the pod's
+                        continue  # the device is known to be on the pod's node, so not on this one
                     if self._cluster.believes(other):
                         rivals[device] = max(rivals.get(device, 0.0), other.received)
         return rivals
