@@ -101,7 +101,7 @@ def enough(have: int, expected: int, *, summed: bool) -> bool:
     return have == expected if summed else 2 * have >= expected
 
 
-def told(lacking: Sequence[PodValue], of: int) -> str:
+def describe_missing(lacking: Sequence[PodValue], of: int) -> str:
     """Describe which pods lack a value: ``2 of 5 pods have no value: a (stale), b (no_rows)``."""
     named = ", ".join(
         f"{pod.ref.name} ({value.reason})"

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from adapter.api.aggregate import Aggregate, PodValue, missing, told
+from adapter.api.aggregate import Aggregate, PodValue, describe_missing, missing
 from adapter.api.expected import expected_pods
 from adapter.api.provider import STEP, Values
 from adapter.attribution.reading import Absence, Reading
@@ -137,7 +137,7 @@ class GpuExternalMetrics:
         yield
         expected = len(readings) + len(lacking)
         if not (wanted.aggregate or Aggregate.SUM).speaks(len(readings), expected):
-            raise Unavailable(f"{metric.name}: {told(lacking, expected)}")
+            raise Unavailable(f"{metric.name}: {describe_missing(lacking, expected)}")
         return readings
 
     def _by_name(self) -> Mapping[str, Metric]:

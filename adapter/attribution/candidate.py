@@ -76,13 +76,13 @@ class Candidate(NamedTuple):
     allocation: Allocation | str | None
     """The pod's part, or the reason why it has none, or None without a value."""
     context: NodeContext
-    apt: bool
+    on_subject: bool
     """Whether the value measures what is requested: a pod's own processes, or the device itself."""
 
     def rank(self) -> tuple[bool, bool, float, float]:
-        """Sort key of one device's candidates: apt, of the board itself, newest, largest."""
+        """Sort key of one device's candidates: on_subject, of the board itself, newest, largest."""
         value, time = (self.measured.value, self.measured.time) if self.measured else (0.0, 0.0)
-        return self.apt, not self.series.mig, time, value
+        return self.on_subject, not self.series.mig, time, value
 
     def labels(self, metric: Metric) -> dict[str, str]:
         """Return the known labels for ``metric.selector``, with values that a selector can name."""
@@ -142,9 +142,9 @@ def candidate(
     )
     shared = series.shared or share is not None
     part: Allocation | str | None = None
-    apt = False
+    on_subject = False
     if measured is not None:
-        apt = is_exact(series, measured, context.accounting) is (pod is not None)
+        on_subject = is_exact(series, measured, context.accounting) is (pod is not None)
         if pod is None or not shared:
             how = Attribution.COPIED if shared else Attribution.EXACT
             part = Allocation(measured.value, how)
@@ -152,7 +152,7 @@ def candidate(
             part = allocation(metric, measured, series, share, pod, context)
         if metric.of_request and isinstance(part, Allocation):
             part = of_request(part, pod, series, context.facts, shared=shared)
-    return Candidate(series, measured, shared, share, part, context, apt)
+    return Candidate(series, measured, shared, share, part, context, on_subject)
 
 
 def of_device(found: Sequence[Candidate], metric: Metric, pod: Pod | None) -> Candidate:

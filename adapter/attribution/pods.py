@@ -22,7 +22,7 @@ from adapter.attribution.split import (
     NOT_EXACT,
     SHARE_UNKNOWN,
     NodeContext,
-    lent,
+    shared_series,
 )
 from adapter.catalog.metric import Metric, Scope
 from adapter.catalog.migprofile import normalized
@@ -99,7 +99,7 @@ def pod_value(
     left: list[Absence] = []
     server = question.metric.scope is Scope.SERVER
     shares = _NONE if server else context.sharing.of.get(pod.ref, _NONE)
-    for series in (*all_series, *lent(all_series, shares)) if shares else all_series:
+    for series in (*all_series, *shared_series(all_series, shares)) if shares else all_series:
         if series.serves is not server or series.superseded:
             continue
         if series.device.id in shares and not (series.shared or series.own):

@@ -31,7 +31,7 @@ class Recognition:
         self._nodes: dict[str, dict[str, Evidence]] = {}
         """Node that shares devices -> exporter -> evidence."""
         self._exclusive: dict[str, int] = {}
-        self._tells: dict[str, tuple[Stamp, frozenset[Evidence]]] = {}
+        self._evidence: dict[str, tuple[Stamp, frozenset[Evidence]]] = {}
         """Node -> evidence in its labels and its pods' specs, with the stamp that it depends on."""
 
     @property
@@ -56,7 +56,7 @@ class Recognition:
             exporter: its state.
             nodes: the nodes whose devices it reports.
         """
-        found: dict[str, set[Evidence]] = {node: set(self._told(node)) for node in nodes}
+        found: dict[str, set[Evidence]] = {node: set(self._known_evidence(node)) for node in nodes}
         devices: set[tuple[PodRef, str]] = set()
         for ref, all_series in exporter.pods.items():
             pod = self._cluster.pods.get(*ref)
@@ -87,7 +87,7 @@ class Recognition:
 
     def forget_node(self, node: str, origin: str) -> None:
         """Forget what the exporter reported about a node's devices."""
-        self._tells.pop(node, None)
+        self._evidence.pop(node, None)
         self._recognise(node, origin, None)
 
     def _named(self, series: DeviceSeries, pod: Pod) -> None:
@@ -111,23 +111,23 @@ class Recognition:
             return False
         return node is None or (pod.node == node and pod.phase == "Running" and not pod.deleting)
 
-    def _told(self, node: str) -> frozenset[Evidence]:
+    def _known_evidence(self, node: str) -> frozenset[Evidence]:
         """Return the evidence in the node's labels and its pods' specs, regardless of samples."""
-        stamp, known = self._cluster.stamp(node), self._tells.get(node)
+        stamp, known = self._cluster.stamp(node), self._evidence.get(node)
         if known is None or known[0] != stamp:
-            known = self._tells[node] = (stamp, frozenset(self._tell(node)))
+            known = self._evidence[node] = (stamp, frozenset(self._find_evidence(node)))
         return known[1]
 
-    def _tell(self, node: str) -> set[Evidence]:
-        told: set[Evidence] = set()
+    def _find_evidence(self, node: str) -> set[Evidence]:
+        found: set[Evidence] = set()
         pods = self._cluster.pods.on_node(node)
         if any(asks_shared(pod) for pod in pods if not pod.finished):
-            told.add(Evidence.SPEC)
+            found.add(Evidence.SPEC)
         facts: NodeFacts = self._cluster.facts(node)
         if facts.shared:
             offers = (offered(facts, kind) for kind in (*facts.replicas, GPU))
-            told.update(evidence for evidence in offers if evidence is not None)
-        return told
+            found.update(evidence for evidence in offers if evidence is not None)
+        return found
 
     def _recognise(self, node: str, origin: str, evidence: Evidence | None) -> None:
         if evidence is not None:

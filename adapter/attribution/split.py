@@ -62,7 +62,9 @@ class Allocation(NamedTuple):
     how: Attribution
 
 
-def lent(all_series: Sequence[DeviceSeries], shares: Mapping[str, Share]) -> Iterator[DeviceSeries]:
+def shared_series(
+    all_series: Sequence[DeviceSeries], shares: Mapping[str, Share]
+) -> Iterator[DeviceSeries]:
     """Yield the series of shared devices that name only one of the sharing pods at a time."""
     own = {series.device.id for series in all_series if series.shared and not series.own}
     claims = {series.device.id: series.assignment for series in all_series}

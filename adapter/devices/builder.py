@@ -94,12 +94,12 @@ def folded(builders: Mapping[SeriesKey, SeriesBuilder]) -> dict[SeriesKey, Serie
     Only some samples of a page carry a UID. If the UID distinguishes two pods with one name,
     the samples without it could be about either and stay separate.
     """
-    told: dict[SeriesKey, list[SeriesKey]] = {}
+    with_uid: dict[SeriesKey, list[SeriesKey]] = {}
     for key in builders:
         if key.uid:
-            told.setdefault(key._replace(uid=""), []).append(key)
+            with_uid.setdefault(key._replace(uid=""), []).append(key)
     kept = dict(builders)
-    for bare, keys in told.items():
+    for bare, keys in with_uid.items():
         if len(keys) == 1 and bare in kept:
             kept[keys[0]].take(kept.pop(bare))
     return kept

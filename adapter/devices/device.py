@@ -138,17 +138,17 @@ def part(
         aside: labels that distinguish values, not parts, such as a state or a kind of memory.
     """
     if told_by is None:
-        own = {n: v for n, v in labels.items() if v and n not in aside and _tells(n)}
+        own = {n: v for n, v in labels.items() if v and n not in aside and _may_identify(n)}
     else:
         # If a target label has the same name, the scrape renames the page's own label.
         found = {n: labels.get(f"exported_{n}") or labels.get(n) for n in told_by}
         own = {name: value for name, value in found.items() if value}
-    told = sorted(f"{name}={value}" for name, value in own.items())
-    identity = "/".join((pod.namespace, pod.name, ",".join(told)))
+    parts = sorted(f"{name}={value}" for name, value in own.items())
+    identity = "/".join((pod.namespace, pod.name, ",".join(parts)))
     return Device(identity, identity, _first(labels, ("model_name", "model")), "")
 
 
-def _tells(name: str) -> bool:
+def _may_identify(name: str) -> bool:
     """Return whether a label of a user's own sample may distinguish parts."""
     return name not in _ABOUT_THE_TARGET and name not in _RANKS and not name.startswith("__")
 

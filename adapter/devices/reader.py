@@ -284,14 +284,14 @@ class PageReader:
         Returns:
             The pods that the samples name without being about them, and why.
         """
-        told = targets(belief.identity for belief in self.beliefs.values())
-        own = unassigned(self.by_key, told, find)
+        scraped = targets(belief.identity for belief in self.beliefs.values())
+        own = unassigned(self.by_key, scraped, find)
         self.by_key = released(self.by_key, own, self._rejects, self._result.received)
         disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}
         if self._result.pod is None:
             # A range of samples may name an exporter's pod and its successor.
-            known = {ref for ref in told or disowned if find(ref) is not None}
-            self.pod = next((r for r in map(_only, (known, told)) if r is not None), self.pod)
+            known = {ref for ref in scraped or disowned if find(ref) is not None}
+            self.pod = next((r for r in map(_only, (known, scraped)) if r is not None), self.pod)
         return disowned
 
 

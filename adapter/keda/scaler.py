@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.api.aggregate import PodValue, told
+from adapter.api.aggregate import PodValue, describe_missing
 from adapter.attribution.pods import NO_ROWS, NO_VALUE, NOT_SELECTED
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog.metric import Scope
@@ -210,7 +210,9 @@ class Scaler:
             elif reason != NOT_SELECTED:
                 lacking.append(other)
         if lacking:
-            raise NoReadings(f"{trigger.metric}: {told(lacking, len(values) + len(lacking))}")
+            raise NoReadings(
+                f"{trigger.metric}: {describe_missing(lacking, len(values) + len(lacking))}"
+            )
         if not values:
             reason = _nobody(len(others), starting, unready + pending)
             raise NoReadings(f"{trigger.metric}: {reason}")

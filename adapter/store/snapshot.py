@@ -162,8 +162,8 @@ class Snapshot:
 
     def namespaces_on(self, node: str) -> Collection[str]:
         """Return the namespaces of the pods that samples of the node's devices name."""
-        claims = (series.assignment for series in self._by_node().get(node, ()))
-        return {assignment.pod.namespace for assignment in claims if assignment is not None}
+        assignments = (series.assignment for series in self._by_node().get(node, ()))
+        return {assignment.pod.namespace for assignment in assignments if assignment is not None}
 
     def attributions(
         self, exclusive: Mapping[str, int]

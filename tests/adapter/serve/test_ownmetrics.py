@@ -247,7 +247,7 @@ def test_rows_are_refused_beside_each_other_and_the_catalogue_all_at_once() -> N
         {"name": "share", "series": UTIL, "unit": "ratio"},
     ) == [
         "metrics.1.name: metrics.0 already has the name mine: choose another",
-        "metrics.2.query: needs source.kind prometheus; for scraped pages set series",
+        "metrics.2.query: needs source.kind prometheus; for scraped pages, set series",
         f"metrics.3: the catalogue bounds {UTIL} to 0-100: remove low and high",
         f"metrics.4.scope: {UTIL} is about a device: remove scope",
         (

@@ -317,7 +317,7 @@ async def test_https_exporters_are_checked_against_the_ca_and_shown_the_token(
         await settled(lambda: strange.failures["tls"] > 0)
         (state,) = strange.states.values()
     assert "certificate verify failed" in state.last_error
-    assert "check the CA file, the name in the URL" in state.last_error
+    assert "check the CA file, the host name in the URL" in state.last_error
     assert "SSLContext" not in state.last_error, "an address in memory helps nobody"
     assert web.requests == []
 
