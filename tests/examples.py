@@ -1,6 +1,6 @@
 """How many examples a property is tried with.
 
-``make test`` tries each with a few, ``make fuzz`` with ``FUZZ_EXAMPLES`` each.
+``make test`` tries each with a few, ``make fuzz`` with ``FUZZ_TIMES`` as many.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-_ASKED = os.environ.get("FUZZ_EXAMPLES")
+_TIMES = int(os.environ.get("FUZZ_TIMES", "1"))
 
 
 def bounded(examples: int, *, steps: int = 50) -> settings:
@@ -20,12 +20,12 @@ def bounded(examples: int, *, steps: int = 50) -> settings:
         steps: the most steps in an example of a state machine.
     """
     return settings(
-        max_examples=int(_ASKED or examples),
+        max_examples=examples * _TIMES,
         deadline=None,  # no test is about how long something takes
         suppress_health_check=list(HealthCheck),
         stateful_step_count=steps,
     )
 
 
-EVERY_TEST = settings(max_examples=int(_ASKED or 40), deadline=None)
+EVERY_TEST = settings(max_examples=40 * _TIMES, deadline=None)
 """Of the properties that do not say how many."""

@@ -85,7 +85,7 @@ def test_connections_that_fill_the_probe_listener(siege: Callable[..., Siege]) -
                 lines.append(connect(port, SOURCES[n % 50]))
         for line in lines:
             line.close()
-    attacked.verdict()
+    assert attacked.verdict().probes
 
 
 def test_strangers_that_hold_heads_of_many_lines(siege: Callable[..., Siege]) -> None:

@@ -169,7 +169,7 @@ def test_no_pod_takes_the_place_of_an_exporter_that_restarts(siege: Callable[...
                 replacement.replace(file)
                 wait_for(client, f"gma_scrape_targets {count}.0")
                 attacked.observe(seconds=2)
-        attacked.verdict()
+        assert attacked.verdict().answers
 
 
 def wait_for(client: httpx.Client, line: str) -> None:
