@@ -22,6 +22,7 @@ from adapter.sources.azure.refusal import describe_query_error, retry_after
 from adapter.sources.errors import SourceError
 from adapter.sources.login.port import required
 from adapter.sources.login.tokens import CachedToken
+from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
@@ -57,6 +58,7 @@ class AzureLogsSource:
         self._errors = required("azure.core.exceptions", "azure")
         self._clock = clock
         self._memo = UsageMemo()
+        self._turns = Turns()
         self._origins: set[str] = set()
         self._not_before = 0.0
         self._reason = ""
@@ -124,7 +126,7 @@ class AzureLogsSource:
         else:
             self._not_before = 0.0  # else a clock that is set back would extend the wait
             self._succeeded(usage, loss)
-            self._deliver(usage)
+            await self._deliver(usage)
         self.durations.observe(perf_counter() - started)
         self.settled = True
 
@@ -154,7 +156,7 @@ class AzureLogsSource:
         usage = insights.read(table.columns, table.rows, pods, self._memo)
         return usage, f"{loss.code}: {loss.message}"[:300] if loss is not None else ""
 
-    def _deliver(self, usage: Usage) -> None:
+    async def _deliver(self, usage: Usage) -> None:
         now = self._clock()
         rejects: Mapping[str, int] = usage.rejects
         origins = {f"azure_logs/{node}" for node in usage.samples}
@@ -164,10 +166,13 @@ class AzureLogsSource:
             self._origins = set()
         self._origins |= origins
         for node, samples in usage.samples.items():
-            self._sink.ingest(ScrapeResult(f"azure_logs/{node}", node, samples, now, rejects))
+            await self._take(ScrapeResult(f"azure_logs/{node}", node, samples, now, rejects))
             rejects = {}  # what named no pod has no node: it is counted once
         if rejects:
-            self._sink.ingest(ScrapeResult("azure_logs", None, [], now, rejects))
+            await self._take(ScrapeResult("azure_logs", None, [], now, rejects))
+
+    async def _take(self, result: ScrapeResult) -> None:
+        await self._turns.run(self._sink.steps(result))
 
     def _succeeded(self, usage: Usage, loss: str) -> None:
         if self.last_error:

@@ -24,6 +24,7 @@ from adapter.sources.prometheus.groupstate import GroupState, log_changes
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.queryapi import QueryApi
 from adapter.sources.prometheus.querygroup import QueryGroup
+from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 __all__ = ["PrometheusOptions", "PrometheusSource"]
@@ -62,6 +63,7 @@ class PrometheusSource:
         self._api = QueryApi(options, clock)
         self._memo = SeriesMemo()
         self._decoding = asyncio.Lock()
+        self._turns = Turns()
         self._parallel = asyncio.Semaphore(_PARALLEL)
         self._origins: set[str] = set()
         self._empty = False
@@ -159,9 +161,8 @@ class PrometheusSource:
         self._origins = set(samples)
         for origin, some in samples.items():
             # Series that could not be read have no origin: count them once, with the first result.
-            self._sink.ingest(ScrapeResult(origin, None, some, now, rejects))
+            await self._turns.run(self._sink.steps(ScrapeResult(origin, None, some, now, rejects)))
             rejects = {}
-            await asyncio.sleep(0)  # many exporters must not block requests
         self.settled = True
 
     async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:

@@ -20,6 +20,7 @@ import pytest
 import trustme
 from structlog.testing import capture_logs
 
+import adapter.sources.prometheus.source
 from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import Basic, Bearer, BearerFile
@@ -27,6 +28,8 @@ from adapter.sources.login.tokens import CachedToken, Token
 from adapter.sources.prometheus.groupstate import GroupState
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.source import PrometheusSource
+from apiservice.runtime.steps import Steps
+from apiservice.runtime.turns import Turns
 from tests.adapter.sources.conftest import (
     Recorder,
     Reply,
@@ -112,6 +115,36 @@ async def test_a_round_is_one_post_per_group_and_one_batch_per_exporter(
         ("UTIL", 40.0),
     ]
     assert (found["gpu-2:9400"].node, len(found["gpu-2:9400"].samples)) == (None, 1)
+
+
+async def test_other_tasks_run_while_a_large_answer_is_ingested(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = 0
+    seen: list[int] = []
+
+    class Slow(Recorder):
+        def steps(self, batch: ScrapeResult) -> Steps[None]:
+            for _ in range(20):
+                seen.append(ticks)
+                yield
+            self.ingest(batch)
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(adapter.sources.prometheus.source, "Turns", lambda: Turns(seconds=0.0))
+    web.replies[PATH] = live("UTIL")
+    sink = Slow()
+    source = PrometheusSource(options(web, interval=60.0), sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        other = asyncio.create_task(tick())
+        await sink.until(lambda: bool(sink.batches))
+        other.cancel()
+    assert len(set(seen)) == 20
 
 
 async def test_a_query_of_the_user_replaces_a_groups_and_may_add_one(
