@@ -37,7 +37,7 @@ INVALID_ON_MIG = "invalid_on_mig"
 TOO_MANY = "too_many_devices"
 TOO_MANY_TIMES = "too_many_timestamps"
 
-ROWS: Final = 512
+SAMPLES: Final = 512
 """Samples with known label sets that one step reads: about 0.3 ms."""
 DEVICES: Final = 16
 """New label sets that one step reads, or devices that it computes: about 0.3 ms."""
@@ -106,10 +106,10 @@ class PageReader:
 
     def _read(self, samples: Sequence[Sample]) -> Steps[None]:
         """Read every sample whose series the catalogue contains, in steps."""
-        if len(samples) <= ROWS:
+        if len(samples) <= SAMPLES:
             yield from self._take(samples)
             return
-        for some in parts(samples, ROWS):
+        for some in parts(samples, SAMPLES):
             yield from self._take(some)
             yield
 
@@ -156,7 +156,7 @@ class PageReader:
     def _report(self) -> Steps[None]:
         """Keep each device's newest times. Record the fields of whole devices."""
         spellings: set[Spelling] = set()
-        step = StepBudget(ROWS)
+        step = StepBudget(SAMPLES)
         for builder in self.by_key.values():
             builder.keep_newest()
             if not builder.mig:
@@ -201,7 +201,7 @@ class PageReader:
         """Read the ``_RATIO`` samples, whose scale follows only from the whole page."""
         sound = []
         for number, (builder, spelling, value, time) in enumerate(self._ratios, 1):
-            if not number % ROWS:
+            if not number % SAMPLES:
                 yield
             wrong = complaint(value, 0.0, 100.0)
             if wrong is not None:
@@ -213,7 +213,7 @@ class PageReader:
         else:
             self.scale = self._options.ratio_scale
         for number, (builder, spelling, value, time) in enumerate(sound, 1):
-            if not number % ROWS:
+            if not number % SAMPLES:
                 yield
             percent = percent_of(value, self.scale)
             if isinstance(percent, Invalid):
