@@ -42,7 +42,7 @@ class _Moment(NamedTuple):
     whole: Frame
     fields: frozenset[str]
     """The accounted fields for which the device has a sample."""
-    pods: Sequence[tuple[SeriesKey, SeriesBuilder, Frame]]
+    pods: list[tuple[SeriesKey, SeriesBuilder, Frame]]
     """The pods with a sample of at least one of ``fields``."""
 
     @property
@@ -94,9 +94,8 @@ def accounted(
     of_device = yield from _of_device(builders, step)
     for device, pods in of_device.items():
         whole = builders[_bare(device)]
-        by_time = yield from _by_time(whole, pods, step)
-        for time in sorted(by_time):
-            moment = _Moment(whole.frames[time], _accounted(whole.frames[time]), by_time[time])
+        moments = yield from _moments(whole, pods, step)
+        for time, moment in sorted(moments.items()):
             if step.spent(len(moment.pods)):
                 yield
             keys = {key for key, _, _ in moment.pods}
@@ -170,24 +169,23 @@ def _of_device(
     return found
 
 
-def _by_time(
-    whole: SeriesBuilder, pods: _Pods, step: StepBudget
-) -> Steps[Mapping[float, Sequence[tuple[SeriesKey, SeriesBuilder, Frame]]]]:
-    """Return, for each time, the pods with a sample of a field that the device has then."""
-    fields = {time: _accounted(frame) for time, frame in whole.frames.items()}
-    found: defaultdict[float, list[tuple[SeriesKey, SeriesBuilder, Frame]]] = defaultdict(list)
+def _moments(whole: SeriesBuilder, pods: _Pods, step: StepBudget) -> Steps[dict[float, _Moment]]:
+    """Return the moments at which a pod has a sample of a field that the device has then."""
+    fields = {
+        time: ACCOUNTED & {spelling.field.name for spelling in frame}
+        for time, frame in whole.frames.items()
+    }
+    found: dict[float, _Moment] = {}
     for key, builder in pods:
         for time, frame in builder.frames.items():
             of_device = fields.get(time)
             if of_device and any(spelling.field.name in of_device for spelling in frame):
-                found[time].append((key, builder, frame))
+                if time not in found:
+                    found[time] = _Moment(whole.frames[time], of_device, [])
+                found[time].pods.append((key, builder, frame))
         if step.spent(len(builder.frames)):
             yield
     return found
-
-
-def _accounted(frame: Frame) -> frozenset[str]:
-    return ACCOUNTED & {spelling.field.name for spelling in frame}
 
 
 def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
