@@ -17,12 +17,18 @@ Holders = Mapping[str, set[PodRef]]
 
 
 class SeriesBuilder:
-    """Collects the samples of one device series."""
+    """Collects the samples of one device series.
 
-    __slots__ = ("frames", "identity", "last", "left_out", "mig", "replica", "time")
+    Args:
+        identity: what the labels of its samples say.
+        most: times to keep, the newest ones.
+    """
 
-    def __init__(self, identity: Identity) -> None:
+    __slots__ = ("frames", "identity", "last", "left_out", "mig", "most", "replica", "time")
+
+    def __init__(self, identity: Identity, most: int = MAX_SAMPLES) -> None:
         self.identity = identity
+        self.most = most
         self.mig = identity.device is not None and identity.device.mig
         self.replica = identity.replica
         self.frames: dict[float, Frame] = {}
@@ -30,21 +36,21 @@ class SeriesBuilder:
         """The frame of ``time``, which was requested last."""
         self.time = nan
         self.left_out = 0
-        """Samples older than the newest :data:`MAX_SAMPLES` times."""
+        """Samples older than the newest ``most`` times."""
 
     def frame(self, time: float) -> Frame:
         """Return the frame of a time; create it if needed."""
         found = self.frames.get(time)
         if found is None:
-            if len(self.frames) >= 2 * MAX_SAMPLES:
+            if len(self.frames) >= 2 * self.most:
                 self.keep_newest()
             found = self.frames[time] = {}
         self.time, self.last = time, found
         return found
 
     def keep_newest(self) -> None:
-        """Forget the oldest times beyond :data:`MAX_SAMPLES`, in any order of samples."""
-        surplus = len(self.frames) - MAX_SAMPLES
+        """Forget the oldest times beyond ``most``, in any order of samples."""
+        surplus = len(self.frames) - self.most
         if surplus <= 0:
             return
         for time in sorted(self.frames)[:surplus]:

@@ -19,6 +19,12 @@ At 8 bytes per field and sample, and with the 25 fields of dcgm-exporter, this i
 device. The default window of 30 s needs 1.5 kB.
 """
 
+PAGE_TIMES: Final = 8
+"""Times that the page of a pod may give one device; an exporter writes one, if any.
+
+With :data:`MAX_SAMPLES` instead, a dozen pages of 1,024 devices would fill 400 MB.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TelemetryOptions:

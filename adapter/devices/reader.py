@@ -11,7 +11,7 @@ from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import Mismatch
 from adapter.devices.builder import SeriesBuilder, folded
 from adapter.devices.identity import identify
-from adapter.devices.options import TelemetryOptions
+from adapter.devices.options import MAX_SAMPLES, PAGE_TIMES, TelemetryOptions
 from adapter.devices.parts import Parts
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.scrapetarget import Find, released, targets, unassigned
@@ -71,6 +71,7 @@ class PageReader:
         self._result = result
         self._catalog = catalog
         self._options = options
+        self._times = PAGE_TIMES if result.direct else MAX_SAMPLES
         self._rejects = rejects
         self._builders: dict[int, SeriesBuilder | None] = {}
         self._ratios: list[tuple[SeriesBuilder, Spelling, float, float]] = []
@@ -255,7 +256,7 @@ class PageReader:
             return None
         builder = self.by_key.get(key)
         if builder is None:
-            builder = self.by_key[key] = SeriesBuilder(identity)
+            builder = self.by_key[key] = SeriesBuilder(identity, self._times)
         builder.replica = builder.replica or identity.replica
         return builder
 

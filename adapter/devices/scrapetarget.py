@@ -82,7 +82,8 @@ def released(
         bare = SeriesKey(key.device, None, "", "")
         if bare not in kept:
             kept[bare] = SeriesBuilder(
-                builder.identity._replace(assignment=None, target=None, replica=False)
+                builder.identity._replace(assignment=None, target=None, replica=False),
+                builder.most,
             )
         kept[bare].take(builder)
     return kept

@@ -10,7 +10,7 @@ import pytest
 
 import adapter.devices.accounting
 from adapter.devices.builder import SeriesBuilder
-from adapter.devices.options import MAX_SAMPLES
+from adapter.devices.options import MAX_SAMPLES, PAGE_TIMES
 from adapter.devices.state import Identity
 from adapter.exposition.page import parse
 from adapter.exposition.samples import ScrapeResult
@@ -30,9 +30,9 @@ def page(times: Sequence[int], pods: int = 0, value: int = 50) -> str:
     return "\n".join(lines) + "\n"
 
 
-def batch(text: str) -> ScrapeResult:
+def batch(text: str, pod: tuple[str, str] | None = None) -> ScrapeResult:
     read = parse(text.encode(), time=NOW)
-    return ScrapeResult("http://exporter", "n", read.samples, NOW, read.rejects, ("m", "e"))
+    return ScrapeResult("http://exporter", "n", read.samples, NOW, read.rejects, pod)
 
 
 def calls(times: int, pods: int) -> int:
@@ -85,6 +85,17 @@ def test_the_oldest_times_beyond_the_bound_are_left_out_and_counted(order: int, 
     kept = [round((NOW - time) * 1000) for time in series.history.times]
     assert kept == list(range(MAX_SAMPLES))[::-1]
     assert world.count("too_many_timestamps") == times - MAX_SAMPLES
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["newest first", "oldest first"])
+def test_the_page_of_a_pod_keeps_few_times(order: int) -> None:
+    world = World(make_pod("p"))
+    world.store.ingest(batch(page(range(50)[::order]), ("m", "e")))
+    (exporter,) = world.store._exporters.values()
+    (series,) = exporter.all_series.values()
+    kept = [round((NOW - time) * 1000) for time in series.history.times]
+    assert kept == list(range(PAGE_TIMES))[::-1]
+    assert world.count("too_many_timestamps") == 50 - PAGE_TIMES
 
 
 def test_a_page_with_as_many_times_as_are_kept_loses_none() -> None:

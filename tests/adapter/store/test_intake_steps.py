@@ -15,7 +15,7 @@ import adapter.devices.ingest
 import adapter.devices.reader
 import adapter.exposition.page
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.reader import DEVICES, ROWS
+from adapter.devices.reader import DEVICES, SAMPLES
 from adapter.devices.state import ExporterState
 from adapter.exposition.line import label_set
 from adapter.exposition.page import LabelMemo, parse, parsing
@@ -73,7 +73,7 @@ def tried(steps: Steps[None], between: Callable[[], None]) -> int:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (adapter.devices.reader, adapter.devices.ingest):
         monkeypatch.setattr(module, "DEVICES", 1)
-    monkeypatch.setattr(adapter.devices.reader, "ROWS", 1)
+    monkeypatch.setattr(adapter.devices.reader, "SAMPLES", 1)
     monkeypatch.setattr(adapter.exposition.page, "_LINES", 1)
 
 
@@ -150,7 +150,7 @@ def test_no_step_takes_more_than_a_bounded_number_of_rows_and_devices(
     assert steps > 100
     assert worst["identify"] <= DEVICES
     assert worst["DeviceSeries"] <= DEVICES
-    assert worst["rows"] <= ROWS
+    assert worst["rows"] <= SAMPLES
 
 
 def test_no_step_reads_many_new_label_sets(monkeypatch: pytest.MonkeyPatch) -> None:
