@@ -1,4 +1,4 @@
-"""Compute the value of a metric for a pod or a node from device series.
+"""Compute a pod's or a node's value of a metric from device series; apply metric selectors.
 
 The functions have no side effects. They return a reading, or an absence with its reason, and the
 devices that were left out.

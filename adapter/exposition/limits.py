@@ -1,4 +1,4 @@
-"""Limits on the time and memory that one page may cost."""
+"""Limits on lines, labels and memory of one page; :mod:`adapter.sources.body` limits bytes."""
 
 from __future__ import annotations
 

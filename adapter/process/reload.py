@@ -1,4 +1,4 @@
-"""Reload of the configuration file: the sections that a running process can change take effect."""
+"""Reload of the configuration file (a mounted ConfigMap): what a running process can change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the body of an HTTP answer from an untrusted sender.
+"""Read the body of an HTTP answer from an untrusted sender, within a limit of bytes.
 
 Reading stops at the limit, before and after decompression, so a large page or a gzip bomb
 is never held in memory as a whole.

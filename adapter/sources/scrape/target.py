@@ -1,4 +1,4 @@
-"""A scrape target, and the state of its scrapes."""
+"""A scrape target, the state of its scrapes, and when the next is due (interval, back-off)."""
 
 from __future__ import annotations
 
