@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Two test processes for each core: half of their time they wait for processes, sockets and timers.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8)))
 # The lock files contain no address of a package index.
 LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
@@ -31,10 +33,10 @@ demo: $(READY) ## run the autoscaling loop on this machine, without a cluster (A
 	$(BIN)/gpu-metrics-adapter demo $(ARGS)
 
 test: $(READY) ## run the unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
-	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -n logical --maxprocesses 8 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -n $(WORKERS) --dist worksteal $(ARGS)
 
-fuzz: $(READY) ## run the property tests with more examples (FUZZ_TIMES=5)
-	FUZZ_TIMES=$${FUZZ_TIMES:-5} $(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -m hypothesis -n logical --maxprocesses 8 --dist worksteal $(ARGS)
+fuzz: $(READY) ## run the property tests with more examples (FUZZ_TIMES=3)
+	FUZZ_TIMES=$${FUZZ_TIMES:-3} $(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -m hypothesis -n $(WORKERS) --dist worksteal $(ARGS)
 
 e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name")
 	$(BIN)/python -m tests.e2e.programs
