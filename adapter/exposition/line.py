@@ -36,9 +36,12 @@ _SHORT: Final = MAX_NAME
 """Characters of a text that needs no length checks: no name or value in it can be too long."""
 
 _NAME = re.compile(rb"[ \t]*+([a-zA-Z_:][a-zA-Z0-9_:]*+)(?:[ \t]|\Z)")
+# The braces are optional without being possessive: before Python 3.11.5, a possessive group that
+# fails half-way leaves its capture and its position behind (python/cpython#100061, #106052). The
+# last group always matches, so nothing is tried twice.
 _LINE = re.compile(
     rb"[ \t]*+([a-zA-Z_:][a-zA-Z0-9_:]*+)[ \t]*+"
-    rb'(?:\{([^"}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"}]*+)*+)\})?+'
+    rb'(?:\{([^"}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"}]*+)*+)\})?'
     rb"(.*+)",
     re.DOTALL,
 )
