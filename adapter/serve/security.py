@@ -133,13 +133,13 @@ def _certificate(settings: Settings) -> CertificateFiles | SelfSigned:
 def _reviews(settings: Settings, client: Any) -> Reviews | None:
     if client is None:
         return None
-    from apiservice.auth.reviews import KubernetesReviews  # noqa: PLC0415 - see kubeclient on memory
+    from apiservice.auth.reviews import KubernetesReviews  # noqa: PLC0415 - 35 MB
 
     return KubernetesReviews(client, settings.authentication.token_audiences)
 
 
 def _watch_configmap(client: Any, into: ConfigMapTrust) -> Loop:
-    from apiservice.kube.reflector import Reflector  # noqa: PLC0415 - see kubeclient on memory
+    from apiservice.kube.reflector import Reflector  # noqa: PLC0415 - 35 MB
 
     return Reflector(
         client,

@@ -135,8 +135,8 @@ class Store:
     @property
     def size(self) -> Size:
         """Return how much the store holds."""
-        samples = sum(len(exporter.all_series) for exporter in self._exporters.values())
-        return Size(len(self._exporters), len(self._devices), len(self._holders), samples)
+        series = sum(len(exporter.all_series) for exporter in self._exporters.values())
+        return Size(len(self._exporters), len(self._devices), len(self._holders), series)
 
     def silent(self, now: float) -> int:
         """Return the number of exporters whose last samples are past the age limit."""

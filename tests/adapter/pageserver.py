@@ -18,7 +18,7 @@ class PageServer(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """Print what is not a broken connection."""
         if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # the stub names one type
 
     def close(self) -> None:
         """Stop, and wait until its thread has ended."""

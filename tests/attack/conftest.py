@@ -24,7 +24,7 @@ def siege(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[.
     with ExitStack() as stack:
 
         def start(*pods: object, **config: object) -> Siege:
-            started.append(stack.enter_context(besieged(tmp_path, *pods, **config)))  # type: ignore[arg-type]
+            started.append(stack.enter_context(besieged(tmp_path, *pods, **config)))  # type: ignore[arg-type]  # options by name
             return started[-1]
 
         yield start

@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import itertools
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 
 SERIES = b"vllm:num_requests_waiting"
@@ -56,8 +57,6 @@ async def small_new_labels() -> AsyncIterator[bytes]:
 
 async def many_times() -> AsyncIterator[bytes]:
     """One label set, and a time of its own for each row."""
-    import time  # noqa: PLC0415
-
     now = int(time.time() * 1000)
     names = (b"vllm:num_requests_waiting", b"vllm:num_requests_running")
     yield _answer(
@@ -116,8 +115,6 @@ async def new_devices() -> AsyncIterator[bytes]:
 
 async def times_beside_pods() -> AsyncIterator[bytes]:
     """One device with a time of its own for each sample, and a thousand pods that share it."""
-    import time  # noqa: PLC0415
-
     now = int(time.time() * 1000)
     line = b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-x"%b} 1 %d\n'
     pod = b',namespace="x",pod="p%d",container="c",vgpu="%d"'

@@ -40,7 +40,7 @@ def pod(name: str, **changes: object) -> Pod:
         owner=Owner("apps/v1", "ReplicaSet", "front-5d9"),
         containers=("c",),
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(made, **changes)  # type: ignore[arg-type]  # fields by name
 
 
 A, B = pod("a"), pod("b", node="n2")

@@ -66,7 +66,7 @@ class Lab(World):
             EVERYTHING,
             EVERYTHING,
         )
-        return list(at_once(self.custom.values(replace(query, **parts), NOW)).items)  # type: ignore[arg-type]
+        return list(at_once(self.custom.values(replace(query, **parts), NOW)).items)  # type: ignore[arg-type]  # fields by name
 
     def values(self, resource: str, name: str | None = None, **parts: object) -> Mapping[str, int]:
         return {item.described.name: item.milli for item in self.ask(resource, name, **parts)}

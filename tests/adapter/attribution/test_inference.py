@@ -348,7 +348,7 @@ def test_a_predecessors_page_is_not_the_successors() -> None:
     ],
 )
 def test_a_server_that_does_not_work_has_no_value(state: dict[str, object], reason: str) -> None:
-    world = World(replace(make_pod("llm", gpus={}), **state))  # type: ignore[arg-type]
+    world = World(replace(make_pod("llm", gpus={}), **state))  # type: ignore[arg-type]  # fields by name
     serve(world, VLLM)
     assert world.value("llm", WAITING, T) == reason
 

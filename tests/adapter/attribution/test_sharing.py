@@ -26,7 +26,7 @@ SLICED = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}
 
 
 def on_node(name: str, gpus: Mapping[str, int] = GPU, **more: object) -> Pod:
-    return make_pod(name, gpus=gpus, node="n", uid=f"uid-{name}", **more)  # type: ignore[arg-type]
+    return make_pod(name, gpus=gpus, node="n", uid=f"uid-{name}", **more)  # type: ignore[arg-type]  # fields by name
 
 
 def world(

@@ -186,7 +186,7 @@ def test_a_taken_port_is_an_error_with_the_fix(capsys: pytest.CaptureFixture[str
 )
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        DemoOptions(**wrong)  # type: ignore[arg-type]
+        DemoOptions(**wrong)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize(

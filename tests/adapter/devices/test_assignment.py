@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.cluster.pod import PodRef
+from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import (
     Assignment,
     Mismatch,
@@ -168,9 +168,9 @@ def test_the_exporters_pod_shows_beside_a_workload() -> None:
     ],
 )
 def test_a_claim_is_believed_only_of_a_pod_that_can_hold_the_device(
-    claimed: Assignment, pod: object, node: str | None, reason: Mismatch | None
+    claimed: Assignment, pod: Pod | None, node: str | None, reason: Mismatch | None
 ) -> None:
-    assert mismatch(claimed, pod, node) is reason  # type: ignore[arg-type]
+    assert mismatch(claimed, pod, node) is reason
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.exposition import line as sampleline
 from adapter.exposition.limits import SERVER, PageLimits
+from adapter.exposition.line import MAX_LABELS, MAX_NAME, MAX_TEXT
 from adapter.exposition.page import LabelMemo, Page, parse
 
 SMALL = PageLimits(lines=10, samples=3, work=12, held=3000)
@@ -75,9 +75,9 @@ def test_nothing_is_remembered_of_a_line_without_a_good_number(line: bytes) -> N
 @pytest.mark.parametrize(
     ("labels", "reason"),
     [
-        (b'a="' + b"x" * (sampleline.MAX_TEXT + 1) + b'"', "label_too_long"),
-        (b"a" * (sampleline.MAX_NAME + 1) + b'="x"', "label_too_long"),
-        (b",".join(b'a%d="x"' % i for i in range(sampleline.MAX_LABELS + 1)), "too_many_labels"),
+        (b'a="' + b"x" * (MAX_TEXT + 1) + b'"', "label_too_long"),
+        (b"a" * (MAX_NAME + 1) + b'="x"', "label_too_long"),
+        (b",".join(b'a%d="x"' % i for i in range(MAX_LABELS + 1)), "too_many_labels"),
     ],
 )
 def test_lengths_of_labels_are_bounded(labels: bytes, reason: str) -> None:
@@ -89,7 +89,7 @@ def test_lengths_of_labels_are_bounded(labels: bytes, reason: str) -> None:
 
 
 def test_labels_at_their_bounds_are_read() -> None:
-    names = [b"a%d" % i + b"_" * (sampleline.MAX_NAME - 10) for i in range(20)]
+    names = [b"a%d" % i + b"_" * (MAX_NAME - 10) for i in range(20)]
     labels = b",".join(name + b'="' + b"x" * 100 + b'"' for name in names)
     page = parse(b"good{" + labels + b"} 1\n", time=1.0)
     assert page.rejects == {}

@@ -42,7 +42,7 @@ def test_broken_pages_are_counted_and_leave_the_last_good_value(running: Running
         eventually(lambda: values(client) == ["80"])
         before = left_out(client)
         running.lab.exporter.page = page
-        eventually(lambda before=before: left_out(client) > before)  # type: ignore[misc]
+        eventually(lambda before=before: left_out(client) > before)  # type: ignore[misc]  # a default binds the loop variable
         assert values(client) == ["80"], name
 
 
