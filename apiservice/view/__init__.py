@@ -1,0 +1,1 @@
+"""Read-only resources with columns: lists, single objects and tables for ``kubectl get``."""

@@ -1,0 +1,83 @@
+"""Read-only resources of a view API: their names, columns and schema, and where objects come from.
+
+A view is a list of objects that are computed when they are requested. It has no storage and no
+watch. :mod:`apiservice.view` answers ``get`` and ``list`` from it, as JSON and as ``Table``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+from apiservice.runtime.steps import Steps
+
+Json = dict[str, Any]
+Cell = str | int | float | bool | None
+"""A table cell; None prints as ``<none>`` (kubectl)."""
+
+
+class Column(NamedTuple):
+    """A column of a resource's table, as ``meta.k8s.io/v1`` TableColumnDefinition."""
+
+    name: str
+    """Title as a user reads it: ``Util``; kubectl prints it in upper case."""
+    description: str
+    type: Literal["string", "integer", "number", "boolean", "date"] = "string"
+    wide: bool = False
+    """Shown with ``-o wide`` only (priority 1)."""
+
+
+class Key(NamedTuple):
+    """Identifies an object of one resource. Keys sort as lists are sorted."""
+
+    namespace: str
+    """Empty for cluster-scoped resources."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViewResource:
+    """The description of one resource; static."""
+
+    plural: str
+    """As in the path: ``gpus``."""
+    singular: str
+    kind: str
+    short_names: tuple[str, ...]
+    namespaced: bool
+    columns: tuple[Column, ...]
+    """Without ``Name``, which is always first."""
+    schema: Json
+    """OpenAPI v3 schema of the object: ``type``, ``description``, ``properties`` (without
+    apiVersion, kind and metadata, which are added)."""
+    fields: tuple[str, ...] = ()
+    """Field selectors beside ``metadata.name`` and ``metadata.namespace``: ``spec.node``."""
+    categories: tuple[str, ...] = ()
+
+
+class ViewProvider(Protocol):
+    """The objects of one resource. Answers from memory; nothing may wait for a network."""
+
+    def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
+        """Return the keys of all objects, sorted; of one namespace if it is given.
+
+        Raises:
+            Unavailable: the data needed has never been read.
+        """
+
+    def labels(self, key: Key) -> Mapping[str, str]:
+        """Return an object's labels; empty if it no longer exists. Fast."""
+
+    def fields(self, key: Key) -> Mapping[str, str]:
+        """Return an object's selectable fields (``ViewResource.fields``). Fast."""
+
+    def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
+        """Return an object's cells, one for each column; None if it no longer exists."""
+
+    def object(self, key: Key, now: float) -> Json | None:
+        """Return the object without apiVersion and kind; None if it no longer exists.
+
+        ``metadata`` has name, namespace if namespaced, labels, and uid and creationTimestamp if
+        known.
+        """
