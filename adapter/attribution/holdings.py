@@ -26,17 +26,17 @@ Holders = Mapping[str, tuple[Holding, ...]]
 
 
 class Holdings:
-    """The remembered pods per device. A mapping that :meth:`lend` returned never changes."""
+    """The remembered pods per device. A mapping that :meth:`view` returned never changes."""
 
-    __slots__ = ("_devices", "_lent")
+    __slots__ = ("_devices", "_shared")
 
     def __init__(self) -> None:
         self._devices: dict[str, tuple[Holding, ...]] = {}
-        self._lent = False
+        self._shared = False
 
-    def lend(self) -> Holders:
+    def view(self) -> Holders:
         """Return the pods of all devices at this time."""
-        self._lent = True
+        self._shared = True
         return self._devices
 
     def of(self, device: str) -> tuple[Holding, ...]:
@@ -75,9 +75,9 @@ class Holdings:
         self._set(device, ())
 
     def _set(self, device: str, holdings: tuple[Holding, ...]) -> None:
-        if self._lent:
+        if self._shared:
             self._devices = dict(self._devices)
-            self._lent = False
+            self._shared = False
         if holdings:
             self._devices[device] = holdings
         else:

@@ -39,9 +39,9 @@ class Recognition:
         """Exporter -> number of its pods' devices, if none of its nodes shares a device."""
         return self._exclusive
 
-    def lend(self) -> Holders:
+    def view(self) -> Holders:
         """Return device -> the pods that samples named for it; immutable."""
-        return self._holdings.lend()
+        return self._holdings.view()
 
     def by_evidence(self) -> Counter[str]:
         """Return evidence -> number of nodes that are known to share devices because of it."""

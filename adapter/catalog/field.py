@@ -50,7 +50,7 @@ class Spelling:
         self.high = field.high / factor
         self.server = field.scope is Scope.SERVER
         """The samples describe the process that serves the page."""
-        self.salt = 0 if not self.server else 1 if field.told_by is not None else 2
+        self.salt = 0 if not self.server else 1 if field.part_labels is not None else 2
         """Differs between fields that read the labels of a sample in different ways."""
         self.numbers = (self.salt, self.low, self.high, self.factor)
         """The attributes that every sample of the series needs."""
@@ -91,8 +91,8 @@ class Field:
             repeated on a page, its last sample counts (Intel XPUM repeats samples).
         over_parts: how the values of the parts are combined for the device.
         traps: a ``…_RATIO`` spelling may be a percent (DCGM 4.6).
-            told_by: labels that identify the parts of an inference server. Every other label is one
-                that a scrape or a store added, or that identifies no part. None, for a user's own
+            part_labels: labels that identify the parts of an inference server. Every other label is
+                one that a scrape or store adds, or that identifies no part. None, for a user's own
                 metric, uses every label except those that scrapes are known to add.
         seen: the samples are from an inference server's page and describe the GPUs that the
             server sees. They name no pod. They are assigned to the pod that serves the page, if
@@ -118,7 +118,7 @@ class Field:
     parts: tuple[str, ...] = ()
     over_parts: Combine = Combine.MEAN
     traps: bool = False
-    told_by: frozenset[str] | None = None
+    part_labels: frozenset[str] | None = None
     seen: bool = False
 
     @property

@@ -58,7 +58,7 @@ def _spelt(unit: Unit, *names: str) -> tuple[tuple[str, float, Unit], ...]:
 
 
 def _requests(
-    name: str, told_by: frozenset[str], *spellings: str, series: str = "", kind: str = ""
+    name: str, part_labels: frozenset[str], *spellings: str, series: str = "", kind: str = ""
 ) -> Field:
     return Field(
         name,
@@ -72,11 +72,11 @@ def _requests(
         divisible=False,
         series=series,
         where=(("request_type", kind),) if kind else (),
-        told_by=told_by,
+        part_labels=part_labels,
     )
 
 
-def _cache(name: str, told_by: frozenset[str], *spellings: str, series: str = "") -> Field:
+def _cache(name: str, part_labels: frozenset[str], *spellings: str, series: str = "") -> Field:
     return Field(
         name,
         Unit.RATIO,
@@ -87,7 +87,7 @@ def _cache(name: str, told_by: frozenset[str], *spellings: str, series: str = ""
         divisible=False,
         series=series,
         where=(("kv_cache_block_type", "fraction"),) if series else (),
-        told_by=told_by,
+        part_labels=part_labels,
     )
 
 
@@ -133,7 +133,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         group="servers",
         scope=Scope.SERVER,
         divisible=False,
-        told_by=TRITON,
+        part_labels=TRITON,
     ),
     _requests(TRTLLM_WAITING, TRITON, series=_TRTLLM, kind="waiting"),
     _requests(TRTLLM_RUNNING, TRITON, series=_TRTLLM, kind="scheduled"),

@@ -123,7 +123,7 @@ def seen_by(pod: PodRef, at: Device) -> Device:
 def part(
     labels: Mapping[str, str],
     pod: PodRef,
-    told_by: Collection[str] | None = None,
+    part_labels: Collection[str] | None = None,
     aside: Collection[str] = (),
 ) -> Device:
     """Return the part of a pod's server that a sample is about: an engine, a model or its version.
@@ -133,15 +133,15 @@ def part(
     Args:
         labels: of the sample.
         pod: the pod that serves the page.
-        told_by: labels that distinguish parts. None uses every label that a scrape is not known
+        part_labels: labels that distinguish parts. None uses every label that a scrape is not known
             to add.
         aside: labels that distinguish values, not parts, such as a state or a kind of memory.
     """
-    if told_by is None:
+    if part_labels is None:
         own = {n: v for n, v in labels.items() if v and n not in aside and _may_identify(n)}
     else:
         # If a target label has the same name, the scrape renames the page's own label.
-        found = {n: labels.get(f"exported_{n}") or labels.get(n) for n in told_by}
+        found = {n: labels.get(f"exported_{n}") or labels.get(n) for n in part_labels}
         own = {name: value for name, value in found.items() if value}
     parts = sorted(f"{name}={value}" for name, value in own.items())
     identity = "/".join((pod.namespace, pod.name, ",".join(parts)))

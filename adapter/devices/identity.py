@@ -58,7 +58,7 @@ def _of_server(labels: Mapping[str, str], spelling: Spelling, result: ScrapeResu
         return _flawed(labels, assigned)
     field = spelling.field
     aside = {*field.parts, *(label for label, _ in field.where)}
-    at = part(labels, assigned.pod, field.told_by, aside)
+    at = part(labels, assigned.pod, field.part_labels, aside)
     of = _cluster(labels, result)
     return Identity(labels, at, assigned, None, "", replica=False, cluster=of)
 

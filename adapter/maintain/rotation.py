@@ -154,13 +154,13 @@ class Rotation:
                 }
                 body = secret_patch(state.authority.version, keys, {PUBLISHED: None, RENEW: None})
                 await self._objects.patch(authority, body)
-                self._say("CA created", why=why, trusted=len(before) + 1)
+                self._say("CA created", reason=why, trusted=len(before) + 1)
             case steps.Trust(bundle, why):
                 keys = {"ca.crt": write_bundle(bundle)}
                 await self._objects.patch(
                     authority, secret_patch(state.authority.version, keys, {})
                 )
-                self._say("CAs trusted", trusted=len(bundle), why=why)
+                self._say("CAs trusted", trusted=len(bundle), reason=why)
             case steps.Publish(name, pem):
                 (version,) = (row.version for row in state.registrations if row.name == name)
                 body = registration_patch(version, pem)
@@ -186,7 +186,7 @@ class Rotation:
                 body = secret_patch(state.certificate.version, keys, notes)
                 await self._objects.patch(certificate, body)
                 ends = leaf.not_valid_after_utc.isoformat()
-                self._say("certificate issued", why=why, ends=ends)
+                self._say("certificate issued", reason=why, ends=ends)
 
     def _say(self, event: str, **facts: object) -> None:
         target = self._target
@@ -195,7 +195,7 @@ class Rotation:
     def _end(self, found: Look, step: steps.Wait | None, written: int) -> int:
         if step is not None:
             left = round(step.until - self._objects.now())
-            self._say("rotation continues in a later run", why=step.why, seconds=max(left, 0))
+            self._say("rotation continues in a later run", reason=step.why, seconds=max(left, 0))
         if found.foreign:
             raise RefusalError(
                 f"APIService {', '.join(found.foreign)} belongs to somebody else and is not "

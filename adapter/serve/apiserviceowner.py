@@ -105,7 +105,7 @@ class APIServiceOwner:
                 hint="create APIService v1beta1.external.metrics.k8s.io",
             )
         else:
-            log.info("cannot determine the Service of external metrics", why=what)
+            log.info("cannot determine the Service of external metrics", reason=what)
 
 
 def external_owner(settings: ExternalSettings, client: Any) -> APIServiceOwner | None:

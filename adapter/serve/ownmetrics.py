@@ -10,13 +10,13 @@ from adapter.catalog.field import Field, Mig, Spelling
 from adapter.catalog.formulas import Scaled
 from adapter.catalog.metric import Kind, Metric, Scope
 from adapter.catalog.table import Catalog
-from adapter.settings.metrics import MetricRow
+from adapter.settings.metrics import MetricSettings
 
 SERIES_GROUP: Final = "metrics"
 """The query group that fetches the series of all own metrics."""
 
 
-def rows(wanted: Sequence[MetricRow], catalog: Catalog) -> tuple[list[Field], list[Metric]]:
+def rows(wanted: Sequence[MetricSettings], catalog: Catalog) -> tuple[list[Field], list[Metric]]:
     """Return the fields and metrics to add to the catalogue.
 
     Args:
@@ -36,12 +36,14 @@ def rows(wanted: Sequence[MetricRow], catalog: Catalog) -> tuple[list[Field], li
     return fields, metrics
 
 
-def queries(wanted: Iterable[MetricRow]) -> Mapping[str, str]:
+def queries(wanted: Iterable[MetricSettings]) -> Mapping[str, str]:
     """Return query group -> PromQL, for the entries with a query."""
     return {_group(row): row.query for row in wanted if row.query is not None}
 
 
-def problems(wanted: Sequence[MetricRow], catalog: Catalog, *, prometheus: bool) -> Iterator[str]:
+def problems(
+    wanted: Sequence[MetricSettings], catalog: Catalog, *, prometheus: bool
+) -> Iterator[str]:
     """Yield what is wrong with the entries, as key and fix.
 
     Args:
@@ -76,14 +78,14 @@ def problems(wanted: Sequence[MetricRow], catalog: Catalog, *, prometheus: bool)
             yield f"{key}.scope: {row.series} is about a {known.field.scope}: remove scope"
 
 
-def _known(row: MetricRow, catalog: Catalog) -> Spelling | None:
+def _known(row: MetricSettings, catalog: Catalog) -> Spelling | None:
     """Return the catalogue's spelling of the entry's series, or None."""
     if row.series is None or row.labels or row.series in catalog.label_variants:
         return None
     return catalog.spellings.get(row.series)
 
 
-def _field(row: MetricRow, catalog: Catalog) -> Field:
+def _field(row: MetricSettings, catalog: Catalog) -> Field:
     low, high = row.bounds
     rate = row.kind is Kind.RATE
     by_devices, by_pods = row.combined
@@ -99,11 +101,11 @@ def _field(row: MetricRow, catalog: Catalog) -> Field:
         scope=row.scope or _usual_scope(row, catalog),
         series=row.series or row.name,
         where=tuple(sorted(row.labels.items())),
-        told_by=_told_by(row, catalog),
+        part_labels=_part_labels(row, catalog),
     )
 
 
-def _usual_scope(row: MetricRow, catalog: Catalog) -> Scope:
+def _usual_scope(row: MetricSettings, catalog: Catalog) -> Scope:
     if row.series is None:
         return Scope.SERVER
     label_variants = catalog.label_variants.get(row.series)
@@ -111,17 +113,17 @@ def _usual_scope(row: MetricRow, catalog: Catalog) -> Scope:
     return spelling.field.scope if spelling else Scope.DEVICE
 
 
-def _told_by(row: MetricRow, catalog: Catalog) -> frozenset[str] | None:
+def _part_labels(row: MetricSettings, catalog: Catalog) -> frozenset[str] | None:
     """Return the labels that identify a server's parts; None for a series not in the catalogue."""
     spelling = catalog.spellings.get(row.series or "")
-    return spelling.field.told_by if spelling else None
+    return spelling.field.part_labels if spelling else None
 
 
-def _group(row: MetricRow) -> str:
+def _group(row: MetricSettings) -> str:
     return SERIES_GROUP if row.query is None else f"metrics.{row.name}"
 
 
-def _metrics(row: MetricRow, field: Field, factor: float) -> Iterator[Metric]:
+def _metrics(row: MetricSettings, field: Field, factor: float) -> Iterator[Metric]:
     by_devices, by_pods = row.combined
     mig = False if field.mig is Mig.INVALID else None
     for name in dict.fromkeys((row.name, row.name.lower())):

@@ -16,7 +16,7 @@ from adapter.settings.cluster import ClusterSettings
 from adapter.settings.external import ExternalSettings
 from adapter.settings.keda import KedaSettings
 from adapter.settings.log import LogSettings
-from adapter.settings.metrics import MetricRow
+from adapter.settings.metrics import MetricSettings
 from adapter.settings.nodepool import NodepoolSettings
 from adapter.settings.server import ServerSettings
 from adapter.settings.sharing import SharingSettings
@@ -34,7 +34,7 @@ class Settings(Section):
     cluster: ClusterSettings = ClusterSettings()
     source: SourceSettings = SourceSettings()
     values: ValueSettings = ValueSettings()
-    metrics: tuple[MetricRow, ...] = ()
+    metrics: tuple[MetricSettings, ...] = ()
     """Metrics of your own, in addition to the metrics of the catalogue."""
     sharing: SharingSettings = SharingSettings()
     external: ExternalSettings = ExternalSettings()

@@ -44,7 +44,7 @@ Window = Annotated[Interval, Field(le=3600)]
 Over = Literal["mean", "max", "min", "sum"]
 
 
-class MetricRow(Section):
+class MetricSettings(Section):
     """A metric of your own, from a series of an exporter or from a query."""
 
     name: Annotated[str, Field(max_length=200), AfterValidator(_metric_name)]
@@ -87,7 +87,7 @@ class MetricRow(Section):
     the catalogue, or else ``device``."""
 
     @model_validator(mode="after")
-    def _sense(self) -> MetricRow:
+    def _sense(self) -> MetricSettings:
         if (self.series is None) == (self.query is None):
             raise ValueError("needs either series or query: set one of them")
         if self.query is not None and self.labels:

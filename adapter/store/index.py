@@ -11,12 +11,12 @@ K = TypeVar("K")
 class OriginIndex(Generic[K]):
     """Key -> origins. It changes only if an origin's set of keys changes."""
 
-    __slots__ = ("_contested", "_lent", "_origins")
+    __slots__ = ("_contested", "_origins", "_shared")
 
     def __init__(self) -> None:
         self._origins: dict[K, tuple[str, ...]] = {}
         self._contested: dict[K, tuple[str, ...]] = {}
-        self._lent = False
+        self._shared = False
 
     def __len__(self) -> int:
         """Return the number of keys."""
@@ -32,17 +32,17 @@ class OriginIndex(Generic[K]):
         new = [key for key in after if key not in before]
         if not gone and not new:
             return
-        if self._lent:
+        if self._shared:
             self._origins, self._contested = dict(self._origins), dict(self._contested)
-            self._lent = False
+            self._shared = False
         for key in gone:
             self._set(key, tuple(other for other in self.of(key) if other != origin))
         for key in new:
             self._set(key, (*self.of(key), origin))
 
-    def lend(self) -> tuple[Mapping[K, tuple[str, ...]], Mapping[K, tuple[str, ...]]]:
+    def view(self) -> tuple[Mapping[K, tuple[str, ...]], Mapping[K, tuple[str, ...]]]:
         """Return the whole index, and its part with several origins per key; both are immutable."""
-        self._lent = True
+        self._shared = True
         return self._origins, self._contested
 
     def _set(self, key: K, origins: tuple[str, ...]) -> None:

@@ -161,9 +161,9 @@ class Store:
     def snapshot(self) -> Snapshot:
         """Return a snapshot of the current state; the same object until a scrape result arrives."""
         if self._snapshot is None:
-            holders, _ = self._holders.lend()
-            _, contested = self._devices.lend()
-            on_node, _ = self._nodes.lend()
+            holders, _ = self._holders.view()
+            _, contested = self._devices.view()
+            on_node, _ = self._nodes.view()
             exporters = dict(self._exporters)
             self._snapshot = Snapshot(
                 version=self._version,
@@ -173,7 +173,7 @@ class Store:
                 holders=holders,
                 contested=contested,
                 servers=self._servers,
-                contexts=NodeContexts(self._cluster, exporters, on_node, self._recognition.lend()),
+                contexts=NodeContexts(self._cluster, exporters, on_node, self._recognition.view()),
             )
         return self._snapshot
 

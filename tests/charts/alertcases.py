@@ -324,7 +324,7 @@ CASES = [
         "GpuNodepoolWritesRefused",
         {
             f'gma_nodepool_orders_refused{{reason="forbidden",{POOL_ONE}}}': level(0, 2),
-            f'gma_nodepool_orders_refused{{reason="way",{POOL_ONE}}}': level(1, 1),
+            f'gma_nodepool_orders_refused{{reason="method",{POOL_ONE}}}': level(1, 1),
         },
         "2 orders of headroom are not carried out: forbidden.",
         labels={**POOL, "reason": "forbidden"},

@@ -28,7 +28,7 @@ class Events:
         self._said: dict[tuple[str, str], tuple[int, str]] = {}
 
     async def tell(
-        self, outcomes: Iterable[OrderOutcome], way: ProvisioningMethod | None, now: float
+        self, outcomes: Iterable[OrderOutcome], method: ProvisioningMethod | None, now: float
     ) -> None:
         """Write an Event for each order whose number or failure is another than before."""
         current: dict[tuple[str, str], tuple[int, str]] = {}
@@ -42,7 +42,7 @@ class Events:
             if not outcome.uid:
                 continue
             try:
-                await self._writer.create(event(outcome, way, now))
+                await self._writer.create(event(outcome, method, now))
             except WriteError as error:
                 log.warning("event not written", error=str(error))
         self._said = current
@@ -58,8 +58,8 @@ def _log(outcome: OrderOutcome) -> None:
         pool=order.pool,
         was=order.was,
         replicas=order.replicas,
-        why=outcome.text,
-        **({"reason": outcome.failure} if outcome.failure else {}),
+        reason=outcome.text,
+        **({"failure": outcome.failure} if outcome.failure else {}),
     )
 
 
@@ -82,10 +82,10 @@ def _message(outcome: OrderOutcome) -> str:
     return f"{number}: {outcome.text}"
 
 
-def event(outcome: OrderOutcome, way: ProvisioningMethod | None, now: float) -> KubeObject:
+def event(outcome: OrderOutcome, method: ProvisioningMethod | None, now: float) -> KubeObject:
     """The Event about an order, on its object."""
     namespace, name = outcome.place
-    buffer = way is ProvisioningMethod.BUFFER
+    buffer = method is ProvisioningMethod.BUFFER
     stamp = instant.write(now)
     return {
         "apiVersion": "v1",

@@ -49,7 +49,7 @@ class OrderOutcome:
     uid: str
     """Of the object; empty where there is none."""
     failure: str
-    """``WriteFailure``, ``lifeline``, ``priority``, ``way`` or ``error``; empty on success."""
+    """``WriteFailure``, ``lifeline``, ``priority``, ``method`` or ``error``; empty on success."""
     text: str
 
     @property
@@ -159,7 +159,7 @@ class Orders:
         uid = own[0].uid if own else ""
         place, _ = self._place(order)
         try:
-            # Letting go needs neither a way nor a lifeline, and no field of its own.
+            # Deleting needs neither a method nor a lifeline.
             if not order.replicas:
                 await self._let_go(own, served)
                 return OrderOutcome(order, place, uid, failure="", text=order.why)
@@ -169,15 +169,17 @@ class Orders:
                 # What is there would have no end.
                 await self._let_go(own, served)
                 return OrderOutcome(order, place, uid, failure="lifeline", text=str(error))
-            way = choice.way
-            if way is None:
-                return OrderOutcome(order, place, uid, failure="way", text=choice.reason)
-            current = next((row for row in own if row.way is way), None)
-            if way is ProvisioningMethod.PLACEHOLDER and (refusal := self._refusal(order, classes)):
+            method = choice.method
+            if method is None:
+                return OrderOutcome(order, place, uid, failure="method", text=choice.reason)
+            current = next((row for row in own if row.method is method), None)
+            if method is ProvisioningMethod.PLACEHOLDER and (
+                refusal := self._refusal(order, classes)
+            ):
                 return OrderOutcome(order, place, uid, failure="priority", text=refusal)
-            if headroomobjects.worth_a_write(order, current, way, lifeline):
-                uid = await self._write(order, current, way, lifeline, served, now)
-            await self._let_go((row for row in own if row.way is not way), served)
+            if headroomobjects.worth_a_write(order, current, method, lifeline):
+                uid = await self._write(order, current, method, lifeline, served, now)
+            await self._let_go((row for row in own if row.method is not method), served)
             return OrderOutcome(order, place, uid, failure="", text=order.why)
         except WriteError as error:
             return OrderOutcome(order, place, uid, failure=error.failure, text=str(error))
@@ -190,13 +192,13 @@ class Orders:
         self,
         order: Order,
         current: HeadroomObject | None,
-        way: ProvisioningMethod,
+        method: ProvisioningMethod,
         lifeline: Lifeline,
         served: ServedApis,
         now: float,
     ) -> str:
         image = self._settings.placeholder.image
-        if way is ProvisioningMethod.PLACEHOLDER:
+        if method is ProvisioningMethod.PLACEHOLDER:
             name = self._settings.placeholder.priority_class
             done = await self._writer.apply(placeholder.manifest(order, lifeline, image, name))
             return str(done["metadata"]["uid"])
@@ -230,7 +232,7 @@ class Orders:
     async def _let_go(self, rows: Iterable[HeadroomObject], served: ServedApis) -> None:
         for row in rows:
             meta = {"namespace": row.namespace, "name": row.name}
-            if row.way is ProvisioningMethod.PLACEHOLDER:
+            if row.method is ProvisioningMethod.PLACEHOLDER:
                 await self._writer.delete(_object("apps/v1", "Deployment", meta))
                 continue
             version = served.buffers or BUFFER_VERSIONS[0]
@@ -238,7 +240,9 @@ class Orders:
             await self._writer.delete(_object("v1", "PodTemplate", meta))
 
 
-_PASSING: Final = frozenset({"way", "lifeline", WriteFailure.UNREACHABLE, WriteFailure.NOT_LEADING})
+_PASSING: Final = frozenset(
+    {"method", "lifeline", WriteFailure.UNREACHABLE, WriteFailure.NOT_LEADING}
+)
 """Failures that the next round may find gone."""
 
 

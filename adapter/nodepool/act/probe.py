@@ -36,7 +36,7 @@ class Probe:
         """Write it again: another replica may have led in the meantime."""
         self._written = self._refused = None
 
-    async def way(
+    async def method(
         self, served: ServedApis, buffers: Iterable[HeadroomObject], now: float
     ) -> MethodChoice:
         """The provisioning method, after a probe where one is needed and may be written."""

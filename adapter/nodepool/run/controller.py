@@ -202,8 +202,8 @@ class NodepoolController:
             self.state.frozen = ""
             self._outages.ends(self)
         if read is None:
-            way = await self._probe.way(self.served, self._cluster.buffers, now)
-            self._choice = with_wait(way, cluster_autoscaler=self.autoscaler_status is not None)
+            method = await self._probe.method(self.served, self._cluster.buffers, now)
+            self._choice = with_wait(method, cluster_autoscaler=self.autoscaler_status is not None)
             await self._store.read(now)
         pods_of = by_workload(self._cluster.pods)
         found = targets(self._cluster, pods_of, self._settings.namespaces)
@@ -286,4 +286,4 @@ class NodepoolController:
             decided.orders, there, choice, self.served, classes, now
         )
         self.state.outcomes = tuple(outcomes)
-        await self._events.tell(outcomes, choice.way, now)
+        await self._events.tell(outcomes, choice.method, now)

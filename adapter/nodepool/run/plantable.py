@@ -11,9 +11,9 @@ from adapter.nodepool.plan.order import Order, Plan
 from adapter.nodepool.seen import instant
 
 
-def render(plan: Plan, way: str, idle: Iterable[IdlePod] = ()) -> str:
+def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> str:
     """The orders, what is to be known of pools, and idle GPUs, as text."""
-    lines = [f"way: {way}"]
+    lines = [f"provisioning method: {method}"]
     if plan.orders:
         lines += _table([_HEAD, *map(_row, plan.orders)])
     else:

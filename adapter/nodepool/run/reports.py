@@ -47,16 +47,16 @@ class Reports:
         now: float,
     ) -> None:
         """Take a round's outcome into the state, and say what is new in it."""
-        way = choice.way.value if choice.way is not None else ""
-        if (way, choice.reason) != (state.way, state.way_reason):
+        method = choice.method.value if choice.method is not None else ""
+        if (method, choice.reason) != (state.method, state.method_reason):
             say = log.warning if GPU_WAIT in choice.reason else log.info
-            say("way", way=way or "none yet", why=choice.reason)
-        state.way, state.way_reason = way, choice.reason
+            say("provisioning method", method=method or "none yet", reason=choice.reason)
+        state.method, state.method_reason = method, choice.reason
         state.pools = seen.capacity.pools
         state.shortfalls = {
             (row.serves or row.namespace, row.name): text
             for row in cluster.buffers
-            if row.way is ProvisioningMethod.BUFFER and (text := capacitybuffer.shortfall(row))
+            if row.method is ProvisioningMethod.BUFFER and (text := capacitybuffer.shortfall(row))
         }
         self.autoscalers(cluster)
         self.foreign(cluster)
@@ -67,7 +67,7 @@ class Reports:
     def say(self, decided: Plan, state: ControllerState) -> None:
         """Print the plan where its numbers changed."""
         facts = (
-            state.way,
+            state.method,
             [(row.namespace, row.shape, row.replicas, row.pool) for row in decided.orders],
             [(note.pool, note.reason.code) for note in decided.notes],
             sorted(state.shortfalls.items()),
@@ -82,33 +82,35 @@ class Reports:
             return
         self._said = facts
         for (namespace, name), text in state.shortfalls.items():
-            log.warning("headroom falls short", namespace=namespace, name=name, why=text)
+            log.warning("headroom falls short", namespace=namespace, name=name, reason=text)
         if self._table is not None:
-            way = f"{state.way or 'none yet'} ({state.way_reason})"
+            method = f"{state.method or 'none yet'} ({state.method_reason})"
             mode = "plan" if state.apply else "dry run: nothing is written"
-            self._table.write(f"{mode}\n{render(decided, way, state.idle)}\n\n")
+            self._table.write(f"{mode}\n{render(decided, method, state.idle)}\n\n")
             self._table.flush()
 
     def _log_notes(self, decided: Plan) -> None:
         noted = {(note.pool, note.reason.code) for note in decided.notes}
         for note in decided.notes:
             if (note.pool, note.reason.code) not in self._noted:
-                log.warning("pool", pool=note.pool, reason=note.reason.code, why=note.reason.text)
+                log.warning(
+                    "node pool", pool=note.pool, code=note.reason.code, reason=note.reason.text
+                )
         self._noted = noted
 
     def foreign(self, cluster: ClusterTables) -> None:
         """Name, once each, the objects with our label that this controller did not write."""
         found = {
-            (row.way.value, *row.key): row.problem
+            (row.method.value, *row.key): row.problem
             for row in (*cluster.buffers, *cluster.placeholders)
             if row.problem
         }
         fresh = [place for place, problem in found.items() if self._foreign.get(place) != problem]
         for place in fresh[:_MOST]:
-            way, namespace, name = place
+            method, namespace, name = place
             log.warning(
                 "headroom object ignored",
-                way=way,
+                method=method,
                 namespace=namespace,
                 name=name,
                 problem=found[place],

@@ -110,7 +110,7 @@ REFUSED: Final = gauge(
     "gma_nodepool_orders_refused",
     "Orders that the controller cannot carry out now.",
     "reason",
-    known=(*map(str, WriteFailure), "lifeline", "priority", "way", "error"),
+    known=(*map(str, WriteFailure), "lifeline", "priority", "method", "error"),
 )
 SHORT: Final = gauge(
     "gma_nodepool_headroom_short",

@@ -59,7 +59,7 @@ class NodepoolMetrics(Collector):
         yield families.BROKEN.one(state.broken)
         yield families.BACKGROUND.by(self._background.failures)
         yield families.ROUND_SECONDS.one(state.round_seconds)
-        yield families.METHOD.by({state.way: 1} if state.way else {})
+        yield families.METHOD.by({state.method: 1} if state.method else {})
         # A replica that is not the leader has no current plan.
         if leading:
             if state.planned_at is not None:

@@ -28,9 +28,9 @@ class ControllerState:
     plan: Plan | None = None
     pools: Mapping[str, Pool] = field(default_factory=dict)
     outcomes: tuple[OrderOutcome, ...] = ()
-    way: str = ""
+    method: str = ""
     """``CapacityBuffer``, ``Placeholder``, or empty while it is not decided."""
-    way_reason: str = ""
+    method_reason: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
     shortfalls: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Headroom that the autoscaler cannot fill, by the workloads' namespace and the object's name,

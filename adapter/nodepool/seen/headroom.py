@@ -44,7 +44,7 @@ class HeadroomObject:
     namespace: str
     name: str
     uid: str
-    way: ProvisioningMethod
+    method: ProvisioningMethod
     replicas: int
     serves: str
     """Namespace of the workloads that it is for; empty where there is no ``shape``."""
@@ -125,7 +125,9 @@ def read_shape(text: str) -> Shape:
     return shape
 
 
-def decoder(way: ProvisioningMethod, home: Home) -> Callable[[msgspec.Raw | bytes], HeadroomObject]:
+def decoder(
+    method: ProvisioningMethod, home: Home
+) -> Callable[[msgspec.Raw | bytes], HeadroomObject]:
     """A reader of the objects of one way.
 
     The label alone proves nothing: anyone who may create such objects in a namespace may set
@@ -141,7 +143,7 @@ def decoder(way: ProvisioningMethod, home: Home) -> Callable[[msgspec.Raw | byte
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
-            way=way,
+            method=method,
             replicas=0,
             serves="",
             shape=None,

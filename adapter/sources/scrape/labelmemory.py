@@ -30,7 +30,7 @@ class LabelMemory:
         self.used = 0
         """Bytes in use."""
 
-    def lend(self, namespace: str, held: int) -> int:
+    def reserve(self, namespace: str, held: int) -> int:
         """Reserve bytes for the next page of a target whose last page uses ``held`` bytes.
 
         The returned amount includes ``held``.
@@ -40,13 +40,13 @@ class LabelMemory:
             most = max(held + free - self._reserve, held // 2)
         else:
             most = held + free
-        lent = max(0, min(self._page, most))
-        self._move(namespace, lent - held)
-        return lent
+        reserved = max(0, min(self._page, most))
+        self._move(namespace, reserved - held)
+        return reserved
 
-    def give_back(self, namespace: str, lent: int, held: int = 0) -> None:
+    def release(self, namespace: str, reserved: int, held: int = 0) -> None:
         """Release the part of the reserved bytes that the page does not use."""
-        self._move(namespace, held - lent)
+        self._move(namespace, held - reserved)
 
     def _move(self, namespace: str, size: int) -> None:
         self.used += size

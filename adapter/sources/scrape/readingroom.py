@@ -88,19 +88,19 @@ class ReadingRoom:
         self._free -= size
         return beyond
 
-    def give_back(self, size: int, *, beyond: bool) -> None:
+    def release(self, size: int, *, beyond: bool) -> None:
         """Release bytes."""
         self._free += size
         if beyond:
             self._beyond.release()
 
-    def lend_labels(self, namespace: str, held: int) -> PageLimits:
+    def reserve_labels(self, namespace: str, held: int) -> PageLimits:
         """Return limits for the next page of a target whose last page uses ``held`` bytes."""
-        return replace(self._limits, held=self._labels.lend(namespace, held))
+        return replace(self._limits, held=self._labels.reserve(namespace, held))
 
-    def return_labels(self, namespace: str, lent: int, held: int = 0) -> None:
+    def release_labels(self, namespace: str, reserved: int, held: int = 0) -> None:
         """Release the part of the reserved bytes that the page does not use."""
-        self._labels.give_back(namespace, lent, held)
+        self._labels.release(namespace, reserved, held)
 
 
 class Hold:
@@ -118,5 +118,5 @@ class Hold:
 
     def release(self) -> None:
         """Release all bytes."""
-        self._room.give_back(self._size, beyond=self._beyond)
+        self._room.release(self._size, beyond=self._beyond)
         self._size, self._beyond = 0, False

@@ -211,7 +211,7 @@ class ScrapeSource:
                 state.due = due(now, phase, options.interval, state.failures, options.max_backoff)
                 await asyncio.sleep(state.due - now)
         finally:
-            room.return_labels(namespace, state.held)
+            room.release_labels(namespace, state.held)
 
     async def _scrape(
         self, state: TargetState, memo: LabelMemo, room: ReadingRoom, hold: Hold
@@ -274,11 +274,11 @@ class ScrapeSource:
 def _label_limits(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
     """Yield limits for the target's next page; release what it does not use on exit."""
     namespace = state.target.namespace
-    limits = room.lend_labels(namespace, state.held)
+    limits = room.reserve_labels(namespace, state.held)
     try:
         yield limits
     finally:
-        room.return_labels(namespace, limits.held, state.held)
+        room.release_labels(namespace, limits.held, state.held)
 
 
 def _check(page: Page) -> None:

@@ -18,7 +18,7 @@ from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.services import Service, Services
 from adapter.serve.ownmetrics import rows
-from adapter.settings.metrics import MetricRow
+from adapter.settings.metrics import MetricSettings
 from apiservice.errors import BadQuery, MetricNotFound, NotFound, Unavailable
 from apiservice.labels.selector import EVERYTHING
 from apiservice.labels.selector import parse as selector
@@ -188,7 +188,7 @@ def test_a_pod_that_drains_has_no_part_in_an_objects_value(lab: Lab, resource: s
 
 def test_a_value_that_no_quantity_can_say_is_left_out_alone(lab: Lab) -> None:
     """Such an item would not parse, and would poison its whole list."""
-    row = MetricRow(name="beyond", series="tokens", unit=Unit.NUMBER, high=1e17)
+    row = MetricSettings(name="beyond", series="tokens", unit=Unit.NUMBER, high=1e17)
     catalog = Catalog().extended(*rows([row], Catalog()))
     page = UTIL.replace("DCGM_FI_DEV_GPU_UTIL", "tokens")
     text = page.format(pod="a", model="T4", value="5e16") + page.format(

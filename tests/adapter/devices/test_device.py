@@ -148,7 +148,7 @@ TARGET = {
 
 
 @pytest.mark.parametrize(
-    ("labels", "told_by", "expected"),
+    ("labels", "part_labels", "expected"),
     [
         pytest.param(VLLM, servers.VLLM, "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5", id="vLLM"),
         pytest.param(
@@ -197,9 +197,9 @@ TARGET = {
     ],
 )
 def test_a_servers_part_is_what_its_own_labels_tell_apart(
-    labels: dict[str, str], told_by: frozenset[str] | None, expected: str
+    labels: dict[str, str], part_labels: frozenset[str] | None, expected: str
 ) -> None:
-    found = part(labels, PodRef("ml", "vllm-0"), told_by, {"request_type"})
+    found = part(labels, PodRef("ml", "vllm-0"), part_labels, {"request_type"})
     assert (found.id, found.mig) == (expected, False)
 
 

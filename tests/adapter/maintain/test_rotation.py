@@ -103,7 +103,7 @@ def test_a_ca_is_replaced_in_three_runs(cluster: FakeCluster) -> None:
     new, kept = authorities(cluster)
     assert kept == old
     assert issuer_of(leaf(cluster), [old]), "nothing is signed by the new one yet"
-    assert logs[-1]["why"] == "the new CA must reach every API server"
+    assert logs[-1]["reason"] == "the new CA must reach every API server"
     assert {cluster.bundle(name) for name in CUSTOM} == {cluster.data(AUTHORITY, "ca.crt")}
     cluster.time += SETTLE - 1
     assert cluster.run() == 0

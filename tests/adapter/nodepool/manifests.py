@@ -204,11 +204,11 @@ def nodeclaim(name: str, ready: str | None, pool: str = "gpu") -> karpenter.Node
 
 
 def found(
-    way: ProvisioningMethod, obj: Object, status_of: Object | None = None
+    method: ProvisioningMethod, obj: Object, status_of: Object | None = None
 ) -> headroom.HeadroomObject:
     """A headroom object as a watch brings it after it was applied."""
     meta = {"uid": "uid-headroom", **obj["metadata"], "managedFields": managed(obj)}
-    return headroom.decoder(way, HOME)(raw({**obj, "metadata": meta, "status": status_of or {}}))
+    return headroom.decoder(method, HOME)(raw({**obj, "metadata": meta, "status": status_of or {}}))
 
 
 def managed(obj: Object, manager: str = names.MANAGER, operation: str = "Apply") -> list[Object]:

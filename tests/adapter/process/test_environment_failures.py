@@ -136,7 +136,9 @@ def test_a_command_that_keeps_running_warns_once_of_an_api_server_that_fails(
     assert failure in json.dumps(warning) or failure in ("html", "silent", *UNREACHED)
 
 
-@pytest.mark.parametrize(("command", "last"), [("serve", "request-header"), ("nodepool", "way")])
+@pytest.mark.parametrize(
+    ("command", "last"), [("serve", "request-header"), ("nodepool", "provisioning method")]
+)
 def test_a_normal_start_and_end_logs_no_warning(command: str, last: str, environment: Path) -> None:
     with failing(WELL, environment) as found:
         ended = run(RUNNING[command][0], found, lambda output: f'"event": "{last}' in output)

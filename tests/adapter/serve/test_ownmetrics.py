@@ -14,7 +14,7 @@ from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.process.config import ConfigError, load
 from adapter.serve.ownmetrics import problems, queries, rows
 from adapter.settings import Settings
-from adapter.settings.metrics import MetricRow
+from adapter.settings.metrics import MetricSettings
 from adapter.sources.prometheus.answer import SeriesMemo, decode
 from adapter.sources.prometheus.querygroup import QueryGroup
 from tests.adapter.world import CATALOG, World, make_pod, reading, row
@@ -24,7 +24,7 @@ EVERY_5_S = range(100, 161, 5)
 
 
 def extended(*wanted: dict[str, object]) -> Catalog:
-    parsed = [MetricRow.model_validate(row) for row in wanted]
+    parsed = [MetricSettings.model_validate(row) for row in wanted]
     return CATALOG.extended(*rows(parsed, CATALOG))
 
 
@@ -133,7 +133,7 @@ def test_a_query_is_a_group_of_its_own_and_all_series_are_one() -> None:
     groups = extended(*wanted).groups
     assert groups["metrics"] == ("a_total", "b_total")
     assert groups["metrics.lag"] == ("lag",)
-    assert queries([MetricRow.model_validate(row) for row in wanted]) == {"metrics.lag": "lag"}
+    assert queries([MetricSettings.model_validate(row) for row in wanted]) == {"metrics.lag": "lag"}
 
 
 def test_the_answer_to_a_rows_query_is_the_row_whatever_it_calls_itself() -> None:

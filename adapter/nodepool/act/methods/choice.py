@@ -21,7 +21,7 @@ from adapter.nodepool.seen.served import ServedApis
 class MethodChoice:
     """The provisioning method in use."""
 
-    way: ProvisioningMethod | None
+    method: ProvisioningMethod | None
     """None while the probe is pending, or where the configured method is not available."""
     reason: str
 
@@ -36,9 +36,9 @@ GPU_WAIT: Final = (
 
 def with_wait(choice: MethodChoice, *, cluster_autoscaler: bool) -> MethodChoice:
     """The choice, with a warning where placeholders wait as long as the pods themselves."""
-    if choice.way is not ProvisioningMethod.PLACEHOLDER or not cluster_autoscaler:
+    if choice.method is not ProvisioningMethod.PLACEHOLDER or not cluster_autoscaler:
         return choice
-    return MethodChoice(choice.way, f"{choice.reason}; {GPU_WAIT}")
+    return MethodChoice(choice.method, f"{choice.reason}; {GPU_WAIT}")
 
 
 def choose(

@@ -78,10 +78,10 @@ def pause_pod(order: Order, image: str) -> KubeObject:
 
 
 def worth_a_write(
-    order: Order, found: HeadroomObject | None, way: ProvisioningMethod, lifeline: Lifeline
+    order: Order, found: HeadroomObject | None, method: ProvisioningMethod, lifeline: Lifeline
 ) -> bool:
     """Whether the object differs from the order in more than words."""
-    if found is None or found.way is not way:
+    if found is None or found.method is not method:
         return True
     return (
         order.nudge

@@ -151,7 +151,7 @@ async def test_headroom_that_is_not_needed_is_deleted() -> None:
     assert [path for _, path, _ in world.api.sent] == [BUFFER, TEMPLATE]
 
 
-@pytest.mark.parametrize("stop", ["no way", "suspended lifeline", "foreign field"])
+@pytest.mark.parametrize("stop", ["no method", "suspended lifeline", "foreign field"])
 async def test_nothing_keeps_headroom_that_shall_go(stop: str) -> None:
     world = World()
     await world.act(order())
@@ -159,7 +159,7 @@ async def test_nothing_keeps_headroom_that_shall_go(stop: str) -> None:
         world.api.objects[JOB]["spec"]["suspend"] = True
     if stop == "foreign field":
         world.api.fail("PATCH", "capacitybuffers", 409, 'conflict with "kubectl"')
-    choice = MethodChoice(None, "waiting") if stop == "no way" else BY_BUFFER
+    choice = MethodChoice(None, "waiting") if stop == "no method" else BY_BUFFER
     (outcome,) = await world.act(order(0, 2), there=(buffer(),), choice=choice, now=T0 + 800)
     assert (outcome.failure, outcome.text) == ("", "4 pods are needed now")
     assert BUFFER not in world.api.objects
@@ -182,7 +182,7 @@ async def test_when_the_way_changes_the_old_object_goes_last() -> None:
 async def test_while_the_way_is_not_known_nothing_is_ordered() -> None:
     world = World()
     (outcome,) = await world.act(order(), choice=MethodChoice(None, "waiting"))
-    assert (outcome.failure, outcome.text) == ("way", "waiting")
+    assert (outcome.failure, outcome.text) == ("method", "waiting")
     assert world.api.paths("PATCH") == [JOB]
 
 

@@ -174,8 +174,11 @@ def test_devices_of_a_claim_come_from_its_template() -> None:
 def test_of_two_objects_of_one_shape_the_larger_is_the_headroom() -> None:
     shape = only(look(world())).shape
     rows = [
-        found(way, orders.stored(shape, replicas), None)
-        for way, replicas in ((ProvisioningMethod.BUFFER, 3), (ProvisioningMethod.PLACEHOLDER, 1))
+        found(method, orders.stored(shape, replicas), None)
+        for method, replicas in (
+            (ProvisioningMethod.BUFFER, 3),
+            (ProvisioningMethod.PLACEHOLDER, 1),
+        )
     ]
     (row,) = headroom(rows)
     assert (row.replicas, row.shape, row.namespace) == (3, shape, "team")

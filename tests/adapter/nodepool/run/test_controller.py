@@ -224,8 +224,8 @@ def test_the_table_names_orders_pools_and_idle_gpus() -> None:
     )
     idle = IdlePod(GpuPod("team", "a", "u", "gput4", 2, 0.0), T0, 3.0, 6.0)
     text = render(decided, "CapacityBuffer (taken up)", [idle])
-    way, head, row, note, last = text.splitlines()
-    assert way == "way: CapacityBuffer (taken up)"
+    method, head, row, note, last = text.splitlines()
+    assert method == "provisioning method: CapacityBuffer (taken up)"
     assert re.split(r"  +", head)[-4:] == ["HEADROOM", "READY", "NEW NODES", "WHY"]
     assert re.split(r"  +", row) == [
         *("team", "Deployment/inference", "gput4", "1 nvidia.com/gpu"),
@@ -247,7 +247,7 @@ async def test_notes_of_pools_and_a_broken_status_are_logged_once() -> None:
     for seconds, said in ((60, 1), (75, 0)):
         await world.round(seconds)
         events = [row["event"] for row in world.logs if row["log_level"] == "warning"]
-        assert events.count("pool") == said
+        assert events.count("node pool") == said
         assert events.count("autoscaler") == said
 
 
@@ -274,9 +274,9 @@ async def test_placeholders_that_wait_as_long_as_the_pods_are_warned_of_once() -
     world.cluster.status.replace([autoscaler_status()])
     for seconds, said in ((60, 1), (75, 0)):
         await world.round(seconds)
-        rows = [row for row in world.logs if row["event"] == "way"]
+        rows = [row for row in world.logs if row["event"] == "provisioning method"]
         assert [row["log_level"] for row in rows] == ["warning"] * said
-    reason = world.controller.state.way_reason
+    reason = world.controller.state.method_reason
     assert "the API server serves no CapacityBuffer; the cluster-autoscaler adds no node" in reason
     assert "--bypassed-scheduler-names" in reason
 
@@ -284,7 +284,7 @@ async def test_placeholders_that_wait_as_long_as_the_pods_are_warned_of_once() -
 async def test_where_there_is_no_cluster_autoscaler_placeholders_do_not_wait() -> None:
     world = World(apply=True)
     await world.round()
-    assert world.controller.state.way_reason == "the API server serves no CapacityBuffer"
+    assert world.controller.state.method_reason == "the API server serves no CapacityBuffer"
 
 
 def test_a_plan_of_nothing_says_so() -> None:
@@ -315,7 +315,7 @@ async def test_a_probe_that_is_refused_is_told_and_not_tried_each_round() -> Non
     world.api.fail("PATCH", "gpu-headroom-probe", 403, "forbidden")
     for seconds in (0, 15, 30):
         await world.round(seconds)
-        assert "grant it to this ServiceAccount" in world.controller.state.way_reason
+        assert "grant it to this ServiceAccount" in world.controller.state.method_reason
     assert world.controller.writer.failed["PodTemplate", "forbidden"] == 1
     await world.round(301)
     assert world.controller.writer.failed["PodTemplate", "forbidden"] == 2

@@ -29,11 +29,11 @@ def written(shape: Shape = SHAPE) -> Object:
 
 def test_what_this_controller_wrote_is_believed() -> None:
     buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", T0)[1]
-    for way, obj in (
+    for method, obj in (
         (ProvisioningMethod.PLACEHOLDER, written()),
         (ProvisioningMethod.BUFFER, buffer),
     ):
-        row = found(way, obj)
+        row = found(method, obj)
         assert (row.problem, row.shape, row.replicas, row.pods) == ("", SHAPE, 2, 2)
 
 

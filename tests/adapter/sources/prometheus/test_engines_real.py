@@ -16,7 +16,7 @@ import pytest
 from adapter.devices.options import TelemetryOptions
 from adapter.serve.build import query_groups
 from adapter.serve.ownmetrics import queries, rows
-from adapter.settings.metrics import MetricRow
+from adapter.settings.metrics import MetricSettings
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.source import PrometheusSource
@@ -165,7 +165,7 @@ class Reader:
         self,
         url: str,
         age_limit: float = 30.0,
-        own: Sequence[MetricRow] = (),
+        own: Sequence[MetricSettings] = (),
         *,
         exact: bool = False,
     ) -> None:
@@ -263,7 +263,7 @@ OWN_EXPECTED = {
 
 
 async def test_metrics_of_the_users_own_are_answered_alike(scraped: Engine) -> None:
-    own = [MetricRow.model_validate({"name": name, **row}) for name, row in OWN.items()]
+    own = [MetricSettings.model_validate({"name": name, **row}) for name, row in OWN.items()]
     reader = Reader(scraped.url, own=own)
 
     def found() -> dict[tuple[str, str], float | str]:

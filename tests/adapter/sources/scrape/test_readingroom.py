@@ -78,15 +78,15 @@ async def test_a_reader_that_gives_up_gives_everything_back() -> None:
 
 def test_labels_are_lent_up_to_what_is_left_of_all() -> None:
     made = room()
-    first = made.lend_labels("a", 0)
+    first = made.reserve_labels("a", 0)
     assert first.held == 60
     assert first.samples == EXPORTER.samples
-    made.return_labels("a", 60, 50)
-    assert made.lend_labels("a", 0).held == 50
-    made.return_labels("a", 50)
-    assert made.lend_labels("a", 50).held == 60  # what a target holds already is its own
+    made.release_labels("a", 60, 50)
+    assert made.reserve_labels("a", 0).held == 50
+    made.release_labels("a", 50)
+    assert made.reserve_labels("a", 50).held == 60  # what a target holds already is its own
     assert made.label_bytes == 60
-    made.return_labels("a", 60)
+    made.release_labels("a", 60)
     assert made.label_bytes == 0
 
 
@@ -96,9 +96,9 @@ def test_pages_of_one_namespace_leave_memory_for_those_of_another() -> None:
 
     def scrape(namespace: str, number: int, needed: int) -> int:
         key = namespace, number
-        lent = made.lend(namespace, held.get(key, 0))
-        held[key] = min(lent, needed)
-        made.give_back(namespace, lent, held[key])
+        reserved = made.reserve(namespace, held.get(key, 0))
+        held[key] = min(reserved, needed)
+        made.release(namespace, reserved, held[key])
         return held[key]
 
     def fill() -> None:
@@ -119,7 +119,7 @@ def test_pages_of_one_namespace_leave_memory_for_those_of_another() -> None:
 
 def test_a_namespace_alone_keeps_what_its_pages_hold() -> None:
     made = LabelMemory(3200, 100)
-    lent = [made.lend("a", 0) for _ in range(40)]
-    assert lent[:31] == [100] * 31
-    assert lent[31:] == [0] * 9
-    assert made.lend("a", 100) == 100
+    reserved = [made.reserve("a", 0) for _ in range(40)]
+    assert reserved[:31] == [100] * 31
+    assert reserved[31:] == [0] * 9
+    assert made.reserve("a", 100) == 100

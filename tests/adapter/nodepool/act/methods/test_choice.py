@@ -1,4 +1,4 @@
-"""Which way a cluster has, and why."""
+"""Which method a cluster has, and why."""
 
 from __future__ import annotations
 
@@ -142,10 +142,10 @@ CHOICES: dict[str, tuple[Any, ProvisioningMethod | None, str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "way", "words"), CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize(("given", "method", "words"), CHOICES.values(), ids=CHOICES)
 def test_the_way_is_chosen_and_says_why(
-    given: Any, way: ProvisioningMethod | None, words: str
+    given: Any, method: ProvisioningMethod | None, words: str
 ) -> None:
     choice = choose(*given)
-    assert choice.way is way
+    assert choice.method is method
     assert words in choice.reason

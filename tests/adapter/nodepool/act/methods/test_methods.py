@@ -1,4 +1,4 @@
-"""What each way writes of an order."""
+"""What each method writes of an order."""
 
 from __future__ import annotations
 
