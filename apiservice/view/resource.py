@@ -66,6 +66,13 @@ class ViewProvider(Protocol):
             Unavailable: the data needed has never been read.
         """
 
+    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+        """Compute, in steps, what the methods below need for these keys, so that each is fast.
+
+        The routes run it before ``cells`` and ``object``, with the keys of one page, and for a
+        single object before anything else. A key may name an object that does not exist.
+        """
+
     def labels(self, key: Key) -> Mapping[str, str]:
         """Return an object's labels; empty if it no longer exists. Fast."""
 
