@@ -215,7 +215,7 @@ async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
     """Return a client of the cluster, closed with the stack; None if pods come from a file."""
     if settings.cluster.pods_file is not None:
         return None
-    from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
+    from apiservice.kube.client import ClusterError, NoKubeconfigError, connect  # noqa: PLC0415 - 35 MB
 
     try:
         client = await connect(
@@ -223,6 +223,8 @@ async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
             settings.cluster.context,
             user_agent=f"gpu-metrics-adapter/{__version__}",
         )
+    except NoKubeconfigError as error:
+        raise StartError(f"{error}, or name a pods file to run without a cluster") from None
     except ClusterError as error:
         raise StartError(str(error)) from None
     stack.push_async_callback(client.close)

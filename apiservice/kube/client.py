@@ -50,13 +50,19 @@ class ClusterError(Exception):
     """The cluster cannot be reached; the message names the file and the fix."""
 
 
+class NoKubeconfigError(ClusterError):
+    """This process does not run in a pod, and there is no kubeconfig."""
+
+
 class ClusterAnswerError(Exception):
     """The API server did not answer, or answered with a status other than 2xx."""
 
-    def __init__(self, message: str, status: int = 0) -> None:
+    def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
         super().__init__(message)
         self.status = status
         """HTTP status; 0 without a response."""
+        self.reason = reason
+        """``reason`` of the API server's Status, such as ``NotFound``; empty without one."""
 
     @property
     def cause(self) -> str:
@@ -92,9 +98,10 @@ async def connect(
     if kubeconfig is None and in_cluster(environ, service_account):
         _load_service_account(configuration, environ, service_account)
         source = "the pod's service account"
+        namespace = _pod_namespace(service_account)
     else:
         source = _paths(kubeconfig, environ)
-        used = await _load_kubeconfig(configuration, source, context)
+        used, namespace = await _load_kubeconfig(configuration, source, context)
         source = f"kubeconfig {source}"
     try:
         client = ClusterClient(configuration)
@@ -106,6 +113,7 @@ async def connect(
     client.user_agent = user_agent
     by = f"{source}, context {used}" if used else source
     client.origin = f"{configuration.host} ({by})"
+    client.namespace = namespace
     return client
 
 
@@ -126,8 +134,9 @@ async def call(
     """
     response, answer = await _exchange(client, method, path, body, timeout_seconds, content_type)
     if not 200 <= response.status <= 299:
+        said = _status(answer)
         raise ClusterAnswerError(
-            f"{method} {path}: {response.status} {_message(answer)}", response.status
+            f"{method} {path}: {response.status} {said.message}", response.status, said.reason
         )
     return answer
 
@@ -169,13 +178,14 @@ async def _exchange(
 
 class _Status(msgspec.Struct):
     message: str = ""
+    reason: str = ""
 
 
-def _message(answer: bytes) -> str:
+def _status(answer: bytes) -> _Status:
     try:
-        return msgspec.json.decode(answer, type=_Status).message
+        return msgspec.json.decode(answer, type=_Status)
     except msgspec.MsgspecError:
-        return " ".join(answer[:200].decode("utf-8", "replace").split())
+        return _Status(" ".join(answer[:200].decode("utf-8", "replace").split()))
 
 
 def _load_service_account(
@@ -207,15 +217,15 @@ def _paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
         return str(kubeconfig)
     listed = environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     if not any(Path(path).expanduser().is_file() for path in listed.split(os.pathsep) if path):
-        raise ClusterError(
-            f"not running in a pod, and no kubeconfig found at {listed}; set KUBECONFIG, "
-            f"name a kubeconfig, or name a pods file to run without a cluster"
+        raise NoKubeconfigError(
+            f"not running in a pod, and no kubeconfig found at {listed}; set KUBECONFIG or name a "
+            f"kubeconfig"
         )
     return listed
 
 
-async def _load_kubeconfig(configuration: Any, source: str, context: str | None) -> str:
-    """Load a kubeconfig. Return the name of the context that is used."""
+async def _load_kubeconfig(configuration: Any, source: str, context: str | None) -> tuple[str, str]:
+    """Load a kubeconfig. Return the name of the context that is used, and its namespace."""
     _check_kubeconfigs(source)
     try:
         merged = _kubeconfig_merger(source).config
@@ -231,7 +241,15 @@ async def _load_kubeconfig(configuration: Any, source: str, context: str | None)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise ClusterError(f"kubeconfig {source} cannot be used: {error}") from error
     _keep_fresh(configuration, loader, source)
-    return context or str(merged.value["current-context"])
+    active = loader.current_context
+    return str(active["name"]), str(active["context"].get("namespace") or "default")
+
+
+def _pod_namespace(service_account: Path) -> str:
+    try:
+        return (service_account / "namespace").read_text().strip() or "default"
+    except OSError:
+        return "default"
 
 
 def _check_kubeconfigs(source: str) -> None:

@@ -41,6 +41,8 @@ class ClusterClient(ApiClient):
         """Connections made with earlier content; their watches continue."""
         self.origin = ""
         """The server, and the source of its address and credentials."""
+        self.namespace = "default"
+        """The namespace of the kubeconfig's context, or of the pod."""
         self.outages = Outages()
 
     async def call_api(self, *arguments: Any, **named: Any) -> Any:

@@ -1,0 +1,150 @@
+"""Read access to a cluster with the caller's kubeconfig."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from adapter import __version__
+from adapter.client.errors import (
+    VIEW,
+    ClientError,
+    describe_missing,
+    describe_missing_view,
+    missing_right,
+)
+from apiservice.kube.client import ClusterAnswerError, ClusterError, call, connect
+from apiservice.kube.failures import NOT_AN_API_SERVER, describe_failure
+
+Json = dict[str, Any]
+
+TIMEOUT: Final = 15.0
+"""Seconds for one request."""
+_PAGE: Final = 500
+_MOST: Final = 200_000
+"""Objects of one list: a server that never ends its pages is left."""
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_WHO: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+class Api:
+    """One cluster. Each method raises ClientError."""
+
+    def __init__(self, client: Any, namespace: str = "") -> None:
+        self._client = client
+        self.namespace: str = namespace or client.namespace
+        """The namespace that was named, or the context's."""
+        self.origin: str = client.origin
+        """The server, and the kubeconfig and context that name it."""
+
+    async def get(self, path: str) -> Json:
+        """Return the JSON object of a path."""
+        return await self._send("GET", path)
+
+    async def list(self, path: str, *, labels: str = "", fields: str = "") -> list[Json]:
+        """Return every object of a collection, read in pages.
+
+        Args:
+            labels: a label selector.
+            fields: a field selector.
+        """
+        query = {"limit": str(_PAGE)}
+        if labels:
+            query["labelSelector"] = labels
+        if fields:
+            query["fieldSelector"] = fields
+        items: list[Json] = []
+        while True:
+            page = await self._send("GET", f"{path}?{urlencode(query)}")
+            rows = page.get("items") or []
+            if not isinstance(rows, list):
+                raise self._garbled(path, "items is not a list")
+            items += [row for row in rows if isinstance(row, dict)]
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return items
+            if not rows or len(items) > _MOST:
+                raise self._garbled(path, f"the list does not end after {len(items)} objects")
+            query["continue"] = token
+
+    async def can(self, verb: str, group: str, resource: str, namespace: str = "") -> bool:
+        """Return whether the caller has a right; ``namespace`` is empty for the whole cluster."""
+        resource, _, subresource = resource.partition("/")
+        attributes = {
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": namespace,
+        }
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._send("POST", _REVIEWS, body)
+        return bool((answer.get("status") or {}).get("allowed"))
+
+    async def user(self) -> str:
+        """Return the caller's user name as the API server sees it; needs Kubernetes 1.28."""
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        answer = await self._send("POST", _WHO, body)
+        about = (answer.get("status") or {}).get("userInfo") or {}
+        return str(about.get("username") or "")
+
+    async def _send(self, method: str, path: str, body: Any = None) -> Json:
+        try:
+            answer = await call(self._client, method, path, body, TIMEOUT)
+            found: Json = msgspec.json.decode(answer, type=dict[str, Any])
+        except ClusterAnswerError as error:
+            raise self._failed(path, error) from None
+        except msgspec.DecodeError as error:
+            raise self._garbled(path, str(error)) from None
+        return found
+
+    def _failed(self, path: str, error: ClusterAnswerError) -> ClientError:
+        origin = f"; server: {self.origin}"
+        if error.status == 403 and (right := missing_right(str(error))):
+            return ClientError(describe_missing(right) + origin, 403, error.reason)
+        if path.startswith(VIEW) and _unserved(error):
+            text = describe_missing_view(f"{error.status} {error.cause}".strip())
+            return ClientError(text + origin, error.status, error.reason)
+        return ClientError(describe_failure(self._client, error), error.status, error.reason)
+
+    def _garbled(self, path: str, why: str) -> ClientError:
+        wrong = ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {why}")
+        return ClientError(describe_failure(self._client, wrong))
+
+
+def _unserved(error: ClusterAnswerError) -> bool:
+    """Return whether the whole API is missing or unavailable, rather than one object."""
+    if error.status == 503:
+        return True
+    text = error.cause
+    return error.status == 404 and ("requested resource" in text or "page not found" in text)
+
+
+@asynccontextmanager
+async def cluster(
+    kubeconfig: Path | None = None, context: str | None = None, namespace: str = ""
+) -> AsyncIterator[Api]:
+    """Connect to the cluster of a kubeconfig, or of the pod. Nothing has been sent yet.
+
+    Raises:
+        ClientError: the kubeconfig cannot be used.
+    """
+    try:
+        client: Any = await connect(
+            kubeconfig, context, user_agent=f"gpu-metrics-adapter-client/{__version__}"
+        )
+    except ClusterError as error:
+        raise ClientError(str(error)) from None
+    try:
+        yield Api(client, namespace)
+    finally:
+        await client.close()

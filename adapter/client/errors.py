@@ -1,0 +1,109 @@
+"""Failures of the user's tools: one line that names the thing and the next step."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Final, NamedTuple
+
+VIEW_GROUP: Final = "view.gpu-metrics-adapter.io"
+VIEW: Final = f"/apis/{VIEW_GROUP}/v1alpha1"
+"""Path of the view API."""
+
+
+class ClientError(Exception):
+    """The tool could not look; the message is one line."""
+
+    def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
+        super().__init__(" ".join(message.split()))
+        self.status = status
+        """HTTP status; 0 without a response."""
+        self.reason = reason
+        """``reason`` of the API server's Status, such as ``NotFound``."""
+
+    @property
+    def brief(self) -> str:
+        """The message without the server's address, for a remark beside other output."""
+        return str(self).partition("; server: ")[0]
+
+
+class MissingRight(NamedTuple):
+    """What the API server's 403 says."""
+
+    user: str
+    verb: str
+    resource: str
+    """With its subresource: ``pods/log``."""
+    group: str
+    namespace: str
+    """Empty if the right is for the whole cluster."""
+
+    @property
+    def full(self) -> str:
+        """The resource with its group, as kubectl writes it."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+_FORBIDDEN: Final = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)"'
+    r' in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+_ACCOUNT: Final = "system:serviceaccount:"
+_UNSAFE: Final = re.compile(r"[^a-z0-9.-]+")
+
+
+def missing_right(message: str) -> MissingRight | None:
+    """Return the right that a 403 of the API server's RBAC names; None for another text."""
+    found = _FORBIDDEN.search(message)
+    if found is None:
+        return None
+    user, verb, resource, group, namespace = found.group(
+        "user", "verb", "resource", "group", "namespace"
+    )
+    return MissingRight(user, verb, resource, group, namespace or "")
+
+
+def describe_missing(right: MissingRight) -> str:
+    """Return the missing right, the user, and the command that grants it."""
+    where = f"in namespace {right.namespace}" if right.namespace else "in the whole cluster"
+    return (
+        f"{right.user} may not {right.verb} {right.full} {where}; "
+        f"an administrator grants it with `{grant(right)}`"
+    )
+
+
+def grant(right: MissingRight) -> str:
+    """Return the kubectl command that grants a right, to read or to do once."""
+    verbs = "get,list" if right.verb in ("get", "list") else right.verb
+    role = _name(f"{verbs}-{right.full}")
+    scope = f" -n {shlex.quote(right.namespace)}" if right.namespace else ""
+    kind, binding = ("role", "rolebinding") if scope else ("clusterrole", "clusterrolebinding")
+    subject = f"--user={shlex.quote(right.user)}"
+    if right.user.startswith(_ACCOUNT):
+        subject = f"--serviceaccount={shlex.quote(right.user.removeprefix(_ACCOUNT))}"
+    resource = shlex.quote(_with_subresource(right))
+    return (
+        f"kubectl create {kind} {role}{scope} --verb={verbs} --resource={resource} && "
+        f"kubectl create {binding} {_name(f'{role}-{right.user}')}{scope} --{kind}={role} {subject}"
+    )
+
+
+def describe_missing_view(reason: str) -> str:
+    """Return the next step if the view API does not answer."""
+    return (
+        f"the cluster does not serve {VIEW_GROUP} ({reason}): gpu-metrics-adapter is not "
+        f"installed, is older than this command, or has view.enabled=false; see `kubectl get "
+        f"apiservice v1alpha1.{VIEW_GROUP}`, then install or upgrade the chart"
+    )
+
+
+def _with_subresource(right: MissingRight) -> str:
+    """Write pods/log of a group as kubectl expects: ``pods.group/log``."""
+    resource, slash, sub = right.resource.partition("/")
+    group = f".{right.group}" if right.group else ""
+    return f"{resource}{group}{slash}{sub}"
+
+
+def _name(text: str) -> str:
+    """Return an object name that resembles the text."""
+    return _UNSAFE.sub("-", text.lower().replace("*", "any")).strip("-.")[:200]

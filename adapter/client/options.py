@@ -1,0 +1,69 @@
+"""The click options that the user's tools share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """Which cluster to look at, and how to show the result."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str = ""
+    """Empty: the context's namespace."""
+    output: Literal["text", "json"] = "text"
+    watch: bool = False
+    interval: float = 5.0
+    """Seconds between two looks with ``--watch``."""
+
+
+def joined(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator for several options; they appear in this order in the help."""
+
+    def apply(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return apply
+
+
+KUBECONFIG = click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Kubeconfig [KUBECONFIG or ~/.kube/config; in a pod, its service account].",
+)
+CONTEXT = click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
+NAMESPACE = click.option(
+    "-n", "--namespace", default="", metavar="NAME", help="Namespace [the context's]."
+)
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+WATCH = click.option("-w", "--watch", is_flag=True, help="Look again until interrupted.")
+INTERVAL = click.option(
+    "--interval",
+    type=click.FloatRange(1, 3600),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two looks with --watch.",
+)
+
+client_options = joined(KUBECONFIG, CONTEXT, NAMESPACE, OUTPUT, WATCH, INTERVAL)
+"""All of them; the names are the fields of :class:`ClientOptions`."""

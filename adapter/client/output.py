@@ -1,0 +1,98 @@
+"""Text for terminals and pipes: tables, marks, colours and wrapped lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TextIO
+
+Colour = Literal["green", "yellow", "red", "bold", "dim"]
+_CODES: Final = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
+Mark = Literal["good", "warning", "bad"]
+_MARKS: Final[dict[Mark, tuple[str, str, Colour]]] = {
+    "good": ("√", "+", "green"),
+    "warning": ("‼", "!", "yellow"),
+    "bad": ("\N{MULTIPLICATION SIGN}", "x", "red"),
+}
+_ASCII: Final = str.maketrans(
+    {
+        "\N{EN DASH}": "-",
+        "\N{MULTIPLICATION SIGN}": "x",
+        "…": "...",
+        "→": "->",
+        "≤": "<=",
+        "≥": ">=",
+    }
+)
+_STYLED: Final = "\x1b\\[(?:" + "|".join(("0", *_CODES.values())) + ")m"
+_CONTROL: Final = re.compile(
+    f"({_STYLED})|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What the output's reader can show. ``Screen()`` is plain text."""
+
+    width: int = 100
+    colours: bool = False
+    unicode: bool = True
+
+    def mark(self, mark: Mark) -> str:
+        """Return the sign of a result."""
+        sign, plain, colour = _MARKS[mark]
+        return self.style(sign if self.unicode else plain, colour)
+
+    def style(self, text: str, colour: Colour) -> str:
+        """Return the text in a colour, if the reader shows colours."""
+        return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if self.colours and text else text
+
+    def line(self, text: str) -> str:
+        """Return a line in the characters that the reader can show.
+
+        Names and messages come from objects of others: what would move the terminal's cursor or
+        turn the direction of the text is left out.
+        """
+        text = _CONTROL.sub(lambda found: found[1] or " ", text)
+        return text if self.unicode else text.translate(_ASCII).encode("ascii", "replace").decode()
+
+    def wrap(self, text: str, indent: str = "", hanging: str | None = None) -> list[str]:
+        """Break a text into lines; commands in it stay whole where they fit."""
+        return textwrap.wrap(
+            text,
+            max(self.width, 40),
+            initial_indent=indent,
+            subsequent_indent=indent + "  " if hanging is None else hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [indent.rstrip()]
+
+
+def screen_of(stream: TextIO | None = None) -> Screen:
+    """Return what a stream's reader shows: colours on a terminal only, and without NO_COLOR."""
+    stream = stream or sys.stdout
+    terminal = stream.isatty()
+    encoding = (getattr(stream, "encoding", None) or "ascii").lower()
+    return Screen(
+        width=shutil.get_terminal_size((100, 24)).columns if terminal else 100,
+        colours=terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        unicode=encoding.replace("-", "").startswith("utf"),
+    )
+
+
+def table(rows: Sequence[Sequence[str]], header: Sequence[str] = (), indent: str = "") -> list[str]:
+    """Align cells in columns, three spaces apart, without trailing spaces."""
+    lines = [list(header), *map(list, rows)] if header else [list(row) for row in rows]
+    count = max((len(line) for line in lines), default=0)
+    widths = [
+        max((len(line[i]) for line in lines if i < len(line)), default=0) for i in range(count)
+    ]
+    return [
+        (indent + "   ".join(cell.ljust(widths[i]) for i, cell in enumerate(line))).rstrip()
+        for line in lines
+    ]

@@ -1,0 +1,245 @@
+"""The tools' access to a cluster: lists in pages, names, and one-line failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapter.client.access import Api, cluster
+from adapter.client.errors import VIEW, ClientError, grant, missing_right
+from adapter.client.naming import named, named_in_cluster, nearest
+from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of
+
+PODS = f"{VIEW}/namespaces/chat/gpupods"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
+    with api_server(tmp_path) as found:
+        yield found
+
+
+def rows(count: int, namespace: str = "chat") -> list[dict[str, Any]]:
+    return [{"metadata": {"name": f"llm-{i}", "namespace": namespace}} for i in range(count)]
+
+
+async def failure(path: Path, request: Any) -> ClientError:
+    async with cluster(path) as api:
+        with pytest.raises(ClientError) as caught:
+            await request(api)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+async def test_a_list_is_read_in_pages_of_500(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    server.answers[PODS] = rows(1201)
+    async with cluster(file) as api:
+        found = await api.list(PODS, labels="", fields="")
+    assert [row["metadata"]["name"] for row in found] == [f"llm-{i}" for i in range(1201)]
+    assert [line.partition("?")[2] for line in server.asked] == [
+        "limit=500",
+        "limit=500&continue=500",
+        "limit=500&continue=1000",
+    ]
+
+
+async def test_a_list_that_never_ends_is_left(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    server.answers[PODS] = (200, {"metadata": {"continue": "x"}, "items": []})
+    error = await failure(file, lambda api: api.list(PODS))
+    assert "the list does not end after 0 objects" in str(error)
+    assert len(server.asked) == 1
+
+
+async def test_selectors_are_sent(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    server.answers[PODS] = rows(1)
+    async with cluster(file) as api:
+        await api.list(PODS, labels="app=llm,tier in (a, b)", fields="node=n1")
+    assert server.asked == [
+        f"GET {PODS}?limit=500&labelSelector=app=llm,tier+in+(a,+b)&fieldSelector=node=n1"
+    ]
+
+
+async def test_the_namespace_is_the_contexts_unless_one_is_named(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    _, file = lab
+    async with cluster(file) as api:
+        assert api.namespace == "chat"
+    async with cluster(file, namespace="prod") as api:
+        assert api.namespace == "prod"
+
+
+async def test_a_missing_right_names_the_right_the_user_and_the_grant(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    server.answers[PODS] = forbidden("jane@example.com", "list", "gpupods", VIEW[6:-9], "chat")
+    error = await failure(file, lambda api: api.list(PODS))
+    assert error.status == 403
+    assert error.brief == (
+        "jane@example.com may not list gpupods.view.gpu-metrics-adapter.io in namespace chat; an "
+        "administrator grants it with `kubectl create role "
+        "get-list-gpupods.view.gpu-metrics-adapter.io -n chat --verb=get,list "
+        "--resource=gpupods.view.gpu-metrics-adapter.io && kubectl create rolebinding "
+        "get-list-gpupods.view.gpu-metrics-adapter.io-jane-example.com -n chat "
+        "--role=get-list-gpupods.view.gpu-metrics-adapter.io --user=jane@example.com`"
+    )
+    assert str(error).endswith(f"; server: {server.url} (kubeconfig {file}, context lab)")
+
+
+@pytest.mark.parametrize(
+    ("user", "resource", "group", "namespace", "command"),
+    [
+        (
+            "system:serviceaccount:ops:tool",
+            "nodes",
+            "",
+            "",
+            (
+                "kubectl create clusterrole get-list-nodes --verb=get,list --resource=nodes && "
+                "kubectl create clusterrolebinding get-list-nodes-system-serviceaccount-ops-tool "
+                "--clusterrole=get-list-nodes --serviceaccount=ops:tool"
+            ),
+        ),
+        (
+            "it's; rm -rf /",
+            "pods/gpu_utilization",
+            "custom.metrics.k8s.io",
+            "chat",
+            (
+                "kubectl create role get-list-pods-gpu-utilization.custom.metrics.k8s.io -n chat "
+                "--verb=get,list --resource=pods.custom.metrics.k8s.io/gpu_utilization && kubectl "
+                "create rolebinding "
+                "get-list-pods-gpu-utilization.custom.metrics.k8s.io-it-s-rm--rf -n chat "
+                "--role=get-list-pods-gpu-utilization.custom.metrics.k8s.io "
+                "--user='it'\"'\"'s; rm -rf /'"
+            ),
+        ),
+    ],
+)
+def test_the_grant_can_be_pasted(
+    user: str, resource: str, group: str, namespace: str, command: str
+) -> None:
+    _, answer = forbidden(user, "list", resource, group, namespace)
+    right = missing_right(answer["message"])
+    assert right is not None
+    assert grant(right) == command
+
+
+async def test_a_403_that_is_not_of_rbac_keeps_its_text(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    server.answers[PODS] = (403, status_of(403, "blocked by the proxy"))
+    error = await failure(file, lambda api: api.list(PODS))
+    assert "403 blocked by the proxy; server: " in str(error)
+    assert "RBAC" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, status_of(404, "the server could not find the requested resource", "NotFound")),
+        (404, b"404 page not found\n"),
+        (503, b"service unavailable\n"),
+    ],
+)
+async def test_a_missing_view_api_names_the_next_step(
+    status: int, body: Any, lab: tuple[ApiServer, Path]
+) -> None:
+    server, file = lab
+    server.answers[PODS] = (status, body)
+    error = await failure(file, lambda api: api.list(PODS))
+    assert error.status == status
+    assert str(error).startswith(
+        f"the cluster does not serve view.gpu-metrics-adapter.io ({status} "
+    )
+    assert "kubectl get apiservice v1alpha1.view.gpu-metrics-adapter.io" in str(error)
+
+
+async def test_an_answer_that_is_no_object_is_not_an_api_server(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    for body in (b"<html>", [1], b"\xff"):
+        server.answers[PODS] = (200, body)
+        error = await failure(file, lambda api: api.get(PODS))
+        assert "not a response of a Kubernetes API server" in str(error)
+    server.answers[PODS] = (200, {"items": "x"})
+    assert "items is not a list" in str(await failure(file, lambda api: api.list(PODS)))
+
+
+async def test_rights_and_the_user_are_reviewed(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    server.answers[reviews] = (201, {"status": {"allowed": True}})
+    server.answers["/apis/authentication.k8s.io/v1/selfsubjectreviews"] = (
+        201,
+        {"status": {"userInfo": {"username": "jane"}}},
+    )
+    async with cluster(file) as api:
+        assert await api.can("list", "", "pods", "chat")
+        assert await api.user() == "jane"
+        server.answers[reviews] = (201, {"status": {}})
+        assert not await api.can("list", "", "pods")
+
+
+HPAS = "/apis/autoscaling/v2"
+LIST = f"{HPAS}/namespaces/chat/horizontalpodautoscalers"
+
+
+async def _hpa(api: Api, name: str) -> Any:
+    return await named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
+
+
+async def test_a_name_that_exists_is_returned(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    server.answers[LIST] = rows(3)
+    async with cluster(file) as api:
+        assert (await _hpa(api, "llm-2"))["metadata"]["name"] == "llm-2"
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "here", "elsewhere", "text"),
+    [
+        ("lmm-1", 3, 0, "no HPA 'lmm-1' in namespace chat: did you mean llm-1 or llm-2 or llm-0?"),
+        ("zzz", 7, 0, "known names are llm-0, llm-1, llm-2, llm-3, llm-4 and 2 more"),
+        ("zzz", 0, 0, "no HPA 'zzz' in namespace chat: there is no HPA at all"),
+        ("llm-1", 0, 2, "it exists in namespace prod; add -n prod"),
+    ],
+)
+async def test_an_unknown_name_leads_to_the_nearest_or_the_right_namespace(
+    name: str, here: int, elsewhere: int, text: str, lab: tuple[ApiServer, Path]
+) -> None:
+    server, file = lab
+    server.answers[LIST] = rows(here)
+    server.answers[f"{HPAS}/horizontalpodautoscalers"] = rows(here) + rows(elsewhere, "prod")
+    assert text in str(await failure(file, lambda api: _hpa(api, name)))
+
+
+async def test_other_namespaces_that_may_not_be_listed_are_left_out(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    server.answers[LIST] = rows(1)
+    server.answers[f"{HPAS}/horizontalpodautoscalers"] = forbidden("u", "list", "x", "y", "")
+    assert "did you mean llm-0?" in str(await failure(file, lambda api: _hpa(api, "llm")))
+
+
+async def test_a_node_is_named_in_the_whole_cluster(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    server.answers["/api/v1/nodes"] = [{"metadata": {"name": "gpu-node-1"}}]
+    error = await failure(
+        file, lambda api: named_in_cluster(api, "node", "/api/v1/nodes", "gpu-nod-1")
+    )
+    assert str(error) == "no node 'gpu-nod-1' in the cluster: did you mean gpu-node-1?"
+
+
+def test_names_that_resemble_come_before_names_that_contain() -> None:
+    assert nearest("llm", ["llm2", "chat-llm-inference", "batch"]) == ["llm2", "chat-llm-inference"]
+    assert nearest("", ["a"]) == []
