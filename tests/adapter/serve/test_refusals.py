@@ -129,7 +129,7 @@ REFUSALS = {
         {"cluster": {"pods_file": "/dev/null"}, "server": {"cert_dir": "{folder}"}},
         "/dev/null is empty; write manifests, or [] for no objects",
     ),
-    "no cluster": ({}, "no kubeconfig found at"),
+    "no cluster": ({}, "or name a pods file to run without a cluster"),
     "kubeconfig that is not there": (
         {"cluster": {"kubeconfig": "/no/such/kubeconfig"}},
         "kubeconfig /no/such/kubeconfig does not exist; name one that does",

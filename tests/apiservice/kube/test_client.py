@@ -21,7 +21,13 @@ from apiservice.auth.reviews import KubernetesReviews, access_spec
 from apiservice.auth.tokens import ReviewError
 from apiservice.http.server import Server
 from apiservice.identity import AccessDecision, Attributes, User
-from apiservice.kube.client import ClusterAnswerError, ClusterError, call, connect
+from apiservice.kube.client import (
+    ClusterAnswerError,
+    ClusterError,
+    NoKubeconfigError,
+    call,
+    connect,
+)
 from apiservice.tls.certificates import CertificateFiles
 from apiservice.tls.context import ServingTLS
 from tests.apiservice.pki import Authority
@@ -165,7 +171,7 @@ async def test_a_named_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
 async def test_no_cluster_at_all_says_what_can_be_done(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
 
-    with pytest.raises(ClusterError, match="pods file") as caught:
+    with pytest.raises(NoKubeconfigError, match="set KUBECONFIG or name") as caught:
         await connect(environ={"KUBECONFIG": missing})
 
     assert missing in str(caught.value)
