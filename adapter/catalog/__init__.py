@@ -6,10 +6,6 @@ that have one meaning for all vendors. To add a field, add an entry to the vendo
 
 from __future__ import annotations
 
-from typing import Final
-
-from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
-from adapter.catalog.field import Field
 from adapter.catalog.neutral import METRICS
 from adapter.catalog.nvidia import (
     ENGINE,
@@ -22,21 +18,9 @@ from adapter.catalog.nvidia import (
     USED_SHARE,
     UTIL,
 )
-from adapter.catalog.table import BUILT_IN, Catalog
+from adapter.catalog.table import Catalog
 from adapter.catalog.units import MIB
-
-VENDORS: Final[dict[str, tuple[Field, ...]]] = {
-    "NVIDIA (dcgm-exporter)": nvidia.FIELDS,
-    "AMD (device-metrics-exporter)": amd.FIELDS,
-    "Intel (XPU Manager)": intel.FIELDS,
-    "HAMi (vGPU monitor)": hami.FIELDS,
-    "Azure (Container Insights)": azure.FIELDS,
-    "GKE (Cloud Monitoring)": google.FIELDS,
-    "Inference servers (vLLM, Triton, TGI, SGLang)": servers.FIELDS,
-}
-"""Vendor and program -> its fields, in the order of the documentation."""
-
-FIELDS: Final = BUILT_IN
+from adapter.catalog.vendors import FIELDS, VENDORS
 
 __all__ = [
     "ENGINE",

@@ -8,6 +8,7 @@ from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
 from adapter.catalog.formulas import Percentage, Presence, Rated, Rest, Scaled, Total
 from adapter.catalog.metric import Combine, Formula, Kind, Metric, Scope, Unit
 from adapter.catalog.units import MIB
+from adapter.catalog.vendors import FIELDS
 
 _BUSY: Final[tuple[Formula, ...]] = (
     Scaled(hami.UTIL),
@@ -149,16 +150,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "gpu_count",
         Unit.DEVICES,
         Kind.LAST,
-        (
-            Presence(
-                tuple(
-                    field.name
-                    for vendor in (nvidia, amd, intel, hami, azure, google, servers)
-                    for field in vendor.FIELDS
-                    if field.scope is Scope.DEVICE
-                )
-            ),
-        ),
+        (Presence(tuple(field.name for field in FIELDS if field.scope is Scope.DEVICE)),),
         over_devices=Combine.SUM,
         over_pods=Combine.SUM,
         divisible=False,

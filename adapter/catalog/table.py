@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
-from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
 from adapter.catalog.field import Field, Mig, Spelling
 from adapter.catalog.formulas import Rated, Scaled
 from adapter.catalog.layout import Layout
 from adapter.catalog.metric import Kind, Metric
 from adapter.catalog.neutral import METRICS
-
-BUILT_IN: tuple[Field, ...] = (
-    *nvidia.FIELDS,
-    *amd.FIELDS,
-    *intel.FIELDS,
-    *hami.FIELDS,
-    *azure.FIELDS,
-    *google.FIELDS,
-    *servers.FIELDS,
-)
+from adapter.catalog.vendors import FIELDS
 
 _MAX_SPANS = 1024
 """Layouts for which the window is cached; exporters of one version share one layout."""
@@ -29,7 +19,7 @@ _MAX_SPANS = 1024
 class Catalog:
     """Which series to read from pages and which metrics to serve. Immutable."""
 
-    def __init__(self, fields: Sequence[Field] = BUILT_IN, metrics: Sequence[Metric] = METRICS):
+    def __init__(self, fields: Sequence[Field] = FIELDS, metrics: Sequence[Metric] = METRICS):
         self.fields: Mapping[str, Field] = {field.name: field for field in fields}
         self.neutral: Sequence[Metric] = tuple(metrics)
         """Metrics other than those with an exporter's own name."""

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
-from apiservice.labels.selector import parse
+from apiservice.labels.selector import EVERYTHING
 
 
 class PodUids:
     """The pods of an index by uid, kept up to date until closed."""
 
     def __init__(self, index: PodIndex) -> None:
-        self._pods = {pod.uid: pod for pod in index.select(None, parse("")) if pod.uid}
+        self._pods = {pod.uid: pod for pod in index.select(None, EVERYTHING) if pod.uid}
         self._stop = index.listen(self._changed)
 
     def get(self, uid: str) -> Pod | None:
         """The pod of that uid."""
         return self._pods.get(uid)
-
-    def __len__(self) -> int:
-        return len(self._pods)
 
     def close(self) -> None:
         """Stop listening for changes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -22,19 +23,6 @@ log = structlog.get_logger(__name__)
 PATH = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io"
 _EVERY = 10.0
 """Seconds between two reads."""
-
-
-class AskError(Exception):
-    """The API server did not return the APIService."""
-
-    def __init__(self, message: str, *, absent: bool = False) -> None:
-        super().__init__(message)
-        self.absent = absent
-        """Whether the APIService does not exist."""
-
-
-Ask = Callable[[], Awaitable[bytes]]
-"""Returns the APIService's JSON; raises AskError."""
 
 
 class _Service(msgspec.Struct):
@@ -54,11 +42,11 @@ class APIServiceOwner:
     """Reads which Service the APIService names, and logs every change.
 
     Args:
-        ask: reads the APIService.
+        ask: returns the APIService's JSON; raises ClusterAnswerError.
         ours: ``NAMESPACE/NAME`` of the Service that it should name.
     """
 
-    def __init__(self, ask: Ask, ours: str) -> None:
+    def __init__(self, ask: Callable[[], Awaitable[bytes]], ours: str) -> None:
         self._ask = ask
         self._ours = ours
         self._said = ""
@@ -74,14 +62,14 @@ class APIServiceOwner:
 
     async def look(self) -> None:
         """Read once."""
+        from apiservice.kube.client import ClusterAnswerError  # noqa: PLC0415 - 35 MB
+
         try:
             spec = msgspec.json.decode(await self._ask(), type=_APIService).spec
-        except AskError as error:
+        except (ClusterAnswerError, msgspec.MsgspecError) as error:
             self.foreign = None
-            what = "nobody" if error.absent else f"unknown: {error}"
-        except msgspec.MsgspecError as error:
-            self.foreign = None
-            what = f"unknown: {error}"
+            absent = getattr(error, "status", 0) == HTTPStatus.NOT_FOUND
+            what = "nobody" if absent else f"unknown: {error}"
         else:
             what = f"{spec.service.namespace}/{spec.service.name}" if spec.service else "itself"
             self.foreign = what != self._ours
@@ -112,13 +100,6 @@ def external_owner(settings: ExternalSettings, client: Any) -> APIServiceOwner |
     """Return the watcher, or None if external metrics are off or ``client`` is None."""
     if not settings.enabled or not settings.service or client is None:
         return None
+    from apiservice.kube.client import call  # noqa: PLC0415 - 35 MB
 
-    async def ask() -> bytes:
-        from apiservice.kube.client import ClusterAnswerError, call  # noqa: PLC0415 - 35 MB
-
-        try:
-            return await call(client, "GET", PATH)
-        except ClusterAnswerError as error:
-            raise AskError(str(error), absent=error.status == HTTPStatus.NOT_FOUND) from None
-
-    return APIServiceOwner(ask, settings.service)
+    return APIServiceOwner(partial(call, client, "GET", PATH), settings.service)

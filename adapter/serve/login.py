@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapter.settings.cloud import AzureIdentitySettings
 from adapter.settings.prometheus import PrometheusSettings
 from adapter.sources.errors import CredentialError
-from adapter.sources.login.aws import AwsIdentity, AwsLogin
+from adapter.sources.login.aws import AwsLogin
 from adapter.sources.login.azure import AzureIdentity, azure_tokens
 from adapter.sources.login.google import google_tokens
 from adapter.sources.login.port import Anonymous, Basic, Bearer, BearerFile, Login
@@ -40,7 +40,7 @@ def _cloud(prometheus: PrometheusSettings) -> Login:
             project = auth.google.quota_project
             return Bearer(google_tokens(), {"x-goog-user-project": project} if project else {})
     aws = auth.aws
-    return AwsLogin(AwsIdentity(aws.region, aws.role_arn, aws.external_id))
+    return AwsLogin(aws.region, aws.role_arn, aws.external_id)
 
 
 def azure_identity(settings: AzureIdentitySettings) -> AzureIdentity:

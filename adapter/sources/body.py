@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterable, Iterator
-from typing import Protocol
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 
 import aiohttp
 
@@ -18,51 +17,8 @@ from adapter.sources.errors import SourceError
 _CHUNK = 1 << 18
 
 
-class _Decoder(Protocol):
-    def feed(self, data: bytes, room: int) -> Iterator[bytes]:
-        """Yield decoded bytes in pieces, at most one byte more than ``room`` in total."""
-
-    def finish(self) -> None:
-        """Raise SourceError if the body is not complete."""
-
-
-class _Identity:
-    def feed(self, data: bytes, room: int) -> Iterator[bytes]:
-        yield data
-
-    def finish(self) -> None:
-        return
-
-
-class _Gzip:
-    def __init__(self) -> None:
-        self._inflate = zlib.decompressobj(31)
-
-    def feed(self, data: bytes, room: int) -> Iterator[bytes]:
-        while room >= 0:
-            most = min(_CHUNK, room + 1)
-            try:
-                out = self._inflate.decompress(data, most)
-            except zlib.error as error:
-                raise SourceError("encoding", f"the gzip body is corrupt: {error}") from error
-            if self._inflate.unused_data:
-                raise SourceError("encoding", "data follows the end of the gzip body")
-            yield out
-            if len(out) < most:
-                return
-            data = self._inflate.unconsumed_tail
-            room -= len(out)
-
-    def finish(self) -> None:
-        if not self._inflate.eof:
-            raise SourceError("truncated", "the gzip body is incomplete")
-
-
-class Loan(Protocol):
-    """Accounts for bytes that are read."""
-
-    async def take(self, size: int) -> None:
-        """Account for ``size`` more bytes; wait while there is no room for them."""
+Take = Callable[[int], Awaitable[None]]
+"""Accounts for so many more bytes that are read; waits while there is no room for them."""
 
 
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
@@ -85,7 +41,7 @@ async def decoded(
     encoding: str,
     limit: int,
     length: int = 0,
-    loan: Loan | None = None,
+    take: Take | None = None,
 ) -> bytes:
     """Return the decompressed body that arrives in ``chunks``.
 
@@ -94,7 +50,7 @@ async def decoded(
         encoding: the header ``Content-Encoding``.
         limit: the maximum number of bytes, before and after decompression.
         length: the header ``Content-Length``; 0 if it is not known.
-        loan: accounts for decompressed bytes.
+        take: accounts for decompressed bytes.
 
     Raises:
         SourceError: ``too_large`` above ``limit`` bytes, ``encoding`` for a body that is
@@ -102,28 +58,46 @@ async def decoded(
     """
     if length > limit:
         raise SourceError("too_large", f"the answer is above {limit} bytes")
-    decoder = _decoder(encoding)
+    inflate = _decompressor(encoding)
     parts: list[bytes] = []
     room = limit
     sent = 0
     async for chunk in chunks:
         sent += len(chunk)
-        for part in decoder.feed(chunk, room):
+        for part in (chunk,) if inflate is None else _inflated(inflate, chunk, room):
             room -= len(part)
             if room < 0 or sent > limit:
                 raise SourceError("too_large", f"the answer is above {limit} bytes")
-            if loan is not None:
-                await loan.take(len(part))
+            if take is not None:
+                await take(len(part))
             parts.append(part)
             if len(part) >= _CHUNK:
                 await asyncio.sleep(0)  # let other tasks run
-    decoder.finish()
+    if inflate is not None and not inflate.eof:
+        raise SourceError("truncated", "the gzip body is incomplete")
     return b"".join(parts)
 
 
-def _decoder(encoding: str) -> _Decoder:
+def _decompressor(encoding: str) -> zlib._Decompress | None:
     if encoding in ("", "identity"):
-        return _Identity()
+        return None
     if encoding in ("gzip", "x-gzip"):
-        return _Gzip()
+        return zlib.decompressobj(31)
     raise SourceError("encoding", f"Content-Encoding {encoding[:40]!r} was not requested")
+
+
+def _inflated(inflate: zlib._Decompress, data: bytes, room: int) -> Iterator[bytes]:
+    """Yield decompressed bytes in pieces, at most one byte more than ``room`` in total."""
+    while room >= 0:
+        most = min(_CHUNK, room + 1)
+        try:
+            out = inflate.decompress(data, most)
+        except zlib.error as error:
+            raise SourceError("encoding", f"the gzip body is corrupt: {error}") from error
+        if inflate.unused_data:
+            raise SourceError("encoding", "data follows the end of the gzip body")
+        yield out
+        if len(out) < most:
+            return
+        data = inflate.unconsumed_tail
+        room -= len(out)

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import yaml
 
+from adapter.catalog import FIELDS as BUILT_IN
 from adapter.catalog import Catalog
-from adapter.catalog.table import BUILT_IN
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.optin import PREFIX
 from adapter.hpa import Observation, PodState, from_manifest

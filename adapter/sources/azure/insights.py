@@ -12,10 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from adapter.catalog import azure
 from adapter.cluster.pod import Pod
+from adapter.cluster.uids import PodUids
 from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 
@@ -23,13 +24,6 @@ SERIES: Final = tuple(field.name for field in azure.FIELDS)
 """Metrics of usage; ``containerGpuLimits`` and ``containerGpuRequests`` repeat the pods' specs."""
 
 _COLUMNS: Final = ("TimeGenerated", "Name", "Val", "Computer", "container", "gpu", "model")
-
-
-class PodsByUid(Protocol):
-    """The known pods by UID."""
-
-    def get(self, uid: str) -> Pod | None:
-        """Return the pod with that UID, or None."""
 
 
 def kusto(cluster: str | None = None) -> str:
@@ -99,7 +93,7 @@ class UsageMemo:
 
 
 def read(
-    columns: Sequence[str], samples: Sequence[Sequence[Any]], pods: PodsByUid, memo: UsageMemo
+    columns: Sequence[str], samples: Sequence[Sequence[Any]], pods: PodUids, memo: UsageMemo
 ) -> Usage:
     """Parse a table into usage. A malformed record costs only that record.
 
@@ -120,7 +114,7 @@ def read(
     return usage
 
 
-def _add(usage: Usage, cells: Sequence[Any], pods: PodsByUid, memo: UsageMemo) -> None:
+def _add(usage: Usage, cells: Sequence[Any], pods: PodUids, memo: UsageMemo) -> None:
     when, name, value, _, named, gpu, model = cells
     if not isinstance(when, datetime.datetime) or name not in SERIES:
         usage.rejects["bad_row"] += 1

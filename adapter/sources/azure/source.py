@@ -16,7 +16,7 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.uids import PodUids
 from adapter.exposition.samples import ScrapeResult, Sink
 from adapter.sources.azure import insights
-from adapter.sources.azure.insights import PodsByUid, Usage, UsageMemo
+from adapter.sources.azure.insights import Usage, UsageMemo
 from adapter.sources.azure.options import AzureLogsOptions
 from adapter.sources.azure.refusal import describe_query_error, retry_after
 from adapter.sources.errors import SourceError
@@ -114,7 +114,7 @@ class AzureLogsSource:
         finally:
             pods.close()
 
-    async def _round(self, client: Any, pods: PodsByUid) -> None:
+    async def _round(self, client: Any, pods: PodUids) -> None:
         self.queries += 1
         started = perf_counter()
         try:
@@ -130,7 +130,7 @@ class AzureLogsSource:
         self.durations.observe(perf_counter() - started)
         self.settled = True
 
-    async def _admitted(self, client: Any, pods: PodsByUid) -> tuple[Usage, str]:
+    async def _admitted(self, client: Any, pods: PodUids) -> tuple[Usage, str]:
         """Query the workspace; try once more with a new token if it rejects the current one."""
         shown = (await self._tokens.current()).text
         try:
@@ -140,7 +140,7 @@ class AzureLogsSource:
                 raise
         return await self._ask(client, pods)
 
-    async def _ask(self, client: Any, pods: PodsByUid) -> tuple[Usage, str]:
+    async def _ask(self, client: Any, pods: PodUids) -> tuple[Usage, str]:
         options = self._options
         result = await client.query_workspace(
             options.workspace,

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from adapter.sources.errors import CredentialError
-from adapter.sources.login.port import Outgoing, required
+from adapter.sources.login.port import Login, Outgoing, required
 from adapter.sources.login.tokens import redacted
 
 _SESSION: Final = "gpu-metrics-adapter"
@@ -23,38 +22,35 @@ _PATIENCE: Final[dict[str, Any]] = {
     "retries": {"total_max_attempts": 2},
 }
 """Timeouts and tries; the library's defaults are a minute for each of five tries."""
-
-
 _SERVICE: Final = "aps"
 """Requests are signed for this service."""
 
 
-@dataclass(frozen=True, slots=True)
-class AwsIdentity:
-    """The role and region of requests."""
+class AwsLogin(Login):
+    """Signs requests. The library renews credentials itself, only when they are about to expire.
 
-    region: str
-    role_arn: str | None = None
-    """Role to assume; None uses the pod's or the node's own role."""
-    external_id: str | None = None
-
-
-class AwsLogin:
-    """Signs requests.
+    Args:
+        region: of the requests.
+        role_arn: the role to assume; None uses the pod's or the node's own role.
+        external_id: of the role's trust policy, if it requires one.
 
     Raises:
         CredentialError: at construction, if the extra ``aws`` is not installed.
     """
 
-    def __init__(self, identity: AwsIdentity) -> None:
-        self._identity = identity
+    def __init__(
+        self, region: str, role_arn: str | None = None, external_id: str | None = None
+    ) -> None:
+        self._region = region
+        self._role_arn = role_arn
+        self._external_id = external_id
         self._auth = required("botocore.auth", "aws")
         self._request = required("botocore.awsrequest", "aws").AWSRequest
         self._session = required("botocore.session", "aws").get_session()
         config = required("botocore.config", "aws").Config(**_PATIENCE)
         self._session.set_default_client_config(config)
         if not self._session.get_config_variable("region"):
-            self._session.set_config_variable("region", identity.region)
+            self._session.set_config_variable("region", region)
         self._credentials: Any = None
         self._pending: asyncio.Task[Any] | None = None
 
@@ -62,14 +58,9 @@ class AwsLogin:
         """Return the headers of the request's signature."""
         frozen = await self._current()
         signed = self._request(request.method, request.url, dict(request.headers), request.body)
-        identity = self._identity
-        self._auth.SigV4Auth(frozen, _SERVICE, identity.region).add_auth(signed)
+        self._auth.SigV4Auth(frozen, _SERVICE, self._region).add_auth(signed)
         names = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
         return {name: signed.headers[name] for name in names if name in signed.headers}
-
-    def refused(self, shown: Mapping[str, str]) -> bool:
-        """Return False: the library renews credentials only when they are about to expire."""
-        return False
 
     async def _current(self) -> Any:
         # The library fetches new credentials within this call, and blocks. All callers wait for one
@@ -96,13 +87,11 @@ class AwsLogin:
                 "AWS credentials: none found in the environment, a web identity, the pod "
                 "or the node; annotate the service account with a role"
             )
-        if not self._identity.role_arn:
-            return own
-        return self._assumed(self._identity.role_arn)
+        return self._assumed(self._role_arn) if self._role_arn else own
 
     def _assumed(self, role: str) -> Any:
         sts = self._session.create_client("sts")  # in the pod's own region
-        extra = {"ExternalId": self._identity.external_id} if self._identity.external_id else {}
+        extra = {"ExternalId": self._external_id} if self._external_id else {}
         credentials = required("botocore.credentials", "aws")
 
         def refresh() -> dict[str, Any]:

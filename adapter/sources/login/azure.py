@@ -17,9 +17,6 @@ from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import required
 from adapter.sources.login.tokens import CachedToken, Token, redacted
 
-PROMETHEUS_AUDIENCE: Final = "https://prometheus.monitor.azure.com"
-LOGS_ENDPOINT: Final = "https://api.loganalytics.io"
-
 _FEDERATED: Final = "AZURE_FEDERATED_TOKEN_FILE"
 _PATIENCE: Final[dict[str, Any]] = {
     "connection_timeout": 5,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
 
 from adapter.sources.errors import CredentialError
@@ -49,55 +48,51 @@ class SecretFile:
         return self._text
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """The files of a TLS client."""
-
-    ca_file: Path | None = None
-    """None trusts the system's CAs."""
-    cert_file: Path | None = None
-    key_file: Path | None = None
-
-    def context(self) -> ssl.SSLContext:
-        """Return a TLS context from the current files.
-
-        Raises:
-            CredentialError: a file is missing or holds no certificate or key.
-        """
-        try:
-            context = ssl.create_default_context(cafile=self.ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise CredentialError(
-                f"CA file {self.ca_file}: {error}; give one or more PEM CAs"
-            ) from error
-        if self.cert_file is not None:
-            try:
-                context.load_cert_chain(self.cert_file, self.key_file)
-            except (OSError, ssl.SSLError) as error:
-                raise CredentialError(
-                    f"client certificate {self.cert_file} with key {self.key_file}: {error}; "
-                    "give a PEM certificate and its own key"
-                ) from error
-        return context
-
-    def stamp(self) -> Stamp:
-        """Return a stamp that changes when a file changes."""
-        return stamp(path for path in (self.ca_file, self.cert_file, self.key_file) if path)
-
-
 class TlsClient:
-    """The current TLS context, created again when a file changes."""
+    """The TLS context of a client, created again when a file changes.
 
-    def __init__(self, files: TlsFiles) -> None:
-        self._files = files
-        self._stamp = files.stamp()
-        self._context = files.context()
+    Args:
+        ca_file: PEM; None trusts the system's CAs.
+        cert_file: the client's certificate, with ``key_file``; None presents none.
+        key_file: its private key.
+
+    Raises:
+        CredentialError: a file is missing or holds no certificate or key.
+    """
+
+    def __init__(
+        self,
+        ca_file: Path | None = None,
+        cert_file: Path | None = None,
+        key_file: Path | None = None,
+    ) -> None:
+        self._ca_file, self._cert_file, self._key_file = ca_file, cert_file, key_file
+        self._files = [path for path in (ca_file, cert_file, key_file) if path]
+        self._stamp = stamp(self._files)
+        self._context = self._read()
 
     def current(self) -> ssl.SSLContext:
         """Return the context for new connections; raises CredentialError while a file is
         invalid."""
-        found = self._files.stamp()
+        found = stamp(self._files)
         if found != self._stamp:
-            self._context = self._files.context()
+            self._context = self._read()
             self._stamp = found
         return self._context
+
+    def _read(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self._ca_file)
+        except OSError as error:  # SSLError is an OSError
+            raise CredentialError(
+                f"CA file {self._ca_file}: {error}; give one or more PEM CAs"
+            ) from error
+        if self._cert_file is not None:
+            try:
+                context.load_cert_chain(self._cert_file, self._key_file)
+            except OSError as error:
+                raise CredentialError(
+                    f"client certificate {self._cert_file} with key {self._key_file}: {error}; "
+                    "give a PEM certificate and its own key"
+                ) from error
+        return context

@@ -1,12 +1,4 @@
-"""The port for authentication, and its simple implementations.
-
-``Login``           the port
-├── ``Anonymous``   sends no credentials
-├── ``Basic``       a user and a password, or a file with the password
-├── ``BearerFile``  a token in a file
-├── ``Bearer``      a token from a cloud, cached until it is about to expire (:mod:`.tokens`)
-└── ``AwsLogin``    a signature of each request (:mod:`.aws`)
-"""
+"""The port for authentication, and its simple implementations."""
 
 from __future__ import annotations
 
@@ -58,23 +50,23 @@ class Login(Protocol):
         """
 
     def refused(self, shown: Mapping[str, str]) -> bool:
-        """Note that the server rejected these headers; return whether new ones may be better."""
+        """Note that the server rejected these headers; return whether new ones may be better.
+
+        The default is for credentials that are read for each request in any case.
+        """
+        return False
 
 
-class Anonymous:
+class Anonymous(Login):
     """Sends no credentials."""
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """Return no headers."""
         return {}
 
-    def refused(self, shown: Mapping[str, str]) -> bool:
-        """Return False: there are no other credentials."""
-        return False
 
-
-class Basic:
-    """A user and a password."""
+class Basic(Login):
+    """A user and a password, or a file with the password."""
 
     def __init__(self, user: str, password: str, file: Path | None = None) -> None:
         self._user = user
@@ -86,12 +78,8 @@ class Basic:
         password = self._file.read() if self._file else self._password
         return {"Authorization": aiohttp.encode_basic_auth(self._user, password)}
 
-    def refused(self, shown: Mapping[str, str]) -> bool:
-        """Return False: the next query reads a changed file in any case."""
-        return False
 
-
-class BearerFile:
+class BearerFile(Login):
     """A token in a file."""
 
     def __init__(self, file: Path) -> None:
@@ -99,15 +87,11 @@ class BearerFile:
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """Return the header. The token is read again when its file changes."""
-        return {"Authorization": _bearer(self._file.read())}
-
-    def refused(self, shown: Mapping[str, str]) -> bool:
-        """Return False: the next query reads a changed file in any case."""
-        return False
+        return {"Authorization": f"Bearer {self._file.read()}"}
 
 
-class Bearer:
-    """A token from a cloud, and further headers."""
+class Bearer(Login):
+    """A cloud's token, cached until it is about to expire, and further headers."""
 
     def __init__(self, tokens: CachedToken, more: Mapping[str, str] | None = None) -> None:
         self._tokens = tokens
@@ -116,12 +100,8 @@ class Bearer:
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """Return the header with the current token."""
         token = await self._tokens.current()
-        return {"Authorization": _bearer(token.text), **self._more}
+        return {"Authorization": f"Bearer {token.text}", **self._more}
 
     def refused(self, shown: Mapping[str, str]) -> bool:
         """See :meth:`.tokens.CachedToken.refused`."""
-        return self._tokens.refused(shown["Authorization"].removeprefix(_bearer("")))
-
-
-def _bearer(text: str) -> str:
-    return f"Bearer {text}"
+        return self._tokens.refused(shown["Authorization"].removeprefix("Bearer "))

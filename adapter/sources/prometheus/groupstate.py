@@ -40,12 +40,8 @@ class GroupState:
     reason: str = ""
     logged: str = ""
     """The reason that was last logged."""
-    duration: float = 0.0
-    """Seconds of the last round, retries included."""
     samples: int = 0
     """Samples in the last good answer."""
-    size: int = 0
-    """Bytes of the last answer, decompressed."""
     warnings: tuple[str, ...] = ()
     """The engine's remarks on the last good answer."""
     partial: bool = False

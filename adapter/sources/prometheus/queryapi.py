@@ -12,7 +12,7 @@ from yarl import URL
 
 from adapter.sources.body import read_body
 from adapter.sources.errors import SourceError
-from adapter.sources.login.credentials import TlsClient, TlsFiles
+from adapter.sources.login.credentials import TlsClient
 from adapter.sources.login.port import Anonymous, Outgoing
 from adapter.sources.prometheus.engineclock import EngineClock
 from adapter.sources.prometheus.options import PrometheusOptions
@@ -46,7 +46,7 @@ class QueryApi:
         """The URL for queries."""
         self._login = options.login or Anonymous()
         self._clock = EngineClock(self.url, clock)
-        self._tls = TlsClient(TlsFiles(options.ca_file, options.cert_file, options.key_file))
+        self._tls = TlsClient(options.ca_file, options.cert_file, options.key_file)
         self._shown: Mapping[str, str] = {}
 
     async def ask(self, session: aiohttp.ClientSession, query: str) -> Answered:

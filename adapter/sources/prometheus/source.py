@@ -27,8 +27,6 @@ from adapter.sources.prometheus.querygroup import QueryGroup
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
-__all__ = ["PrometheusOptions", "PrometheusSource"]
-
 log = structlog.get_logger(__name__)
 
 _RETRIED = frozenset({"connect", "timeout", "protocol", "truncated", "unavailable"})
@@ -115,8 +113,7 @@ class PrometheusSource:
 
     async def _round(self, session: aiohttp.ClientSession) -> None:
         # Groups that fail go last, and those queried longest ago go first, so that a query that
-        # hangs
-        # does not use up the time of the others in every round.
+        # hangs does not use up the time of the others in every round.
         order = sorted(self.groups, key=lambda state: (state.failures > 0, state.queries))
         answers = await asyncio.gather(*(self._ask(session, state) for state in order))
         self._memo.turn()
@@ -180,8 +177,7 @@ class PrometheusSource:
             state.failed(describe(error))
             return QueryAnswer(partial=True)
         finally:
-            state.duration = loop.time() - began
-            self.durations.observe(state.duration)
+            self.durations.observe(loop.time() - began)
         self.last_success = self._clock()
         self.warnings += bool(answer.warnings)
         state.succeeded(answer, self.last_success)
@@ -200,7 +196,6 @@ class PrometheusSource:
         state.queries += 1
         try:
             answered = await self._api.ask(session, state.query)
-            state.size = len(answered.body)
             return await self._decoded(answered.body, state.group, answered.ahead)
         except Exception as error:
             cause = self._api.discreet(describe(error))

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from adapter.sources.body import Loan, decoded
+from adapter.sources.body import Take, decoded
 from adapter.sources.errors import SourceError, unreachable
-from adapter.sources.login.credentials import SecretFile, TlsClient, TlsFiles
+from adapter.sources.login.credentials import SecretFile, TlsClient
 from adapter.sources.scrape.connection import PageConnection, StaleError
 from adapter.sources.scrape.target import ScrapeTarget
 
@@ -58,7 +58,7 @@ class PageClient:
         self, *, idle: float, ca_file: Path | None = None, token_file: Path | None = None
     ) -> None:
         self._idle = idle
-        self._tls = TlsClient(TlsFiles(ca_file))
+        self._tls = TlsClient(ca_file)
         self._token = SecretFile(token_file, "bearer_token_file") if token_file else None
         self._kept: dict[str, tuple[PageConnection, asyncio.TimerHandle]] = {}
         """URL -> its idle connection."""
@@ -75,13 +75,13 @@ class PageClient:
             for url in list(self._kept):
                 self._drop(url)
 
-    async def fetch(self, target: ScrapeTarget, limit: int, loan: Loan | None = None) -> bytes:
+    async def fetch(self, target: ScrapeTarget, limit: int, take: Take | None = None) -> bytes:
         """Return the target's page, decompressed. The caller sets the deadline.
 
         Args:
             target: the target.
             limit: the largest page in bytes, after decompression.
-            loan: accounts for the bytes that are read, and may make the reader wait.
+            take: accounts for the bytes that are read, and may make the reader wait.
 
         Raises:
             SourceError: the target did not answer, or its answer is not a page.
@@ -96,11 +96,11 @@ class PageClient:
             connection, handle = kept
             handle.cancel()
             try:
-                return await self._exchange(connection, target, request, limit, loan)
+                return await self._exchange(connection, target, request, limit, take)
             except StaleError:
                 pass  # the server had closed the kept connection: retry once on a new one
         connection = await self._connect(address)
-        return await self._exchange(connection, target, request, limit, loan)
+        return await self._exchange(connection, target, request, limit, take)
 
     async def _exchange(
         self,
@@ -108,7 +108,7 @@ class PageClient:
         target: ScrapeTarget,
         request: bytes,
         limit: int,
-        loan: Loan | None,
+        take: Take | None,
     ) -> bytes:
         try:
             await connection.ask(request, limit + limit // 4 + _HEAD)
@@ -119,7 +119,7 @@ class PageClient:
             encoding = connection.headers.get(b"content-encoding", b"identity").decode("latin-1")
             length = connection.headers.get(b"content-length", b"0").decode("latin-1")
             body = await decoded(
-                connection.body(), encoding, limit, int(length) if length.isdigit() else 0, loan
+                connection.body(), encoding, limit, int(length) if length.isdigit() else 0, take
             )
             if connection.spent and not target.serves and self._connected:
                 self._keep(target.url, connection)

@@ -57,34 +57,22 @@ class DiscoveryRule:
         return self.selector.matches(pod.labels)
 
 
+def _chart(name: str, labels: str, port: str, number: int, family: str) -> DiscoveryRule:
+    return DiscoveryRule(name, parse(labels), port, number, family=family)
+
+
+_NAME = "app.kubernetes.io/name"
+
 DISCOVERY_RULES: tuple[DiscoveryRule, ...] = (
     # NVIDIA/dcgm-exporter deployment/templates
-    DiscoveryRule(
-        "dcgm-exporter",
-        parse("app.kubernetes.io/name=dcgm-exporter"),
-        "metrics",
-        9400,
-        family="nvidia",
-    ),
+    _chart("dcgm-exporter", f"{_NAME}=dcgm-exporter", "metrics", 9400, "nvidia"),
     # NVIDIA/gpu-operator assets/state-dcgm-exporter
-    DiscoveryRule(
-        "gpu-operator", parse("app=nvidia-dcgm-exporter"), "metrics", 9400, family="nvidia"
-    ),
+    _chart("gpu-operator", "app=nvidia-dcgm-exporter", "metrics", 9400, "nvidia"),
     # Google Kubernetes Engine's managed DCGM. NVIDIA's chart may run beside it, with other fields.
-    DiscoveryRule(
-        "gke-dcgm",
-        parse("app.kubernetes.io/name=gke-managed-dcgm-exporter"),
-        "metrics",
-        9400,
-        family="gke",
-    ),
+    _chart("gke-dcgm", f"{_NAME}=gke-managed-dcgm-exporter", "metrics", 9400, "gke"),
     # ROCm/gpu-operator internal/metricsexporter
-    DiscoveryRule(
-        "amd-gpu-operator",
-        parse("app.kubernetes.io/name=metrics-exporter,daemonset-name"),
-        "exporter-port",
-        5000,
-        family="amd",
+    _chart(
+        "amd-gpu-operator", f"{_NAME}=metrics-exporter,daemonset-name", "exporter-port", 5000, "amd"
     ),
     # ROCm/device-metrics-exporter helm-charts: the label names the release, the port has no name
     DiscoveryRule(
@@ -95,25 +83,11 @@ DISCOVERY_RULES: tuple[DiscoveryRule, ...] = (
         family="amd",
     ),
     # intel/xpumanager deployment/kubernetes/daemonset
-    DiscoveryRule(
-        "intel-xpumanager", parse("app=intel-xpumanager"), "metrics", 29999, family="intel"
-    ),
+    _chart("intel-xpumanager", "app=intel-xpumanager", "metrics", 29999, "intel"),
     # intel/xpumanager charts/xpumd, charts/xpu-exporter
-    DiscoveryRule(
-        "intel-xpumd",
-        parse("app.kubernetes.io/name in (xpumd,xpu-exporter)"),
-        "http",
-        8080,
-        family="intel",
-    ),
+    _chart("intel-xpumd", f"{_NAME} in (xpumd,xpu-exporter)", "http", 8080, "intel"),
     # Project-HAMi/HAMi charts/hami: the vgpu-monitor container
-    DiscoveryRule(
-        "hami",
-        parse("app.kubernetes.io/component=hami-device-plugin"),
-        "metrics",
-        9394,
-        family="hami",
-    ),
+    _chart("hami", "app.kubernetes.io/component=hami-device-plugin", "metrics", 9394, "hami"),
 )
 """Rules in order; the first that matches a pod applies. Rules of the settings come first."""
 

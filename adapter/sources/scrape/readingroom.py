@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from adapter.exposition.limits import PageLimits
@@ -41,17 +40,14 @@ class ReadingRoom:
         self._places = asyncio.Semaphore(places)
         self._of_one_namespace = of_one_namespace
         self._namespaces: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._limits = limits
-        self._free = page_bytes
-        self._beyond = asyncio.Lock()
-        self._labels = LabelMemory(label_bytes, limits.held)
+        self.free = page_bytes
+        """Bytes that the pages in progress have left."""
+        self.beyond = asyncio.Lock()
+        """Held by the one page that may exceed them."""
+        self.labels = LabelMemory(label_bytes, limits.held)
+        self.limits = limits
         self.max_bytes = max_bytes
         self._large, self._usual = asyncio.Lock(), asyncio.Lock()
-
-    @property
-    def label_bytes(self) -> int:
-        """Bytes of label sets that are kept, or reserved for a page."""
-        return self._labels.used
 
     @asynccontextmanager
     async def place(self, namespace: str) -> AsyncIterator[Hold]:
@@ -78,33 +74,11 @@ class ReadingRoom:
         ingested needs memory, and memory for label sets is reserved for the page that is read,
         not for pages that wait.
         """
-        return self._large if size >= self._limits.large else self._usual
-
-    async def take(self, size: int, *, beyond: bool) -> bool:
-        """Take bytes for a page; return whether its holder may exceed the bound."""
-        if not beyond and size > self._free:
-            await self._beyond.acquire()
-            beyond = True
-        self._free -= size
-        return beyond
-
-    def release(self, size: int, *, beyond: bool) -> None:
-        """Release bytes."""
-        self._free += size
-        if beyond:
-            self._beyond.release()
-
-    def reserve_labels(self, namespace: str, held: int) -> PageLimits:
-        """Return limits for the next page of a target whose last page uses ``held`` bytes."""
-        return replace(self._limits, held=self._labels.reserve(namespace, held))
-
-    def release_labels(self, namespace: str, reserved: int, held: int = 0) -> None:
-        """Release the part of the reserved bytes that the page does not use."""
-        self._labels.release(namespace, reserved, held)
+        return self._large if size >= self.limits.large else self._usual
 
 
 class Hold:
-    """The bytes that one scrape holds."""
+    """The bytes of a room that one scrape holds."""
 
     def __init__(self, room: ReadingRoom) -> None:
         self._room = room
@@ -113,10 +87,15 @@ class Hold:
 
     async def take(self, size: int) -> None:
         """Account for ``size`` more bytes; wait while there is no room for them."""
-        self._beyond = await self._room.take(size, beyond=self._beyond)
+        room = self._room
+        if not self._beyond and size > room.free:
+            await room.beyond.acquire()
+            self._beyond = True
+        room.free -= size
         self._size += size
 
     def release(self) -> None:
-        """Release all bytes."""
-        self._room.release(self._size, beyond=self._beyond)
-        self._size, self._beyond = 0, False
+        """Release all bytes; called once."""
+        self._room.free += self._size
+        if self._beyond:
+            self._room.beyond.release()

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 import structlog
 
@@ -84,8 +85,11 @@ class ScrapeSource:
         )
         self._turns = Turns()
         self._targets = ScrapeTargets(options.rules, self._start, self._stop, options.servers)
+        self.unscrapable: Mapping[str, int] = self._targets.unscrapable
+        """Pods that should be scraped and cannot be, by reason, since the start."""
         self._tasks: dict[ScrapeTarget, asyncio.Task[None]] = {}
-        self._states: dict[ScrapeTarget, TargetState] = {}
+        self.states: dict[ScrapeTarget, TargetState] = {}
+        """Current target -> its state."""
         self._begun = False
         self._began = 0.0
         self.scrapes = 0
@@ -98,16 +102,6 @@ class ScrapeSource:
         """Durations of scrapes, with or without success."""
 
     @property
-    def states(self) -> Mapping[ScrapeTarget, TargetState]:
-        """Current target -> its state."""
-        return self._states
-
-    @property
-    def unscrapable(self) -> Mapping[str, int]:
-        """Pods that should be scraped and cannot be, by reason, since the start."""
-        return self._targets.unscrapable
-
-    @property
     def settled(self) -> bool:
         """Whether every known exporter has been scraped once, with or without success.
 
@@ -117,7 +111,7 @@ class ScrapeSource:
         patient = waited < self._options.interval + 2 * self._options.timeout
         return self._begun and all(
             state.last_success or state.failures
-            for state in self._states.values()
+            for state in self.states.values()
             if patient or not state.target.serves
         )
 
@@ -126,7 +120,7 @@ class ScrapeSource:
         """Whether an exporter is known, or the settings neither name nor discover any."""
         if not self._options.rules and not self._options.targets:
             return True
-        return any(not target.serves for target in self._states)
+        return any(not target.serves for target in self.states)
 
     def problem(self, now: float) -> str | None:
         """Return why there is no fresh data although there should be, or None.
@@ -135,8 +129,8 @@ class ScrapeSource:
         """
         patience = max(3 * self._options.interval + self._options.timeout, 30.0)
         # A server page that answers does not replace exporters that fail.
-        states = [s for s in self._states.values() if not s.target.serves]
-        states = states or list(self._states.values())
+        states = [s for s in self.states.values() if not s.target.serves]
+        states = states or list(self.states.values())
         if not states or now - max(s.last_success for s in states) <= patience:
             return None
         failing = [state for state in states if state.last_error]
@@ -151,12 +145,12 @@ class ScrapeSource:
     def overdue(self, now: float) -> int:
         """Return the number of targets whose due scrape has not begun: no place was free."""
         late = now - max(_LATE, 2 * self._options.interval) - self._options.timeout
-        return sum(1 for state in self._states.values() if state.due < late)
+        return sum(1 for state in self.states.values() if state.due < late)
 
     @property
     def label_bytes(self) -> Mapping[str, int]:
         """Return kind of target -> estimated memory of its pages' label sets."""
-        return {"exporter": self._exporters.label_bytes, "pod": self._servers.label_bytes}
+        return {"exporter": self._exporters.labels.used, "pod": self._servers.labels.used}
 
     async def run(self) -> None:
         """Scrape until cancelled, then close every connection."""
@@ -175,7 +169,7 @@ class ScrapeSource:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _begin(self) -> None:
-        for target, state in self._states.items():  # if it runs again after a failure
+        for target, state in self.states.items():  # if it runs again after a failure
             self._tasks[target] = asyncio.create_task(self._follow(target, state))
         for target in self._options.targets:
             self._targets.add(target)
@@ -187,12 +181,12 @@ class ScrapeSource:
         self._begun, self._began = True, self._clock()
 
     def _start(self, target: ScrapeTarget) -> None:
-        state = self._states[target] = TargetState(target, due=self._clock())
+        state = self.states[target] = TargetState(target, due=self._clock())
         self._tasks[target] = asyncio.create_task(self._follow(target, state))
         log.info("exporter found", url=target.url, node=target.node, rule=target.rule)
 
     def _stop(self, target: ScrapeTarget) -> None:
-        del self._states[target]
+        del self.states[target]
         self._tasks.pop(target).cancel()
         self._sink.forget(target.url)
         log.info("exporter gone", url=target.url, node=target.node)
@@ -211,19 +205,16 @@ class ScrapeSource:
                 state.due = due(now, phase, options.interval, state.failures, options.max_backoff)
                 await asyncio.sleep(state.due - now)
         finally:
-            room.release_labels(namespace, state.held)
+            room.labels.release(namespace, state.held)
 
     async def _scrape(
         self, state: TargetState, memo: LabelMemo, room: ReadingRoom, hold: Hold
     ) -> None:
         started = self._clock()
-        state.last_attempt = started
-        state.scrapes += 1
         self.scrapes += 1
         try:
             async with asyncio.timeout(self._options.timeout):
-                body = await self._pages.fetch(state.target, room.max_bytes, hold)
-            state.size = len(body)
+                body = await self._pages.fetch(state.target, room.max_bytes, hold.take)
             async with room.reading(len(body)):
                 page = await self._parse(body, started, memo, state, room)
                 state.rejects = page.rejects
@@ -231,8 +222,7 @@ class ScrapeSource:
                 await self._take(state, page)
         except Exception as error:  # one exporter must not end the others
             self._failed(state, describe(error))
-        state.duration = max(0.0, self._clock() - started)
-        self.durations.observe(state.duration)
+        self.durations.observe(max(0.0, self._clock() - started))
 
     async def _parse(
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ReadingRoom
@@ -274,11 +264,11 @@ class ScrapeSource:
 def _label_limits(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
     """Yield limits for the target's next page; release what it does not use on exit."""
     namespace = state.target.namespace
-    limits = room.reserve_labels(namespace, state.held)
+    reserved = room.labels.reserve(namespace, state.held)
     try:
-        yield limits
+        yield replace(room.limits, held=reserved)
     finally:
-        room.release_labels(namespace, limits.held, state.held)
+        room.labels.release(namespace, reserved, state.held)
 
 
 def _check(page: Page) -> None:

@@ -45,13 +45,11 @@ def page_url(scheme: str, ip: str, port: int, path: str) -> str:
 
 @dataclass(slots=True)
 class TargetState:
-    """The state of a target's scrapes, for metrics and ``doctor``. Times are epoch seconds."""
+    """The state of a target's scrapes, for metrics and readiness. Times are epoch seconds."""
 
     target: ScrapeTarget
-    scrapes: int = 0
     failures: int = 0
     """Failed scrapes in succession."""
-    last_attempt: float = 0.0
     due: float = 0.0
     """When the next scrape is due."""
     last_success: float = 0.0
@@ -59,12 +57,8 @@ class TargetState:
     """The error of the last scrape; empty after a success."""
     reason: str = ""
     """The reason of the last error, in one word."""
-    duration: float = 0.0
-    """Seconds of the last scrape."""
     samples: int = 0
     """Samples of the last good page."""
-    size: int = 0
-    """Bytes of the last page, decompressed."""
     held: int = 0
     """Upper bound of the bytes of the last page's label sets."""
     rejects: Mapping[str, int] = field(default_factory=dict)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from adapter.serve.apiserviceowner import APIServiceOwner, AskError
+from adapter.serve.apiserviceowner import APIServiceOwner
+from apiservice.kube.client import ClusterAnswerError
 
 OURS = b'{"spec":{"group":"external.metrics.k8s.io","service":{"namespace":"g","name":"a"}}}'
 KEDA = b'{"spec":{"service":{"namespace":"keda","name":"keda-metrics-apiserver","port":443}}}'
 LOCAL = b'{"spec":{"service":null}}'
-DENIED = AskError("403 apiservices is forbidden")
-ABSENT = AskError("404", absent=True)
+DENIED = ClusterAnswerError("403 apiservices is forbidden")
+ABSENT = ClusterAnswerError("404", 404)
 
 
 class Cluster:
     """Answers with what it was given last."""
 
-    def __init__(self, answer: bytes | AskError) -> None:
+    def __init__(self, answer: bytes | ClusterAnswerError) -> None:
         self.answer = answer
 
     async def ask(self) -> bytes:
-        if isinstance(self.answer, AskError):
+        if isinstance(self.answer, ClusterAnswerError):
             raise self.answer
         return self.answer
 
@@ -38,7 +39,7 @@ class Cluster:
     ],
 )
 async def test_the_owner_is_named(
-    answer: bytes | AskError, foreign: bool | None, service: str | None
+    answer: bytes | ClusterAnswerError, foreign: bool | None, service: str | None
 ) -> None:
     owner = APIServiceOwner(Cluster(answer).ask, "g/a")
     with capture_logs() as logs:

@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from adapter.sources.errors import CredentialError
-from adapter.sources.login.aws import AwsIdentity, AwsLogin
-from adapter.sources.login.azure import PROMETHEUS_AUDIENCE, AzureIdentity, azure_tokens
+from adapter.sources.login.aws import AwsLogin
+from adapter.sources.login.azure import AzureIdentity, azure_tokens
 from adapter.sources.login.google import READ, google_tokens
 from adapter.sources.login.port import Bearer, Login, Outgoing
 from adapter.sources.prometheus.options import PrometheusOptions
@@ -37,6 +37,7 @@ from tests.adapter.sources.conftest import Recorder, Request, Web, answer, runni
 JSON = "Content-Type: application/json\r\n"
 TENANT = "72f988bf-86f1-41af-91ab-2d7cd011db47"
 CLIENT = "9f0a3a3c-1111-2222-3333-444444444444"
+AUDIENCE = "https://prometheus.monitor.azure.com"
 QUERY = Outgoing("POST", "https://engine.example/api/v1/query", {"Content-Type": "text/x"}, b"q=up")
 
 CLOUDS = (
@@ -100,16 +101,16 @@ async def test_azure_managed_identity_asks_the_node_for_the_audience(
         access_token="node-token",
         expires_in="86400",
         expires_on=str(int(time.time()) + 86400),
-        resource=PROMETHEUS_AUDIENCE,
+        resource=AUDIENCE,
         token_type="Bearer",
     )
-    login = Bearer(azure_tokens(AzureIdentity(client_id=CLIENT), PROMETHEUS_AUDIENCE))
+    login = Bearer(azure_tokens(AzureIdentity(client_id=CLIENT), AUDIENCE))
     assert await shown(login) == {"Authorization": "Bearer node-token"}
     await shown(login)
     (request,) = web.requests
     assert request.headers["metadata"] == "true"
     asked = query_of(request)
-    assert (asked["resource"], asked["client_id"]) == ([PROMETHEUS_AUDIENCE], [CLIENT])
+    assert (asked["resource"], asked["client_id"]) == ([AUDIENCE], [CLIENT])
 
 
 async def test_azure_without_an_identity_says_so(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +120,7 @@ async def test_azure_without_an_identity_says_so(web: Web, monkeypatch: pytest.M
         said.encode(), "400 Bad Request", headers=JSON
     )
     with pytest.raises(CredentialError, match=r"Azure identity.*Identity not found"):
-        await shown(Bearer(azure_tokens(AzureIdentity(), PROMETHEUS_AUDIENCE)))
+        await shown(Bearer(azure_tokens(AzureIdentity(), AUDIENCE)))
 
 
 WRONG_IDENTITIES = {
@@ -135,7 +136,7 @@ def test_an_azure_identity_that_cannot_be_is_refused_at_the_start(
     identity, said = WRONG_IDENTITIES[name]
     monkeypatch.setenv("AZURE_FEDERATED_TOKEN_FILE", "/token")
     with pytest.raises(CredentialError, match=f"the identity cannot be used: .*{said}"):
-        azure_tokens(identity, PROMETHEUS_AUDIENCE)
+        azure_tokens(identity, AUDIENCE)
 
 
 async def test_azure_workload_identity_exchanges_the_pods_token(
@@ -157,7 +158,7 @@ async def test_azure_workload_identity_exchanges_the_pods_token(
         token_type="Bearer", expires_in=3599, ext_expires_in=3599, access_token="pod-token"
     )
     identity = AzureIdentity(authority=secure.url)
-    login = Bearer(azure_tokens(identity, PROMETHEUS_AUDIENCE))
+    login = Bearer(azure_tokens(identity, AUDIENCE))
     assert await shown(login) == {"Authorization": "Bearer pod-token"}
     secure.web.replies[f"/{TENANT}/oauth2/v2.0/token"] = reply(
         token_type="Bearer", expires_in=3599, ext_expires_in=3599, access_token="another-token"
@@ -167,7 +168,7 @@ async def test_azure_workload_identity_exchanges_the_pods_token(
     form = parse_qs(secure.web.requests[-1].body.decode())
     assert form["client_assertion"] == ["service-account-jwt"]
     assert form["client_id"] == [CLIENT]
-    assert f"{PROMETHEUS_AUDIENCE}/.default" in form["scope"][0].split(" ")
+    assert f"{AUDIENCE}/.default" in form["scope"][0].split(" ")
 
 
 async def test_a_managed_prometheus_is_asked_with_the_token_and_a_refused_one_is_told(
@@ -182,7 +183,7 @@ async def test_a_managed_prometheus_is_asked_with_the_token_and_a_refused_one_is
         status="success", data={"resultType": "matrix", "result": [series]}
     )
     now = [time.time()]
-    tokens = azure_tokens(AzureIdentity(), PROMETHEUS_AUDIENCE, clock=lambda: now[0])
+    tokens = azure_tokens(AzureIdentity(), AUDIENCE, clock=lambda: now[0])
     options = PrometheusOptions(
         secure.url,
         lookback=90.0,
@@ -199,7 +200,7 @@ async def test_a_managed_prometheus_is_asked_with_the_token_and_a_refused_one_is
             access_token="t",
             expires_in="3600",
             expires_on=str(int(now[0]) + 3600),
-            resource=PROMETHEUS_AUDIENCE,
+            resource=AUDIENCE,
             token_type="Bearer",
         )
         now[0] += 11
@@ -358,7 +359,7 @@ AWS_REQUESTS = [
 async def test_aws_signs_what_is_sent(monkeypatch: pytest.MonkeyPatch, request_: Outgoing) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "static-secret")
-    headers = await AwsLogin(AwsIdentity("eu-central-1")).headers(request_)
+    headers = await AwsLogin("eu-central-1").headers(request_)
     assert "/eu-central-1/aps/aws4_request" in headers["Authorization"]
     assert signed_by(headers) == ("AKIDEXAMPLE", signature(request_, headers, "static-secret"))
 
@@ -376,7 +377,7 @@ async def test_aws_asks_the_node_for_credentials(web: Web, monkeypatch: pytest.M
         Token="session",
         Expiration=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 6 * 3600)),
     )
-    login = AwsLogin(AwsIdentity("eu-central-1"))
+    login = AwsLogin("eu-central-1")
     headers = await shown(login)
     await shown(login)
     assert headers["X-Amz-Security-Token"] == "session"
@@ -401,7 +402,7 @@ async def test_aws_takes_on_a_role(web: Web, monkeypatch: pytest.MonkeyPatch) ->
         ASSUMED.format(until=until).encode(), headers="Content-Type: text/xml\r\n"
     )
     role = "arn:aws:iam::123456789012:role/metrics"
-    login = AwsLogin(AwsIdentity("eu-central-1", role_arn=role, external_id="x-1"))
+    login = AwsLogin("eu-central-1", role_arn=role, external_id="x-1")
     headers = await shown(login)
     assert signed_by(headers) == ("AKIDROLE", signature(QUERY, headers, "role-secret"))
     form = parse_qs(web.requests[0].body.decode())
@@ -420,7 +421,7 @@ async def test_aws_exchanges_the_service_accounts_token(
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
     text = ASSUMED.format(until=until).replace("AssumeRole", "AssumeRoleWithWebIdentity")
     web.replies["/"] = answer(text.encode(), headers="Content-Type: text/xml\r\n")
-    headers = await shown(AwsLogin(AwsIdentity("eu-central-1")))
+    headers = await shown(AwsLogin("eu-central-1"))
     assert signed_by(headers) == ("AKIDROLE", signature(QUERY, headers, "role-secret"))
     form = parse_qs(web.requests[0].body.decode())
     assert form["WebIdentityToken"] == ["service-account-jwt"]
@@ -441,7 +442,7 @@ async def test_aws_is_asked_by_one_thread_however_many_give_up_waiting(
         await good(request, writer)
 
     web.replies["/"] = slow
-    login = AwsLogin(AwsIdentity("eu-central-1", role_arn="arn:aws:iam::123456789012:role/metrics"))
+    login = AwsLogin("eu-central-1", role_arn="arn:aws:iam::123456789012:role/metrics")
     for _ in range(3):
         waiting = asyncio.create_task(shown(login))
         await settled(lambda: len(web.requests) == 1)
@@ -472,7 +473,7 @@ async def test_what_aws_checks_is_what_goes_over_the_wire(
         matchers='cluster=~"a b|ü+~/*"',
         params={"z": "&=%", "a": ""},
         headers={"X-Scope-OrgID": "not signed"},
-        login=AwsLogin(AwsIdentity("eu-central-1")),
+        login=AwsLogin("eu-central-1"),
     )
     async with running(PrometheusSource(options, sink, {"usage": ("UTIL",)}).run):
         await sink.until(lambda: len(sink.batches) > 0)
@@ -490,4 +491,4 @@ async def test_what_aws_checks_is_what_goes_over_the_wire(
 
 async def test_aws_without_credentials_says_so() -> None:
     with pytest.raises(CredentialError, match="none found in the environment"):
-        await shown(AwsLogin(AwsIdentity("eu-central-1")))
+        await shown(AwsLogin("eu-central-1"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from adapter.exposition.limits import EXPORTER, PageLimits
+from adapter.exposition.limits import PageLimits
 from adapter.sources.scrape.labelmemory import LabelMemory
 from adapter.sources.scrape.readingroom import ReadingRoom
 
@@ -72,22 +72,20 @@ async def test_a_reader_that_gives_up_gives_everything_back() -> None:
         await asyncio.gather(first, second, return_exceptions=True)
         async with made.place("") as hold:
             await hold.take(100)
-    assert made.label_bytes == 0
+    assert made.labels.used == 0
     assert third.exception() is None
 
 
 def test_labels_are_lent_up_to_what_is_left_of_all() -> None:
-    made = room()
-    first = made.reserve_labels("a", 0)
-    assert first.held == 60
-    assert first.samples == EXPORTER.samples
-    made.release_labels("a", 60, 50)
-    assert made.reserve_labels("a", 0).held == 50
-    made.release_labels("a", 50)
-    assert made.reserve_labels("a", 50).held == 60  # what a target holds already is its own
-    assert made.label_bytes == 60
-    made.release_labels("a", 60)
-    assert made.label_bytes == 0
+    made = room().labels
+    assert made.reserve("a", 0) == 60
+    made.release("a", 60, 50)
+    assert made.reserve("a", 0) == 50
+    made.release("a", 50)
+    assert made.reserve("a", 50) == 60  # what a target holds already is its own
+    assert made.used == 60
+    made.release("a", 60)
+    assert made.used == 0
 
 
 def test_pages_of_one_namespace_leave_memory_for_those_of_another() -> None:

@@ -53,7 +53,7 @@ async def test_a_page_becomes_a_batch(web: Web, sink: Recorder) -> None:
     async with running(made.run):
         await sink.until(lambda: len(sink.batches) > 0)
         found = state(made, web.url())
-        assert (found.samples, found.size, found.last_error) == (1, len(PAGE), "")
+        assert (found.samples, found.last_error) == (1, "")
     batch = sink.batches[0]
     assert (batch.origin, batch.node, batch.pod) == (web.url(), "gpu-1", None)
     row = batch.samples[0]

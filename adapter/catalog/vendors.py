@@ -1,0 +1,20 @@
+"""The fields of all vendors' exporters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
+from adapter.catalog.field import Field
+
+VENDORS: Final[dict[str, tuple[Field, ...]]] = {
+    "NVIDIA (dcgm-exporter)": nvidia.FIELDS,
+    "AMD (device-metrics-exporter)": amd.FIELDS,
+    "Intel (XPU Manager)": intel.FIELDS,
+    "HAMi (vGPU monitor)": hami.FIELDS,
+    "Azure (Container Insights)": azure.FIELDS,
+    "GKE (Cloud Monitoring)": google.FIELDS,
+    "Inference servers (vLLM, Triton, TGI, SGLang)": servers.FIELDS,
+}
+"""Vendor and program -> its fields, in the order of the documentation."""
+FIELDS: Final[tuple[Field, ...]] = sum(VENDORS.values(), start=())
