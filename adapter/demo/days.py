@@ -6,16 +6,19 @@ devices directly. From these days nodepool has its history when the story starts
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adapter.demo import sight, story
+from adapter.demo import story
 from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
-from adapter.demo.gauge import Gauge
-from adapter.demo.nudge import Nudge, Past
-from adapter.demo.server import SCRAPE
+from adapter.demo.client import Answer
+from adapter.demo.fleet import Stage
+from adapter.demo.nodepool import DemoNodepool, Past, grows
+from adapter.demo.server import SCRAPE, WINDOW
 from adapter.demo.world import World
+from adapter.hpa import Missing
 
 DAY = 86400.0
 
@@ -28,6 +31,34 @@ class Days:
     peaks: tuple[Mapping[str, int], ...]
     """For each day, oldest first: service -> most pods that its metric requested."""
     seeds: tuple[int, ...]
+
+
+class DeviceReader:
+    """Answers as ``serve`` would: each ready pod's percentage, averaged over its window."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._busy: dict[str, deque[float]] = {}
+
+    def scrape(self) -> None:
+        """Take the sample that a scrape would return now."""
+        samples: dict[str, deque[float]] = {}
+        for pod in self._world.fleet.pods.values():
+            if pod.stage is Stage.READY and pod.device is not None:
+                kept = self._busy.get(pod.name, deque(maxlen=round(WINDOW / SCRAPE)))
+                kept.append(100 * pod.device.busy)
+                samples[pod.name] = kept
+        self._busy = samples
+
+    async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
+        """Return the service's pods; ``namespace`` and ``metric`` are not used."""
+        service = label_selector.removeprefix("app=")
+        values = {
+            pod.name: round(1000 * sum(seen) / len(seen))
+            for pod in self._world.fleet.of(service)
+            if (seen := self._busy.get(pod.name))
+        }
+        return values or Missing("no pod has a value")
 
 
 async def live(count: int, seed: int, start: float) -> Days:
@@ -45,31 +76,30 @@ async def live(count: int, seed: int, start: float) -> Days:
     resources = {pool.resource for pool in pools}
     workloads = tuple(each for each in story.WORKLOADS if each.resource in resources)
     for before, own in zip(range(count, 0, -1), seeds, strict=True):
-        nudge = Nudge(story.LIMITS, story.BEGIN - before * DAY, past)
+        nodepool = DemoNodepool(story.LIMITS, story.BEGIN - before * DAY, past)
         world = World(pools, workloads, own, start)
-        await play(world, story.HPAS, nudge, story.LENGTH)
-        past = nudge.past
-        peaks.append(nudge.peaks)
+        await play(world, story.HPAS, nodepool, story.LENGTH)
+        past = nodepool.past
+        peaks.append(nodepool.peaks)
     return Days(past, tuple(peaks), seeds)
 
 
 async def play(
-    world: World, hpas: Sequence[Mapping[str, Any]], nudge: Nudge | None, until: float
+    world: World, hpas: Sequence[Mapping[str, Any]], nodepool: DemoNodepool | None, until: float
 ) -> None:
     """Continue to ``until`` with separate HPAs for the services whose pools can grow."""
-    gauge = Gauge(world)
-    every = [DemoAutoscaler(each) for each in hpas]
+    reader = DeviceReader(world)
     scalers = [
         scaler
-        for scaler in every
-        if scaler.service in world.workloads and sight.grows(world, scaler.service)
+        for scaler in map(DemoAutoscaler, hpas)
+        if scaler.service in world.workloads and grows(world, scaler.service)
     ]
     while world.now + SCRAPE <= until:
         world.advance(world.now + SCRAPE)
-        gauge.look()
+        reader.scrape()
         if world.now % PERIOD:
             continue
         for scaler in scalers:
-            await scaler.sync(world, gauge)
-        if nudge:
-            nudge.round(world, scalers)
+            await scaler.sync(world, reader)
+        if nodepool:
+            nodepool.round(world, scalers)

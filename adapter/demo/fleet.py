@@ -7,12 +7,17 @@ does. To get a node earlier, set :attr:`Fleet.headroom`.
 
 from __future__ import annotations
 
+import math
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from adapter.demo.hardware import DemoDevice, DemoNode, DemoPool, make_node
+
+_TERMINATE = 5.0
+"""Seconds that a deleted pod still holds its device."""
 
 
 class Stage(StrEnum):
@@ -45,15 +50,22 @@ class DemoPod:
     """When it got its device; None while it has had none."""
     deleted: float | None = None
 
+    def waited(self, now: float) -> float:
+        """Return the seconds without a device: until it got one, was deleted, or until now."""
+        ends = [end for end in (self.bound, self.deleted) if end is not None]
+        return min(ends, default=now) - self.created
+
+    def holds(self, at: float) -> bool:
+        """Return whether it held a device then."""
+        ended = math.inf if self.deleted is None else self.deleted
+        return self.bound is not None and self.bound <= at < ended
+
 
 class Fleet:
     """All nodes and pods. Deterministic: the same calls give the same names and placement."""
 
-    def __init__(
-        self, pools: tuple[DemoPool, ...], now: float, terminate_seconds: float = 5.0
-    ) -> None:
-        self._terminate_seconds = terminate_seconds
-        self._numbers: dict[str, int] = {}
+    def __init__(self, pools: tuple[DemoPool, ...], now: float) -> None:
+        self._numbers: Counter[str] = Counter()
         self.pools = pools
         self.nodes: list[DemoNode] = []
         self.pods: dict[str, DemoPod] = {}
@@ -74,8 +86,8 @@ class Fleet:
 
     def create(self, service: str, resource: str, start_seconds: float, now: float) -> DemoPod:
         """Create a pod that waits for a device."""
-        number = self._number(service)
-        identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{service}-{number}.pod")
+        self._numbers[service] += 1
+        identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{service}-{self._numbers[service]}.pod")
         name = f"{service}-{_suffix(identity)}"
         pod = DemoPod(name, service, str(identity), now, resource, start_seconds, since=now)
         self.pods[name] = pod
@@ -114,7 +126,7 @@ class Fleet:
 
     def _finish(self, now: float) -> Iterator[tuple[str, DemoPod]]:
         for pod in list(self.pods.values()):
-            if pod.stage is Stage.TERMINATING and now - pod.since >= self._terminate_seconds:
+            if pod.stage is Stage.TERMINATING and now - pod.since >= _TERMINATE:
                 del self.pods[pod.name]
                 if pod.device:
                     pod.device.pod = None
@@ -201,14 +213,11 @@ class Fleet:
         return None
 
     def _add(self, pool: DemoPool, now: float, boot_seconds: float) -> DemoNode:
-        name = f"{pool.name}-{self._number(pool.name)}"
+        self._numbers[pool.name] += 1
+        name = f"{pool.name}-{self._numbers[pool.name]}"
         node = make_node(name, pool, now, now + boot_seconds)
         self.nodes.append(node)
         return node
-
-    def _number(self, prefix: str) -> int:
-        self._numbers[prefix] = self._numbers.get(prefix, 0) + 1
-        return self._numbers[prefix]
 
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from adapter.demo.fleet import Stage
 
 
 class Glyphs(NamedTuple):
@@ -14,9 +16,8 @@ class Glyphs(NamedTuple):
     empty: str
     none: str
     """Drawn for a missing value."""
-    ready: str
-    starting: str
-    pending: str
+    pods: Mapping[Stage, str]
+    """A pod, by its stage."""
 
     def spark(self, values: Sequence[float | None], top: float, width: int) -> str:
         """Draw the last ``width`` values as a graph from 0 to ``top``."""
@@ -35,6 +36,7 @@ class Glyphs(NamedTuple):
         return self.full * filled + self.empty * (width - filled)
 
 
-UNICODE = Glyphs("▁▂▃▄▅▆▇█", "█", "░", "·", "●", "◐", "○")
-ASCII = Glyphs("_.,-=+*#", "#", ".", " ", "#", "+", "o")
+_STAGES = (Stage.READY, Stage.STARTING, Stage.PENDING)
+UNICODE = Glyphs("▁▂▃▄▅▆▇█", "█", "░", "·", dict(zip(_STAGES, "●◐○", strict=True)))
+ASCII = Glyphs("_.,-=+*#", "#", ".", " ", dict(zip(_STAGES, "#+o", strict=True)))
 """For terminals whose encoding has no block characters."""

@@ -34,11 +34,6 @@ def pod_state(pod: DemoPod) -> PodState:
     )
 
 
-def pod_list(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return manifests as the API lists them."""
-    return {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": list(items)}
-
-
 def pods(
     world: World, namespace: str, exporter_ports: Mapping[str, int]
 ) -> Sequence[dict[str, Any]]:
@@ -66,8 +61,9 @@ def pod_spec(resource: str) -> dict[str, Any]:
     }
 
 
-def write(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace ``path`` atomically: a reader sees the old or the new file, never a part."""
+def write(path: Path, items: Sequence[Mapping[str, Any]]) -> None:
+    """Write pods as the API lists them. A reader sees the old or the new file, never a part."""
+    content = {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items}
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(json.dumps(content), encoding="utf-8")
     beside.replace(path)
@@ -75,66 +71,45 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
 
 def _pod(pod: DemoPod, namespace: str) -> dict[str, Any]:
     state = pod_state(pod)
-    metadata: dict[str, Any] = {
+    metadata = {
         "name": pod.name,
         "namespace": namespace,
         # Both namespaces have a pod of this name.
         "uid": str(uuid.uuid5(uuid.UUID(pod.uid), namespace)),
         "labels": {"app": pod.service, "pod-template-hash": "6d5f8c7b9"},
-        "ownerReferences": [
-            {
-                "apiVersion": "apps/v1",
-                "kind": "ReplicaSet",
-                "name": f"{pod.service}-6d5f8c7b9",
-                "uid": f"{namespace}-{pod.service}-6d5f8c7b9",
-                "controller": True,
-            }
-        ],
     }
     if state.deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     spec = pod_spec(pod.resource)
-    status: dict[str, Any] = {"phase": state.phase, "conditions": [_ready(state.ready)]}
     if pod.node:
         spec["nodeName"] = pod.node.name
-        status["podIP"] = "127.0.0.1"
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": spec,
-        "status": status,
-    }
+    return _manifest(metadata, ("ReplicaSet", f"{pod.service}-6d5f8c7b9"), spec, state)
 
 
 def _exporter(node: DemoNode, port: int) -> dict[str, Any]:
+    name = f"dcgm-exporter-{node.name}"
+    ports = [{"name": _EXPORTER_PORT, "containerPort": port}]
+    return _manifest(
+        {"name": name, "namespace": _EXPORTER_NAMESPACE, "uid": name, "labels": _EXPORTER_LABELS},
+        ("DaemonSet", "dcgm-exporter"),
+        {"nodeName": node.name, "containers": [{"name": "exporter", "ports": ports}]},
+        PodState(name),
+    )
+
+
+def _manifest(
+    metadata: dict[str, Any], owner: tuple[str, str], spec: dict[str, Any], state: PodState
+) -> dict[str, Any]:
+    kind, name = owner
+    ready = {"type": "Ready", "status": str(state.ready)}
+    status = {"phase": state.phase, "conditions": [ready]}
+    if "nodeName" in spec:
+        status["podIP"] = "127.0.0.1"
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": True}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": f"dcgm-exporter-{node.name}",
-            "namespace": _EXPORTER_NAMESPACE,
-            "uid": f"dcgm-exporter-{node.name}",
-            "labels": _EXPORTER_LABELS,
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "DaemonSet",
-                    "name": "dcgm-exporter",
-                    "uid": "dcgm-exporter",
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": {
-            "nodeName": node.name,
-            "containers": [
-                {"name": "exporter", "ports": [{"name": _EXPORTER_PORT, "containerPort": port}]}
-            ],
-        },
-        "status": {"phase": "Running", "podIP": "127.0.0.1", "conditions": [_ready(ready=True)]},
+        "metadata": {**metadata, "ownerReferences": [reference | {"uid": name}]},
+        "spec": spec,
+        "status": status,
     }
-
-
-def _ready(ready: bool) -> dict[str, str]:
-    return {"type": "Ready", "status": "True" if ready else "False"}

@@ -1,16 +1,18 @@
-"""Panels of the live picture for one service and for one node."""
+"""Panels of the live picture for one service, for one node and for nodepool."""
 
 from __future__ import annotations
 
 from rich.console import RenderableType
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from adapter.demo.autoscaler import DemoAutoscaler, Sync
-from adapter.demo.fleet import DemoPod, Stage
+from adapter.demo.fleet import Stage
 from adapter.demo.glyphs import Glyphs
 from adapter.demo.hardware import DemoDevice, DemoNode
-from adapter.demo.show import Show, clock
+from adapter.demo.state import DemoState, clock
+from adapter.demo.world import World
 
 _STAGE_STYLE = {
     Stage.READY: "green",
@@ -18,26 +20,25 @@ _STAGE_STYLE = {
     Stage.PENDING: "red",
     Stage.TERMINATING: "magenta",
 }
-_LABEL_COLUMNS = 5
 
 
-def service_title(show: Show, scaler: DemoAutoscaler) -> str:
+def service_title(state: DemoState, scaler: DemoAutoscaler) -> str:
     """Return the service and its HPA in a line."""
     spec = scaler.spec
-    resource = show.world.workloads[scaler.service].resource
+    resource = state.world.workloads[scaler.service].resource
     return (
         f"[bold]{scaler.service}[/]: HPA {spec.min_replicas} to {spec.max_replicas}, "
         f"{scaler.metric} {scaler.target:g}, on {resource}"
     )
 
 
-def service_body(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs, width: int) -> RenderableType:
+def service_body(
+    state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs, width: int
+) -> RenderableType:
     """Return four lines: load, pods, the HPA's value, and the reason of its decision."""
-    grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
-    grid.add_column(width=_LABEL_COLUMNS, style="dim")
-    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    grid.add_row("load", _load(show, scaler, glyphs, max(8, width - 50)))
-    grid.add_row("pods", _pods(show, scaler, glyphs))
+    grid = _labelled(5)
+    grid.add_row("load", _load(state, scaler, glyphs, max(8, width - 50)))
+    grid.add_row("pods", _pods(state, scaler, glyphs))
     latest = scaler.latest
     if latest is None:
         grid.add_row("HPA", Text("no sync yet", style="dim"))
@@ -48,58 +49,85 @@ def service_body(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs, width: int)
     return grid
 
 
-def node_title(show: Show, node: DemoNode) -> Text:
+def node_title(state: DemoState, node: DemoNode) -> Text:
     """Return the node's name, and whether its exporter is dead."""
     title = Text(node.name, style="bold")
-    if node.name in show.exporters.dead:
+    if node.name in state.exporters.dead:
         title.append(" exporter dead", style="bold white on red")
     return title
 
 
-def node_line(show: Show, node: DemoNode, glyphs: Glyphs, width: int) -> Text:
+def node_line(state: DemoState, node: DemoNode, glyphs: Glyphs, width: int) -> Text:
     """Return all devices of a node in one line: a bar and a percentage each."""
     line = Text(no_wrap=True, overflow="ellipsis")
-    if not node.ready(show.world.now):
-        return _boots(show, node)
+    if not node.ready(state.world.now):
+        return Text(f"booting, {round(node.ready_at - state.world.now)} s left", style="yellow")
     each = max(6, min(16, width // len(node.devices)))
     for device in node.devices:
-        line.append_text(_device(show, node, device, glyphs, each - 5))
+        line.append_text(_device(state, node, device, glyphs, each - 5))
         line.append(" ")
     return line
 
 
-def node_body(show: Show, node: DemoNode, glyphs: Glyphs, width: int) -> RenderableType:
-    """Return a line for each device, with its pod."""
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, justify="right")
-    for _ in range(2):
-        grid.add_column(no_wrap=True, overflow="ellipsis")
-    if not node.ready(show.world.now):
-        return _boots(show, node)
-    for device in node.devices:
-        name = str(device.gpu if device.instance is None else device.instance)
-        pod = _pod(show, device)
-        label = Text(pod.name, style=_STAGE_STYLE[pod.stage]) if pod else Text("free", style="dim")
-        grid.add_row(name, _device(show, node, device, glyphs, max(4, width - 20)), label)
+def nodepool_title(state: DemoState) -> str:
+    """Headroom, its ready part and its reason, in one line."""
+    orders = [
+        f"{order.replicas} pods of headroom, {order.ready} ready: {order.reasons[0].text}"
+        for order in (state.shown.nodepool.orders if state.shown.nodepool else ())
+        if order.replicas
+    ]
+    return f"[bold]nodepool[/]: {escape('; '.join(orders) or 'no headroom')}"
+
+
+def nodepool_body(state: DemoState, glyphs: Glyphs) -> RenderableType:
+    """The services on growing node pools, with nodepool and without: one line each."""
+    grid = _labelled(7)
+    for label, cluster in zip(("with", "without"), state.clusters, strict=True):
+        for scaler in state.reactive.autoscalers:
+            grid.add_row(label, _nodes(cluster.world, scaler.service, glyphs))
     return grid
 
 
-def _boots(show: Show, node: DemoNode) -> Text:
-    return Text(f"booting, {round(node.ready_at - show.world.now)} s left", style="yellow")
+def _labelled(width: int) -> Table:
+    """Return a grid of labels and lines that are cut at its edge."""
+    grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    grid.add_column(width=width, style="dim")
+    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    return grid
 
 
-def _pod(show: Show, device: DemoDevice) -> DemoPod | None:
-    return show.world.fleet.pods.get(device.pod) if device.pod else None
+def _nodes(world: World, service: str, glyphs: Glyphs) -> Text:
+    resource = world.workloads[service].resource
+    nodes = [node for node in world.fleet.nodes if node.pool.resource == resource]
+    booting = sum(not node.ready(world.now) for node in nodes)
+    text = Text(f"{service} ").append_text(_signs(world, service, glyphs))
+    up = len(nodes) - booting
+    text.append(f"  {up} node{'' if up == 1 else 's'}")
+    if booting:
+        text.append(f", {booting} booting", style="yellow")
+    style = "red" if world.stages(service)[Stage.PENDING] else ""
+    waited = world.waited(service)
+    return text.append(f"; waited for a GPU: {waited:.0f} pod-seconds", style=style)
 
 
-def _device(show: Show, node: DemoNode, device: DemoDevice, glyphs: Glyphs, width: int) -> Text:
-    pod = _pod(show, device)
+def _signs(world: World, service: str, glyphs: Glyphs) -> Text:
+    """Return a sign for each of the service's pods, by stage."""
+    text, stages = Text(), world.stages(service)
+    for stage in (Stage.READY, Stage.STARTING, Stage.PENDING):
+        text.append(glyphs.pods[stage] * stages[stage], style=_STAGE_STYLE[stage])
+    return text
+
+
+def _device(
+    state: DemoState, node: DemoNode, device: DemoDevice, glyphs: Glyphs, width: int
+) -> Text:
+    pod = state.world.fleet.pods.get(device.pod) if device.pod else None
     if pod is None:
         return Text(glyphs.empty * width + "    ", style="dim")
     if pod.stage is not Stage.READY:
         sign = "load" if pod.stage is Stage.STARTING else "ends"
-        return Text(glyphs.starting * width + sign, style=_STAGE_STYLE[pod.stage])
-    dead = node.name in show.exporters.dead
+        return Text(glyphs.pods[Stage.STARTING] * width + sign, style=_STAGE_STYLE[pod.stage])
+    dead = node.name in state.exporters.dead
     style = "dim" if dead else _heat(device.busy)
     return Text(f"{glyphs.bar(device.busy, width)}{100 * device.busy:4.0f}", style=style)
 
@@ -110,28 +138,25 @@ def _heat(busy: float) -> str:
     return "yellow" if busy > 0.6 else "green"
 
 
-def _load(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs, width: int) -> Text:
-    world, name = show.world, scaler.service
+def _load(state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs, width: int) -> Text:
+    world, name = state.world, scaler.service
     queues = [float(sync.queue) for sync in scaler.syncs]
-    slowest = world.latency(name)
-    text = Text(f"{world.rate(name):4.1f} req/s  queue {world.queue(name):4d} ")
+    slowest = world.services[name].latency
+    text = Text(f"{world.rate(name):4.1f} req/s  queue {world.services[name].queue:4d} ")
     text.append(glyphs.spark(queues, max([1.0, *queues]), width), style="cyan")
     if slowest is not None:
         text.append(f"  95 % within {slowest:.1f} s")
     return text
 
 
-def _pods(show: Show, scaler: DemoAutoscaler, glyphs: Glyphs) -> Text:
-    counts = show.world.counts(scaler.service)
-    text = Text()
-    text.append(glyphs.ready * counts.ready, style="green")
-    text.append(glyphs.starting * counts.starting, style="yellow")
-    text.append(glyphs.pending * counts.pending, style="red")
-    text.append(f"  {show.world.wanted(scaler.service)} wanted, {counts.ready} ready")
-    if counts.starting:
-        text.append(f", {counts.starting} loading", style="yellow")
-    if counts.pending:
-        text.append(f", {counts.pending} without a GPU", style="red")
+def _pods(state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs) -> Text:
+    world, stages = state.world, state.world.stages(scaler.service)
+    text = _signs(world, scaler.service, glyphs)
+    text.append(f"  {world.wanted[scaler.service]} wanted, {stages[Stage.READY]} ready")
+    if stages[Stage.STARTING]:
+        text.append(f", {stages[Stage.STARTING]} loading", style="yellow")
+    if stages[Stage.PENDING]:
+        text.append(f", {stages[Stage.PENDING]} without a GPU", style="red")
     return text
 
 

@@ -12,7 +12,7 @@ from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
 from adapter.demo.client import MetricsClient
 from adapter.demo.screen import Screen
 from adapter.demo.server import AGE_LIMIT
-from adapter.demo.show import OutagePlayed, Show
+from adapter.demo.state import DemoState, OutagePlayed
 from adapter.demo.world import World
 
 _TICK = 0.1
@@ -22,8 +22,8 @@ _TICK = 0.1
 class Player:
     """The loop over the simulation, the pods file and the HPAs."""
 
-    def __init__(self, show: Show, client: MetricsClient, pods_file: Path) -> None:
-        self.show = show
+    def __init__(self, state: DemoState, client: MetricsClient, pods_file: Path) -> None:
+        self.state = state
         self.client = client
         self._pods_file = pods_file
         self._published: tuple[int, ...] = ()
@@ -41,7 +41,7 @@ class Player:
         start = time.monotonic()
         try:
             while not stopped.done() and (elapsed := time.monotonic() - start) < seconds:
-                await self._turn(elapsed * self.show.speed)
+                await self._turn(elapsed * self.state.speed)
                 screen.show()
                 left = seconds - (time.monotonic() - start)
                 await asyncio.wait(
@@ -56,48 +56,48 @@ class Player:
 
     async def publish(self) -> None:
         """Update the exporters and the pods file from the simulation."""
-        sides, exporters = self.show.sides, self.show.exporters
-        nodes = [
+        clusters, exporters = self.state.clusters, self.state.exporters
+        nodes = {
             node.name
-            for side in sides
-            for node in side.world.fleet.nodes
-            if node.ready(side.world.now)
-        ]
-        changed = await exporters.match(set(nodes))
-        versions = tuple(side.world.fleet.version for side in sides)
+            for each in clusters
+            for node in each.world.fleet.nodes
+            if node.ready(each.world.now)
+        }
+        changed = await exporters.match(nodes)
+        versions = tuple(each.world.fleet.version for each in clusters)
         if not changed and versions == self._published:
             return
         self._published = versions
         pods = [
             pod
-            for side in sides
-            for pod in manifests.pods(side.world, side.namespace, exporters.ports)
+            for each in clusters
+            for pod in manifests.pods(each.world, each.namespace, exporters.ports)
         ]
-        manifests.write(self._pods_file, manifests.pod_list(pods))
+        manifests.write(self._pods_file, pods)
 
     async def _turn(self, now: float) -> None:
-        world = self.show.world
-        for side in self.show.sides:
-            side.world.advance(now)
+        world = self.state.world
+        for each in self.state.clusters:
+            each.world.advance(now)
         self._break_exporters()
         await self.publish()
         if world.now >= self._due:
             # A machine too slow for a sync skips it, as the controller's queue does.
             self._due = (math.floor(world.now / PERIOD) + 1) * PERIOD
-            for side in self.show.sides:
-                for scaler in side.autoscalers:
-                    await self._sync(side.world, scaler)
-                if side.nudge:
-                    side.nudge.round(side.world, side.autoscalers)
+            for each in self.state.clusters:
+                for scaler in each.autoscalers:
+                    await self._sync(each.world, scaler)
+                if each.nodepool:
+                    each.nodepool.round(each.world, each.autoscalers)
             await self.publish()
-        self._tell()
+        self._collect_events()
 
-    def _tell(self) -> None:
+    def _collect_events(self) -> None:
         """Collect the events; of the cluster without nodepool, only those of its nodes."""
-        self.show.events.extend(self.show.world.take_events())
-        for event in self.show.reactive.world.take_events():
+        self.state.events.extend(self.state.world.take_events())
+        for event in self.state.reactive.world.take_events():
             if event.about.startswith("node "):
-                self.show.events.append(event._replace(about=f"without nodepool: {event.about}"))
+                self.state.events.append(event._replace(about=f"without nodepool: {event.about}"))
 
     async def _sync(self, world: World, scaler: DemoAutoscaler) -> None:
         before = scaler.latest
@@ -110,15 +110,15 @@ class Player:
             world.report(name, f"has values again; {sync.why}" if sync.active else sync.why)
 
     def _break_exporters(self) -> None:
-        world, exporters = self.show.world, self.show.exporters
+        world, exporters = self.state.world, self.state.exporters
         for outage in story.OUTAGES:
             name = f"exporter {outage.node}"
             if outage.covers(world.now) and outage.node not in exporters.dead:
-                exporters.kill(outage.node)
-                self.show.outages.append(OutagePlayed(outage.node, world.now))
+                exporters.dead.add(outage.node)
+                self.state.outages.append(OutagePlayed(outage.node, world.now))
                 text = f"dead; its last values are served for {AGE_LIMIT:g} s"
                 world.report(name, text)
             elif not outage.covers(world.now) and outage.node in exporters.dead:
-                exporters.revive(outage.node)
-                self.show.outages[-1].end = world.now
+                exporters.dead.remove(outage.node)
+                self.state.outages[-1].end = world.now
                 world.report(name, "answers again")

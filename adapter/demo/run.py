@@ -18,13 +18,12 @@ from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
 from adapter.demo.client import USER, MetricsClient, metric_path
 from adapter.demo.exporters import Exporters
-from adapter.demo.nudge import Nudge
+from adapter.demo.nodepool import DemoNodepool
 from adapter.demo.options import DemoOptions
 from adapter.demo.player import Player
 from adapter.demo.screen import Screen, make_screen, write_closing, write_opening
 from adapter.demo.server import HOST, DemoError, Serve, choose_port, configuration
-from adapter.demo.show import Show, curl_command, curl_options
-from adapter.demo.side import Side
+from adapter.demo.state import DemoCluster, DemoState, curl_command, curl_options
 from adapter.demo.world import World
 
 _START_LIMIT = 60.0
@@ -57,15 +56,15 @@ async def _run(options: DemoOptions, console: Console) -> None:
         async with contextlib.AsyncExitStack() as stack:
             with _learning(console, plain=options.plain):
                 player, serve = await _prepare(options, folder, stack)
-            screen = make_screen(player.show, console, plain=options.plain)
-            write_opening(player.show, console, folder)
+            screen = make_screen(player.state, console, plain=options.plain)
+            write_opening(player.state, console, folder)
             ended = asyncio.create_task(serve.ended())
             stack.push_async_callback(_cancel, ended)
             await _until_ready(player, serve, ended, stop, screen)
             with screen:
                 await player.play(options.seconds, ended, stop, screen)
-            write_closing(player.show, console)
-            _check(player.show, serve)
+            write_closing(player.state, console)
+            _check(player.state, serve)
 
 
 async def _prepare(
@@ -76,16 +75,16 @@ async def _prepare(
     base = f"https://{HOST}:{port}"
     proxy = make_front_proxy(folder, time.time())
     earlier = await days.live(story.EARLIER_DAYS, options.seed, -story.BEFORE)
-    nudge = Nudge(story.LIMITS, story.BEGIN, earlier.past)
-    nudged = await _side(story.NUDGED, options.seed, nudge)
-    reactive = await _side(story.REACTIVE, options.seed, None)
+    nodepool = DemoNodepool(story.LIMITS, story.BEGIN, earlier.past)
+    shown = await _cluster(story.WITH_NODEPOOL, options.seed, nodepool)
+    reactive = await _cluster(story.REACTIVE, options.seed, None)
 
     def render(name: str) -> bytes:
-        for side in (nudged, reactive):
-            world = side.world
+        for cluster in (shown, reactive):
+            world = cluster.world
             for node in world.fleet.nodes:
                 if node.name == name:
-                    return page.render(node, world.fleet.pods, world.workloads, side.namespace)
+                    return page.render(node, world.fleet.pods, world.workloads, cluster.namespace)
         raise KeyError(name)
 
     exporters = Exporters(render)
@@ -97,11 +96,11 @@ async def _prepare(
     serve = Serve(folder, settings, options.command)
     ca = folder / "serving" / "ca.crt"
     client = MetricsClient(base, proxy, ca)
-    url = base + metric_path(nudged.namespace, nudged.autoscalers[0].metric)
+    url = base + metric_path(shown.namespace, shown.autoscalers[0].metric)
     curl_file = folder / "curl.conf"
     curl_file.write_text(curl_options(url, proxy, ca), encoding="utf-8")
-    show = Show(
-        nudged=nudged,
+    state = DemoState(
+        shown=shown,
         reactive=reactive,
         days=earlier,
         exporters=exporters,
@@ -112,7 +111,7 @@ async def _prepare(
         length=speed * options.seconds,
         seed=options.seed,
     )
-    player = Player(show, client, pods_file)
+    player = Player(state, client, pods_file)
     await player.publish()
     stack.push_async_callback(serve.stop)
     # Closed before serve is stopped, which otherwise waits for idle connections.
@@ -121,12 +120,14 @@ async def _prepare(
     return player, serve
 
 
-async def _side(cluster: story.DemoCluster, seed: int, nudge: Nudge | None) -> Side:
+async def _cluster(
+    setup: story.ClusterSetup, seed: int, nodepool: DemoNodepool | None
+) -> DemoCluster:
     """Build the state of a cluster at the first picture."""
-    world = World(cluster.pools, cluster.workloads, seed, start=-story.BEFORE)
-    await days.play(world, cluster.hpas, nudge, 0.0)
+    world = World(setup.pools, setup.workloads, seed, start=-story.BEFORE)
+    await days.play(world, setup.hpas, nodepool, 0.0)
     world.take_events()
-    return Side(cluster.namespace, world, [DemoAutoscaler(each) for each in cluster.hpas], nudge)
+    return DemoCluster(setup.namespace, world, list(map(DemoAutoscaler, setup.hpas)), nodepool)
 
 
 async def _until_ready(
@@ -156,11 +157,11 @@ async def _until_ready(
             await asyncio.wait({ended}, timeout=0.1)
 
 
-def _check(show: Show, serve: Serve) -> None:
+def _check(state: DemoState, serve: Serve) -> None:
     """Raise an error if no HPA ever had a value, because the demo has then shown nothing."""
-    if show.tally.requests >= _FAIR_TRIES and not show.tally.answered:
+    if state.tally.requests >= _FAIR_TRIES and not state.tally.answered:
         raise DemoError(
-            f"none of {show.tally.requests} requests returned a value; the log of serve ends "
+            f"none of {state.tally.requests} requests returned a value; the log of serve ends "
             f"with:\n{serve.tail()}"
         )
 

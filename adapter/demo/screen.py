@@ -9,12 +9,16 @@ from typing import Protocol
 from rich.console import Console
 from rich.live import Live
 
-from adapter.demo.plain import STATUS_PERIOD, event_line, nudge_line, status_line
+from adapter.demo.autoscaler import DemoAutoscaler
+from adapter.demo.fleet import Stage
 from adapter.demo.server import AGE_LIMIT, SCRAPE, WINDOW
-from adapter.demo.show import Show
+from adapter.demo.state import DemoState, clock
 from adapter.demo.summary import summary
 from adapter.demo.view import View
+from adapter.demo.world import DemoEvent
 
+STATUS_PERIOD = 60.0
+"""Seconds of the simulation between two lines about each service."""
 _REFRESH = 0.2
 """Real seconds between two pictures."""
 
@@ -38,9 +42,9 @@ class Screen(Protocol):
 class Terminal:
     """The live picture, on the terminal's alternate screen."""
 
-    def __init__(self, show: Show, console: Console) -> None:
+    def __init__(self, state: DemoState, console: Console) -> None:
         self._console = console
-        self._live = Live(View(show), console=console, screen=True, auto_refresh=False)
+        self._live = Live(View(state), console=console, screen=True, auto_refresh=False)
         self._next = 0.0
 
     def __enter__(self) -> Terminal:
@@ -65,10 +69,9 @@ class Terminal:
 class Lines:
     """Prints events as they occur, and a line for each service every simulated minute."""
 
-    def __init__(self, show: Show, console: Console) -> None:
-        self._show = show
+    def __init__(self, state: DemoState, console: Console) -> None:
+        self._state = state
         self._console = console
-        self._told = 0
         self._next = 0.0
 
     def __enter__(self) -> Lines:
@@ -79,30 +82,57 @@ class Lines:
 
     def show(self) -> None:
         """Print what is new."""
-        events = self._show.events
+        events = self._state.events
         while events:
-            self._print(event_line(events.popleft()))
-        if self._show.world.now < self._next:
+            write_line(self._console, event_line(events.popleft()))
+        if self._state.world.now < self._next:
             return
-        self._next = self._show.world.now + STATUS_PERIOD
-        for scaler in self._show.autoscalers:
-            self._print(status_line(self._show, scaler))
-        self._print(nudge_line(self._show))
+        self._next = self._state.world.now + STATUS_PERIOD
+        for scaler in self._state.autoscalers:
+            write_line(self._console, status_line(self._state, scaler))
+        write_line(self._console, nodepool_line(self._state))
 
     def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
         """A line."""
-        self._print(f"{what} ...")
+        write_line(self._console, f"{what} ...")
         return contextlib.nullcontext()
 
-    def _print(self, line: str) -> None:
-        write_line(self._console, line)
+
+def event_line(event: DemoEvent) -> str:
+    """Format one event."""
+    return f"{clock(event.at)}  {event.about}: {event.text}"
 
 
-def make_screen(show: Show, console: Console, *, plain: bool) -> Screen:
+def status_line(state: DemoState, scaler: DemoAutoscaler) -> str:
+    """Format the current state of one service."""
+    world, name = state.world, scaler.service
+    stages, latest = world.stages(name), scaler.latest
+    value = "none" if latest is None or latest.value is None else f"{latest.value:.1f}"
+    return (
+        f"{clock(world.now)}  {name}: {world.rate(name):.1f} req/s, "
+        f"queue {world.services[name].queue}, {world.wanted[name]} wanted, "
+        f"{stages[Stage.READY]} ready, {stages[Stage.STARTING]} loading, "
+        f"{stages[Stage.PENDING]} without a GPU; {scaler.metric} {value}, target {scaler.target:g}"
+    )
+
+
+def nodepool_line(state: DemoState) -> str:
+    """Headroom, and how long the pods of both clusters have waited for a GPU so far."""
+    orders = state.shown.nodepool.orders if state.shown.nodepool else ()
+    names = [scaler.service for scaler in state.reactive.autoscalers]
+    with_it, without = (sum(map(each.world.waited, names)) for each in state.clusters)
+    return (
+        f"{clock(state.world.now)}  nodepool: {sum(order.replicas for order in orders)} pods of "
+        f"headroom; waited for a GPU so far: {with_it:.0f} pod-seconds with it, "
+        f"{without:.0f} without"
+    )
+
+
+def make_screen(state: DemoState, console: Console, *, plain: bool) -> Screen:
     """Return the live picture if the terminal can show it, else lines."""
     if plain or not console.is_terminal or console.is_dumb_terminal:
-        return Lines(show, console)
-    return Terminal(show, console)
+        return Lines(state, console)
+    return Terminal(state, console)
 
 
 def write_line(console: Console, text: str) -> None:
@@ -110,24 +140,24 @@ def write_line(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def write_opening(show: Show, console: Console, folder: object) -> None:
+def write_opening(state: DemoState, console: Console, folder: object) -> None:
     """Print what is real and simulated, how time runs, and how to query the API."""
-    days = len(show.days.seeds)
+    days = len(state.days.seeds)
     for line in (
         "gpu-metrics-adapter demo",
         "Simulated: GPU nodes, pods and load. Real: the exporters' HTTP, serve, TLS, the HPA's",
         "algorithm and the plan of nodepool. nodepool orders nodes before pods wait, from what it",
         f"learned on {days} earlier days of the same load. A second cluster runs without nodepool.",
-        f"Time runs {show.speed:.3g} times as fast, also in serve. In simulated seconds it scrapes",
-        f"every {SCRAPE:g}, averages over {WINDOW:g} and drops values older than {AGE_LIMIT:g}.",
+        f"Time runs {state.speed:.3g} times as fast, also in serve. In simulated time it scrapes",
+        f"every {SCRAPE:g} s, averages over {WINDOW:g} s and drops values after {AGE_LIMIT:g} s.",
         f"Its configuration, certificates and log are in {folder} while the demo runs.",
         "Query the API while the demo runs:",
-        show.curl,
+        state.curl,
         "",
     ):
         write_line(console, line)
 
 
-def write_closing(show: Show, console: Console) -> None:
+def write_closing(state: DemoState, console: Console) -> None:
     """Print the summary."""
-    console.print(summary(show), highlight=False)
+    console.print(summary(state), highlight=False)

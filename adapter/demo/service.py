@@ -7,6 +7,7 @@ utilisation, so more replicas under the same load are less busy.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -31,12 +32,10 @@ class _Replica:
 
 @dataclass(slots=True)
 class Totals:
-    """Counts of a service since its start. Work is in GPU-seconds."""
+    """Counts of a service since its start."""
 
     arrived: int = 0
     served: int = 0
-    work_arrived: float = 0.0
-    work_done: float = 0.0
     peak_queue: int = 0
 
 
@@ -57,16 +56,10 @@ class DemoService:
         return len(self._waiting)
 
     @property
-    def work_left(self) -> float:
-        """GPU-seconds of all requests that are not answered yet."""
-        held = sum(replica.work for replica in self._replicas.values())
-        return held + sum(request.left for request in self._waiting)
-
-    @property
-    def requests_left(self) -> int:
-        """Requests that are not answered yet."""
-        held = sum(len(replica.requests) for replica in self._replicas.values())
-        return held + len(self._waiting)
+    def latency(self) -> float | None:
+        """Seconds within which 95 % of the latest requests were served, or None."""
+        latencies = sorted(self.latencies)
+        return latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None
 
     def join(self, replica: str) -> None:
         """Add a ready replica."""
@@ -88,7 +81,6 @@ class DemoService:
         for request in arrivals:
             self._waiting.append(request)
             self.totals.arrived += 1
-            self.totals.work_arrived += request.left
         self._dispatch()
         busy = {
             name: self._work(replica, now, seconds) / seconds
@@ -129,5 +121,4 @@ class DemoService:
             replica.requests.popleft()
             self.totals.served += 1
             self.latencies.append(clock - request.arrived)
-        self.totals.work_done += busy
         return min(busy, seconds)

@@ -18,7 +18,7 @@ from adapter import __version__
 from adapter.cluster.manifest import MetaManifest, PodDecoder
 from adapter.cluster.pod import Pod
 from adapter.demo.exporters import Exporters
-from adapter.demo.rig import LOAD, Load, Rig
+from adapter.demo.simulatedgpus import LOAD, Load, SimulatedGpus
 from apiservice.kube.client import ClusterAnswerError, ClusterError, call, connect
 
 log = structlog.get_logger(__name__)
@@ -74,9 +74,9 @@ async def _serve(node: str, port: int) -> None:
         client: Any = await connect(user_agent=f"gpu-metrics-adapter-demo/{__version__}")
     except ClusterError as error:
         raise StandInError(str(error)) from None
-    rig = Rig(node)
-    exporters = Exporters(lambda _: rig.page(), host="", port=port)
-    following = asyncio.create_task(_follow(client, rig, exporters, node))
+    gpus = SimulatedGpus(node)
+    exporters = Exporters(lambda _: gpus.page(), host="", port=port)
+    following = asyncio.create_task(_follow(client, gpus, exporters, node))
     ended = asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait((following, ended), return_when=asyncio.FIRST_COMPLETED)
@@ -89,12 +89,12 @@ async def _serve(node: str, port: int) -> None:
         await client.close()
 
 
-async def _follow(client: Any, rig: Rig, exporters: Exporters, node: str) -> None:
+async def _follow(client: Any, gpus: SimulatedGpus, exporters: Exporters, node: str) -> None:
     """Follow the cluster. Listens only once it has been read, so that no page is invented."""
     said = ""
     while True:
         try:
-            rig.update(*await _read(client))
+            gpus.update(*await _read(client))
             problem = ""
         except (ClusterAnswerError, msgspec.DecodeError) as error:
             problem = str(error)

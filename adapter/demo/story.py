@@ -154,7 +154,7 @@ HPAS = (_hpa(NAMESPACE, "chat", 2, 12, "70", 90), _hpa(NAMESPACE, "embed", 1, 7,
 scaling in is visible within the story."""
 
 
-class DemoCluster(NamedTuple):
+class ClusterSetup(NamedTuple):
     """A simulated cluster's services, pools and HPAs."""
 
     namespace: str
@@ -163,8 +163,8 @@ class DemoCluster(NamedTuple):
     hpas: tuple[Mapping[str, Any], ...]
 
 
-NUDGED = DemoCluster(NAMESPACE, POOLS, WORKLOADS, HPAS)
-REACTIVE = DemoCluster(
+WITH_NODEPOOL = ClusterSetup(NAMESPACE, POOLS, WORKLOADS, HPAS)
+REACTIVE = ClusterSetup(
     namespace="inference-reactive",
     pools=(replace(POOLS[0], name="reactive"),),
     workloads=WORKLOADS[:1],

@@ -5,68 +5,60 @@ from __future__ import annotations
 import math
 import statistics
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from adapter.demo.autoscaler import DemoAutoscaler
-from adapter.demo.comparison import comparison, learned
-from adapter.demo.show import OutagePlayed, Show, clock
+from adapter.demo.comparison import comparison, figures, learned
+from adapter.demo.state import DemoState, OutagePlayed, clock
 
 
-def summary(show: Show) -> RenderableType:
+def summary(state: DemoState) -> RenderableType:
     """Return the table and the sentences below it."""
-    sentences = [_outage(show, outage) for outage in show.outages]
-    world = show.world
+    world = state.world
     heading = (
         f"{clock(world.now)} simulated (after a warm-up of {clock(-world.start)}), "
-        f"{show.speed:.3g}x real time, seed {show.seed}"
+        f"{state.speed:.3g}x real time, seed {state.seed}"
     )
     return Group(
         Text(heading),
-        _services(show),
-        *(Text(sentence) for sentence in [*sentences, _reads(show)]),
+        _services(state),
+        *(Text(_outage(state, outage)) for outage in state.outages),
+        Text(_reads(state)),
         Text(),
         Text("The same load on two clusters whose nodes take time to boot:"),
-        comparison(show),
-        Text(learned(show)),
+        comparison(state),
+        Text(learned(state)),
         Text("These minutes contain only bursts; load/README.md has whole days of recorded load."),
     )
 
 
-def _services(show: Show) -> Table:
-    world = show.world
-    seconds = world.now - world.start
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for scaler in show.autoscalers:
-        table.add_column(scaler.service, justify="right")
-    rows = {
-        "requests served": [
-            f"{world.totals(each.service).served} of {world.totals(each.service).arrived}"
-            for each in show.autoscalers
-        ],
-        "longest queue": [str(world.totals(each.service).peak_queue) for each in show.autoscalers],
-        "replicas, minimum to maximum": [_replicas(show, each) for each in show.autoscalers],
-        "scaled out / in": [_moves(each) for each in show.autoscalers],
-        "device-minutes held": [
-            f"{world.gpu_seconds[each.service] / 60:.0f}" for each in show.autoscalers
-        ],
-        "at a constant maximum": [_always(show, each, seconds) for each in show.autoscalers],
-    }
-    for label, cells in rows.items():
-        table.add_row(label, *cells)
-    return table
+def _services(state: DemoState) -> Table:
+    world, scalers = state.world, state.autoscalers
+    totals = [world.services[each.service].totals for each in scalers]
+    return figures(
+        ["", *(each.service for each in scalers)],
+        {
+            "requests served": [f"{each.served} of {each.arrived}" for each in totals],
+            "longest queue": [str(each.peak_queue) for each in totals],
+            "replicas, minimum to maximum": [_replicas(state, each) for each in scalers],
+            "scaled out / in": [_moves(each) for each in scalers],
+            "device-minutes held": [
+                f"{world.gpu_seconds[each.service] / 60:.0f}" for each in scalers
+            ],
+            "at a constant maximum": [_always(state, each) for each in scalers],
+        },
+    )
 
 
-def _counts(show: Show, scaler: DemoAutoscaler) -> list[int]:
+def _counts(state: DemoState, scaler: DemoAutoscaler) -> list[int]:
     decided = [count for s in scaler.syncs for count in (s.decision.current, s.decision.desired)]
-    return decided or [show.world.wanted(scaler.service)]
+    return decided or [state.world.wanted[scaler.service]]
 
 
-def _replicas(show: Show, scaler: DemoAutoscaler) -> str:
-    counts = _counts(show, scaler)
+def _replicas(state: DemoState, scaler: DemoAutoscaler) -> str:
+    counts = _counts(state, scaler)
     return f"{min(counts)} to {max(counts)}"
 
 
@@ -77,21 +69,21 @@ def _moves(scaler: DemoAutoscaler) -> str:
     return f"{out} / {inward}"
 
 
-def _always(show: Show, scaler: DemoAutoscaler, seconds: float) -> str:
-    peak = max(_counts(show, scaler)) * seconds
+def _always(state: DemoState, scaler: DemoAutoscaler) -> str:
+    peak = max(_counts(state, scaler)) * (state.world.now - state.world.start)
     if peak <= 0:
         return "-"
-    saved = 1 - show.world.gpu_seconds[scaler.service] / peak
+    saved = 1 - state.world.gpu_seconds[scaler.service] / peak
     return f"{peak / 60:.0f} ({saved:.0%} saved)"
 
 
-def _outage(show: Show, outage: OutagePlayed) -> str:
+def _outage(state: DemoState, outage: OutagePlayed) -> str:
     """How the HPAs behaved whose pods the dead exporter reported."""
-    end = show.world.now if outage.end is None else outage.end
+    end = state.world.now if outage.end is None else outage.end
     text = f"The exporter of {outage.node} was dead from {clock(outage.start)} to {clock(end)}"
-    for scaler in show.autoscalers:
-        pool = next((p for p in show.world.fleet.pools if outage.node.startswith(p.name)), None)
-        if pool is None or show.world.workloads[scaler.service].resource != pool.resource:
+    for scaler in state.autoscalers:
+        pool = next((p for p in state.world.fleet.pools if outage.node.startswith(p.name)), None)
+        if pool is None or state.world.workloads[scaler.service].resource != pool.resource:
             continue
         syncs = [sync for sync in scaler.syncs if outage.start <= sync.at < end]
         blind = [sync for sync in syncs if not sync.active]
@@ -102,8 +94,8 @@ def _outage(show: Show, outage: OutagePlayed) -> str:
     return f"{text}."
 
 
-def _reads(show: Show) -> str:
-    tally = show.tally
+def _reads(state: DemoState) -> str:
+    tally = state.tally
     if not tally.seconds:
         return "The HPAs read no metric."
     ordered = sorted(tally.seconds)

@@ -6,8 +6,8 @@ It uses no clock and no I/O: the caller says how far to go. The same seed, story
 
 from __future__ import annotations
 
-import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,10 +15,12 @@ from typing import NamedTuple
 from adapter.demo.fleet import DemoPod, Fleet, Stage
 from adapter.demo.hardware import DemoNode, DemoPool
 from adapter.demo.load import Arrivals, Profile
-from adapter.demo.service import DemoService, Totals
+from adapter.demo.service import DemoService
 
 STEP = 1.0
 """Seconds of the simulation that one step covers."""
+_COLLECT = 5
+"""Steps over which the exporters average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,8 @@ class DemoEvent(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """A service's pods by stage."""
-
-    ready: int
-    starting: int
-    pending: int
-
-
 class World:
-    """The state that the exporters, the pods file and the screen show."""
+    """The state that the exporters, the pods file and the screen state."""
 
     def __init__(
         self,
@@ -66,9 +59,8 @@ class World:
         workloads: tuple[DemoWorkload, ...],
         seed: int,
         start: float = 0.0,
-        collect_seconds: float = 5.0,
     ) -> None:
-        """``start`` is the first second; ``collect_seconds`` is the exporters' averaging time."""
+        """``start`` is the first second."""
         self.start = start
         self.now = start
         self.workloads = {workload.name: workload for workload in workloads}
@@ -79,20 +71,20 @@ class World:
         """Time of each pool's physical GPUs, from a node's order to its end."""
         self.created: dict[str, list[DemoPod]] = {name: [] for name in self.workloads}
         """All pods that each service has had, terminated ones included, oldest first."""
-        self._collect = max(1, round(collect_seconds / STEP))
-        self._wanted = {workload.name: workload.replicas for workload in workloads}
-        self._services: dict[str, DemoService] = {}
+        self.wanted = {workload.name: workload.replicas for workload in workloads}
+        """``spec.replicas`` of each service's Deployment."""
+        self.services: dict[str, DemoService] = {}
         self._arrivals: dict[str, Arrivals] = {}
         self._events: list[DemoEvent] = []
         for workload in workloads:
             # A separate generator for each purpose, so that their draws are independent.
             routing = random.Random(f"{seed}/{workload.name}/routing")  # noqa: S311 - no secret
             arrivals = random.Random(f"{seed}/{workload.name}/arrivals")  # noqa: S311 - no secret
-            self._services[workload.name] = DemoService(routing)
+            self.services[workload.name] = DemoService(routing)
             self._arrivals[workload.name] = Arrivals(workload.profile, workload.mean_work, arrivals)
             for _ in range(workload.replicas):
                 self._create(workload, warm=True)
-        self._heed(self.fleet.step(self.now))
+        self._apply(self.fleet.step(self.now))
         self._events.clear()
 
     def advance(self, until: float) -> None:
@@ -103,40 +95,22 @@ class World:
     def scale(self, name: str, replicas: int) -> None:
         """Set a service's wanted replicas, as a write to its scale subresource does."""
         workload = self.workloads[name]
-        self._wanted[name] = replicas
+        self.wanted[name] = replicas
         pods = self.fleet.of(name)
         for _ in range(replicas - len(pods)):
             self._create(workload)
         for pod in sorted(pods, key=_keep, reverse=True)[: max(0, len(pods) - replicas)]:
-            self._services[name].leave(pod.name)
+            self.services[name].leave(pod.name)
             self.fleet.delete(pod, self.now)
-        self._heed(self.fleet.schedule(self.now))
+        self._apply(self.fleet.schedule(self.now))
 
-    def wanted(self, name: str) -> int:
-        """Return ``spec.replicas`` of the service's Deployment."""
-        return self._wanted[name]
-
-    def counts(self, name: str) -> Counts:
+    def stages(self, name: str) -> Counter[Stage]:
         """Return how many of the service's pods are at which stage."""
-        stages = [pod.stage for pod in self.fleet.of(name)]
-        return Counts(
-            ready=stages.count(Stage.READY),
-            starting=stages.count(Stage.STARTING),
-            pending=stages.count(Stage.PENDING),
-        )
+        return Counter(pod.stage for pod in self.fleet.of(name))
 
-    def queue(self, name: str) -> int:
-        """Return the requests that wait for a replica with room."""
-        return self._services[name].queue
-
-    def totals(self, name: str) -> Totals:
-        """Return the counts of the service since the start."""
-        return self._services[name].totals
-
-    def latency(self, name: str) -> float | None:
-        """Return the seconds within which 95 % of the latest requests were served, or None."""
-        latencies = sorted(self._services[name].latencies)
-        return latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None
+    def waited(self, name: str) -> float:
+        """Return the pod-seconds that the service's pods have waited for a GPU."""
+        return sum(pod.waited(self.now) for pod in self.created[name])
 
     def rate(self, name: str) -> float:
         """Return the mean requests per second that the story defines for now."""
@@ -152,15 +126,15 @@ class World:
         self._events.append(DemoEvent(self.now, about, text))
 
     def _step(self) -> None:
-        self._heed(self.fleet.step(self.now))
+        self._apply(self.fleet.step(self.now))
         busy: dict[str, float] = {}
-        for name, service in self._services.items():
+        for name, service in self.services.items():
             requests = self._arrivals[name].draw(self.now, STEP)
             busy.update(service.step(self.now, STEP, requests))
         for node in self.fleet.nodes:
             for device in node.devices:
                 share = busy.get(device.pod, 0.0) if device.pod else 0.0
-                device.record(share, self._collect)
+                device.record(share, _COLLECT)
                 device.energy += power(device.busy) * STEP
         for pod in self.fleet.pods.values():
             if pod.device:
@@ -169,14 +143,14 @@ class World:
             self.paid_seconds[node.pool.name] += node.pool.gpus * STEP
         self.now += STEP
 
-    def _heed(self, changes: Iterable[tuple[str, DemoNode | DemoPod]]) -> None:
+    def _apply(self, changes: Iterable[tuple[str, DemoNode | DemoPod]]) -> None:
         for word, what in changes:
             if isinstance(what, DemoNode):
-                self._tell_node(word, what)
+                self._report_node(word, what)
             elif word == "ready":
-                self._services[what.service].join(what.name)
+                self.services[what.service].join(what.name)
 
-    def _tell_node(self, word: str, node: DemoNode) -> None:
+    def _report_node(self, word: str, node: DemoNode) -> None:
         if word in {"booting", "ahead"}:
             why = "for headroom" if word == "ahead" else f"no free {node.pool.resource}"
             seconds = round(node.ready_at - self.now)

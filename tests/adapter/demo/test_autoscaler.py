@@ -29,7 +29,7 @@ async def test_busy_pods_scale_out(world: World) -> None:
     values = Values({pod.name: 98_000 for pod in world.fleet.of("chat")})
     sync = await chat().sync(world, values)
     assert values.asked == [("inference", "gpu_utilization", "app=chat")]
-    assert (world.wanted("chat"), len(world.fleet.of("chat"))) == (3, 3)
+    assert (world.wanted["chat"], len(world.fleet.of("chat"))) == (3, 3)
     assert (sync.value, sync.active) == (98.0, True)
 
 
@@ -41,7 +41,7 @@ async def test_no_value_never_scales_in(world: World) -> None:
         sync = await scaler.sync(world, Values(Missing("gone")))
         assert not sync.active
         assert sync.value is None
-    assert world.wanted("chat") == 8
+    assert world.wanted["chat"] == 8
 
 
 async def test_idle_pods_scale_in_after_the_window(world: World) -> None:
@@ -51,7 +51,7 @@ async def test_idle_pods_scale_in_after_the_window(world: World) -> None:
     for _ in range(10):
         idle = Values({pod.name: 1_000 for pod in world.fleet.of("chat")})
         await scaler.sync(world, idle)
-        wanted.append(world.wanted("chat"))
+        wanted.append(world.wanted["chat"])
         world.advance(world.now + 15)
     assert wanted[:6] == [6] * 6
     assert wanted[-1] == 2
@@ -62,4 +62,4 @@ async def test_a_pod_that_loads_its_model_counts_as_idle_when_scaling_out(world:
     world.scale("chat", 4)
     sync = await chat().sync(world, Values(ready))
     assert "(2 without a value)" in sync.why
-    assert world.wanted("chat") == 4, "100 over four pods is 50: no reason to grow"
+    assert world.wanted["chat"] == 4, "100 over four pods is 50: no reason to grow"

@@ -34,10 +34,10 @@ async def test_each_node_has_a_page_of_its_own(exporters: Exporters) -> None:
 async def test_a_dead_exporter_resets_connections_and_keeps_its_port(exporters: Exporters) -> None:
     await exporters.match({"a"})
     port = exporters.ports["a"]
-    exporters.kill("a")
+    exporters.dead.add("a")
     with pytest.raises(httpx.TransportError):
         await get(exporters, "a")
-    exporters.revive("a")
+    exporters.dead.clear()
     assert (await get(exporters, "a")).status_code == 200
     assert exporters.ports["a"] == port
 
@@ -66,7 +66,7 @@ async def test_a_broken_request_costs_its_connection_only(
     writer.write(sent)
     writer.write_eof()
     try:
-        assert await reader.read() == b""
+        assert b" 200 " not in await reader.read()
     except ConnectionResetError:
         pass
     finally:

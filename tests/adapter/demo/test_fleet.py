@@ -106,7 +106,7 @@ def test_pods_take_headroom_before_the_node_autoscaler_looks() -> None:
 
 
 def test_a_deleted_pod_holds_its_device_until_it_has_ended() -> None:
-    fleet = Fleet((POOL,), 0.0, terminate_seconds=5)
+    fleet = Fleet((POOL,), 0.0)
     for _ in range(3):
         fleet.create("chat", GPU, 1, 0.0)
     words(fleet, 0.0)

@@ -9,14 +9,14 @@ from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.podsfile import parse
 from adapter.demo import story
-from adapter.demo.manifests import pod_list, pods, write
+from adapter.demo.manifests import pods, write
 from adapter.demo.world import World
 from adapter.sources.scrape.discovery import DISCOVERY_RULES, discover
 from adapter.sources.scrape.target import ScrapeTarget
 
 
 def read(world: World, ports: dict[str, int]) -> dict[str, Pod]:
-    text = json.dumps(pod_list(pods(world, story.NAMESPACE, ports))).encode()
+    text = json.dumps({"items": pods(world, story.NAMESPACE, ports)}).encode()
     return {pod.ref.name: pod for pod in parse(text, PodDecoder()).pods}
 
 
@@ -56,11 +56,11 @@ def test_the_built_in_rules_find_each_nodes_exporter(world: World) -> None:
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "pods.json"
-    write(path, {"items": [1]})
+    write(path, [{"kind": "Pod"}])
     with path.open() as before:
-        write(path, {"items": [1, 2]})
-        assert json.load(before) == {"items": [1]}
-    assert json.loads(path.read_text()) == {"items": [1, 2]}
+        write(path, [])
+        assert json.load(before)["items"] == [{"kind": "Pod"}]
+    assert json.loads(path.read_text())["items"] == []
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -13,10 +13,9 @@ from adapter.demo.client import Answer, Tally
 from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
 from adapter.demo.glyphs import ASCII, UNICODE
-from adapter.demo.nudge import Nudge, Past
-from adapter.demo.plain import event_line, nudge_line, status_line
-from adapter.demo.show import OutagePlayed, Show, clock
-from adapter.demo.side import Side
+from adapter.demo.nodepool import DemoNodepool, Past
+from adapter.demo.screen import event_line, nodepool_line, status_line
+from adapter.demo.state import DemoCluster, DemoState, OutagePlayed, clock
 from adapter.demo.summary import summary
 from adapter.demo.view import View
 from adapter.demo.world import DemoEvent, World
@@ -37,16 +36,16 @@ class Busy:
 
 
 @pytest.fixture
-async def show(world: World) -> Show:
+async def state(world: World) -> DemoState:
     exporters = Exporters(lambda _: b"")
-    exporters.kill("mig-1")
+    exporters.dead.add("mig-1")
     reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed=7, start=-30.0)
-    nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
     scalers = [DemoAutoscaler(manifest) for manifest in story.HPAS]
     others = [DemoAutoscaler(manifest) for manifest in story.REACTIVE.hpas]
-    show = Show(
-        nudged=Side(story.NAMESPACE, world, scalers, nudge),
-        reactive=Side(story.REACTIVE.namespace, reactive, others),
+    state = DemoState(
+        shown=DemoCluster(story.NAMESPACE, world, scalers, nodepool),
+        reactive=DemoCluster(story.REACTIVE.namespace, reactive, others),
         days=Days(Past(), ({"chat": 12}, {"chat": 14}), (9, 8)),
         exporters=exporters,
         tally=Tally(requests=8, answered=4, seconds=[0.002] * 7 + [0.005]),
@@ -58,37 +57,37 @@ async def show(world: World) -> Show:
         outages=[OutagePlayed("mig-1", 0.0)],
     )
     for _ in range(6):
-        for side in show.sides:
-            side.world.advance(side.world.now + 15)
-            for scaler in side.autoscalers:
-                await scaler.sync(side.world, Busy(side.world))
-        nudge.round(world, show.autoscalers)
-    show.events.extend(world.take_events())
-    show.events.append(DemoEvent(61.0, "exporter mig-1", "dead"))
-    return show
+        for cluster in state.clusters:
+            cluster.world.advance(cluster.world.now + 15)
+            for scaler in cluster.autoscalers:
+                await scaler.sync(cluster.world, Busy(cluster.world))
+        nodepool.round(world, state.autoscalers)
+    state.events.extend(world.take_events())
+    state.events.append(DemoEvent(61.0, "exporter mig-1", "dead"))
+    return state
 
 
-def drawn(show: Show, width: int, height: int, encoding: str = "utf-8") -> list[str]:
+def drawn(state: DemoState, width: int, height: int, encoding: str = "utf-8") -> list[str]:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=file, width=width, height=height, force_terminal=True, color_system=None)
-    console.print(View(show))
+    console.print(View(state))
     file.seek(0)
     return file.read().splitlines()
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (100, 32), (110, 38), (140, 45), (220, 60)])
 async def test_the_picture_fills_its_terminal_and_no_more(
-    show: Show, size: tuple[int, int]
+    state: DemoState, size: tuple[int, int]
 ) -> None:
     width, height = size
-    lines = drawn(show, width, height)
+    lines = drawn(state, width, height)
     assert len(lines) == height
     assert max(len(line) for line in lines) <= width
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 45)])
-async def test_the_picture_says_what_matters(show: Show, size: tuple[int, int]) -> None:
-    text = "\n".join(drawn(show, *size))
+async def test_the_picture_says_what_matters(state: DemoState, size: tuple[int, int]) -> None:
+    text = "\n".join(drawn(state, *size))
     for part in (
         "01:30 of 15:00, 15x",
         "chat: HPA 2 to 12, gpu_utilization 70, on nvidia.com/gpu",
@@ -106,13 +105,13 @@ async def test_the_picture_says_what_matters(show: Show, size: tuple[int, int]) 
         assert part in text
 
 
-async def test_a_terminal_without_block_characters_gets_ascii(show: Show) -> None:
-    assert "\n".join(drawn(show, 80, 24, "ascii")).isascii()
+async def test_a_terminal_without_block_characters_gets_ascii(state: DemoState) -> None:
+    assert "\n".join(drawn(state, 80, 24, "ascii")).isascii()
 
 
-async def test_the_summary_counts_what_happened(show: Show) -> None:
+async def test_the_summary_counts_what_happened(state: DemoState) -> None:
     file = io.StringIO()
-    Console(file=file, width=120, color_system=None).print(summary(show))
+    Console(file=file, width=120, color_system=None).print(summary(state))
     text = " ".join(file.getvalue().split())
     assert "01:30 simulated (after a warm-up of 00:30), 15x real time, seed 7" in text
     assert "replicas, minimum to maximum 2 to 6 2 to 2" in text
@@ -137,14 +136,14 @@ async def test_the_summary_counts_what_happened(show: Show) -> None:
     ) in text
 
 
-async def test_lines_stand_for_themselves(show: Show) -> None:
+async def test_lines_stand_for_themselves(state: DemoState) -> None:
     assert event_line(DemoEvent(61.0, "node a", "ready")) == "01:01  node a: ready"
-    assert nudge_line(show) == (
+    assert nodepool_line(state) == (
         "01:30  nodepool: 2 pods of headroom; waited for a GPU so far: 105 pod-seconds with it, "
         "105 without"
     )
-    assert status_line(show, show.autoscalers[1]) == (
-        f"01:30  embed: 9.5 req/s, queue {show.world.queue('embed')}, 2 wanted, 2 ready, "
+    assert status_line(state, state.autoscalers[1]) == (
+        f"01:30  embed: 9.5 req/s, queue {state.world.services['embed'].queue}, 2 wanted, 2 ready, "
         "0 loading, 0 without a GPU; gpu_utilization none, target 60"
     )
 

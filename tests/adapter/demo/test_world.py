@@ -8,7 +8,7 @@ import pytest
 
 from adapter.demo import story
 from adapter.demo.fleet import Stage
-from adapter.demo.world import Counts, World
+from adapter.demo.world import World
 
 
 def play(seed: int, replicas: int = 4) -> tuple[object, ...]:
@@ -17,7 +17,7 @@ def play(seed: int, replicas: int = 4) -> tuple[object, ...]:
     world.advance(240.0)
     names = tuple(world.fleet.pods)
     busy = tuple(d.busy for node in world.fleet.nodes for d in node.devices)
-    return names, busy, world.totals("chat"), tuple(world.take_events())
+    return names, busy, world.services["chat"].totals, tuple(world.take_events())
 
 
 def utilisation(world: World, name: str) -> float:
@@ -36,7 +36,7 @@ def test_one_services_replicas_do_not_change_another_services_load() -> None:
     many.scale("chat", 8)
     for world in (few, many):
         world.advance(120.0)
-    assert few.totals("embed") == many.totals("embed")
+    assert few.services["embed"].totals == many.services["embed"].totals
 
 
 def test_scaling_out_lowers_utilisation_and_the_queue() -> None:
@@ -45,14 +45,14 @@ def test_scaling_out_lowers_utilisation_and_the_queue() -> None:
     few.advance(150.0)
     many.advance(150.0)
     assert utilisation(many, "chat") < utilisation(few, "chat")
-    assert many.queue("chat") < few.queue("chat")
+    assert many.services["chat"].queue < few.services["chat"].queue
 
 
 def test_scaling_in_keeps_the_replicas_that_serve_and_the_oldest_of_them(world: World) -> None:
     oldest = [pod.name for pod in world.fleet.of("chat")]
     world.scale("chat", 12)
     world.advance(world.now + 10)
-    assert world.counts("chat") == Counts(ready=2, starting=2, pending=8)
+    assert world.stages("chat") == {Stage.READY: 2, Stage.STARTING: 2, Stage.PENDING: 8}
     world.scale("chat", 2)
     assert [pod.name for pod in world.fleet.of("chat")] == oldest
 
@@ -60,8 +60,8 @@ def test_scaling_in_keeps_the_replicas_that_serve_and_the_oldest_of_them(world: 
 def test_nothing_serves_when_scaled_to_zero(world: World) -> None:
     world.scale("chat", 0)
     world.advance(world.now + 30)
-    assert world.counts("chat") == Counts(0, 0, 0)
-    assert world.queue("chat") > 0
+    assert world.stages("chat") == {}
+    assert world.services["chat"].queue > 0
 
 
 def test_time_advances_in_whole_steps() -> None:

@@ -12,8 +12,20 @@ from adapter.demo.certificates import FrontProxy
 from adapter.demo.client import USER, Tally
 from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
-from adapter.demo.side import Side
+from adapter.demo.nodepool import DemoNodepool
 from adapter.demo.world import DemoEvent, World
+
+
+@dataclass(frozen=True, slots=True)
+class DemoCluster:
+    """One of the two simulated clusters, which get the same load: its world and its HPAs."""
+
+    namespace: str
+    """The namespace of its services, by which ``serve`` distinguishes the two clusters."""
+    world: World
+    autoscalers: Sequence[DemoAutoscaler]
+    nodepool: DemoNodepool | None = None
+    """None: its node autoscaler adds nodes only when pods wait."""
 
 
 @dataclass(slots=True)
@@ -27,12 +39,12 @@ class OutagePlayed:
 
 
 @dataclass(slots=True)
-class Show:
+class DemoState:
     """The demo's state while it runs."""
 
-    nudged: Side
-    """The cluster that the picture shows."""
-    reactive: Side
+    shown: DemoCluster
+    """The cluster with nodepool, which the picture shows."""
+    reactive: DemoCluster
     """The cluster with the same load without nodepool."""
     days: Days
     """What nodepool learned before the start."""
@@ -53,17 +65,17 @@ class Show:
     @property
     def world(self) -> World:
         """The cluster in the picture."""
-        return self.nudged.world
+        return self.shown.world
 
     @property
     def autoscalers(self) -> Sequence[DemoAutoscaler]:
         """Its HPAs."""
-        return self.nudged.autoscalers
+        return self.shown.autoscalers
 
     @property
-    def sides(self) -> Iterable[Side]:
+    def clusters(self) -> Iterable[DemoCluster]:
         """Both clusters."""
-        return (self.nudged, self.reactive)
+        return (self.shown, self.reactive)
 
 
 def clock(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.demo.words import explain
+from adapter.demo.autoscaler import explain
 from adapter.hpa import HpaState, Missing, Observation, PodState, Values, decide, from_manifest
 
 MANIFEST = {

@@ -35,7 +35,7 @@ class Load(NamedTuple):
         return pod.ref.namespace == self.namespace and self.labels.items() <= pod.labels.items()
 
 
-class Rig:
+class SimulatedGpus:
     """The GPUs of one node."""
 
     def __init__(self, node: str) -> None:

@@ -1,4 +1,4 @@
-"""The nudge learns, orders through the real plan, and pods wait less for it."""
+"""The demo's nodepool learns and orders through the real plan, and pods wait less for it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 
 import pytest
 
-from adapter.demo import days, sight, story, waits
+from adapter.demo import days, story
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.client import Answer
-from adapter.demo.gauge import Gauge
-from adapter.demo.nudge import Nudge, Past
+from adapter.demo.days import DeviceReader
+from adapter.demo.nodepool import DemoNodepool, Past, grows
 from adapter.demo.world import World
 from adapter.hpa import Missing
 from adapter.nodepool.plan.limits import Limits
@@ -41,12 +41,12 @@ def slow_scalers() -> list[DemoAutoscaler]:
 
 
 async def rounds(
-    world: World, nudge: Nudge, values: Answer, mine: list[DemoAutoscaler] | None = None
+    world: World, nodepool: DemoNodepool, values: Answer, mine: list[DemoAutoscaler] | None = None
 ) -> None:
     mine = mine or scalers()
     for scaler in mine:
         await scaler.sync(world, Values(values))
-    nudge.round(world, mine)
+    nodepool.round(world, mine)
 
 
 async def test_what_a_metric_asks_for_is_ordered_beyond_what_the_hpa_may_add(world: World) -> None:
@@ -54,60 +54,60 @@ async def test_what_a_metric_asks_for_is_ordered_beyond_what_the_hpa_may_add(wor
     world.scale("chat", 4)
     world.advance(world.now + 30)
     busy = {pod.name: 160_000 for pod in world.fleet.of("chat")}
-    nudge = Nudge(Limits(), story.BEGIN, Past())
-    await rounds(world, nudge, busy, slow_scalers())
-    assert nudge.peaks == {"chat": 10}
-    assert [order.replicas for order in nudge.orders] == [4]
+    nodepool = DemoNodepool(Limits(), story.BEGIN, Past())
+    await rounds(world, nodepool, busy, slow_scalers())
+    assert nodepool.peaks == {"chat": 10}
+    assert [order.replicas for order in nodepool.orders] == [4]
     assert world.fleet.headroom == {
-        "nvidia.com/gpu": nudge.orders[0].replicas,
+        "nvidia.com/gpu": nodepool.orders[0].replicas,
         "nvidia.com/mig-1g.10gb": 0,
     }
 
 
 async def test_a_pool_that_cannot_grow_gets_no_headroom(world: World) -> None:
-    assert sight.grows(world, "chat")
-    assert not sight.grows(world, "embed")
-    nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
-    await rounds(world, nudge, {pod.name: 60_000 for pod in world.fleet.pods.values()})
-    assert {each.name for order in nudge.orders for each in order.workloads} == {"chat"}
+    assert grows(world, "chat")
+    assert not grows(world, "embed")
+    nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
+    await rounds(world, nodepool, {pod.name: 60_000 for pod in world.fleet.pods.values()})
+    assert {each.name for order in nodepool.orders for each in order.workloads} == {"chat"}
 
 
 async def test_without_a_value_nothing_is_learned_and_nothing_ordered(world: World) -> None:
-    nudge = Nudge(Limits(), story.BEGIN, Past())
-    await rounds(world, nudge, Missing("gone"))
-    assert nudge.past.histories == {}
-    assert [order.replicas for order in nudge.orders] == [0]
+    nodepool = DemoNodepool(Limits(), story.BEGIN, Past())
+    await rounds(world, nodepool, Missing("gone"))
+    assert nodepool.past.histories == {}
+    assert [order.replicas for order in nodepool.orders] == [0]
 
 
 async def test_boots_are_learned_from_nodes_that_came_up(world: World) -> None:
-    nudge = Nudge(Limits(), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(), story.BEGIN, Past())
     world.scale("chat", 6)
     for _ in range(8):
         world.advance(world.now + 15)
-        await rounds(world, nudge, Missing("none"))
-    assert nudge.past.boots.p90("h100") == 90.0
-    assert nudge.past.boots.p90("mig") is None, "its node was there from the start"
+        await rounds(world, nodepool, Missing("none"))
+    assert nodepool.past.boots.p90("h100") == 90.0
+    assert nodepool.past.boots.p90("mig") is None, "its node was there from the start"
 
 
 async def test_a_change_of_headroom_is_reported_with_its_reason(world: World) -> None:
-    nudge = Nudge(Limits(min_pods=2), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
     world.take_events()
-    await rounds(world, nudge, {pod.name: 60_000 for pod in world.fleet.pods.values()})
+    await rounds(world, nodepool, {pod.name: 60_000 for pod in world.fleet.pods.values()})
     (event,) = (event for event in world.take_events() if event.about == "nodepool")
     assert event.text == "headroom of chat 0 -> 2: 2 pods of headroom at least"
 
 
-async def test_a_gauge_averages_what_the_devices_did_and_knows_no_loading_pod() -> None:
+async def test_a_reader_averages_what_the_devices_did_and_knows_no_loading_pod() -> None:
     world = World(story.POOLS, story.WORKLOADS, seed=3)
-    gauge = Gauge(world)
-    assert isinstance(await gauge.pods("n", "m", "app=chat"), Missing)
+    reader = DeviceReader(world)
+    assert isinstance(await reader.pods("n", "m", "app=chat"), Missing)
     shares = []
     for _ in range(2):
         world.advance(world.now + 5)
-        gauge.look()
+        reader.scrape()
         shares.append(device_busy(world))
     world.scale("chat", 3)
-    values = await gauge.pods("n", "m", "app=chat")
+    values = await reader.pods("n", "m", "app=chat")
     first, second, _ = (pod.name for pod in world.fleet.of("chat"))
     assert isinstance(values, dict)
     assert set(values) == {first, second}
@@ -141,13 +141,13 @@ async def test_pods_wait_less_where_nodes_are_ordered_ahead_and_the_load_is_the_
     seed: int,
 ) -> None:
     lived = await days.live(story.EARLIER_DAYS, seed, -story.BEFORE)
-    nudge = Nudge(story.LIMITS, story.BEGIN, lived.past)
-    nudged = World(story.POOLS, story.WORKLOADS, seed, -story.BEFORE)
+    nodepool = DemoNodepool(story.LIMITS, story.BEGIN, lived.past)
+    ahead = World(story.POOLS, story.WORKLOADS, seed, -story.BEFORE)
     reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed, -story.BEFORE)
-    await days.play(nudged, story.HPAS, nudge, story.LENGTH)
+    await days.play(ahead, story.HPAS, nodepool, story.LENGTH)
     await days.play(reactive, story.REACTIVE.hpas, None, story.LENGTH)
-    assert nudged.totals("chat").arrived == reactive.totals("chat").arrived
-    waited, usual = (waits.waited(each.created["chat"], each.now) for each in (nudged, reactive))
+    assert ahead.services["chat"].totals.arrived == reactive.services["chat"].totals.arrived
+    waited, usual = (each.waited("chat") for each in (ahead, reactive))
     assert usual > 300
     assert waited < usual / 2
-    assert nudged.paid_seconds["h100"] < 12 * (story.LENGTH + story.BEFORE)
+    assert ahead.paid_seconds["h100"] < 12 * (story.LENGTH + story.BEFORE)

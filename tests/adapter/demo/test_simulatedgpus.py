@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapter.cluster.pod import Pod, PodRef
-from adapter.demo.rig import Load, Rig
+from adapter.demo.simulatedgpus import Load, SimulatedGpus
 from adapter.exposition.page import parse
 
 SEVEN = [*((str(gpu), "a", 10) for gpu in range(7)), ("7", "b", 10)]
@@ -34,11 +34,11 @@ def pod(name: str, *, node: str = "worker", gpus: int = 1, **more: Any) -> Pod:
     return Pod(**fields | more)
 
 
-def busy(rig: Rig) -> list[tuple[str, str, float]]:
+def busy(gpus: SimulatedGpus) -> list[tuple[str, str, float]]:
     """(GPU, pod, percent) of the GPUs that are assigned."""
     return [
         (row.labels["gpu"], row.labels["pod"], row.value)
-        for row in parse(rig.page(), time=1.0).samples
+        for row in parse(gpus.page(), time=1.0).samples
         if row.name == "DCGM_FI_DEV_GPU_UTIL" and "pod" in row.labels
     ]
 
@@ -75,34 +75,34 @@ def busy(rig: Rig) -> list[tuple[str, str, float]]:
     ],
 )  # fmt: skip
 def test_ready_pods_share_the_work(pods: list[Pod], seen: list[tuple[str, str, float]]) -> None:
-    rig = Rig("worker")
-    rig.update(pods, [INFERENCE])
-    assert busy(rig) == seen
+    gpus = SimulatedGpus("worker")
+    gpus.update(pods, [INFERENCE])
+    assert busy(gpus) == seen
 
 
 def test_a_pod_keeps_its_gpu_while_others_come_and_go() -> None:
-    rig = Rig("worker")
-    rig.update([pod("a"), pod("b")], [])
-    rig.update([pod("b"), pod("c"), pod("d")], [])
-    assert [(gpu, name) for gpu, name, _ in busy(rig)] == [("0", "c"), ("1", "b"), ("2", "d")]
+    gpus = SimulatedGpus("worker")
+    gpus.update([pod("a"), pod("b")], [])
+    gpus.update([pod("b"), pod("c"), pod("d")], [])
+    assert [(gpu, name) for gpu, name, _ in busy(gpus)] == [("0", "c"), ("1", "b"), ("2", "d")]
 
 
 def test_without_a_stated_load_a_gpu_is_idle() -> None:
-    rig = Rig("worker")
-    rig.update([pod("a")], [])
-    assert busy(rig) == [("0", "a", 0)]
+    gpus = SimulatedGpus("worker")
+    gpus.update([pod("a")], [])
+    assert busy(gpus) == [("0", "a", 0)]
 
 
 def test_the_page_is_one_of_dcgm_exporter() -> None:
-    rig = Rig("worker")
-    rig.update([pod("a")], [INFERENCE])
+    gpus = SimulatedGpus("worker")
+    gpus.update([pod("a")], [INFERENCE])
     labels = (
-        f'gpu="0",UUID="{_uuid(rig)}",pci_bus_id="00000000:17:00.0",device="nvidia0",'
+        f'gpu="0",UUID="{_uuid(gpus)}",pci_bus_id="00000000:17:00.0",device="nvidia0",'
         'modelName="NVIDIA H100 80GB HBM3",Hostname="worker",DCGM_FI_DRIVER_VERSION="580.105.08",'
         'container="main",namespace="default",pod="a"'
     )
-    assert f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} 100\n" in rig.page().decode()
+    assert f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} 100\n" in gpus.page().decode()
 
 
-def _uuid(rig: Rig) -> str:
-    return parse(rig.page(), time=1.0).samples[0].labels["UUID"]
+def _uuid(gpus: SimulatedGpus) -> str:
+    return parse(gpus.page(), time=1.0).samples[0].labels["UUID"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.demo.comparison import running_after
 from adapter.demo.fleet import DemoPod
-from adapter.demo.waits import longest, running_after, wait, waited
 
 
 def pod(created: float, bound: float | None = None, deleted: float | None = None) -> DemoPod:
@@ -23,14 +23,7 @@ def pod(created: float, bound: float | None = None, deleted: float | None = None
     ],
 )
 def test_a_pod_waits_until_it_has_a_device_or_is_gone(one: DemoPod, seconds: float) -> None:
-    assert wait(one, now=100.0) == seconds
-
-
-def test_waits_add_up_and_the_longest_is_one_pods() -> None:
-    pods = [pod(0, bound=0), pod(10, bound=40), pod(20, bound=40)]
-    assert waited(pods, 100.0) == 50.0
-    assert longest(pods, 100.0) == 30.0
-    assert (waited([], 0.0), longest([], 0.0)) == (0.0, 0.0)
+    assert one.waited(100.0) == seconds
 
 
 @pytest.mark.parametrize(
