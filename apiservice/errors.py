@@ -1,26 +1,5 @@
 """Every error that API clients can get, and its mapping to ``metav1.Status``.
 
-::
-
-    ApiError
-    ├── BadRequest            400  the request does not parse
-    │   └── BadQuery          400  the request parses, and cannot be answered
-    ├── Unauthorized          401  credentials were sent and are not valid
-    ├── Forbidden             403
-    ├── NotFound              404
-    │   ├── MetricNotFound
-    │   └── RouteNotFound
-    ├── MethodNotAllowed      405
-    │   └── WatchNotSupported
-    ├── NotAcceptable         406
-    ├── PayloadTooLarge       413
-    ├── UriTooLong            414
-    ├── TooManyRequests       429
-    ├── HeadersTooLarge       431
-    ├── ClientGone            499  only counted: the client has disconnected
-    ├── Internal              500
-    └── Unavailable           503
-
 Texts and details are those of ``k8s.io/apimachinery/pkg/api/errors/errors.go``,
 ``k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`` and
 ``custom-metrics-apiserver/pkg/provider/errors.go``. No response has ``Retry-After``: client-go

@@ -1,4 +1,4 @@
-"""The interface of a collection's origin, as readiness sees it: last error and age."""
+"""The origin of a collection, as readiness sees it: last error and age."""
 
 from __future__ import annotations
 
@@ -14,3 +14,22 @@ class Feed(Protocol):
 
     def age(self, now: float) -> float:
         """Seconds since the origin was last heard from; ``inf`` before the first time."""
+
+
+class Fed:
+    """A collection that a feed keeps up to date."""
+
+    def __init__(self) -> None:
+        self._feed: Feed | None = None
+        self.version = 0
+        """Grows with every change of an object."""
+        self.synced = False
+        """All objects have been read at least once."""
+
+    def fed_by(self, feed: Feed) -> None:
+        """Set the feed whose age and errors this collection reports."""
+        self._feed = feed
+
+    def age(self, now: float) -> float:
+        """Seconds since the origin was last heard from; ``inf`` if never."""
+        return self._feed.age(now) if self._feed else float("inf")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from adapter.cluster.feed import Feed
+from adapter.cluster.feed import Fed
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import Workload, workloads
 from apiservice.kube.reflector import EventType
@@ -170,23 +170,19 @@ class _Namespace:
         return found
 
 
-class PodIndex:
+class PodIndex(Fed):
     """The pods, with a lookup for each kind of query. Answers are ordered by name."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._namespaces: dict[str, _Namespace] = {}
         self._memo = _Selections()
         self._nodes: dict[str, set[PodRef]] = {}
         self._addresses: dict[str, tuple[PodRef, ...]] = {}
         self._changes: dict[str, int] = {}
         self._listeners: list[Listener] = []
-        self._feed: Feed | None = None
-        self.version = 0
-        """Grows with every change of a pod."""
-        self.synced = False
-        """All pods have been read at least once."""
         self.listed = asyncio.Event()
-        """The same as an event, to wait for."""
+        """``synced`` as an event, to wait for."""
 
     def __len__(self) -> int:
         return sum(len(space.pods) for space in self._namespaces.values())
@@ -250,14 +246,6 @@ class PodIndex:
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that have pods."""
         return sorted(self._namespaces)
-
-    def fed_by(self, feed: Feed) -> None:
-        """Set the feed whose age and errors this index reports."""
-        self._feed = feed
-
-    def age(self, now: float) -> float:
-        """Seconds since the pods' origin was last heard from; ``inf`` if never."""
-        return self._feed.age(now) if self._feed else float("inf")
 
     @property
     def last_error(self) -> str:

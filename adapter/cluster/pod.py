@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -73,3 +73,7 @@ class Pod:
     def finished(self) -> bool:
         """Whether all processes of this pod have ended."""
         return self.phase in ("Succeeded", "Failed")
+
+
+Find = Callable[[PodRef], Pod | None]
+"""Returns the known pod of that name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from adapter.cluster.feed import Feed
+from adapter.cluster.feed import Fed
 from apiservice.kube.reflector import EventType
 
 K_co = TypeVar("K_co", bound=Hashable, covariant=True)
@@ -23,30 +23,18 @@ class Keyed(Protocol[K_co]):
 V = TypeVar("V", bound=Keyed[Hashable])
 
 
-class Table(Generic[K, V]):
+class Table(Fed, Generic[K, V]):
     """Objects by their key. Contains only what has been read (see ``synced``)."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._items: dict[Hashable, V] = {}
-        self._feed: Feed | None = None
-        self.version = 0
-        """Grows with every change."""
-        self.synced = False
-        """All objects have been read at least once."""
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __iter__(self) -> Iterator[V]:
         return iter(self._items.values())
-
-    def fed_by(self, feed: Feed) -> None:
-        """Set the feed whose age and errors this table reports."""
-        self._feed = feed
-
-    def age(self, now: float) -> float:
-        """Seconds since the origin was last heard from; ``inf`` if never."""
-        return self._feed.age(now) if self._feed else float("inf")
 
     @property
     def problem(self) -> str:

@@ -7,14 +7,14 @@ from typing import Final
 
 from adapter.catalog import Catalog
 from adapter.catalog.field import Mig, Spelling
-from adapter.cluster.pod import PodRef
+from adapter.cluster.pod import Find, PodRef
 from adapter.devices.assignment import Mismatch
 from adapter.devices.builder import SeriesBuilder, folded
 from adapter.devices.identity import identify
 from adapter.devices.options import MAX_SAMPLES, PAGE_TIMES, TelemetryOptions
 from adapter.devices.parts import Parts
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.scrapetarget import Find, released, targets, unassigned
+from adapter.devices.scrapetarget import released, unassigned
 from adapter.devices.series import SeriesKey
 from adapter.devices.state import Belief, ExporterState, Identity
 from adapter.devices.tenantlabels import believed
@@ -285,7 +285,8 @@ class PageReader:
         Returns:
             The pods that the samples name without being about them, and why.
         """
-        scraped = targets(belief.identity for belief in self.beliefs.values())
+        identities = (belief.identity for belief in self.beliefs.values())
+        scraped = frozenset(i.target for i in identities if i.target is not None)
         own = unassigned(self.by_key, scraped, find)
         self.by_key = released(self.by_key, own, self._rejects, self._result.received)
         disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}

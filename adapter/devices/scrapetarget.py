@@ -8,29 +8,20 @@ without a pod.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from adapter.cluster.pod import Pod, PodRef
+from adapter.cluster.pod import Find, PodRef
 from adapter.devices.assignment import Assignment, Mismatch, mismatch
 from adapter.devices.builder import SeriesBuilder
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.series import SeriesKey
-from adapter.devices.state import Identity
-
-Find = Callable[[PodRef], Pod | None]
-"""Returns the known pod of that name."""
 
 _ASSIGNED: Final = (
     *("pod_uid", "vgpu", "dra_claim_name"),
     *("pod_name", "podname", "kube_pod"),
 )
 """Labels that exporters write beside an assigned pod, and that no scrape adds."""
-
-
-def targets(identities: Iterable[Identity]) -> frozenset[PodRef]:
-    """Return the scrape targets' pods, from samples that name them beside a workload."""
-    return frozenset(i.target for i in identities if i.target is not None)
 
 
 def unassigned(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from adapter.cluster.pod import Pod, PodRef
+from adapter.cluster.pod import Find, Pod, PodRef
 from adapter.devices.assignment import named
 from adapter.devices.device import CLUSTERS, UUIDS
 from adapter.devices.state import Belief, Identity
@@ -32,8 +32,6 @@ _OF_THE_DEVICE: Final = frozenset(
 """Labels that identify a device, its node or its cluster, and that not every exporter writes."""
 _UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_]")
 
-Find = Callable[[PodRef], Pod | None]
-"""Returns the known pod of that name."""
 Identify = Callable[[Mapping[str, str]], Identity]
 """Returns what a label set names."""
 

@@ -9,11 +9,11 @@ from prometheus_client.core import Metric
 
 from adapter.serve.reasons import CREDENTIALS, REFUSALS
 from adapter.serve.security import Reviews, Security
-from apiservice.auth.authentication import Authentication
 from apiservice.auth.authorization import Authorization
 from apiservice.auth.tokens import ReviewedTokens
 from apiservice.http.options import ServingStats
 from apiservice.http.server import Server
+from apiservice.runtime.bytecache import Remembering
 from apiservice.selfmetrics.families import counter, gauge, histogram
 
 _REVIEWS: Final = ("access", "token")
@@ -110,10 +110,7 @@ def access_families(
     if security.tokens is not None:
         limited["token"] = security.tokens
     yield UNREVIEWED.by({kind: cache.refused for kind, cache in limited.items()})
-    caches: dict[str, Authentication | Authorization | ReviewedTokens] = {
-        **limited,
-        "user": security.authentication,
-    }
+    caches: dict[str, Remembering] = {**limited, "user": security.authentication}
     lookups = {(name, "hit"): cache.hits for name, cache in caches.items()} | {
         (name, "miss"): cache.misses for name, cache in caches.items()
     }

@@ -13,7 +13,7 @@ from adapter.settings import Settings
 from apiservice.auth import authconfigmap
 from apiservice.auth.authconfigmap import ConfigMapTrust
 from apiservice.auth.authentication import Authentication
-from apiservice.auth.authfiles import FileTrust, RequestHeaderOptions
+from apiservice.auth.authfiles import FileTrust
 from apiservice.auth.authorization import AccessReviewer, Authorization, AuthorizationOptions
 from apiservice.auth.clientauth import ClientAuth
 from apiservice.auth.tokens import ReviewedTokens, TokenOptions, TokenReviewer
@@ -68,11 +68,9 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
     trust = ClientAuth()
     files = FileTrust(
         trust,
-        RequestHeaderOptions(
-            proxy_ca_file=chosen.requestheader_ca_file,
-            allowed_names=chosen.requestheader_allowed_names,
-            client_ca_file=chosen.client_ca_file,
-        ),
+        proxy_ca_file=chosen.requestheader_ca_file,
+        allowed_names=chosen.requestheader_allowed_names,
+        client_ca_file=chosen.client_ca_file,
     )
     tls = ServingTLS(_certificate(settings), trust, now)
     checks = [Check("serving-certificate", lambda: _expired(tls))]
@@ -88,9 +86,9 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         loops.append(_watch_configmap(client, published))
         checks.append(Check("front-proxy", lambda: _unknown_proxy(trust, published)))
         problems["authentication-configmap"] = lambda: published.problem
-    tokens = (
-        ReviewedTokens(reviews, TokenOptions(ttl=chosen.cache)) if reviews is not None else None
-    )
+    tokens = None
+    if reviews is not None and chosen.token_review:
+        tokens = ReviewedTokens(reviews, TokenOptions(ttl=chosen.cache))
     allowed = settings.authorization
     authorization = Authorization(
         reviews if allowed.subject_access_review else None,
@@ -100,8 +98,6 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
             ttl=allowed.cache,
         ),
     )
-    if not chosen.token_review:
-        tokens = None
     return Security(
         tls,
         files,

@@ -68,19 +68,8 @@ PARTIAL: Final = gauge(
     "gma_query_groups_partial", "Metric groups whose last answer lacked some of the series."
 )
 FAMILIES: Final = (
-    *(
-        UP,
-        LAST,
-        TARGETS,
-        FAILING,
-        OVERDUE,
-        LABEL_BYTES,
-        BY_RULE,
-        UNSCRAPABLE_PODS,
-        SCRAPES,
-        SCRAPE_FAILURES,
-        SCRAPE_DURATIONS,
-    ),
+    *(UP, LAST, TARGETS, FAILING, OVERDUE, LABEL_BYTES, BY_RULE, UNSCRAPABLE_PODS),
+    *(SCRAPES, SCRAPE_FAILURES, SCRAPE_DURATIONS),
     *(QUERIES, QUERY_FAILURES, QUERY_DURATIONS, WARNINGS, PARTIAL),
 )
 
@@ -92,17 +81,15 @@ def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
     if isinstance(source, ScrapeSource):
         yield _last(kind, source.last_success)
         yield from _scraping(source, now)
-    if isinstance(source, AzureLogsSource):
+    if isinstance(source, AzureLogsSource | PrometheusSource):
         yield _last(kind, source.last_success)
-        yield QUERIES.one(source.queries)
         yield QUERY_FAILURES.by(source.failures)
         yield QUERY_DURATIONS.durations([((), source.durations)])
+    if isinstance(source, AzureLogsSource):
+        yield QUERIES.one(source.queries)
         yield PARTIAL.one(source.partial)
     if isinstance(source, PrometheusSource):
-        yield _last(kind, source.last_success)
         yield QUERIES.one(sum(state.queries for state in source.groups))
-        yield QUERY_FAILURES.by(source.failures)
-        yield QUERY_DURATIONS.durations([((), source.durations)])
         yield WARNINGS.one(source.warnings)
         yield PARTIAL.one(sum(1 for state in source.groups if state.partial))
 

@@ -34,7 +34,7 @@ from apiservice.identity import (
     Scope,
     User,
 )
-from apiservice.runtime.bytecache import ByteCache, weight
+from apiservice.runtime.bytecache import ByteCache, Remembering, weight
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ class _Judgement:
     """Why a method refused it; empty if none did."""
 
 
-class Authentication:
+class Authentication(Remembering):
     """The :class:`~apiservice.identity.Authenticator` of the server."""
 
     def __init__(
@@ -74,10 +74,7 @@ class Authentication:
         self._tokens = tokens
         self._clock = clock
         self._proxied: ByteCache[tuple[Header, ...], User | None] = ByteCache(_REMEMBERED_BYTES)
-        self.hits = 0
-        """Requests whose stated user was cached."""
-        self.misses = 0
-        """Requests whose headers were parsed to find the user."""
+        super().__init__(self._proxied)
         self._last_refusal = ""
         self.refused: Counter[str] = Counter()
         """Requests answered 401, by method: ``certificate``, ``token``, ``token-review``."""
@@ -129,16 +126,6 @@ class Authentication:
             user = with_authenticated_group(user)
         self._proxied.put(key, user, weight(key) + (user.bytes if user is not None else 0))
         return user
-
-    @property
-    def remembered(self) -> int:
-        """Users in the cache."""
-        return len(self._proxied)
-
-    @property
-    def remembered_bytes(self) -> int:
-        """Bytes of the cached users."""
-        return self._proxied.bytes
 
     def _judge(self, peer: Peer) -> _Judgement:
         now = self._clock()

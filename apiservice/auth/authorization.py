@@ -20,7 +20,7 @@ from apiservice.auth.flight import SingleFlight
 from apiservice.auth.tokens import ReviewError
 from apiservice.errors import Internal, TooManyRequests
 from apiservice.identity import ANONYMOUS, PRIVILEGED_GROUP, AccessDecision, Attributes, User
-from apiservice.runtime.bytecache import ByteCache, weight
+from apiservice.runtime.bytecache import ByteCache, Remembering, weight
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ class AuthorizationOptions:
     """Bytes of the cached decisions, for allow and for deny."""
 
 
-class Authorization:
+class Authorization(Remembering):
     """The :class:`~apiservice.identity.Authorizer` of the server.
 
     Without a reviewer (as without a cluster), what no static rule allows is denied.
@@ -87,20 +87,7 @@ class Authorization:
         self._anonymous = Allowance(_RATE, _BURST, clock)
         self._flights: SingleFlight[_Question, AccessDecision] = SingleFlight()
         self._failing = False
-        self.hits = 0
-        """Questions answered from the cache."""
-        self.misses = 0
-        """Questions that the cluster was asked, or that waited for its answer to an equal one."""
-
-    @property
-    def remembered(self) -> int:
-        """Decisions in the cache."""
-        return len(self._allows) + len(self._denies)
-
-    @property
-    def remembered_bytes(self) -> int:
-        """Bytes of the cached decisions."""
-        return self._allows.bytes + self._denies.bytes
+        super().__init__(self._allows, self._denies)
 
     @property
     def refused(self) -> int:

@@ -24,35 +24,18 @@ class ProxySettings:
     headers: HeaderNames = field(default_factory=HeaderNames)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    pem: bytes
-    trust: ClientTrust
-
-
 class ClientAuth:
     """The current trust. Setting an equal value changes nothing, and keeps the generation."""
 
     def __init__(self) -> None:
-        self._generation = 0
-        self._proxy: tuple[ProxySettings, ClientTrust] | None = None
-        self._clients: _Compiled | None = None
-        self._listeners: list[Callable[[], None]] = []
-
-    @property
-    def generation(self) -> int:
-        """A number that changes with every change of trust."""
-        return self._generation
-
-    @property
-    def proxy(self) -> tuple[ProxySettings, ClientTrust] | None:
+        self.generation = 0
+        """Changes with every change of trust."""
+        self.proxy: tuple[ProxySettings, ClientTrust] | None = None
         """The front proxy's settings and compiled CA; None until they are known."""
-        return self._proxy
-
-    @property
-    def clients(self) -> ClientTrust | None:
+        self.clients: ClientTrust | None = None
         """The CA of client certificates, or None."""
-        return self._clients.trust if self._clients else None
+        self._clients_pem = b""
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def bundle(self) -> bytes:
@@ -61,8 +44,8 @@ class ClientAuth:
         Serialized from the parsed certificates. OpenSSL parses PEM more strictly: a bundle that
         it rejects would be trusted here and fail every handshake there.
         """
-        proxy = self._proxy[1].pem if self._proxy else b""
-        clients = self._clients.trust.pem if self._clients else b""
+        proxy = self.proxy[1].pem if self.proxy else b""
+        clients = self.clients.pem if self.clients else b""
         return b"\n".join(pem for pem in dict.fromkeys((proxy, clients)) if pem)
 
     def set_proxy(self, settings: ProxySettings) -> bool:
@@ -71,9 +54,9 @@ class ClientAuth:
         Raises:
             TrustError: the CA cannot be used; the earlier settings stay in use.
         """
-        if self._proxy is not None and self._proxy[0] == settings:
+        if self.proxy is not None and self.proxy[0] == settings:
             return False
-        self._proxy = (settings, ClientTrust(settings.ca))
+        self.proxy = (settings, ClientTrust(settings.ca))
         self._changed()
         return True
 
@@ -83,9 +66,9 @@ class ClientAuth:
         Raises:
             TrustError: the CA cannot be used; the earlier one stays in use.
         """
-        if self._clients is not None and self._clients.pem == pem:
+        if self.clients is not None and self._clients_pem == pem:
             return False
-        self._clients = _Compiled(pem, ClientTrust(pem))
+        self.clients, self._clients_pem = ClientTrust(pem), pem
         self._changed()
         return True
 
@@ -94,6 +77,6 @@ class ClientAuth:
         self._listeners.append(listener)
 
     def _changed(self) -> None:
-        self._generation += 1
+        self.generation += 1
         for listener in self._listeners:
             listener()

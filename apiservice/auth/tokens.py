@@ -19,7 +19,7 @@ from apiservice.auth.allowance import Allowance
 from apiservice.auth.flight import SingleFlight
 from apiservice.errors import TooManyRequests
 from apiservice.identity import User
-from apiservice.runtime.bytecache import ByteCache
+from apiservice.runtime.bytecache import ByteCache, Remembering
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ class TokenOptions:
     """Bytes of the cached results."""
 
 
-class ReviewedTokens:
+class ReviewedTokens(Remembering):
     """A reviewer's results, cached. Concurrent requests with one token share one review.
 
     Tokens are kept only as keyed hashes: a memory dump of this process does not contain them.
@@ -73,20 +73,7 @@ class ReviewedTokens:
         self._flights: SingleFlight[bytes, User | None] = SingleFlight()
         self._pepper = secrets.token_bytes(32)
         self._failing = False
-        self.hits = 0
-        """Tokens whose result was cached."""
-        self.misses = 0
-        """Tokens that were sent to the cluster, or that waited for a review of the same token."""
-
-    @property
-    def remembered(self) -> int:
-        """Results in the cache."""
-        return len(self._answers)
-
-    @property
-    def remembered_bytes(self) -> int:
-        """Bytes of the cached results."""
-        return self._answers.bytes
+        super().__init__(self._answers)
 
     @property
     def refused(self) -> int:

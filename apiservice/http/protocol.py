@@ -23,12 +23,18 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from apiservice.errors import ApiError, BadRequest, MethodNotAllowed, PayloadTooLarge
+from apiservice.errors import (
+    ApiError,
+    BadRequest,
+    HeadersTooLarge,
+    MethodNotAllowed,
+    PayloadTooLarge,
+)
 from apiservice.http.address import peer_address
 from apiservice.http.exchange import Exchange, refusal
 from apiservice.http.options import ServingOptions, ServingStats
 from apiservice.http.peer import SCOPE_KEY, Peer, of_tls
-from apiservice.http.requesthead import complete, endless, host_fault, oversize, too_many_lines
+from apiservice.http.requesthead import complete, host_fault, oversize, too_many_lines
 from apiservice.http.slots import Slots
 
 _CLOSING_GRACE = 5.0
@@ -124,7 +130,8 @@ class Connection(HttpToolsProtocol):
         if not self._reading_head:
             self._received = 0
         elif self._received > self.options.max_headers + self._earlier:
-            self._refuse(endless(self.url, self.options))
+            exceeded = oversize(self.url, self.headers, self.options)
+            self._refuse(exceeded or HeadersTooLarge(self.options.max_headers))
 
     def on_message_begin(self) -> None:
         """Handle the first byte of a request."""

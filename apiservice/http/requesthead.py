@@ -17,18 +17,11 @@ _LINE = len(": \r\n")
 def oversize(
     target: bytes, headers: Sequence[tuple[bytes, bytes]], options: ServingOptions
 ) -> ApiError | None:
-    """Return the limit that a complete head exceeds, as an error."""
+    """Return the limit that a head exceeds as far as it has arrived, as an error."""
     if len(target) > options.max_target:
         return UriTooLong(options.max_target)
     size = len(target) + sum(len(name) + len(value) + _LINE for name, value in headers)
     return HeadersTooLarge(options.max_headers) if size > options.max_headers else None
-
-
-def endless(target: bytes, options: ServingOptions) -> ApiError:
-    """Return the error for a head that exceeded the limit before it ended."""
-    if len(target) > options.max_target:
-        return UriTooLong(options.max_target)
-    return HeadersTooLarge(options.max_headers)
 
 
 def too_many_lines(

@@ -36,9 +36,8 @@ class ListenError(Exception):
 class Server:
     """Serves one ASGI application on one port.
 
-    ``start`` binds, and ``drain`` ends in order. First only readiness changes (``on_drain`` is
-    called). Then no new connection is accepted, requests in progress finish, and what is left after
-    ``shutdown_seconds`` is cut.
+    ``start`` binds, and ``drain`` ends in order. After ``drain_seconds``, no new connection is
+    accepted, requests in progress finish, and what is left after ``shutdown_seconds`` is cut.
     """
 
     def __init__(
@@ -145,10 +144,8 @@ class Server:
         self._sweeper = asyncio.create_task(sweep(), name="connection deadlines")
         log.info(self._event, address=self._options.host or "*", port=self.port)
 
-    async def drain(self, on_drain: Callable[[], None] | None = None) -> None:
+    async def drain(self) -> None:
         """Stop in order. Return when every connection is closed."""
-        if on_drain is not None:
-            on_drain()
         self._protocol.draining = True  # type: ignore[attr-defined]  # our class
         log.info("draining", seconds=self._options.drain_seconds)
         await asyncio.sleep(self._options.drain_seconds)

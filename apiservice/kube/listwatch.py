@@ -1,10 +1,5 @@
 """The HTTP requests that list and watch one collection of the Kubernetes API.
 
-WatchError
-├── ExpiredError   410: the resource version is no longer kept
-├── GarbledError   the response is not a list or event, so something may have been lost
-└── RefusedError   a status other than 200 (``status``)
-
 The client library's own Watch is not used. It turns every object into Python models (over 100 KB
 for a pod), gives up on a second 410, and cannot distinguish a dead connection from a quiet one.
 """

@@ -1,20 +1,5 @@
 """Mirrors one collection of the Kubernetes API into memory by list and watch.
 
-Interface: ``Reflector(client, path, decode, into).run()`` until cancelled, where
-
-- ``client`` is a :class:`kubernetes.aio.client.ApiClient` (credentials, TLS, URL),
-- ``path`` is the collection, such as ``/api/v1/pods``; ``field_selector`` and
-  ``label_selector`` narrow it (``metadata.name=x`` for one object),
-- ``decode(raw) -> T`` reads one object's JSON bytes; an object for which it raises is counted
-  in ``rejected`` and left out,
-- ``into`` is a :class:`Collection`: ``replace(items)`` after each list,
-  ``apply(event, item)`` for each change. A collection that has ``replacing(items)`` is
-  replaced in steps.
-
-State for readiness and metrics: ``synced``, ``connected``, ``last_contact``,
-``last_error``, ``denied``, ``rejected``, ``lists``, ``events``, ``age(now)`` and
-``await synced_event.wait()``.
-
 A cut connection resumes from the last version seen. Anything that may have lost an event (410, an
 ERROR event, garbage, a second failure in a row) lists again, so that a missed deletion is noticed.
 """
@@ -89,7 +74,17 @@ class ReflectorOptions(ListWatchOptions):
 
 
 class Reflector(Generic[T]):
-    """Keeps ``into`` equal to the server's collection while ``run`` runs."""
+    """Keeps ``into`` equal to the server's collection while ``run`` runs.
+
+    Args:
+        client: a :class:`kubernetes.aio.client.ApiClient` (credentials, TLS, URL).
+        path: the collection, such as ``/api/v1/pods``; the selectors narrow it
+            (``metadata.name=x`` for one object).
+        decode: reads one object's JSON; an object for which it raises is left out and counted.
+        into: what to update. A collection that has ``replacing`` is replaced in steps.
+        options: limits.
+        clock: epoch seconds.
+    """
 
     def __init__(
         self,

@@ -69,7 +69,9 @@ class Background:
             loop: runs until cancelled.
             essential: answers depend on it, so readiness reports it.
         """
-        self._register(name, essential=essential)
+        self.failures.setdefault(name, 0)
+        if essential:
+            self._essential.add(name)
 
         async def kept() -> None:
             while True:
@@ -83,11 +85,9 @@ class Background:
 
         return kept
 
-    def every(
-        self, name: str, seconds: float, act: Callable[[], None], *, essential: bool = False
-    ) -> Kept:
+    def every(self, name: str, seconds: float, act: Callable[[], None]) -> Kept:
         """Return a loop that calls ``act`` every so many seconds; a failure costs one call."""
-        self._register(name, essential=essential)
+        self.failures.setdefault(name, 0)
 
         async def repeated() -> None:
             while True:
@@ -109,11 +109,6 @@ class Background:
             if name in self._essential and lasting and not self._steady(trouble, now):
                 return f"{name} keeps failing: {trouble.error}"
         return None
-
-    def _register(self, name: str, *, essential: bool) -> None:
-        self.failures.setdefault(name, 0)
-        if essential:
-            self._essential.add(name)
 
     def _steady(self, trouble: _Trouble, now: float) -> bool:
         return now - trouble.last >= max(_STEADY, 2 * self._wait(trouble))

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from operator import itemgetter
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from cachetools import Cache, FIFOCache, LRUCache, TTLCache
 
@@ -77,6 +77,27 @@ class ByteCache(Generic[K, V]):
     def clear(self) -> None:
         """Remove all entries."""
         self._entries.clear()
+
+
+class Remembering:
+    """What keeps answers in caches and counts how often they serve, for metrics."""
+
+    def __init__(self, *caches: ByteCache[Any, Any]) -> None:
+        self._caches = caches
+        self.hits = 0
+        """Lookups that a cache answered."""
+        self.misses = 0
+        """Lookups that needed more than the caches."""
+
+    @property
+    def remembered(self) -> int:
+        """Entries in the caches."""
+        return sum(map(len, self._caches))
+
+    @property
+    def remembered_bytes(self) -> int:
+        """Bytes of these entries."""
+        return sum(cache.bytes for cache in self._caches)
 
 
 def weight(*things: object) -> int:

@@ -15,7 +15,6 @@ ends a connection that resumed a session.
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
 
 import structlog
 
@@ -24,7 +23,6 @@ from apiservice.runtime.filestamp import Stamp, stamp
 from apiservice.tls.certificates import (
     CertificateFiles,
     CertificatePairError,
-    ServingCertificate,
     load_into,
     read_pair,
 )
@@ -34,12 +32,6 @@ log = structlog.get_logger(__name__)
 
 _RENEWAL_CHECK = 3600.0
 """Seconds between checks of the age of a self-signed certificate."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Served:
-    stamp: Stamp
-    certificate: ServingCertificate
 
 
 class ServingTLS:
@@ -53,13 +45,15 @@ class ServingTLS:
         self, source: CertificateFiles | SelfSigned, trust: ClientAuth, now: float
     ) -> None:
         self._self_signed = source if isinstance(source, SelfSigned) else None
-        self._files = source.files if isinstance(source, SelfSigned) else source
+        self.files = source.files if isinstance(source, SelfSigned) else source
+        """The files of the served pair."""
         self._trust = trust
-        self._problem = ""
+        self.problem = ""
+        """Why the current files are not served. Empty if they are served."""
         self._looked = now
         if self._self_signed is not None:
             self._self_signed.ensure(now)
-        self._served, self._current = self._load(now)
+        self._load(now)
         self._listening = self._new_listening()
         trust.subscribe(self._trust_changed)
 
@@ -69,66 +63,51 @@ class ServingTLS:
             self._listening = self._new_listening()
         return self._listening
 
-    @property
-    def files(self) -> CertificateFiles:
-        """The files of the served pair."""
-        return self._files
-
-    @property
-    def expires(self) -> float:
-        """Epoch seconds at which the served certificate expires."""
-        return self._served.certificate.not_after
-
-    @property
-    def problem(self) -> str:
-        """Why the current files are not served. Empty if they are served."""
-        return self._problem
-
     def check(self, now: float) -> None:
         """Serve the current files if they changed. Called every few seconds."""
         if self._self_signed is not None and abs(now - self._looked) >= _RENEWAL_CHECK:
             self._looked = now
-            self._renew(self._self_signed, now)
-        if not self._problem and self._served.stamp == self._stamp():
+            try:
+                self._self_signed.ensure(now)
+            except CertificatePairError as error:
+                self._trouble(error)
+        if not self.problem and self._served == self._stamp():
             return
         try:
-            self._served, self._current = self._load(now)
+            self._load(now)
         except CertificatePairError as error:
             self._trouble(error)
             return
-        self._problem = ""
-        log.info("serving certificate loaded", file=str(self._files.certificate))
-
-    def _renew(self, source: SelfSigned, now: float) -> None:
-        try:
-            source.ensure(now)
-        except CertificatePairError as error:
-            self._trouble(error)
+        self.problem = ""
+        log.info("serving certificate loaded", file=str(self.files.certificate))
 
     def _trouble(self, error: CertificatePairError) -> None:
-        if str(error) != self._problem:
+        if str(error) != self.problem:
             log.warning(
                 "serving certificate rejected; the last good one stays in use", error=str(error)
             )
-        self._problem = str(error)
+        self.problem = str(error)
 
-    def _load(self, now: float) -> tuple[_Served, ssl.SSLContext]:
+    def _load(self, now: float) -> None:
         seen = self._stamp()  # before reading: a change while reading is noticed at the next check
-        certificate = read_pair(self._files, now)
-        return _Served(seen, certificate), self._build()
+        expires = read_pair(self.files, now).not_after
+        self._current = self._build()
+        self._served = seen
+        self.expires = expires
+        """Epoch seconds at which the served certificate expires."""
 
     def _stamp(self) -> Stamp:
-        return stamp((self._files.certificate, self._files.key))
+        return stamp((self.files.certificate, self.files.key))
 
     def _build(self) -> ssl.SSLContext:
         context = _new_context()
-        load_into(context, self._files)
+        load_into(context, self.files)
         _accept(context, self._trust.bundle)
         return context
 
     def _trust_changed(self) -> None:
         try:
-            if self._served.stamp != self._stamp():
+            if self._served != self._stamp():
                 raise CertificatePairError("the pair on disk has not been checked yet")
             self._current = self._build()
         except CertificatePairError:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apiservice.auth.authconfigmap import AuthConfigMap, ConfigMapTrust, decode
-from apiservice.auth.authfiles import FileTrust, RequestHeaderOptions, TrustFileError
+from apiservice.auth.authfiles import FileTrust, TrustFileError
 from apiservice.auth.clientauth import ClientAuth
 from apiservice.auth.requestheader import HeaderNames
 from apiservice.kube.reflector import EventType
@@ -163,7 +163,7 @@ def test_files_win_over_the_configmap_key_by_key(tmp_path: Path) -> None:
     own = tmp_path / "proxy.pem"
     own.write_bytes(TWO)
     trust = ClientAuth()
-    FileTrust(trust, RequestHeaderOptions(proxy_ca_file=own, allowed_names=("mine",)))
+    FileTrust(trust, proxy_ca_file=own, allowed_names=("mine",))
 
     ConfigMapTrust(trust, proxy=False).replace([published()])
 
@@ -176,7 +176,7 @@ def test_a_changed_ca_file_is_read_and_a_bad_one_keeps_the_good(tmp_path: Path) 
     file = tmp_path / "clients.pem"
     file.write_bytes(ONE)
     trust = ClientAuth()
-    files = FileTrust(trust, RequestHeaderOptions(client_ca_file=file))
+    files = FileTrust(trust, client_ca_file=file)
 
     file.write_bytes(b"half a certif")
     files.check()
@@ -201,7 +201,7 @@ def test_a_ca_swapped_by_symlink_is_noticed(tmp_path: Path) -> None:
         (tmp_path / name / "ca.pem").write_bytes(pem)
     (tmp_path / "data").symlink_to("v1")
     trust = ClientAuth()
-    files = FileTrust(trust, RequestHeaderOptions(client_ca_file=tmp_path / "data" / "ca.pem"))
+    files = FileTrust(trust, client_ca_file=tmp_path / "data" / "ca.pem")
 
     (tmp_path / "new").symlink_to("v2")
     os.replace(tmp_path / "new", tmp_path / "data")  # noqa: PTH105 - replaces the link itself
@@ -221,6 +221,6 @@ def test_a_bad_ca_file_at_the_start_is_an_error_that_names_it(
         file.write_bytes(content)
 
     with pytest.raises(TrustFileError, match=why) as caught:
-        FileTrust(ClientAuth(), RequestHeaderOptions(proxy_ca_file=file))
+        FileTrust(ClientAuth(), proxy_ca_file=file)
 
     assert str(file) in str(caught.value)

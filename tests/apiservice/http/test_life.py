@@ -45,11 +45,10 @@ async def test_a_request_in_flight_finishes_while_the_server_drains() -> None:
 
 async def test_readiness_fails_first_while_requests_are_still_answered() -> None:
     """Endpoints and proxies take seconds to hear of it: until then nobody may be refused."""
-    said = asyncio.Event()
     async with serving(drain_seconds=0.3) as server, connected(server) as old:
         await old.ask()
-        draining = asyncio.create_task(server.drain(said.set))
-        await said.wait()
+        draining = asyncio.create_task(server.drain())
+        await asyncio.sleep(0)  # it has begun
 
         async with connected(server) as new:
             assert (await new.ask())[0] == 200
