@@ -91,9 +91,9 @@ class Field:
             repeated on a page, its last sample counts (Intel XPUM repeats samples).
         over_parts: how the values of the parts are combined for the device.
         traps: a ``…_RATIO`` spelling may be a percent (DCGM 4.6).
-            part_labels: labels that identify the parts of an inference server. Every other label is
-                one that a scrape or store adds, or that identifies no part. None, for a user's own
-                metric, uses every label except those that scrapes are known to add.
+        part_labels: labels that identify the parts of an inference server. Every other label is
+            one that a scrape or store adds, or that identifies no part. None, for a user's own
+            metric, uses every label except those that scrapes are known to add.
         seen: the samples are from an inference server's page and describe the GPUs that the
             server sees. They name no pod. They are assigned to the pod that serves the page, if
             no exporter describes its devices.

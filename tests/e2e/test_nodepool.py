@@ -358,7 +358,7 @@ def test_nothing_is_forgotten_by_a_restart(
 def test_a_capacity_buffer_counts_only_once_somebody_takes_it_up(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
-    """A CRD without a controller: placeholders. When the probe is taken up, buffers instead."""
+    """A CRD without a controller: placeholders. When a controller accepts the probe, buffers."""
     admin = running.admin
     admin.create(CRD)
     name = CRD["metadata"]["name"]
@@ -367,7 +367,7 @@ def test_a_capacity_buffer_counts_only_once_somebody_takes_it_up(
         one = start(running, controllers, "probe", probe_wait=3)
         running.workload("probed", 2, 145)
         running.wait_headroom("probed", [2])
-        assert "no controller takes it up" in one.process.tail()
+        assert "no controller accepts it" in one.process.tail()
         probe = f"{BUFFERS.format(ns=NAMESPACE)}/gpu-headroom-probe"
         assert admin.get(probe)["spec"] == {
             "replicas": 0,

@@ -1,1 +1,1 @@
-"""Carries the plan out: writes headroom objects, their lifelines, events and deletion costs."""
+"""Apply the plan: write headroom objects, their lifelines, events and deletion costs."""

@@ -1,6 +1,6 @@
-"""Writes ``controller.kubernetes.io/pod-deletion-cost`` where a scale-in is near.
+"""Write ``controller.kubernetes.io/pod-deletion-cost`` when a scale-in is likely.
 
-If another writer sets the cost of a pod, all pods of its workload are left to that writer.
+If another writer sets the cost of a pod, the controller leaves all pods of its workload alone.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from adapter.nodepool.seen.targets import ScaleTarget
 log = structlog.get_logger(__name__)
 
 _MARGIN: Final = 0.3
-"""Share of the target that the load is below it when a scale-in is near."""
+"""A scale-in is likely if the load is below the target by this fraction of it."""
 
 
 class DeletionCosts:
-    """Remembers which workloads are near a scale-in, and which are left to another writer."""
+    """Remembers which workloads may scale in soon, and which ones another writer manages."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -42,11 +42,11 @@ class DeletionCosts:
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         smoothed: Mapping[str, float],
     ) -> None:
-        """Write the deletion costs that changed. A failure is logged, and the rest goes on.
+        """Write the deletion costs that changed. Log a failure and continue with the others.
 
         Args:
-            values: what the metrics APIs said, by workload.
-            smoothed: pod, by uid, to its smoothed utilisation in percent.
+            values: workload -> values from the metrics APIs.
+            smoothed: uid of a pod -> its smoothed utilisation in percent.
         """
         devices = {
             node.name: sum(
@@ -94,7 +94,7 @@ class DeletionCosts:
             self._foreign ^= {target.workload}
             if change.foreign:
                 log.warning(
-                    "deletion costs are somebody else's, and left to them",
+                    "deletion costs are managed by another writer",
                     workload=target.workload,
                     pods=list(change.foreign[:5]),
                 )
@@ -123,7 +123,7 @@ def _near(target: ScaleTarget, values: tuple[Values, ...], *, was: bool) -> bool
 
 
 def _costed(pod: PodInfo, cost: int | None) -> KubeObject:
-    """Ours alone: applied without the annotation, it is taken off."""
+    """Return an apply patch. Without the annotation, it removes the controller's own value."""
     annotations = {} if cost is None else {ANNOTATION: str(cost)}
     return {
         "apiVersion": "v1",
@@ -131,7 +131,7 @@ def _costed(pod: PodInfo, cost: int | None) -> KubeObject:
         "metadata": {
             "name": pod.name,
             "namespace": pod.namespace,
-            # Of a pod that is gone nothing may be made: the uid then does not match.
+            # The uid prevents that the apply creates a pod that was deleted in the meantime.
             "uid": pod.uid,
             "annotations": annotations,
         },

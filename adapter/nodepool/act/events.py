@@ -1,4 +1,4 @@
-"""Kubernetes Events about orders, one for each change."""
+"""Kubernetes Events about orders, one per change."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from adapter.nodepool.seen import instant
 log = structlog.get_logger(__name__)
 
 _LONGEST: Final = 1024
-"""Characters of a message that the API server takes."""
+"""Maximum characters of a message that the API server accepts."""
 
 
 class Events:
-    """Remembers the last Event of each order, and writes one only on a change."""
+    """Writes an Event when an order changes."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -30,7 +30,7 @@ class Events:
     async def tell(
         self, outcomes: Iterable[OrderOutcome], method: ProvisioningMethod | None, now: float
     ) -> None:
-        """Write an Event for each order whose number or failure is another than before."""
+        """Write an Event for each order whose replicas or failure changed."""
         current: dict[tuple[str, str], tuple[int, str]] = {}
         for outcome in outcomes:
             said = (outcome.order.replicas, outcome.failure)
@@ -64,7 +64,7 @@ def _log(outcome: OrderOutcome) -> None:
 
 
 def _what(outcome: OrderOutcome) -> str:
-    """What became of an order, in a word."""
+    """Return the outcome of an order in one word."""
     order = outcome.order
     if outcome.failure:
         return "refused"
@@ -83,7 +83,7 @@ def _message(outcome: OrderOutcome) -> str:
 
 
 def event(outcome: OrderOutcome, method: ProvisioningMethod | None, now: float) -> KubeObject:
-    """The Event about an order, on its object."""
+    """Return the Event about an order. It refers to the order's object."""
     namespace, name = outcome.place
     buffer = method is ProvisioningMethod.BUFFER
     stamp = instant.write(now)

@@ -1,7 +1,7 @@
-"""The ledger in a ConfigMap, so that a restart loses nothing.
+"""Store the ledger in a ConfigMap, so that it survives a restart.
 
-The leader writes it every few minutes, and reads it when it begins to lead. A ConfigMap that
-cannot be read is not overwritten.
+The leader writes it every few minutes, and reads it when it starts to lead. It does not overwrite
+a ConfigMap that it cannot read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 NAME: Final = MANAGER
 _BYTES: Final = 900_000
-"""Of a ConfigMap's 1 MiB: histories that were learned longest ago are left out beyond that."""
+"""Bytes of the ConfigMap's 1 MiB. Beyond that, the least recently updated histories are dropped."""
 
 
 class _StoredWorkload(msgspec.Struct, omit_defaults=True):
@@ -35,7 +35,7 @@ class _StoredWorkload(msgspec.Struct, omit_defaults=True):
     name: str
     history: str
     shape: str = ""
-    """Of a queue of Jobs, which may be empty now."""
+    """Shape of a queue of Jobs, which may be empty now."""
 
 
 class _Spent(msgspec.Struct):
@@ -56,15 +56,15 @@ class LedgerStore:
         self._namespace = namespace
         self._read = False
         self.problem = ""
-        """Why what was learned is neither read nor stored; empty while all is well."""
+        """Why the ledger is not read or stored; empty if it is."""
         self._written_at: float | None = None
 
     def forget(self) -> None:
-        """Read again before the next write: another replica may have led in the meantime."""
+        """Read again before the next write: another replica may have been the leader meanwhile."""
         self._read = False
 
     async def read(self, now: float) -> bool:
-        """Take up what is stored, and then what Prometheus knows beside it, once.
+        """Load the stored ledger once, and add histories from Prometheus.
 
         Returns:
             Whether it was read now. A failure is logged, and the next round tries again.
@@ -75,7 +75,7 @@ class LedgerStore:
             found = await self._writer.read(_configmap(self._namespace, {}))
         except WriteError as error:
             if str(error) != self.problem:
-                log.warning("what was learned before cannot be read", error=str(error))
+                log.warning("stored history cannot be read", error=str(error))
             self.problem = str(error)
             return False
         self._read, self.problem = True, ""
@@ -87,7 +87,7 @@ class LedgerStore:
         return True
 
     async def write(self, now: float) -> None:
-        """Store the ledger, if it is time."""
+        """Store the ledger if the interval has passed."""
         due = self._written_at is None or now - self._written_at >= self._settings.interval
         if not self._read or not due:
             return
@@ -95,14 +95,14 @@ class LedgerStore:
             await self._writer.apply(_configmap(self._namespace, dump(self._ledger)))
             self.problem = ""
         except WriteError as error:
-            log.warning("what was learned is not stored", error=str(error))
+            log.warning("history not stored", error=str(error))
             self.problem = str(error)
-        # Success or not: the next attempt is an interval away.
+        # Wait a full interval after a failure too.
         self._written_at = now
 
 
 def dump(ledger: Ledger) -> dict[str, str]:
-    """The ledger as the ConfigMap's data."""
+    """Return the ledger as the data of a ConfigMap."""
     rows: list[bytes] = []
     size = 0
     for row in _rows(ledger):
@@ -120,18 +120,18 @@ def dump(ledger: Ledger) -> dict[str, str]:
 
 
 def restore(ledger: Ledger, data: dict[str, str]) -> None:
-    """Take up the ConfigMap's data; what cannot be read of it is said and left out."""
+    """Load the data of the ConfigMap. Log and leave out the parts that cannot be read."""
     for line in data.get("workloads", "").splitlines():
         try:
             row = msgspec.json.decode(line, type=_StoredWorkload)
             shape = read_shape(row.shape) if row.shape else None
         except (msgspec.MsgspecError, ValueError) as error:
-            log.warning("a stored history is left out", error=str(error))
+            log.warning("stored history ignored", error=str(error))
             continue
         ref = WorkloadRef(row.namespace, row.kind, row.name)
         found = decode(row.history)
         if found.problem is not None:
-            log.warning("a stored history is left out", workload=ref, error=found.problem)
+            log.warning("stored history ignored", workload=ref, error=found.problem)
             continue
         ledger.histories[ref] = found.history
         if found.history.recent:
@@ -152,12 +152,12 @@ def _json(data: dict[str, str], key: str, kind: Any) -> Any:
     try:
         return msgspec.json.decode(data[key], type=kind) if key in data else None
     except msgspec.MsgspecError as error:
-        log.warning("a part of what was learned is left out", part=key, error=str(error))
+        log.warning("part of the stored history ignored", part=key, error=str(error))
         return None
 
 
 def _rows(ledger: Ledger) -> Iterator[_StoredWorkload]:
-    """The newest first."""
+    """Return the histories, newest first."""
     for ref, history in reversed(list(ledger.histories.items())):
         shape = ledger.queues.get((ref.namespace, ref.name)) if ref.kind == JOB_QUEUE else None
         yield _StoredWorkload(*ref, encode(history), shape_text(shape) if shape is not None else "")

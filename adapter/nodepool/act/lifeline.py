@@ -1,9 +1,9 @@
-"""The lifeline: headroom ends without this controller when nothing prolongs it.
+"""The lifeline: headroom is deleted if the controller no longer runs.
 
-One Job without pods owns all headroom of its namespace. This controller prolongs the Job's
-``activeDeadlineSeconds`` while it runs. When it stops, the Job controller ends the Job at its
-deadline, the TTL controller deletes it at once, and the garbage collector deletes what it owns
-(docs/decisions/0005-*.md). No headroom is ordered before the Job has started.
+One Job without pods owns all headroom of its namespace. The controller extends the Job's
+``activeDeadlineSeconds`` while it runs. When the controller stops, the Job controller ends the Job
+at its deadline, the TTL controller deletes it immediately, and the garbage collector deletes what
+it owns (docs/decisions/0005-*.md). No headroom is ordered before the Job has started.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from adapter.nodepool.model.names import LIFELINE
 from adapter.nodepool.seen import instant
 
 _LOOKS, _PAUSE = 10, 0.2
-"""Looks at a new Job, and seconds between them: the Job controller starts it within a second."""
+"""Number of reads of a new Job, and seconds between them: the Job starts within a second."""
 _RENEW = 2 / 3
-"""Share of the deadline that may be left before it is prolonged: one write in a third of it."""
+"""The deadline is extended when this fraction of it is left: one write per third of the time."""
 _SURPLUS = 10.0
-"""Seconds that a deadline may exceed the setting: clocks of two replicas differ by less. A longer
-one was written under an earlier setting, or by another writer, and is shortened."""
+"""Seconds by which a deadline may exceed the setting: clocks of two replicas differ by less. A
+longer deadline was written with an earlier setting or by another writer, and is shortened."""
 
 
 class LifelineError(Exception):
-    """Headroom in a namespace would have no end; the message names the Job and the fix."""
+    """The lifeline of a namespace does not run. The message names the Job and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lifeline:
-    """A Job that counts."""
+    """A Job that runs towards its deadline."""
 
     namespace: str
     uid: str
     ends: float
-    """Epoch seconds, by the API server's clock."""
+    """Epoch seconds, from the API server's clock."""
 
     def reference(self) -> KubeObject:
-        """What its headroom has as ``ownerReferences``."""
+        """Return the ``ownerReferences`` of its headroom."""
         return {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -51,7 +51,7 @@ class Lifeline:
 
 
 def manifest(namespace: str, deadline: int, image: str) -> KubeObject:
-    """The Job; ``deadline`` is in seconds from its start."""
+    """Return the Job. ``deadline`` is in seconds from its start."""
     container = {
         "name": "none",
         "image": image,
@@ -71,7 +71,7 @@ def manifest(namespace: str, deadline: int, image: str) -> KubeObject:
             "labels": {"app.kubernetes.io/managed-by": "gpu-metrics-adapter-nodepool"},
             "annotations": {
                 "gpu-metrics-adapter.io/why": "owns the GPU headroom of this namespace and ends "
-                "it when its controller no longer prolongs activeDeadlineSeconds; has no pods"
+                "it when its controller no longer extends activeDeadlineSeconds; has no pods"
             },
         },
         "spec": {
@@ -91,7 +91,7 @@ def manifest(namespace: str, deadline: int, image: str) -> KubeObject:
 
 
 class Lifelines:
-    """The Job of each namespace with headroom, as a rule one; prolonged when it is time."""
+    """Keeps one Job per namespace with headroom, and extends its deadline."""
 
     def __init__(self, writer: Writer, seconds: float, image: str) -> None:
         self._writer = writer
@@ -100,21 +100,21 @@ class Lifelines:
         self._known: dict[str, Lifeline] = {}
 
     async def keep(self, namespace: str, now: float, *, sure: bool = False) -> Lifeline:
-        """The lifeline of a namespace, with two thirds of the set time left or more.
+        """Return the lifeline of a namespace, with at least two thirds of the configured time.
 
         Args:
-            sure: read the Job first, before an object is created that it will own: an object
-                whose owner is gone is deleted at once.
+            sure: read the Job first. Required before an object is created that it will own: an
+                object whose owner does not exist is deleted immediately.
 
         Raises:
-            LifelineError: it does not count.
-            WriteError: it could not be read or written.
+            LifelineError: the Job does not run towards its deadline.
+            WriteError: the Job could not be read or written.
         """
         known = self._known.get(namespace)
         if known is not None and not sure and self._lasts(known, now):
             return known
-        # Read first: a deadline counts from the Job's start, and a shorter one than it has
-        # would end it at once.
+        # Read first: a deadline counts from the Job's start, and a deadline shorter than the
+        # Job's age would end it immediately.
         job = await self._writer.read(manifest(namespace, 1, self._image))
         counted = 0.0 if job is None else now - _started(job)
         if job is not None and self._lasts(found := _lifeline(namespace, job), now):
@@ -131,11 +131,11 @@ class Lifelines:
         return self._known[namespace]
 
     def _lasts(self, lifeline: Lifeline, now: float) -> bool:
-        """Whether its deadline is the setting's: neither nearly over nor longer."""
+        """Return whether the deadline is neither nearly over nor longer than the setting."""
         return self._seconds * _RENEW < lifeline.ends - now <= self._seconds + _SURPLUS
 
     def forget(self) -> None:
-        """Read every Job again: another replica may have led in the meantime."""
+        """Read every Job again: another replica may have been the leader meanwhile."""
         self._known.clear()
 
 
@@ -149,12 +149,12 @@ def _started(job: Mapping[str, Any]) -> float:
     ended = [row["type"] for row in status.get("conditions") or () if row["status"] == "True"]
     name = label(dict(job))
     if ended:
-        raise LifelineError(f"{name} has ended ({', '.join(ended)}): waiting until it is deleted")
+        raise LifelineError(f"{name} has ended ({', '.join(ended)}): waiting for its deletion")
     if job["spec"].get("suspend"):
         raise LifelineError(f"{name} is suspended and would never end: exempt it from queueing")
     if job["metadata"].get("deletionTimestamp"):
-        raise LifelineError(f"{name} is being deleted: waiting until it is gone")
+        raise LifelineError(f"{name} is being deleted: waiting for the end of its deletion")
     started = instant.read(status.get("startTime"))
     if started is None:
-        raise LifelineError(f"{name} has not begun to count: is the Job controller running?")
+        raise LifelineError(f"{name} has no start time: check that the Job controller runs")
     return started

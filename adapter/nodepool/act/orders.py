@@ -1,8 +1,8 @@
-"""Carries out a plan: lifelines first, then what each order needs, and nothing twice.
+"""Apply a plan: first the lifelines, then the objects of each order.
 
-The sequence is what makes it safe: no headroom is written or kept without a lifeline; the object
-of the previous provisioning method is deleted only when the new one exists; and a refused write
-is tried again only when its order changes or some minutes have passed.
+The order of the writes makes it safe. No headroom is written or kept without a lifeline. The
+object of the previous provisioning method is deleted only when the new object exists. A refused
+write is tried again only when its order changes or after some minutes.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ log = structlog.get_logger(__name__)
 _AGAIN: Final = 300.0
 """Seconds until a refused write is tried again."""
 _BOOKED: Final = 600.0
-"""Seconds: what a ProvisioningRequest has booked is kept for its pods (nodepool.md)."""
+"""Seconds for which the capacity of a ProvisioningRequest is reserved (nodepool.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderOutcome:
-    """What became of an order."""
+    """The outcome of an order."""
 
     order: Order
     namespace: str
-    """Of its objects."""
+    """Namespace and name of its objects."""
     uid: str
-    """Of the object; empty where there is none."""
+    """UID of the object; empty if it does not exist."""
     failure: str
     """``WriteFailure``, ``lifeline``, ``priority``, ``method`` or ``error``; empty on success."""
     text: str
@@ -65,7 +65,7 @@ class _Refused(NamedTuple):
 
 
 class Orders:
-    """Applies orders by the provisioning method that the cluster has."""
+    """Applies orders with the provisioning method of the cluster."""
 
     def __init__(
         self, writer: Writer, lifelines: Lifelines, home: Home, settings: NodepoolSettings
@@ -86,10 +86,10 @@ class Orders:
         classes: Mapping[str, PriorityClass],
         now: float,
     ) -> list[OrderOutcome]:
-        """Make everything as it is ordered, as far as it may and can be.
+        """Apply all orders.
 
         Returns:
-            One for each order that there is an object of, or should be.
+            One outcome per order that has, or should have, an object.
         """
         found: dict[tuple[str, str], list[HeadroomObject]] = {}
         for row in there:
@@ -119,7 +119,7 @@ class Orders:
         return outcomes
 
     def _place(self, order: Order) -> tuple[str, str]:
-        """Namespace and name of an order's objects."""
+        """Return the namespace and name of an order's objects."""
         return self._home.of(order.namespace, order.shape), name_of(order)
 
     async def _prolong(self, namespace: str, now: float) -> None:
@@ -137,7 +137,7 @@ class Orders:
         classes: Mapping[str, PriorityClass],
         now: float,
     ) -> OrderOutcome:
-        """The outcome of one order; an unexpected error affects this order alone."""
+        """Apply one order. An unexpected error affects only this order."""
         try:
             return await self._one(order, own, choice, served, classes, now)
         except Exception as error:
@@ -166,7 +166,7 @@ class Orders:
             try:
                 lifeline = await self._lifelines.keep(place, now, sure=not own)
             except LifelineError as error:
-                # What is there would have no end.
+                # Without a lifeline, existing headroom would never be deleted.
                 await self._let_go(own, served)
                 return OrderOutcome(order, place, uid, failure="lifeline", text=str(error))
             method = choice.method
@@ -215,7 +215,7 @@ class Orders:
     async def _booked_instead(
         self, order: Order, lifeline: Lifeline, served: ServedApis, now: float
     ) -> bool:
-        """Whether a ProvisioningRequest has ordered this step: a buffer would order it again."""
+        """Return whether a ProvisioningRequest covers this increase. A buffer would repeat it."""
         place = self._place(order)
         if now < self._booked.get(place, 0.0):
             return True
@@ -243,7 +243,7 @@ class Orders:
 _PASSING: Final = frozenset(
     {"method", "lifeline", WriteFailure.UNREACHABLE, WriteFailure.NOT_LEADING}
 )
-"""Failures that the next round may find gone."""
+"""Failures that may be over in the next round."""
 
 
 def _object(version: str, kind: str, meta: KubeObject) -> KubeObject:

@@ -1,4 +1,4 @@
-"""The probe: a CapacityBuffer of 0 replicas that shows whether a controller serves them."""
+"""The probe: a CapacityBuffer with 0 replicas shows whether a controller implements buffers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from adapter.nodepool.seen.served import ServedApis
 from adapter.settings.nodepool import NodepoolSettings
 
 _AGAIN: Final = 300.0
-"""Seconds after which a probe that was refused, or is not there any more, is written again."""
+"""Seconds after which a refused or deleted probe is written again."""
 
 
 class Probe:
-    """Written once by the leader, and kept: a controller that takes it up later is seen."""
+    """The leader writes the probe once and keeps it, so that a controller may accept it later."""
 
     def __init__(
         self, writer: Writer, lifelines: Lifelines, settings: NodepoolSettings, namespace: str
@@ -30,17 +30,17 @@ class Probe:
         self._namespace = namespace
         self._written: float | None = None
         self._refused: tuple[float, str] | None = None
-        """When a write was last refused, and why."""
+        """Time and reason of the last refused write."""
 
     def forget(self) -> None:
-        """Write it again: another replica may have led in the meantime."""
+        """Write it again: another replica may have been the leader meanwhile."""
         self._written = self._refused = None
 
     async def method(
         self, served: ServedApis, buffers: Iterable[HeadroomObject], now: float
     ) -> MethodChoice:
-        """The provisioning method, after a probe where one is needed and may be written."""
-        # The probe alone proves that buffers are taken up: tenants may write that of their own.
+        """Return the provisioning method. Write a probe first if one is needed and allowed."""
+        # Only the probe is evidence: tenants may write the status of their own buffers.
         probe = (self._namespace, names.PROBE)
         settings, waited = self._settings, None
         rows = [row for row in buffers if row.key == probe and not row.problem]
@@ -52,7 +52,7 @@ class Probe:
         return choose(settings.way, served, rows, waited, settings.probe_wait)
 
     async def _keep(self, served: ServedApis, buffers: list[HeadroomObject], now: float) -> str:
-        """Why there is none; empty where it could be written or is there."""
+        """Write the probe. Return why that failed; empty if it exists."""
         if self._written is not None and not buffers and now - self._written > _AGAIN:
             self._written = None
         try:

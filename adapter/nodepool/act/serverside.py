@@ -1,6 +1,6 @@
-"""Writes to the API server: server-side apply as one field manager, never forced.
+"""Writes to the API server: server-side apply with one field manager, never forced.
 
-The error names another manager of a field, and the field stays as it is.
+If another manager owns a field, the field is not changed and the error names the manager.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _OTHERS = re.compile(r'conflicts? with "([^"]+)"')
 
 
 class WriteFailure(StrEnum):
-    """Why a write did not happen."""
+    """Why a write failed."""
 
     CONFLICT = "conflict"
-    """Another field manager has the field."""
+    """Another field manager owns the field."""
     FORBIDDEN = "forbidden"
-    """The ServiceAccount may not (RBAC)."""
+    """The ServiceAccount lacks the permission (RBAC)."""
     REFUSED = "refused"
-    """The API server, a quota or a webhook said no."""
+    """The API server, a quota or a webhook rejected the write."""
     UNREACHABLE = "unreachable"
-    """No answer in time; the next round tries again."""
+    """The API server did not answer in time; the next round tries again."""
     NOT_LEADING = "not_leading"
     """The lease was lost before the write was sent."""
 
 
 class WriteError(Exception):
-    """A write that did not happen; the message names the object and the fix."""
+    """A write failed. The message names the object and the fix."""
 
     def __init__(self, failure: WriteFailure, message: str) -> None:
         super().__init__(message)
@@ -57,21 +57,21 @@ class WriteError(Exception):
 
 
 class Writer:
-    """Applies and deletes, while it may.
+    """Applies and deletes objects while this replica is the leader.
 
-    ``may_write`` is asked right before each request is sent: without the lease, none is.
+    ``may_write`` is called immediately before each request. Without the lease, nothing is sent.
     """
 
     def __init__(self, call: ApiCall, may_write: Callable[[], bool]) -> None:
         self._call = call
         self._may_write = may_write
         self.done: Counter[str] = Counter()
-        """Writes that were answered with success, by kind."""
+        """Kind -> writes that succeeded."""
         self.failed: Counter[tuple[str, str]] = Counter()
-        """Writes that did not happen, by kind and :class:`WriteFailure`."""
+        """Kind and :class:`WriteFailure` -> writes that failed."""
 
     async def read(self, obj: KubeObject) -> KubeObject | None:
-        """The object as it is now; None where it is not there. Raises WriteError."""
+        """Return the current object; None if it does not exist. Raises WriteError."""
         try:
             body = await self._call("GET", path_of(obj))
         except ClusterAnswerError as error:
@@ -81,7 +81,7 @@ class Writer:
         return _object(obj, body)
 
     async def apply(self, obj: KubeObject) -> KubeObject:
-        """The object as it is after our fields were applied.
+        """Apply our fields and return the resulting object.
 
         Raises:
             WriteError: see :class:`WriteFailure`.
@@ -91,12 +91,12 @@ class Writer:
         return _object(obj, body)
 
     async def create(self, obj: KubeObject) -> None:
-        """Create an object that may have a generated name; raises WriteError."""
+        """Create an object, which may have a generated name. Raises WriteError."""
         path = f"{collection(obj)}?fieldManager={MANAGER}"
         await self._send("POST", path, obj, obj, "application/json")
 
     async def delete(self, obj: KubeObject) -> None:
-        """Delete an object, its dependents after it; one that is gone is fine.
+        """Delete an object, and its dependents in the background. A missing object is not an error.
 
         Raises:
             WriteError: see :class:`WriteFailure`.
@@ -141,8 +141,8 @@ def _failure(obj: KubeObject, status: int, text: str) -> WriteError:
     if status == 409 and (others := sorted(set(_OTHERS.findall(text)))):
         return WriteError(
             WriteFailure.CONFLICT,
-            f"{name} has fields of {', '.join(others)}, and nothing is forced: let that one go, "
-            f"or delete the object",
+            f"fields of {name} are owned by {', '.join(others)}: stop that writer, or delete the "
+            f"object",
         )
     if status == 403:
         return WriteError(
@@ -156,14 +156,14 @@ def _failure(obj: KubeObject, status: int, text: str) -> WriteError:
 
 
 def label(obj: KubeObject) -> str:
-    """An object as people write it: ``Kind namespace/name``."""
+    """Return an object's name for messages: ``Kind namespace/name``."""
     meta = obj["metadata"]
     place = "/".join(p for p in (meta.get("namespace"), meta.get("name") or "") if p)
     return f"{obj['kind']} {place}"
 
 
 def collection(obj: KubeObject) -> str:
-    """The path of the object's collection."""
+    """Return the path of the object's collection."""
     version, meta = obj["apiVersion"], obj["metadata"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     scope = f"/namespaces/{quote(meta['namespace'], safe='')}" if meta.get("namespace") else ""
@@ -171,5 +171,5 @@ def collection(obj: KubeObject) -> str:
 
 
 def path_of(obj: KubeObject) -> str:
-    """The path of the object itself."""
+    """Return the path of the object."""
     return f"{collection(obj)}/{quote(obj['metadata']['name'], safe='')}"

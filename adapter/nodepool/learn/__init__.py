@@ -1,1 +1,1 @@
-"""What past rounds teach: histories and forecasts, boot times, the pace of HPAs, idle GPUs."""
+"""Evaluate past rounds: histories and forecasts, boot times, the pace of HPAs, idle GPUs."""

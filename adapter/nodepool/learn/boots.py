@@ -1,8 +1,8 @@
-"""How long the nodes of a pool take, from the order to a GPU that can be used. Pure.
+"""Boot times: how long the nodes of a pool take from the order to an allocatable GPU. Pure.
 
 The order is the creation of a NodeClaim (Karpenter), or the time when the cluster-autoscaler's
-status raised a group's target. Without either, nothing is learned: a node is created long after
-its order.
+status raised a group's target. Without either, nothing is learned, because a node is created long
+after its order.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from adapter.nodepool.seen.status import groups_of
 KEPT: Final = 32
 """Boots remembered for each pool."""
 _LONGEST: Final = 3600.0
-"""Seconds: an order without a node for so long came to nothing."""
+"""Seconds after which an order without a node has failed."""
 
 
 class Boot(NamedTuple):
-    """A node that has come up, regardless of what ordered it."""
+    """A node that has booted, regardless of what ordered it."""
 
     pool: str
     name: str
@@ -33,7 +33,7 @@ class Boot(NamedTuple):
 
 
 class PoolTarget(NamedTuple):
-    """How many nodes a pool's groups were asked for, and since when."""
+    """The number of nodes that a pool's groups have as their target, and since when."""
 
     nodes: int
     since: float
@@ -41,30 +41,32 @@ class PoolTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BootTimes:
-    """What is known of all pools. Replaced, never edited."""
+    """The boot times of all pools. Immutable."""
 
     seconds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Pool to its newest boots, oldest first."""
+    """Pool -> its newest boots, oldest first."""
     known: frozenset[str] = frozenset()
-    """Nodes and claims that were counted, or were there before we were."""
+    """Nodes and claims that were counted, or that existed before this process."""
     targets: Mapping[str, int] = field(default_factory=dict)
     waiting: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Pool to when the nodes that it still waits for were ordered."""
+    """Pool -> times at which the nodes that it waits for were ordered."""
     begun: bool = False
 
     def p90(self, pool: str) -> float | None:
-        """The boot time that 9 of 10 nodes of a pool keep; None until one was seen."""
+        """Return the 90th percentile of a pool's boot times; None before the first boot."""
         seen = sorted(self.seconds.get(pool, ()))
         return seen[math.ceil(0.9 * len(seen)) - 1] if seen else None
 
 
 def watch_claims(boots: BootTimes, ready: Iterable[Boot], present: Iterable[str]) -> BootTimes:
-    """Count claims that have become ready, each once. Those that are there at the first look
-    count only for pools that nothing is known of: a restart has counted them before.
+    """Count each claim that has become ready once.
+
+    Claims that exist in the first round count only for pools without boot times: before a restart,
+    they have been counted already.
 
     Args:
-        ready: those that are.
-        present: the names of all claims there are; others are forgotten.
+        ready: the ready claims.
+        present: names of all existing claims; other names are forgotten.
     """
     new = {boot.name: boot for boot in ready if f"claim/{boot.name}" not in boots.known}
     counted = {f"claim/{name}" for name in present} & (
@@ -81,11 +83,11 @@ def watch_targets(
     ready: Mapping[str, tuple[str, ...]],
     now: float,
 ) -> BootTimes:
-    """Relate nodes that became usable to the orders before them, oldest first.
+    """Match nodes that became usable with the orders before them, oldest first.
 
     Args:
-        targets: pool to what its groups were asked for; pools of Karpenter are left out.
-        ready: pool to the names of its nodes with usable GPUs.
+        targets: pool -> target of its groups, without Karpenter's pools.
+        ready: pool -> names of its nodes with usable GPUs.
     """
     waiting: dict[str, tuple[float, ...]] = {}
     found: list[Boot] = []
@@ -96,7 +98,7 @@ def watch_targets(
         orders += [min(target.since, now)] * max(0, raised)
         new = [name for name in there if f"node/{name}" not in boots.known] if boots.begun else []
         found += [Boot(pool, name, at, now) for name, at in zip(new, orders, strict=False)]
-        # Orders that were taken back: no more can be waited for than is missing.
+        # Drop orders that were withdrawn: a pool waits for at most the missing nodes.
         left = orders[len(new) :][: max(0, target.nodes - len(there))]
         if left:
             waiting[pool] = tuple(left)
@@ -123,10 +125,10 @@ def _with(
 
 
 def watch(boots: BootTimes, cluster: ClusterTables, labels: Sequence[str], now: float) -> BootTimes:
-    """Learn from the nodes that have come up since the last round.
+    """Learn from the nodes that have booted since the last round.
 
     Args:
-        labels: node labels that name a pool, before the clouds' own.
+        labels: node labels that name a pool. They precede the clouds' own labels.
     """
     claims = list(cluster.node_claims)
     up = [

@@ -1,14 +1,14 @@
-"""How many pods a workload may want when a node ordered now is up. Pure.
+"""Forecast how many pods a workload may want when a node ordered now has booted. Pure.
 
-The largest of three estimates from the workload's own past decides:
+The forecast is the largest of three estimates from the workload's history:
 
-- growth: how far demand has risen above its level within a boot time, in the hours before;
-- trend: where the level is going, if it goes on;
-- time of day: what demand did about this time on most earlier days.
+- growth: how far demand rose above its level within a boot time in the last hours;
+- trend: the level after a boot time if it keeps rising;
+- time of day: how demand changed at this time on most earlier days.
 
-Demand of inference is noisy from minute to minute; a level is therefore the mean of some
-minutes, and growth is counted from it. Counted from the demand of the very minute, as much
-headroom is ordered on top of a peak as in a trough.
+The demand of inference is noisy from minute to minute. Therefore a level is the mean of some
+minutes, and growth is relative to it. Relative to the demand of the current minute, a peak would
+get as much headroom as a trough.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from adapter.nodepool.model.history import DAYS, MINUTE, SLOT, SLOTS, DemandHist
 from adapter.nodepool.model.reason import count_pods
 
 LEVEL: Final = 10 * MINUTE
-"""Seconds that a level is the mean of."""
+"""Seconds over which a level is averaged."""
 FEWEST: Final = 15
-"""Minutes with an observed rise before their quantile is believed."""
+"""Minimum number of observed rises for their quantile."""
 CLIMBS: Final = 3
-"""Rises in a row that make a trend; of fewer, noise makes one every few minutes."""
+"""Consecutive rises that make a trend; noise often produces fewer."""
 FEWEST_DAYS: Final = 2
-"""Earlier days that were seen at this time before they are believed."""
+"""Minimum number of earlier days with observations at this time."""
 
 
 class Forecast(NamedTuple):
-    """A number of pods, and what decided it."""
+    """A number of pods, and the estimate that decided it."""
 
     pods: int
-    """Never below what is needed now."""
+    """At least the pods that are needed now."""
     code: str
-    """``need``, ``growth``, ``trend`` or ``time_of_day``: stable, labels the metric."""
+    """``need``, ``growth``, ``trend`` or ``time_of_day``. Stable: a label of the metric."""
     text: str
     """For people."""
 
@@ -47,13 +47,13 @@ class Forecast(NamedTuple):
 def forecast(
     history: DemandHistory, need: int, lead_seconds: float, quantile: float, now: float
 ) -> Forecast:
-    """Say how many pods to be ready for within ``lead_seconds`` and when they are over.
+    """Return how many pods the workload may want within ``lead_seconds``.
 
     Args:
         need: pods wanted now, not clamped.
-        lead_seconds: how long a node takes, from order to usable; of less than a minute
-            nothing is known, and a minute is taken.
-        quantile: 0 to 1; how sure to be that capacity suffices.
+        lead_seconds: time from the order of a node until it is usable, at least a minute:
+            histories have one point a minute.
+        quantile: 0 to 1; the probability that the capacity suffices.
         now: epoch seconds.
     """
     lead = max(lead_seconds, float(MINUTE))
@@ -69,7 +69,7 @@ def forecast(
 def _growth(
     points: Sequence[DemandPoint], lead: float, quantile: float, now: float
 ) -> list[Forecast]:
-    """How far demand has gone above its level within a lead time, from the level of now."""
+    """Estimate the demand from the current level and its past rises within a lead time."""
     if not points or points[-1].time <= now - LEVEL:
         return []
     times = [point.time for point in points]
@@ -80,14 +80,14 @@ def _growth(
         return []
     level, rise = levels[-1], _quantile(rises, quantile)
     text = (
-        f"it stands at {level:.1f}, and in {quantile:.0%} of {len(rises)} minutes it rose by at "
+        f"its level is {level:.1f}, and in {quantile:.0%} of {len(rises)} minutes it rose by at "
         f"most {rise:.1f} within {lead:.0f} s"
     )
     return [Forecast(_rounded(level + rise), "growth", text)]
 
 
 def _levels(times: Sequence[float], pods: Sequence[int]) -> list[float]:
-    """At each point, the mean of those of the last :data:`LEVEL` seconds."""
+    """Return the mean of the last :data:`LEVEL` seconds at each point."""
     sums = [0, *accumulate(pods)]
     levels = []
     first = 0
@@ -101,9 +101,9 @@ def _levels(times: Sequence[float], pods: Sequence[int]) -> list[float]:
 def _rises(
     times: Sequence[float], pods: Sequence[int], levels: Sequence[float], lead: float
 ) -> list[float]:
-    """How far demand went above its level within the lead time after each point.
+    """Return how far demand rose above its level within the lead time after each point.
 
-    A point counts once the whole lead time after it is past, and if there was an observation.
+    A point counts if the whole lead time after it has passed and has an observation.
     """
     rises = []
     after = 0
@@ -117,9 +117,9 @@ def _rises(
 
 
 def _trend(points: Sequence[DemandPoint], lead: float, now: float) -> list[Forecast]:
-    """Where a steady climb leads: :data:`CLIMBS` rises in a row, the smallest of which goes on.
+    """Extrapolate a steady rise: at least :data:`CLIMBS` consecutive rises, the smallest counts.
 
-    Each rise is between the means of two stretches as long as the lead time.
+    Each rise is between the means of two periods as long as the lead time.
     """
     times = [point.time for point in points]
     edges = [bisect_right(times, now - lead * back) for back in range(CLIMBS + 1, -1, -1)]
@@ -130,16 +130,16 @@ def _trend(points: Sequence[DemandPoint], lead: float, now: float) -> list[Forec
     rise = min(later - earlier for earlier, later in pairwise(means))
     if rise <= 0:
         return []
-    # From the middle of the last stretch to a lead time from now.
-    text = f"it has risen by {rise:.1f} or more in each of the last {CLIMBS} times {lead:.0f} s"
+    # From the middle of the last period to one lead time from now.
+    text = f"it rose by {rise:.1f} or more in each of the last {CLIMBS} periods of {lead:.0f} s"
     return [Forecast(_rounded(means[-1] + 1.5 * rise), "trend", text)]
 
 
 def _time_of_day(history: DemandHistory, lead: float, now: float) -> list[Forecast]:
-    """What demand did at this time on earlier days, from where it stands today.
+    """Estimate the demand from today's level and its changes at this time on earlier days.
 
-    Counted are whole slots: from the one before the running one to the one in which the lead
-    time ends. The median day decides, so that neither one odd day nor weekends do.
+    It compares whole slots: the one before the current slot, and the one in which the lead time
+    ends. It uses the median of the days, so that a single unusual day has no effect.
     """
     peaks = {day.number: day.peaks for day in history.days}
     running, end = int(now) // SLOT, int(now + lead) // SLOT
@@ -160,12 +160,12 @@ def _time_of_day(history: DemandHistory, lead: float, now: float) -> list[Foreca
     rise = _quantile(rises, 0.5)
     if rise <= 0:
         return []
-    text = f"it rises by {rise:.0f} about now on most of {len(rises)} earlier days"
+    text = f"it rose by {rise:.0f} at this time on most of {len(rises)} earlier days"
     return [Forecast(min(round(start + rise), highest), "time_of_day", text)]
 
 
 def _peak(peaks: Mapping[int, Sequence[int | None]], slot: int) -> int | None:
-    """Of a slot counted from the epoch."""
+    """Return the peak of a slot, which is counted from the epoch."""
     day, of_day = divmod(slot, SLOTS)
     return peaks[day][of_day] if day in peaks else None
 
@@ -175,6 +175,6 @@ def _rounded(pods: float) -> int:
 
 
 def _quantile(values: Sequence[float], quantile: float) -> float:
-    """The smallest value that at least this share of the values does not exceed."""
+    """Return the smallest value that at least this fraction of the values does not exceed."""
     ranked = sorted(values)
     return ranked[max(0, math.ceil(quantile * len(ranked)) - 1)]

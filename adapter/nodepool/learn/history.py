@@ -1,4 +1,4 @@
-"""Observations become histories: one point a minute, and the peaks of each day. Pure."""
+"""Add observations to histories: one point a minute, and the peaks of each day. Pure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from adapter.nodepool.model.history import (
 )
 
 SETBACK: Final = 10 * MINUTE
-"""How far back a clock may be set before what was seen ahead of it is disbelieved."""
+"""Seconds by which points may be ahead of the clock. Beyond that they are dropped."""
 _NEVER: Final[tuple[int | None, ...]] = (None,) * SLOTS
 
 
 def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
-    """The history with one more observation.
+    """Return the history with one more observation.
 
-    Of several in a minute the largest stays. One that is older than the newest minute known
-    changes nothing, as minutes may come in any order after a restart; but where the newest is
-    further ahead than :data:`SETBACK`, the clock was wrong then, and what is ahead is forgotten.
+    A minute keeps its largest observation. An observation older than the newest minute is ignored,
+    because minutes may arrive in any order after a restart. If the newest minute is ahead by more
+    than :data:`SETBACK`, the clock was wrong, and all points ahead of now are dropped.
     """
     minute = point.time // MINUTE * MINUTE
     if history.recent and minute < history.recent[-1].time - SETBACK:

@@ -1,7 +1,7 @@
-"""Histories read back from a Prometheus that scrapes this controller.
+"""Read histories from a Prometheus that scrapes this controller.
 
-If the ConfigMap is lost, or nodepool is installed again beside an older Prometheus, a workload
-without a history gets the last hours of ``gma_nodepool_wanted_pods``.
+If the ConfigMap is lost, or nodepool is installed again, a workload without a history gets the
+last hours of ``gma_nodepool_wanted_pods``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ log = structlog.get_logger(__name__)
 
 QUERY: Final = "max by (namespace, kind, name) (gma_nodepool_wanted_pods)"
 _TIMEOUT: Final = 20
-"""Seconds; asked once, when a replica begins to lead."""
+"""Timeout in seconds. There is one query, when a replica starts to lead."""
 
 
 async def read_back(url: str, now: float) -> Mapping[WorkloadRef, DemandHistory]:
-    """Workloads to what Prometheus remembers of them; empty, and said why, where it fails."""
+    """Return workload -> history from Prometheus. After a failure, log it and return no history."""
     try:
         rows = await asyncio.to_thread(_ask, url, now)
     except ImportError:
@@ -34,14 +34,14 @@ async def read_back(url: str, now: float) -> Mapping[WorkloadRef, DemandHistory]
             hint="pip install 'gpu-metrics-adapter[prometheus]'",
         )
         return {}
-    except Exception as error:  # planning goes on without a history
+    except Exception as error:  # planning continues without a history
         log.warning("no history from Prometheus", url=url, error=str(error))
         return {}
     return histories(rows)
 
 
 def histories(rows: Iterable[Mapping[str, Any]]) -> Mapping[WorkloadRef, DemandHistory]:
-    """A range query's rows as histories; rows without the labels of a workload are left out."""
+    """Return the series of a range query as histories, without those that name no workload."""
     found: dict[WorkloadRef, DemandHistory] = {}
     for row in rows:
         labels = row.get("metric") or {}

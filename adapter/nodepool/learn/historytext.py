@@ -1,9 +1,9 @@
-"""A history as text for a ConfigMap: versioned, under 4 kB, and read back without trust.
+"""A history as text for a ConfigMap: versioned, less than 4 kB, and validated when it is read.
 
-``1:`` and base64 of deflated JSON ``[first, [pods, ...], [[day, [peak, ...]], ...]]``: the
-first recent minute since the epoch and the pods of it and every minute after it, null where
-there was no observation; then the days. The text may have been written or cut by others. A text
-that cannot be read is dropped as a whole, and the workload starts again without a history.
+The text is ``1:`` and the base64 of deflated JSON
+``[first, [pods, ...], [[day, [peak, ...]], ...]]``: the first recent minute since the epoch, the
+pods of each minute from there on (null without an observation), and the days. Others may have
+written or truncated the text. If it cannot be read, the workload starts without a history.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from adapter.nodepool.model.history import (
 
 _VERSION: Final = "1"
 _LARGEST: Final = 64 * 1024
-"""Bytes of JSON: several times what the largest history takes."""
+"""Maximum bytes of JSON: several times the largest history."""
 _MOST_PODS: Final = 2**31 - 1
-"""What ``spec.replicas`` can hold."""
+"""Maximum of ``spec.replicas``."""
 
 
 class DecodedHistory(NamedTuple):
-    """What a text holds."""
+    """The content of a text."""
 
     history: DemandHistory
     problem: str | None
-    """Why the history is empty although there was a text; None where nothing is wrong."""
+    """Why the text cannot be read; None if it can."""
 
 
 def encode(history: DemandHistory) -> str:
-    """The history as ASCII; :func:`decode` gives back the same."""
+    """Return the history as ASCII. :func:`decode` is the inverse."""
     recent = history.recent
     first = int(recent[0].time) // MINUTE if recent else 0
     pods: list[int | None] = []
@@ -55,7 +55,7 @@ def encode(history: DemandHistory) -> str:
 
 
 def decode(text: str) -> DecodedHistory:
-    """Read what :func:`encode` wrote; anything else is an empty history and the reason."""
+    """Read the text of :func:`encode`. For any other text, return an empty history and a reason."""
     version, _, body = text.partition(":")
     if version != _VERSION:
         return DecodedHistory(EMPTY, f"the history is of version {version[:20]!r}, not {_VERSION}")

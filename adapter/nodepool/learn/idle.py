@@ -1,6 +1,6 @@
-"""GPUs that a pod holds and does not use: which pod, since when, and at what cost. Pure.
+"""Idle GPUs: which pods hold GPUs without using them, since when, and at what cost. Pure.
 
-Autoscalers do not see them: they count what pods request. Idle pods are reported, not evicted.
+Autoscalers count requests and cannot see idle GPUs. Idle pods are reported, not evicted.
 """
 
 from __future__ import annotations
@@ -15,54 +15,54 @@ class GpuPod(NamedTuple):
     namespace: str
     name: str
     uid: str
-    """Its identity: a pod of the same name may be another one."""
+    """The identity of the pod: a later pod may have the same name."""
     pool: str
     gpus: int
     utilization: float | None
-    """Percent, the mean over its GPUs; None where there is no reading."""
+    """Percent, the mean over its GPUs; None without a reading."""
 
 
 class IdleStreak(NamedTuple):
-    """How long a pod has been idle, as far as there were readings."""
+    """The time that a pod has been idle, from its readings."""
 
     since: float
     """Epoch seconds of the first reading."""
     last: float
     """Epoch seconds of the latest reading."""
     seconds: float
-    """Time between readings that were all idle; gaps are not in it."""
+    """Time between consecutive idle readings, without gaps."""
 
 
 class IdlePod(NamedTuple):
-    """A row of the report."""
+    """An idle pod in the report."""
 
     pod: GpuPod
     since: float
     """Epoch seconds."""
     gpu_hours: float
-    """Seen idle; time without readings is not in it."""
+    """Observed idle time, without gaps between readings."""
     cost: float | None
     """In the price's currency; None without a price."""
 
 
 class IdleRule(NamedTuple):
-    """What counts as idle."""
+    """Thresholds for idle pods."""
 
     below: float = 1.0
-    """Percent; a pod at it or under it does nothing."""
+    """A pod at or below this percentage is idle."""
     after: float = 900.0
     """Seconds before a pod is reported."""
     gap: float = 120.0
-    """Most seconds between two readings that are one streak."""
+    """Maximum seconds between two readings of one streak."""
 
 
 def follow(
     streaks: Mapping[str, IdleStreak], pods: Sequence[GpuPod], rule: IdleRule, now: float
 ) -> dict[str, IdleStreak]:
-    """The streaks of all pods, by uid, with what is seen now.
+    """Return the streaks of all pods, by uid, updated with the current readings.
 
-    A pod without a reading is never idle: its streak rests, and ends when it rests for longer
-    than the rule's gap, or when the clock is set back.
+    A pod without a reading does not count as idle: its streak pauses. It ends when the pause is
+    longer than the rule's gap, or when the clock is set back.
     """
     after: dict[str, IdleStreak] = {}
     for pod in pods:
@@ -88,11 +88,11 @@ def report(
     price: Callable[[str], float | None],
     now: float,
 ) -> tuple[IdlePod, ...]:
-    """The pods that are idle now and have been for long enough; the costliest waste first.
+    """Return the pods that have been idle for long enough, most expensive first.
 
     Args:
-        streaks: of :func:`follow` at the same ``now``.
-        price: pool to the price of one of its GPUs for an hour.
+        streaks: from :func:`follow` at the same ``now``.
+        price: pool -> price of one of its GPUs for an hour.
     """
     rows = []
     for pod in pods:

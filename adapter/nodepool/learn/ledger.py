@@ -1,6 +1,6 @@
-"""What is kept between rounds: histories, boot times, and the cost of headroom today.
+"""The ledger: histories, boot times, and the cost of headroom today.
 
-Kept in memory, written to a ConfigMap now and then (:mod:`adapter.nodepool.act.ledgerstore`).
+It is kept in memory and stored in a ConfigMap (:mod:`adapter.nodepool.act.ledgerstore`).
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from adapter.nodepool.model.shape import Shape, gpus, key
 
 _DAY = 86400
 _MOST = 2000
-"""Workloads remembered; beyond that those seen longest ago are forgotten."""
+"""Maximum number of workloads. Beyond that, the least recently seen are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """What is remembered of earlier rounds."""
+    """The parts of the ledger that planning uses."""
 
     histories: Mapping[WorkloadRef, DemandHistory]
     known_at: Mapping[WorkloadRef, float]
     boots: Mapping[str, float]
-    """Pool to its p90."""
+    """Pool -> 90th percentile of its boot times."""
     gpu_hours: Mapping[str, float]
-    """Pool to GPU-hours of headroom spent in the running day."""
+    """Pool -> GPU-hours of headroom used in the current day."""
     queues: Mapping[tuple[str, str], Shape]
-    """Shapes of Jobs that were seen before, by namespace and the shape's key."""
+    """Namespace and shape key -> shape of Jobs that were seen before."""
     paces: Mapping[WorkloadRef, Pace] = field(default_factory=dict)
-    """How the targets of HPAs were scaled lately."""
+    """Recent scaling of the targets of HPAs."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Only the loop changes it."""
+    """Data that is kept between rounds. Only the loop changes it."""
 
     histories: dict[WorkloadRef, DemandHistory] = field(default_factory=dict)
     known_at: dict[WorkloadRef, float] = field(default_factory=dict)
     queues: dict[tuple[str, str], Shape] = field(default_factory=dict)
     paces: dict[WorkloadRef, Pace] = field(default_factory=dict)
-    """Of the workloads that there are; not kept across restarts."""
+    """Existing workloads only; not kept across restarts."""
     boots: BootTimes = field(default_factory=BootTimes)
     day: int = 0
-    """Days since the epoch (UTC) that ``gpu_hours`` is of."""
+    """The day of ``gpu_hours``, in days since the epoch (UTC)."""
     gpu_hours: dict[str, float] = field(default_factory=dict)
     counted_at: float | None = None
 
     def known(self) -> LedgerView:
-        """What an observation needs of it."""
+        """Return the parts that planning uses."""
         pools = self.boots.seconds
         p90s = {pool: found for pool in pools if (found := self.boots.p90(pool)) is not None}
         return LedgerView(
@@ -62,7 +62,7 @@ class Ledger:
         )
 
     def learn(self, demand: Iterable[Demand], now: float) -> None:
-        """Remember what was wanted, where it is known, and how HPAs have scaled."""
+        """Record the known demand, and how HPAs have scaled."""
         paces = {}
         for row in demand:
             queue = row.workload.kind == JOB_QUEUE
@@ -74,7 +74,7 @@ class Ledger:
             past = self.histories.pop(row.workload, EMPTY)
             if queue and past == EMPTY and not row.wanted:
                 continue
-            # Popped and put back: the order of the dict is that of the last sight.
+            # Remove and insert: the dict is ordered by the time when a workload was last seen.
             self.histories[row.workload] = learn(past, DemandPoint(now, row.wanted))
             self.known_at[row.workload] = now
             if queue:
@@ -86,12 +86,12 @@ class Ledger:
     def spend(
         self, headroom: Iterable[Headroom], pool_of: Mapping[str, str], most: int, now: float
     ) -> None:
-        """Count what the headroom that is there has cost since the last time.
+        """Count the GPU-hours of the existing headroom since the last call.
 
         Args:
-            pool_of: the shape's key, with its namespace, to the pool it was ordered in.
-            most: GPUs of headroom that a pool can have by the settings. What is there beyond was
-                not ordered, and is not counted.
+            pool_of: namespace and shape key -> pool of the order.
+            most: maximum GPUs of headroom in a pool by the settings. Headroom beyond it was not
+                ordered and is not counted.
         """
         day = int(now) // _DAY
         if day != self.day:

@@ -1,10 +1,10 @@
-"""How many pods an HPA creates at its next sync, from what was seen of it.
+"""Predict how many pods an HPA creates at its next sync.
 
-Pods that the HPA is about to create drive the node autoscaler within seconds. Headroom is for
-the others: those that the HPA's rate limits and stabilization window hold back. The arithmetic
-is the HPA controller's own (:mod:`adapter.hpa.behavior`); its memory of scale events is rebuilt
-from the changes of ``spec.replicas`` that were seen. Where that memory is incomplete, after a
-restart, more is expected of the HPA and less headroom is ordered.
+Pods that the HPA is about to create trigger the node autoscaler within seconds. Headroom is for
+the other pods, which the HPA's rate limits and stabilization window delay. The calculation is the
+HPA controller's (:mod:`adapter.hpa.behavior`). The scale events are reconstructed from observed
+changes of ``spec.replicas``. After a restart they are incomplete: the prediction is higher, and
+less headroom is ordered.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from adapter.hpa.behavior import Bounds, ScalingHistory, fastest, limit, limit_p
 from adapter.hpa.spec import ControllerOptions
 
 SYNC: Final = ControllerOptions().sync_period
-"""Seconds within which the HPA controller looks again."""
+"""Maximum seconds until the next sync of the HPA controller."""
 _LONGEST: Final = 3600.0
-"""Seconds that the longest policy period or window of an HPA takes."""
+"""Maximum seconds of a policy period or window of an HPA."""
 _MOST: Final = 256
-"""Entries remembered of each kind; the API allows one sync in 15 s over an hour."""
+"""Maximum entries of each kind: one sync per 15 s in an hour."""
 
 
 class Pace(NamedTuple):
-    """What was seen of one HPA's target."""
+    """Observations of one HPA's target."""
 
     replicas: int | None = None
-    """``spec.replicas`` at the last look; None before the first."""
+    """``spec.replicas`` in the last round; None before the first."""
     recommendations: tuple[Recommendation, ...] = ()
     ups: tuple[ScaleEvent, ...] = ()
     downs: tuple[ScaleEvent, ...] = ()
@@ -37,11 +37,11 @@ NEW: Final = Pace()
 
 
 def follow(pace: Pace, replicas: int, wanted: int | None, now: float) -> Pace:
-    """Remember what is seen now.
+    """Record the current observation.
 
     Args:
         replicas: ``spec.replicas`` of the target.
-        wanted: what its metrics ask for; None where they cannot be read.
+        wanted: replicas that its metrics call for; None if they cannot be read.
     """
     ups, downs, asked = pace.ups, pace.downs, pace.recommendations
     change = 0 if pace.replicas is None else replicas - pace.replicas
@@ -68,14 +68,14 @@ def _new(asked: tuple[Recommendation, ...], wanted: int, now: float) -> bool:
 def after_next_sync(
     spec: HpaSpec, pace: Pace, replicas: int, wanted: int | None, now: float
 ) -> int:
-    """The replicas that the HPA will have set by ``now`` plus :data:`SYNC`, at most.
+    """Return the maximum replicas that the HPA can set until ``now`` plus :data:`SYNC`.
 
     Args:
-        replicas: ``spec.replicas`` of the target now.
-        wanted: what its metrics ask for; None where they cannot be read.
+        replicas: current ``spec.replicas`` of the target.
+        wanted: replicas that its metrics call for; None if they cannot be read.
     """
     if replicas == 0 or wanted is None:
-        # The HPA is off, or decides nothing.
+        # The HPA is switched off, or cannot decide.
         return replicas
     if replicas < spec.min_replicas:
         return spec.min_replicas
@@ -93,8 +93,8 @@ def after_next_sync(
 
 
 def ceiling(spec: HpaSpec, replicas: int) -> int:
-    """Most pods that the HPA may ever ask for: ``maxReplicas``, or where it may not scale up,
-    the pods that there are."""
+    """Return the maximum pods of the HPA: ``maxReplicas``, or the current pods if it may not
+    scale up."""
     rules = spec.behavior
     if rules is not None and rules.scale_up.select is Select.DISABLED:
         return min(spec.max_replicas, max(replicas, spec.min_replicas))

@@ -1,4 +1,4 @@
-"""What the GPU pods use, read once a minute. Idle GPUs are reported; nothing is evicted."""
+"""Read the utilisation of the GPU pods once a minute, and report idle GPUs without evicting."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ log = structlog.get_logger(__name__)
 
 METRIC: Final = "gpu_utilization"
 _EVERY: Final = 60.0
-"""Seconds between looks."""
+"""Seconds between readings."""
 _NAMESPACES: Final = 500
-"""Most namespaces asked in one look, one request each; the others follow in the next."""
+"""Maximum number of namespaces per reading, one request each; the others follow in the next."""
 _VALUES: Final = 20.0
-"""Seconds that one look may take: a plan waits for it."""
+"""Maximum seconds of one reading: a plan waits for it."""
 _HALF_LIFE: Final = 120.0
-"""Seconds after which an old reading counts half for a deletion cost."""
+"""Half-life in seconds of a reading's weight in the deletion cost."""
 
 
 class Utilization:
-    """Keeps readings between rounds; of pods that are there only."""
+    """Keeps the readings of existing pods between rounds."""
 
     def __init__(self, values: MetricValues) -> None:
         self._values = values
@@ -36,7 +36,7 @@ class Utilization:
         self._turn = 0
         self._streaks: dict[str, IdleStreak] = {}
         self.smoothed: dict[str, float] = {}
-        """Pod, by uid, to its smoothed utilisation in percent."""
+        """uid of a pod -> its smoothed utilisation in percent."""
         self.idle: tuple[IdlePod, ...] = ()
 
     async def look(
@@ -49,14 +49,14 @@ class Utilization:
         """Read the utilisation again if a minute has passed.
 
         Args:
-            price: pool to the price of one of its GPUs for an hour.
-            labels: node labels that name a pool, before the clouds' own.
+            price: pool -> price of one of its GPUs for an hour.
+            labels: node labels that name a pool. They precede the clouds' own labels.
 
         Returns:
             Whether it was read.
         """
         elapsed = _EVERY if self._looked is None else now - self._looked
-        # Less than 0 is a clock that was set back: waiting for it to catch up would be blind.
+        # If the clock was set back, read immediately.
         if 0 <= elapsed < _EVERY:
             return False
         self._looked = now
@@ -81,7 +81,7 @@ class Utilization:
         for found in self.idle:
             if found.pod.uid not in before:
                 log.info(
-                    "GPUs are held and not used",
+                    "idle GPUs",
                     namespace=found.pod.namespace,
                     pod=found.pod.name,
                     gpus=found.pod.gpus,
@@ -110,13 +110,13 @@ class Utilization:
 def smooth(
     past: float | None, value: float | None, elapsed: float, half_life: float
 ) -> float | None:
-    """The exponential mean of a pod's utilisation.
+    """Return the exponential mean of a pod's utilisation.
 
     Args:
-        past: the mean before; None for a new pod.
-        value: percent; None where it could not be read: what was known stays.
+        past: the previous mean; None for a new pod.
+        value: percent; None if it could not be read, which keeps ``past``.
         elapsed: seconds since ``past``.
-        half_life: seconds after which an old value counts half.
+        half_life: seconds after which a value has half its weight.
     """
     if value is None or past is None:
         return past if value is None else value

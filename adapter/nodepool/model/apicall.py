@@ -11,4 +11,4 @@ class ApiCall(Protocol):
     async def __call__(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> bytes:
-        """The answer as the bytes that came, in bounded time."""
+        """Return the body of the response, within bounded time."""

@@ -1,4 +1,4 @@
-"""What is there: nodes, their pools, and the headroom already ordered."""
+"""Capacity: nodes, their pools, and the existing headroom."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class Taint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PoolNode:
-    """One node of a pool, less what its DaemonSets take."""
+    """One node of a pool, without the requests of its DaemonSets."""
 
     name: str
     pool: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     allocatable: Amounts
-    """Thousandths; without what DaemonSet pods request."""
+    """Thousandths, without the requests of DaemonSet pods."""
     used: Amounts
-    """Thousandths requested by bound pods that are neither DaemonSets' nor placeholders."""
+    """Thousandths requested by bound pods, except DaemonSet pods and placeholders."""
     ready: bool
-    """Ready, schedulable, and with the devices its pool's other nodes have."""
+    """Ready, schedulable, and with the same devices as the other nodes of its pool."""
     created: float
     """Epoch seconds."""
 
 
 class Trap(StrEnum):
-    """What makes a pool's nodes confuse the autoscaler (nodepool.md, GPU traps)."""
+    """A property of a pool's nodes that confuses the autoscaler (nodepool.md, GPU traps)."""
 
     MIG_MIXED = "mig_mixed"
-    """Labelled as a GPU node with no whole GPU allocatable: "not started yet" for ever."""
+    """Labelled as a GPU node, but without a whole allocatable GPU: it never counts as started."""
     RENAMED_SHARED = "renamed_shared"
     """``nvidia.com/gpu.shared``: a resource that the Cluster Autoscaler does not know."""
     TIME_SLICED = "time_sliced"
@@ -53,17 +53,17 @@ class Pool:
 
     name: str
     high: int | None = None
-    """Most nodes; None if unknown."""
+    """Maximum number of nodes; None if unknown."""
     boot_seconds: float | None = None
-    """p90 from order to GPU allocatable; None until one was seen."""
+    """90th percentile from the order to an allocatable GPU; None before the first boot."""
     backoff_until: float | None = None
-    """Epoch seconds; the autoscaler refuses the pool until then."""
+    """Epoch seconds until which the autoscaler does not scale the pool up."""
     traps: frozenset[Trap] = frozenset()
     example: PoolNode | None = None
-    """What its next node would look like: the newest ready one, empty. None where the pool has
-    never had one."""
+    """A model of its next node: the newest ready node, without pods. None if the pool has never
+    had a node."""
     limits: Amounts = field(default_factory=dict)
-    """Most of a resource over all its nodes, thousandths (``spec.limits`` of a Karpenter
+    """Resource -> maximum over all its nodes in thousandths (``spec.limits`` of a Karpenter
     NodePool)."""
 
 
@@ -76,17 +76,17 @@ class ProvisioningMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """What this controller ordered and finds in the cluster now."""
+    """Headroom of this controller that exists in the cluster."""
 
     namespace: str
     shape: Shape
     replicas: int
     pods: int
-    """Pods of the shape that the order reckoned with: those that were there, and those that
-    were about to be created and were not to take the headroom. What they have grown by since has
-    consumed headroom: the total is held, not the headroom (or capacity doubles)."""
+    """Pods of the shape that the order assumed: existing pods, and pods about to be created that
+    were not expected to take the headroom. Pods beyond that have consumed headroom. The total of
+    pods and headroom is kept, because otherwise capacity would double."""
     needed_at: float
-    """Epoch seconds when a plan last wanted at least as much; the hold counts from it."""
+    """Epoch seconds when a plan last needed at least this headroom; the hold starts then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +97,4 @@ class Capacity:
     pools: Mapping[str, Pool]
     headroom: tuple[Headroom, ...] = ()
     gpu_hours_spent: Mapping[str, float] = field(default_factory=dict)
-    """Pool to GPU-hours of headroom in the running budget period."""
+    """Pool -> GPU-hours of headroom in the current budget period."""

@@ -1,4 +1,4 @@
-"""One workload: its pods, and how many it would have without limits."""
+"""Demand of one workload: its pods, and how many it would have without limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JOB_QUEUE: Final = "Job"
 
 
 class WorkloadRef(NamedTuple):
-    """Who owns the pods: a HorizontalPodAutoscaler's target, or a queue of Jobs."""
+    """The owner of the pods: a HorizontalPodAutoscaler's target, or a queue of Jobs."""
 
     namespace: str
     kind: str
@@ -23,46 +23,46 @@ class WorkloadRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One workload now."""
+    """The current demand of one workload."""
 
     workload: WorkloadRef
     shape: Shape
     bound: int
-    """Its pods that have a node and have not ended."""
+    """Its pods that are bound to a node and have not ended."""
     pending: int
-    """Its pods without a node: they drive the autoscaler already."""
+    """Its pods without a node. They already trigger the autoscaler."""
     wanted: int | None
-    """``ceil(current x value / target)``, the largest over its metrics, not clamped; for
-    Jobs, the pods that are there. None where no metric could be read."""
+    """The largest ``ceil(current x value / target)`` of its metrics, not clamped. For Jobs, the
+    existing pods. None if no metric could be read."""
     max_replicas: int | None
-    """None where nothing limits it (queues of Jobs)."""
+    """None without a limit (queues of Jobs)."""
     history: DemandHistory = EMPTY
-    """What was learned of it."""
+    """Its history."""
     known_at: float | None = None
-    """When ``wanted`` was last known; None never."""
+    """When ``wanted`` was last known; None if never."""
     floor: int = 0
-    """Fewest pods of headroom for it, while its demand is known."""
+    """Minimum headroom in pods while its demand is known."""
     parked: bool = False
-    """Its target is scaled to 0 on purpose: nothing follows of its past, and of the least
-    headroom only its own ``floor`` holds."""
+    """Its target was scaled to 0 on purpose: its history is ignored, and the only minimum is its
+    own ``floor``."""
     pools: Mapping[str, int] = field(default_factory=dict)
-    """Its bound pods by the pool they are on."""
+    """Pool -> its bound pods there."""
     asked: int = 0
-    """``spec.replicas`` of the workload: pods that are created at once where they are missing."""
+    """``spec.replicas`` of the workload: missing pods are created immediately."""
     coming: int = 0
-    """Pods that its HPA will have created at its next sync. They drive the
-    autoscaler themselves: no headroom is ordered for them."""
+    """Pods after the next sync of its HPA. New ones trigger the autoscaler themselves, so no
+    headroom is ordered for them."""
     about: str = ""
-    """The workload in words, where its name says nothing (a queue of Jobs)."""
+    """A description for workloads without a telling name (queues of Jobs)."""
 
     @property
     def real(self) -> int:
-        """Pods that are there: they have capacity, or drive the autoscaler for it."""
+        """Existing pods: they have capacity, or trigger the autoscaler."""
         return self.bound + self.pending
 
     @property
     def present(self) -> int:
-        """Pods that are there or are being created right now."""
+        """Pods that exist or are being created."""
         return max(self.real, self.asked)
 
     @property
@@ -73,10 +73,10 @@ class Demand:
 
     @property
     def spare(self) -> int | None:
-        """Pods that it may get beyond those expected; None where nothing limits it."""
+        """Maximum pods beyond those expected; None without a limit."""
         return None if self.max_replicas is None else max(0, self.max_replicas - self.expected)
 
     @property
     def name(self) -> str:
-        """The workload for people."""
+        """The workload's name for people."""
         return self.about or f"{self.workload.kind}/{self.workload.name}"

@@ -1,7 +1,7 @@
-"""What a workload's own past teaches: every minute of the last hours, and the days before.
+"""The demand history of a workload: each minute of the last hours, and the peaks of earlier days.
 
-Bounded, immutable, and small enough that a ConfigMap holds some hundreds of them. A minute
-or a stretch of a day without an observation is absent; it is never 0.
+It is bounded and immutable, and a ConfigMap holds some hundreds of them. A minute or a slot of a
+day without an observation is absent; it is never 0.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 MINUTE: Final = 60
 RECENT: Final = 360
-"""Minutes that are kept one by one."""
+"""Maximum number of single minutes."""
 SLOT: Final = 15 * MINUTE
-"""Seconds of one stretch of a day."""
+"""Seconds of one slot of a day."""
 DAY: Final = 86400
 SLOTS: Final = DAY // SLOT
 DAYS: Final = 7
-"""Days kept beside the running one."""
+"""Days kept in addition to the current one."""
 
 
 class DemandPoint(NamedTuple):
@@ -26,7 +26,7 @@ class DemandPoint(NamedTuple):
     time: float
     """Epoch seconds."""
     pods: int
-    """Pods wanted then, before any limit of the HorizontalPodAutoscaler."""
+    """Wanted pods, before the limits of the HorizontalPodAutoscaler."""
 
 
 class DemandDay(NamedTuple):
@@ -35,17 +35,17 @@ class DemandDay(NamedTuple):
     number: int
     """Days since the epoch."""
     peaks: tuple[int | None, ...]
-    """Most pods wanted in each of the day's slots; None without an observation."""
+    """Peak of the wanted pods in each slot of the day; None without an observation."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemandHistory:
-    """A workload's past. :func:`learn` makes the next one."""
+    """The history of a workload. :func:`learn` returns an updated one."""
 
     recent: tuple[DemandPoint, ...] = ()
-    """At whole minutes, oldest first, at most one a minute, at most :data:`RECENT` back."""
+    """Points at whole minutes, oldest first, for at most :data:`RECENT` minutes."""
     days: tuple[DemandDay, ...] = ()
-    """Oldest first; the last is the running day, once one was seen."""
+    """Oldest first. The last is the current day if it has an observation."""
 
 
 EMPTY: Final = DemandHistory()

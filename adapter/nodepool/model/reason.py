@@ -1,4 +1,4 @@
-"""Why the plan is as it is: a code for metrics, a text for people."""
+"""The reasons of a plan: a code for metrics, a text for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 
 class Reason(NamedTuple):
-    """One line of why, for people; ``code`` is stable and labels the metric."""
+    """One reason of an order or a note. ``code`` is stable and labels the metric."""
 
     code: str
     """One of :data:`CODES`."""
@@ -15,43 +15,43 @@ class Reason(NamedTuple):
 
 
 def count_pods(count: int) -> str:
-    """A number of pods in words: ``1 pod``, ``2 pods``."""
+    """Return a number of pods as text: ``1 pod``, ``2 pods``."""
     return f"{count} pod" if count == 1 else f"{count} pods"
 
 
 def count_gpus(count: float) -> str:
-    """A number of GPUs in words."""
+    """Return a number of GPUs as text."""
     return f"{count:.0f} GPU" if count == 1 else f"{count:.0f} GPUs"
 
 
 CODES: Final[Mapping[str, str]] = {
-    "need": "more pods are wanted now than there are",
-    "growth": "demand has grown by as much within a boot time before",
+    "need": "the workload wants more pods than exist",
+    "growth": "demand has grown this much within a boot time before",
     "trend": "demand is growing",
-    "time_of_day": "demand was as high at this time of day before",
-    "floor": "the workload's own least headroom",
-    "min_pods": "the least headroom of every shape",
-    "enough": "nothing is asked for",
-    "coming": "the HPA creates the pods that are missing by itself",
+    "time_of_day": "demand was this high at this time of day before",
+    "floor": "the minimum headroom of the workload",
+    "min_pods": "the minimum headroom of every shape",
+    "enough": "no headroom is needed",
+    "coming": "the HPA is about to create the missing pods",
     "unknown": "no metric could be read, and no headroom was ordered before",
-    "consumed": "pods have come since the last order and count as its use",
-    "held": "it was needed a while ago, and stays for the hold",
-    "decayed": "the hold is over: it halves",
-    "frozen": "demand is unknown for a moment: it stays as it was",
-    "stale": "demand is unknown for long: it halves",
+    "consumed": "pods were created since the last order and use its headroom",
+    "held": "the headroom was needed recently and is kept for the hold time",
+    "decayed": "the hold time is over: the headroom is halved",
+    "frozen": "demand has been unknown for a short time: the headroom is kept",
+    "stale": "demand has been unknown for a long time: the headroom is halved",
     "gone": "no workload has this shape any more",
     "max_replicas": "the workload may not have more pods",
     "stopped": "the kill switch is on",
     "claims": "the size of a DRA claim is unknown",
-    "claim_namespace": "headroom with ResourceClaims is not allowed in its namespace",
-    "no_gpu": "its pods hold no GPU",
-    "no_pool": "no pool takes the shape",
+    "claim_namespace": "headroom with ResourceClaims is not allowed in the namespace",
+    "no_gpu": "the pods hold no GPU",
+    "no_pool": "no pool can run the shape",
     "trap": "the pool's nodes confuse the autoscaler",
     "backoff": "the autoscaler has backed off from the pool",
-    "max_pods": "the cap of a shape",
-    "max_gpus": "the cap of the pool",
+    "max_pods": "the limit of the shape",
+    "max_gpus": "the limit of the pool",
     "budget": "the pool's budget of the day",
     "no_price": "a budget in money, but the pool has no price",
-    "pool_full": "the pool cannot hold more",
+    "pool_full": "the pool has no room for more",
 }
-"""Every code that a plan gives, and what it means."""
+"""Every reason code of a plan, with its meaning."""

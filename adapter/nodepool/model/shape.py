@@ -1,4 +1,4 @@
-"""What one pod asks of a node. Pods of one shape are interchangeable to a scheduler."""
+"""The shape of a pod: its requirements on a node. A scheduler treats pods of one shape alike."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _DEVICES = re.compile(
     r"nvidia\.com/(?:gpu(?:\.shared)?|mig-.+?(?:\.shared)?)|amd\.com/(?:gpu|cpx_.+|spx_.+|dpx_.+)"
     r"|gpu\.intel\.com/(?:i915|xe)|habana\.ai/gaudi|microsoft\.com/directx|volcano\.sh/vgpu-number"
 )
-"""Resources whose unit is a device, an instance or a share of one; memory and core quotas of
-the same vendors are none. Each unit counts as a whole GPU: a cap is then never exceeded."""
+"""Resources whose unit is a device, an instance or a share of one. The memory and core quotas of
+the same vendors are not among them. Each unit counts as a whole GPU, so limits are not exceeded."""
 
 
 class Toleration(NamedTuple):
@@ -31,28 +31,28 @@ class Toleration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pod's needs; hashable, in a canonical order."""
+    """A pod's requirements; hashable, in a canonical order."""
 
     requests: tuple[tuple[str, int], ...]
-    """Sorted resource names with thousandths: the larger of the containers' sum and any init
-    container, sidecars and overhead added, as the scheduler counts; ``pods`` is always 1000."""
+    """Sorted resource names with thousandths. The calculation is the scheduler's: the maximum of
+    the containers' sum and any init container, plus sidecars and overhead. ``pods`` is 1000."""
     node_selector: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     node_affinity: str = ""
     """``requiredDuringSchedulingIgnoredDuringExecution`` of the node affinity, as canonical
-    JSON; empty without one. Preferences do not bind and are left out."""
+    JSON; empty without one. Preferences are not binding and are left out."""
     claims: tuple[str, ...] = ()
     """Names of the ResourceClaimTemplates (DRA) of the pod, sorted."""
     claim_devices: int | None = 0
-    """Devices that all claims of one pod ask for; None where a template's size is unknown."""
+    """Devices of all claims of one pod; None if the size of a template is unknown."""
     runtime_class: str = ""
     priority: int = 0
-    """The resolved priority: a placeholder's must be below it."""
+    """The resolved priority. The priority of placeholders must be below it."""
 
 
 @lru_cache(maxsize=4096)
 def key(shape: Shape) -> str:
-    """Ten hexadecimal digits that stand for the shape in names of objects, stable for ever."""
+    """Return ten hexadecimal digits that identify the shape in object names. They never change."""
     text = repr((shape.requests, shape.node_selector, [tuple(t) for t in shape.tolerations]))
     rest = (shape.node_affinity, shape.claims, shape.runtime_class, shape.priority)
     return sha256(f"{text}{rest!r}".encode()).hexdigest()[:10]
@@ -60,7 +60,7 @@ def key(shape: Shape) -> str:
 
 @lru_cache(maxsize=4096)
 def gpus(shape: Shape) -> int | None:
-    """Devices that one pod holds; None where a claim's size is unknown."""
+    """Return the devices that one pod holds; None if the size of a claim is unknown."""
     if shape.claim_devices is None:
         return None
     return shape.claim_devices + sum(
@@ -69,5 +69,5 @@ def gpus(shape: Shape) -> int | None:
 
 
 def device_resource(name: str) -> bool:
-    """Whether a resource's unit is a device, an instance or a share of one."""
+    """Return whether a resource's unit is a device, an instance or a share of one."""
     return _DEVICES.fullmatch(name) is not None

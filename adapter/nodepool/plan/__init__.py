@@ -1,1 +1,1 @@
-"""From the cluster and its past to orders of headroom. Pure: it reads and writes nothing."""
+"""Decide orders of headroom from the cluster and its history. Pure: no input or output."""

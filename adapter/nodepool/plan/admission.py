@@ -1,8 +1,8 @@
-"""Whether a node takes a pod of a shape: selector, affinity, taints, room.
+"""Decide whether a pod of a shape can run on a node: selector, affinity, taints, free resources.
 
-The scheduler's own predicates NodeAffinity, TaintToleration and NodeResourcesFit
-(``k8s.io/component-helpers/scheduling/corev1``). DRA claims are not decided here: their
-devices are in ResourceSlices, not in ``allocatable``.
+The rules are the scheduler's NodeAffinity, TaintToleration and NodeResourcesFit
+(``k8s.io/component-helpers/scheduling/corev1``). They do not cover DRA claims, whose devices are in
+ResourceSlices, not in ``allocatable``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from adapter.nodepool.model.capacity import PoolNode, Taint
 from adapter.nodepool.model.shape import Amounts, Shape, Toleration
 
 _BINDING = frozenset({"NoSchedule", "NoExecute"})
-"""Effects that keep a pod away; ``PreferNoSchedule`` does not."""
+"""Effects that exclude a pod; ``PreferNoSchedule`` does not."""
 
 
 def admits(
     shape: Shape, labels: Mapping[str, str], taints: Sequence[Taint], name: str = ""
 ) -> bool:
-    """Whether a node with these labels and taints takes the shape, room aside.
+    """Return whether labels and taints of a node admit the shape, regardless of free resources.
 
     Args:
-        name: of the node, for ``matchFields``; empty for a node that is not there yet.
+        name: name of the node, for ``matchFields``; empty for a node that does not exist yet.
     """
     if any(labels.get(key) != value for key, value in shape.node_selector):
         return False
@@ -38,24 +38,24 @@ def admits(
 
 
 def fits(shape: Shape, node: PoolNode) -> bool:
-    """Whether a node takes the shape and has the room for it."""
+    """Return whether a node admits the shape and has enough free resources."""
     free = room(node)
     return times(shape, free) > 0 and admits(shape, node.labels, node.taints, node.name)
 
 
 def room(node: PoolNode) -> dict[str, int]:
-    """What bound pods leave of a node, in thousandths; less than 0 where it is overcommitted."""
+    """Return the free resources of a node in thousandths; negative if it is overcommitted."""
     used = node.used
     return {name: milli - used.get(name, 0) for name, milli in node.allocatable.items()}
 
 
 def times(shape: Shape, free: Amounts) -> int:
-    """How many pods of a shape some room holds; a resource that is not there holds none."""
+    """Return how many pods of a shape fit into free resources; a missing resource fits none."""
     return max(0, min(free.get(name, 0) // milli for name, milli in shape.requests))
 
 
 def _affine(affinity: str, labels: Mapping[str, str], name: str) -> bool:
-    """Terms are alternatives; an empty term, or none at all, matches no node."""
+    """Return whether one of the terms matches. An empty term or an empty list matches no node."""
     fields = {"metadata.name": name}
     return any(
         term
@@ -71,7 +71,7 @@ def _terms(affinity: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """An operator that is unknown matches nothing."""
+    """Return whether an expression matches. An unknown operator never matches."""
     value, values = labels.get(row["key"]), row.get("values", ())
     match row["operator"]:
         case "Exists":
@@ -88,7 +88,7 @@ def _matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def _beyond(value: str, bound: str, sign: int) -> bool:
-    """Whether a label is greater than a bound, or less; only integers are."""
+    """Return whether a label is greater or less than a bound; False unless both are integers."""
     try:
         return (int(value) - int(bound)) * sign > 0
     except ValueError:
@@ -96,7 +96,7 @@ def _beyond(value: str, bound: str, sign: int) -> bool:
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """``Toleration.ToleratesTaint`` of k8s.io/api/core/v1."""
+    """Return whether the toleration tolerates the taint, as ``Toleration.ToleratesTaint`` does."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

@@ -1,9 +1,9 @@
-"""Which pod a ReplicaSet should let go first: ``controller.kubernetes.io/pod-deletion-cost``.
+"""Which pod a ReplicaSet should delete first: ``controller.kubernetes.io/pod-deletion-cost``.
 
-The ReplicaSet controller removes pods without a node, pending and not ready ones first; among
-the others the one of the least cost (``ActivePodsWithRanks`` of
-``pkg/controller/controller_utils.go``). A pod without the annotation has cost 0, so that once
-one pod of a workload has a cost, all must have one.
+The ReplicaSet controller first deletes pods that are unassigned, pending or not ready, and then
+the pods with the lowest cost (``ActivePodsWithRanks`` of ``pkg/controller/controller_utils.go``).
+A pod without the annotation has cost 0. Therefore, if one pod of a workload has a cost, all of
+them need one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 ANNOTATION: Final = "controller.kubernetes.io/pod-deletion-cost"
 BUCKET: Final = 100
-"""Cost of every 10 percent of utilisation: 0, 100, … 1000."""
+"""Cost per 10 percent of utilisation: 0, 100, … 1000."""
 BUSIEST: Final = 10 * BUCKET
 _SINGLE: Final = 5
 _NEIGHBOUR: Final = 10
 _STICKY: Final = 7.5
-"""Percent that a pod may be off the middle of its bucket before its cost is written again."""
+"""Percentage points from the middle of its bucket at which a pod's cost is written again."""
 
 
 class PodLoad(NamedTuple):
@@ -26,38 +26,38 @@ class PodLoad(NamedTuple):
 
     name: str
     utilization: float | None
-    """Percent, smoothed; None where nothing is known."""
+    """Smoothed percentage; None if unknown."""
     node_gpus: int
-    """GPUs that the pod's node has."""
+    """GPUs of the pod's node."""
     others_gpus: int
-    """GPUs of that node that other pods hold."""
+    """GPUs of that node that are held by other pods."""
     cost: str | None = None
-    """The annotation as it is; None where there is none."""
+    """Current value of the annotation; None without one."""
     ours: bool = False
-    """The annotation was written by this controller (``managedFields``)."""
+    """Whether this controller wrote the annotation (``managedFields``)."""
 
 
 class CostChange(NamedTuple):
-    """What is to be written; pods that are right as they are have no entry."""
+    """Changes of deletion costs, for pods whose cost is not right already."""
 
     costs: Mapping[str, int | None]
-    """Pod to its cost; None takes the annotation off."""
+    """Pod -> its cost; None removes the annotation."""
     foreign: tuple[str, ...]
-    """Pods whose cost another writer sets: the whole workload is then left to that writer."""
+    """Pods whose cost another writer sets. The controller then leaves the whole workload alone."""
 
 
 def near(
     desired: int, current: int, load: float | None, target: float, margin: float, *, was: bool
 ) -> bool:
-    """Whether a scale-in is near enough for costs to matter.
+    """Return whether a scale-in is likely soon.
 
     Args:
-        desired: of the HPA's status.
+        desired: desired replicas in the HPA's status.
         current: replicas of its target.
-        load: the workload's value in the metric's unit; None where it is unknown.
-        target: of the HPA, in the same unit.
-        margin: share of the target that the load must be below it.
-        was: it was near a moment ago: half the margin then holds it.
+        load: the workload's value in the metric's unit; None if unknown.
+        target: target of the HPA, in the same unit.
+        margin: fraction of the target by which the load must be below it.
+        was: the result of the last round. If true, half the margin suffices.
     """
     if desired < current:
         return True
@@ -67,11 +67,11 @@ def near(
 
 
 def costs(pods: Sequence[PodLoad], *, near: bool) -> CostChange:
-    """The costs of a workload's pods, less those that are right already.
+    """Return the deletion costs of a workload's pods that must change.
 
-    The utilisation decides; among pods of one bucket those go first whose node has the fewest
-    other GPUs in use, and of these the ones on multi-GPU nodes. A pod whose utilisation is
-    unknown gets the highest bucket: a missing reading must not remove it.
+    The utilisation decides. Within a bucket, pods on nodes with the fewest other GPUs in use are
+    deleted first, and among those the pods on multi-GPU nodes. A pod whose utilisation is unknown
+    gets the highest bucket, because a missing reading must not cause its deletion.
     """
     foreign = tuple(sorted(pod.name for pod in pods if pod.cost is not None and not pod.ours))
     if foreign or not near:
@@ -86,7 +86,7 @@ def costs(pods: Sequence[PodLoad], *, near: bool) -> CostChange:
 
 
 def _cost(pod: PodLoad) -> int:
-    """The nearest bucket, or the present one while the pod is not far from it."""
+    """Return the nearest bucket, or the current one while the utilisation is close to it."""
     neighbours = min(_NEIGHBOUR * max(0, pod.others_gpus), BUCKET - _NEIGHBOUR)
     place = neighbours + (_SINGLE if pod.node_gpus <= 1 else 0)
     if pod.utilization is None:

@@ -1,12 +1,11 @@
-"""Jobs of GPU pods: all Jobs of one shape in a namespace are one queue. Pure.
+"""Demand of Jobs with GPU pods: all Jobs of one shape in a namespace are one queue. Pure.
 
-The Job controller creates a Job's pods within milliseconds, and pending pods drive the node
-autoscaler: a queue wants the pods that it has, and only a forecast adds headroom. Pods that are
-missing by a Job's spec are not demand either, and do not keep headroom: mostly they have just
-ended, and the Job's status does not say so yet.
+The Job controller creates a Job's pods within milliseconds, and pending pods trigger the node
+autoscaler. Therefore a queue wants the pods that it has, and only a forecast adds headroom. Pods
+that a Job's spec calls for but that do not exist are not demand and do not keep headroom: mostly
+they have just ended, and the Job's status does not show it yet.
 
-Queues that hold Jobs back themselves (Kueue) do it by suspending them: a suspended Job asks
-for nothing.
+Queueing systems such as Kueue hold Jobs back by suspending them. A suspended Job has no demand.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ class JobPods(NamedTuple):
     namespace: str
     shape: Shape
     left: int
-    """Pods that it should have now: :func:`pods_left`."""
+    """Pods that it should have now, from :func:`pods_left`."""
     bound: int
     pending: int
     pools: Mapping[str, int] = {}
-    """Its bound pods by the pool they are on."""
+    """Pool -> its bound pods there."""
     name: str = ""
-    """Empty for a queue of the past, which has no Job now."""
+    """Empty for a queue that has no Job now."""
 
 
 def queues(
     jobs: Iterable[JobPods], histories: Mapping[WorkloadRef, DemandHistory], now: float
 ) -> tuple[Demand, ...]:
-    """The demand of all Jobs, one row for each namespace and shape.
+    """Return the demand of all Jobs, one entry per namespace and shape.
 
     Args:
-        histories: what was learned of each queue.
-        now: epoch seconds; Jobs are always known.
+        histories: history of each queue.
+        now: epoch seconds. The demand of Jobs is always known.
     """
     rows: dict[WorkloadRef, list[JobPods]] = {}
     for job in jobs:
@@ -64,7 +63,7 @@ def queues(
 
 
 def _about(queue: WorkloadRef, jobs: Iterable[JobPods]) -> str:
-    """The queue in words that lead to its Jobs: its key alone does not lead to them."""
+    """Return a description of the queue that names its Jobs."""
     names = sorted(job.name for job in jobs if job.name)
     if not names:
         return f"Job queue {queue.name} (no Jobs now)"

@@ -1,4 +1,4 @@
-"""Bounds and times of a plan. All of them are settings, which hold the defaults."""
+"""Limits and durations of a plan. All are settings, which also have the defaults."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from adapter.settings.nodepool import LimitSettings, NodepoolSettings
 
 _DEFAULTS: Final = LimitSettings()
 OTHER_POOLS = "*"
-"""Key of :attr:`Limits.gpu_hour_prices` for pools without an entry of their own."""
+"""Key of :attr:`Limits.gpu_hour_prices` for all other pools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds and times of one plan.
+    """Limits and durations of one plan.
 
     Raises:
-        ValueError: a time is not above 0, or a bound is negative; the text names the field.
+        ValueError: a duration is not positive, or a limit is negative; the text names the field.
     """
 
     quantile: float = _DEFAULTS.quantile
-    """Of the growth of demand over a boot time."""
+    """Quantile of the growth of demand within a boot time."""
     boot_seconds: float = _DEFAULTS.boot_seconds
-    """Assumed for a pool until its own is known."""
+    """Boot time of a pool until its own is known."""
     hold_seconds: float = _DEFAULTS.hold_seconds
-    """How long headroom stays after it was last needed."""
+    """How long headroom is kept after it was last needed."""
     decay_seconds: float = _DEFAULTS.decay_seconds
-    """After the hold, headroom halves every so many seconds."""
+    """Seconds between halvings of headroom after the hold."""
     stale_seconds: float = _DEFAULTS.stale_seconds
-    """Demand unknown for longer no longer holds its headroom: it decays to 0."""
+    """If demand is unknown for longer, its headroom decays to 0."""
     min_pods: int = _DEFAULTS.min_pods
-    """Fewest headroom pods of a shape that an HPA scales, while its demand is known; caps and
-    budgets come first."""
+    """Minimum headroom pods of a shape that an HPA scales, while its demand is known. Limits and
+    budgets take precedence."""
     max_pods: int = _DEFAULTS.max_pods
-    """Most headroom pods of one shape in one namespace."""
+    """Maximum headroom pods of one shape in one namespace."""
     max_gpus_per_pool: int = _DEFAULTS.max_gpus_per_pool
-    """Most GPUs of headroom in one pool."""
+    """Maximum GPUs of headroom in one pool."""
     gpu_hours_per_day: float | None = None
-    """Budget of each pool; None for none."""
+    """Budget of each pool; None without a budget."""
     cost_per_day: float | None = None
-    """Budget of each pool in the currency of :attr:`gpu_hour_prices`; None for none. A pool
-    without a price gets no headroom under it."""
+    """Budget of each pool in the currency of :attr:`gpu_hour_prices`; None without a budget. With
+    one, a pool without a price gets no headroom."""
     gpu_hour_prices: Mapping[str, float] = field(default_factory=dict)
-    """Pool to the price of one GPU for one hour; ``*`` stands for all other pools."""
+    """Pool -> price of one GPU for one hour; ``*`` stands for all other pools."""
     lifeline_seconds: float = NodepoolSettings().lifeline
-    """The lifeline: how long headroom may outlive the controller. Budgets count every order for as
-    long: the headroom that a controller leaves behind when it stops is paid for already."""
+    """The lifeline: how long headroom may outlive the controller. Budgets charge every order for
+    this time in advance, so that they include the headroom left by a stopped controller."""
     claim_namespaces: frozenset[str] = frozenset()
     """Namespaces that may have headroom with ResourceClaims."""
     enabled: bool = True
-    """False, the kill switch, lets all headroom go at once."""
+    """False, the kill switch, removes all headroom immediately."""
 
     def __post_init__(self) -> None:
         for name in ("boot_seconds", "decay_seconds", "lifeline_seconds"):
@@ -63,11 +63,11 @@ class Limits:
                 raise ValueError(f"{name} is {getattr(self, name)}: give 0 or more")
 
     def price(self, pool: str) -> float | None:
-        """What a GPU of a pool costs for an hour; None if unknown."""
+        """Return the price of a GPU-hour in a pool; None if unknown."""
         return self.gpu_hour_prices.get(pool, self.gpu_hour_prices.get(OTHER_POOLS))
 
     def gpus_within_budget(self, pool: str, spent_hours: float) -> float:
-        """Most GPUs that both budgets still pay for until the lifeline expires.
+        """Return the maximum GPUs that both budgets can pay for until the lifeline expires.
 
         Args:
             spent_hours: GPU-hours of headroom in the pool so far today.
@@ -86,7 +86,7 @@ class Limits:
 
 
 def limits_of(settings: NodepoolSettings) -> Limits:
-    """The limits that the settings give."""
+    """Return the limits from the settings."""
     return Limits(
         **settings.limits.model_dump(),
         lifeline_seconds=settings.lifeline,

@@ -1,6 +1,6 @@
-"""Objects and values become demand and capacity. Pure.
+"""Convert objects and values to demand and capacity. Pure.
 
-What cannot be planned for is left out and counted by reason; a value that is missing makes
+Objects that cannot be planned for are left out and counted by reason. A missing value makes
 ``wanted`` None, never 0.
 """
 
@@ -35,12 +35,12 @@ from adapter.nodepool.seen.targets import (
 
 
 class PlanInput(NamedTuple):
-    """What a plan is made from."""
+    """The input of a plan."""
 
     demand: tuple[Demand, ...]
     capacity: Capacity
     left_out: Counter[str]
-    """Jobs and headroom objects that nothing is planned for, by reason."""
+    """Reason -> number of Jobs and headroom objects that are not planned for."""
 
 
 def observe(
@@ -55,14 +55,14 @@ def observe(
     jobs: bool = True,
     within: Collection[str] = (),
 ) -> PlanInput:
-    """Demand and capacity of the cluster as it is.
+    """Return the current demand and capacity of the cluster.
 
     Args:
         targets: the workloads of HPAs.
-        values: what the metrics APIs said, by workload.
-        pool_labels: node labels that name a pool, before the clouds' own.
-        jobs: whether Jobs are a demand too.
-        within: namespaces whose Jobs are looked at; empty for all.
+        values: workload -> values from the metrics APIs.
+        pool_labels: node labels that name a pool. They precede the clouds' own labels.
+        jobs: whether to include Jobs.
+        within: namespaces whose Jobs are included; empty for all.
     """
     pool_of = {node.name: node.pool(pool_labels) or UNLABELLED for node in cluster.nodes}
     demand = [
@@ -93,7 +93,7 @@ def observe(
 
 
 def headroom(found: Iterable[HeadroomObject]) -> tuple[Headroom, ...]:
-    """What is ordered; while the way changes there are two objects of a shape, one need."""
+    """Return the existing headroom. While the method changes, two objects are one headroom."""
     most: dict[tuple[str, str], HeadroomObject] = {}
     for row in found:
         if row.shape is None:
@@ -155,7 +155,7 @@ def _queues(
     within: Collection[str],
     now: float,
 ) -> Iterable[Demand]:
-    """The queues of Jobs; those of the past are kept, as they may fill again."""
+    """Return the queues of Jobs, with empty queues of earlier rounds, which may fill again."""
     classes = priorities(cluster)
     rows = [JobPods(space, shape, 0, 0, 0) for (space, _), shape in known.queues.items()]
     for job in cluster.jobs:
@@ -169,7 +169,7 @@ def _queues(
         shape = with_claims(shape, job.namespace, cluster)
         there = _there(pods, pool_of)
         if not job.left and not there.bound + there.pending:
-            # It has ended, or is suspended: the queue is known by the Jobs that are in it.
+            # It has ended or is suspended: only active Jobs define a queue.
             continue
         rows.append(JobPods(job.namespace, shape, job.left, *there, name=job.name))
     return queues(rows, known.histories, now)

@@ -1,4 +1,4 @@
-"""Orders of headroom, and the plan that they make."""
+"""Orders of headroom, and the plan that contains them."""
 
 from __future__ import annotations
 
@@ -19,49 +19,48 @@ class Order:
     namespace: str
     shape: Shape
     pool: str
-    """Empty where no pool takes the shape."""
+    """Empty if no pool can run the shape."""
     replicas: int
-    """Pods of the shape. 0 is an order too: it lets the headroom go."""
+    """Pods of the shape. 0 deletes the headroom."""
     was: int
     pods: int
-    """Bound and pending pods of the shape now."""
+    """Current bound and pending pods of the shape."""
     reckoned: int
-    """What becomes :attr:`Headroom.pods`."""
+    """The next :attr:`Headroom.pods`."""
     needed_at: float
-    """What becomes :attr:`Headroom.needed_at`."""
+    """The next :attr:`Headroom.needed_at`."""
     workloads: tuple[WorkloadRef, ...]
     reasons: tuple[Reason, ...]
-    """What raised, held, cut or refused it; never empty."""
+    """Why it was raised, held, cut or refused; never empty."""
     nudge: bool = False
-    """Pods have consumed the buffer: change the object so that Karpenter looks at once."""
+    """Pods have consumed the buffer: change the object so that Karpenter refills it immediately."""
     ready: int | None = 0
-    """Pods of ``replicas`` that free room on Ready nodes holds now; None where the devices of
-    DRA claims decide, which nodes do not show."""
+    """Pods of ``replicas`` that fit on Ready nodes now; None with DRA claims, because nodes do not
+    show their free devices."""
     nodes: int | None = 0
-    """New nodes that it still needs, nodes that boot not counted; None as for ``ready``, and
-    where the pool has never had a node to be counted in."""
+    """New nodes that it needs, without booting nodes; None as for ``ready``, and if the pool has
+    never had a node."""
     about: tuple[str, ...] = ()
-    """The workloads for people, in the order of ``workloads``."""
+    """Names of the workloads for people, in the order of ``workloads``."""
 
     @property
     def why(self) -> str:
-        """All reasons, for people."""
+        """All reasons as one text."""
         return "; ".join(reason.text for reason in self.reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that should be so after this round."""
+    """The desired headroom after this round."""
 
     orders: tuple[Order, ...]
-    """By namespace and the shape's key."""
+    """Orders, sorted by namespace and shape key."""
     notes: tuple[PoolNote, ...]
-    """By pool."""
+    """Notes, sorted by pool."""
 
 
 def pools_of(planned: Iterable[Order], *found: Iterable[HeadroomObject]) -> Mapping[str, str]:
-    """Each shape's key, with its namespace, to the pool that its headroom is in; what is there
-    knows better than the last plan."""
+    """Namespace and shape key -> pool of the existing headroom."""
     pools = {f"{row.namespace}/{key(row.shape)}": row.pool for row in planned}
     for rows in found:
         pools |= {f"{row.serves}/{key(row.shape)}": row.pool for row in rows if row.shape}

@@ -1,7 +1,7 @@
-"""How many pods of some shapes a pool takes: first-fit-decreasing, larger shapes first.
+"""How many pods of some shapes fit into a pool: first-fit-decreasing, larger shapes first.
 
-First what really is free on Ready nodes, then what is on its way (nodes that boot), then new
-nodes like the pool's example, up to the pool's own limits.
+Pods are placed first on Ready nodes, then on nodes that are booting, then on new nodes like the
+pool's example, up to the pool's limits.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 class Lot(NamedTuple):
-    """So many pods of one shape."""
+    """A number of pods of one shape."""
 
     shape: Shape
     pods: int
 
 
 class Placement(NamedTuple):
-    """Where the pods of a lot went."""
+    """The placement of the pods of a lot."""
 
     ready: int
-    """Pods on what is free now."""
+    """Pods on Ready nodes."""
     later: int
-    """Pods on nodes that boot, or on new ones."""
+    """Pods on booting or new nodes."""
     nodes: int
-    """New nodes that were opened for them."""
+    """New nodes for them."""
     left: int
-    """Pods that the pool cannot take."""
+    """Pods that do not fit into the pool."""
 
 
 NOWHERE: Final = Placement(0, 0, 0, 0)
-"""Of no pods at all."""
+"""The placement of no pods."""
 
 
 class _Readiness(Enum):
@@ -54,11 +54,11 @@ class _Bin:
     node: PoolNode
     state: _Readiness
     free: dict[str, int] | None = None
-    """Thousandths; None until a pod was put here: most bins of a large pool are full."""
+    """Thousandths; None before the first pod is placed here: most bins of a large pool are full."""
 
 
 class PoolRoom:
-    """One pool while pods are put into it."""
+    """One pool while pods are placed in it."""
 
     def __init__(self, pool: Pool, nodes: Iterable[PoolNode]) -> None:
         self._pool = pool
@@ -67,14 +67,14 @@ class PoolRoom:
         self._bins = [self._bin(node) for node in own]
         self._count = len(own)
         self._full: dict[Shape, int] = {}
-        """How many of the first bins take no more of a shape: what is in a bin stays there."""
+        """Shape -> number of first bins that cannot take more of it. Pods never leave a bin."""
         self._total = {
             name: sum(each.node.allocatable.get(name, 0) for each in self._bins)
             for name in pool.limits
         }
 
     def put(self, shape: Shape, pods: int) -> Placement:
-        """Put identical pods into the first bins that take them; open new nodes for the rest."""
+        """Place identical pods in the first bins that fit; add new nodes for the rest."""
         ready = later = nodes = 0
         left = pods
         full = self._full.get(shape, 0)
@@ -101,7 +101,7 @@ class PoolRoom:
             return _Bin(node, _Readiness.READY)
         if self._example is None:
             return _Bin(node, _Readiness.BOOTING)
-        # A node that boots shows no devices yet; it will be as the others are.
+        # A booting node shows no devices yet. It will be like the others.
         return _Bin(replace(self._example, name=node.name, used=node.used), _Readiness.BOOTING)
 
     def _open(self, shape: Shape) -> _Bin | None:
@@ -123,16 +123,16 @@ class PoolRoom:
 
 
 def ever(shape: Shape, example: PoolNode) -> bool:
-    """Whether an empty node of a pool takes the shape at all."""
+    """Return whether an empty node of the pool can run the shape."""
     new = _next(example)
     return times(shape, new.allocatable) > 0 and admits(shape, new.labels, new.taints)
 
 
 def pack(lots: Sequence[Lot], space: PoolRoom) -> dict[str, Placement]:
-    """Put lots into a pool, larger shapes first.
+    """Place lots in a pool, larger shapes first.
 
     Returns:
-        The shape's key to where its pods went; lots of one shape are added up.
+        Shape key -> placement; lots of one shape are added up.
     """
     wanted: dict[str, Lot] = {}
     for lot in lots:
@@ -144,7 +144,7 @@ def pack(lots: Sequence[Lot], space: PoolRoom) -> dict[str, Placement]:
 
 
 def largest_first(shape: Shape) -> tuple[int, int, int]:
-    """For sorting: by devices, then cores, then memory."""
+    """Return the sort key: devices, then cores, then memory."""
     amounts = dict(shape.requests)
     return (-(gpus(shape) or 0), -amounts.get("cpu", 0), -amounts.get("memory", 0))
 
@@ -167,7 +167,7 @@ def _take(target: _Bin, shape: Shape, most: int) -> int:
 
 
 def _next(example: PoolNode) -> PoolNode:
-    """A node like the example: empty, and of another name."""
+    """Return a node like the example: empty, and with another name."""
     if not example.used and _HOSTNAME not in example.labels:
         return example
     labels = {name: text for name, text in example.labels.items() if name != _HOSTNAME}

@@ -1,9 +1,8 @@
 """The plan: how much headroom each shape should have, and why. Pure.
 
-Each order is a total, decided again in each round from what is seen. It can only be cut below what
-the demand asks for, never raised above it: by the pods a workload may have, by the cap of
-the shape, by the GPUs and the budget of its pool, by a back-off, and by what the pool can
-hold.
+Each order is a total, decided in each round from the current state. Limits can only lower it below
+the demand: the maximum pods of a workload, the limit of the shape, the GPUs and the budget of its
+pool, a back-off, and the size of the pool.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from adapter.nodepool.plan.request import NOTHING, HeadroomRequest, ask
 
 @dataclass(slots=True)
 class _OrderDraft:
-    """One order while it is cut."""
+    """One order while limits are applied to it."""
 
     namespace: str
     key: str
@@ -37,7 +36,7 @@ class _OrderDraft:
     asked: HeadroomRequest = NOTHING
     reasons: list[Reason] = field(default_factory=list)
     given: int = 0
-    """Pods that the pool's GPUs and room were given to."""
+    """Pods that got GPUs and room of the pool."""
     placed: Placement = NOWHERE
 
     @property
@@ -49,20 +48,20 @@ class _OrderDraft:
         return self.choice.pool.name if self.choice.pool is not None else ""
 
     def cut(self, most: int, code: str, text: str) -> None:
-        """Lower the order; the reason is kept only where it decided something."""
+        """Lower the order. Keep the reason only if it changed the order."""
         if self.replicas > most:
             self.replicas = most
             self.reasons.append(Reason(code, text))
 
     def give(self, put: Placement) -> None:
-        """Count one pod more, and where it went."""
+        """Count one more pod, and its placement."""
         self.given += 1
         self.placed = Placement(*map(add, self.placed, put))
 
     def order(self, now: float) -> Order:
         placed = self.placed
         asked = self.asked
-        # A cut may leave no more than what is needed: then nothing of it is only kept.
+        # If a cut leaves at most what is needed, none of the order is merely kept.
         needed = asked.needed >= self.replicas > 0
         return Order(
             namespace=self.namespace,
@@ -83,7 +82,7 @@ class _OrderDraft:
 
 
 def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: float) -> Plan:
-    """Decide every order from what is seen now; the same input gives the same plan.
+    """Decide every order from the current state. The same input gives the same plan.
 
     Args:
         demand: the workloads, in any order.
@@ -101,7 +100,7 @@ def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: floa
 
 
 def _drafts(demand: Sequence[Demand], capacity: Capacity, now: float) -> list[_OrderDraft]:
-    """One for each shape in each namespace that is asked for, or that headroom is left of."""
+    """Return a draft per namespace and shape that has demand or existing headroom."""
     members: dict[tuple[str, str], list[Demand]] = {}
     shapes: dict[tuple[str, str], Shape] = {}
     for each in sorted(demand, key=lambda each: each.workload):
@@ -122,7 +121,7 @@ def _drafts(demand: Sequence[Demand], capacity: Capacity, now: float) -> list[_O
 
 
 def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
-    """Set what a shape asks for, less what concerns no other shape."""
+    """Set the request of a shape, and apply the limits that concern only this shape."""
     pool = draft.choice.pool
     known = pool.boot_seconds if pool is not None else None
     lead = limits.boot_seconds if known is None else known
@@ -136,7 +135,7 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     if not limits.enabled:
         draft.cut(0, "stopped", "the kill switch is on")
     if size is None:
-        draft.cut(0, "claims", "how many devices its ResourceClaimTemplates ask for is unknown")
+        draft.cut(0, "claims", "the number of devices of its ResourceClaimTemplates is unknown")
     if draft.shape.claims and draft.namespace not in limits.claim_namespaces:
         draft.cut(
             0,
@@ -154,10 +153,10 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
 
 
 def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits: Limits) -> None:
-    """Give out a pool's GPUs and its room: one pod each in turn, so that no shape starves another.
+    """Distribute a pool's GPUs and room, one pod per shape in turn, so that no shape starves.
 
-    A pod that is refused takes nothing. What a cut order left to the others is theirs in the
-    same round, and the orders, planned again beside each other, come out as they are.
+    A refused pod takes nothing: the other shapes can use its share in the same round. Planning
+    again with the resulting orders gives the same orders.
     """
     asking = [draft for draft in drafts if draft.replicas]
     if not asking:
@@ -166,7 +165,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
     pool, spent = capacity.pools[name], capacity.gpu_hours_spent.get(name, 0.0)
     left = min(limits.max_gpus_per_pool, limits.gpus_within_budget(name, spent))
     space = PoolRoom(pool, (node for node in capacity.nodes if node.pool == name))
-    # Real pods that are pending come before any headroom.
+    # Pending pods come before headroom.
     pack([Lot(each.shape, member.pending) for each in drafts for member in each.members], space)
     while asking:
         served = []
@@ -176,7 +175,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
                 draft.cut(draft.given, *_unpaid(limits, name, spent))
                 continue
             put = space.put(draft.shape, 1)
-            # It is unknown what a pool that never had a node can hold.
+            # The size of a pool that never had a node is unknown.
             if put.left and pool.example is not None:
                 draft.cut(draft.given, *_full(pool))
                 continue
@@ -188,7 +187,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
 
 
 def _unpaid(limits: Limits, name: str, spent: float) -> Reason:
-    """Why a pool's GPUs of headroom are no more: its cap, or the tighter budget."""
+    """Return what limits the GPUs of headroom in a pool: its limit, or the tighter budget."""
     paid = limits.gpus_within_budget(name, spent)
     if paid >= limits.max_gpus_per_pool:
         most = limits.max_gpus_per_pool
@@ -196,10 +195,10 @@ def _unpaid(limits: Limits, name: str, spent: float) -> Reason:
     if limits.cost_per_day is not None and limits.price(name) is None:
         return Reason("no_price", "a budget in money needs the pool's price of a GPU-hour")
     return Reason(
-        "budget", f"the budget pays for {count_gpus(paid)}: {spent:.1f} GPU-hours are spent"
+        "budget", f"the budget pays for {count_gpus(paid)}: {spent:.1f} GPU-hours are used"
     )
 
 
 def _full(pool: Pool) -> Reason:
     within = "" if pool.high is None else f" within its maximum of {pool.high} nodes"
-    return Reason("pool_full", f"pool {pool.name} holds no more{within}")
+    return Reason("pool_full", f"pool {pool.name} has no room for more{within}")

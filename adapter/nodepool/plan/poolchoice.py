@@ -1,4 +1,4 @@
-"""Which pool a shape's headroom belongs to, and why a pool gets none. Pure."""
+"""Choose the pool for a shape's headroom, or the reason why no pool gets it. Pure."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from adapter.nodepool.plan.packing import ever
 
 TRAPS: Mapping[Trap, str] = {
     Trap.MIG_MIXED: (
-        "nodes labelled as GPU nodes have no whole GPU to allocate: the Cluster Autoscaler takes "
-        "them for nodes that still start and orders no more; use the MIG strategy 'single', or "
-        "take the accelerator label off"
+        "nodes labelled as GPU nodes have no whole allocatable GPU: the Cluster Autoscaler assumes "
+        "that they are still starting and adds no node; use the MIG strategy 'single', or remove "
+        "the accelerator label"
     ),
     Trap.RENAMED_SHARED: (
-        "shared GPUs are allocated under a name that autoscalers do not know; set "
+        "shared GPUs have a resource name that autoscalers do not know; set "
         "renameByDefault to false in the device plugin's time-slicing config"
     ),
     Trap.TIME_SLICED: (
-        "more GPUs can be allocated than there are devices: caps and budgets count shares as GPUs"
+        "more GPUs are allocatable than devices exist: limits and budgets count shares as GPUs"
     ),
 }
-"""What each trap does, and the fix."""
+"""The effect of each trap, and the fix."""
 
 HARMFUL = frozenset({Trap.MIG_MIXED, Trap.RENAMED_SHARED})
-"""Ordering into such a pool brings no node, and may keep the autoscaler from ordering any."""
+"""Headroom in such a pool adds no node, and may prevent the autoscaler from adding any."""
 
 
 class PoolNote(NamedTuple):
-    """Something about a pool that people should know."""
+    """A warning about a pool."""
 
     pool: str
     reason: Reason
 
 
 class PoolChoice(NamedTuple):
-    """A shape's pool."""
+    """The pool of a shape."""
 
     pool: Pool | None
     refusal: Reason | None = None
-    """Why nothing may be ordered."""
+    """Why headroom must not be ordered."""
 
 
 def choose(
     shape: Shape, members: Sequence[Demand], pools: Mapping[str, Pool], now: float
 ) -> PoolChoice:
-    """The pool that most pods of the workloads are on, else the first that takes the shape.
+    """Return the pool with most pods of the workloads, or else the first that can run the shape.
 
-    Pools that had no node yet are taken last, as their nodes are unknown; of
-    the others, those in a back-off or a trap come after those that are well.
+    Pools that never had a node come last, because their nodes are unknown. Pools in a back-off or
+    with a trap come after the other pools.
     """
     on: dict[str, int] = {}
     for each in members:
@@ -61,7 +61,7 @@ def choose(
     fit = [pool for pool in pools.values() if pool.example is None or ever(shape, pool.example)]
     if not fit:
         return PoolChoice(
-            None, Reason("no_pool", "no pool has a node that takes a pod of this shape")
+            None, Reason("no_pool", "no pool has a node that can run a pod of this shape")
         )
     named = {value for _, value in shape.node_selector}
     pool = min(
@@ -81,18 +81,18 @@ def choose(
 
 
 def backed_off(pool: Pool, now: float) -> bool:
-    """Whether the autoscaler refuses to add nodes to a pool."""
+    """Return whether the autoscaler does not add nodes to a pool because of a back-off."""
     return pool.backoff_until is not None and now < pool.backoff_until
 
 
 def notes(pools: Mapping[str, Pool], now: float) -> tuple[PoolNote, ...]:
-    """What people should know about the pools, by name."""
+    """Return the warnings about the pools, by name."""
     found: list[PoolNote] = []
     for name in sorted(pools):
         pool = pools[name]
         found.extend(PoolNote(name, Reason("trap", TRAPS[trap])) for trap in sorted(pool.traps))
         if pool.backoff_until is not None and now < pool.backoff_until:
             left = pool.backoff_until - now
-            text = f"the autoscaler has backed off for {left:.0f} s more: nothing is raised"
+            text = f"the autoscaler has backed off for {left:.0f} s more: headroom is not raised"
             found.append(PoolNote(name, Reason("backoff", text)))
     return tuple(found)

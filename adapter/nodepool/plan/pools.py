@@ -1,4 +1,4 @@
-"""Nodes become pools: free capacity, an example of the next node, and traps. Pure."""
+"""Group nodes into pools with free capacity, an example of the next node, and traps. Pure."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.status import NodeGroup, groups_of, pool_name
 
 _LONGEST_BOOT: Final = 1800.0
-"""Seconds after which a node without its devices no longer boots: it is broken."""
+"""Seconds after which a node without devices counts as broken instead of booting."""
 _MOMENT: Final = 60.0
 """Seconds: more than a round."""
 _WHOLE: Final = "nvidia.com/gpu"
 _SHARED: Final = "nvidia.com/gpu.shared"
 _COUNT: Final = "nvidia.com/gpu.count"
-"""GPU Feature Discovery's labels: devices of the node, MIG instances under strategy single."""
+"""Labels of GPU Feature Discovery: devices of the node, or MIG instances with strategy single."""
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
 
 
 def with_pods(
     nodes: Iterable[NodeInfo], pods: Iterable[PodInfo], labels: Sequence[str], now: float
 ) -> tuple[PoolNode, ...]:
-    """The nodes of GPU pools, less what DaemonSets take, with what other pods take.
+    """Return the nodes of GPU pools, without the requests of DaemonSets, with those of other pods.
 
-    Nodes without any device are kept while they may still get one: they boot.
+    Nodes without devices are included while they may be booting.
     """
     daemons: dict[str, Counter[str]] = {}
     used: dict[str, Counter[str]] = {}
@@ -71,7 +71,7 @@ def with_pods(
 
 
 def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """Pool to the devices that all its nodes with devices have."""
+    """Return pool -> devices that all its nodes with devices have."""
     expected: dict[str, frozenset[str]] = {}
     for node in nodes:
         has = devices(node)
@@ -82,7 +82,7 @@ def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, f
 
 
 def traps(node: NodeInfo) -> frozenset[Trap]:
-    """What about a node confuses an autoscaler (nodepool.md, GPU traps)."""
+    """Return the properties of a node that confuse an autoscaler (nodepool.md, GPU traps)."""
     found = set()
     labelled = any(key in node.labels for key in ACCELERATOR_LABELS)
     mig = any(name.startswith("nvidia.com/mig-") and n for name, n in node.allocatable.items())
@@ -110,13 +110,13 @@ def pools(
     labels: Sequence[str],
     now: float,
 ) -> Mapping[str, Pool]:
-    """The pools of the GPU nodes, and those that may get some.
+    """Return the pools of GPU nodes, and pools that may get GPU nodes.
 
     Args:
-        every: all nodes of the cluster, with GPUs or without.
-        nodes: those of :func:`with_pods`.
-        groups: of the cluster-autoscaler's status.
-        boots: pool to its p90.
+        every: all nodes of the cluster, with or without GPUs.
+        nodes: the nodes from :func:`with_pods`.
+        groups: node groups of the cluster-autoscaler's status.
+        boots: pool -> 90th percentile of its boot times.
     """
     names: dict[str, list[str]] = {}
     odd: dict[str, set[Trap]] = {}
@@ -127,7 +127,7 @@ def pools(
     gpu = {node.pool for node in nodes} | {pool for pool, found in odd.items() if found}
     rows = {row.name: row for row in karpenter}
     limits = {name: row.limits for name, row in rows.items()}
-    # A pool without nodes may be a GPU pool: only its autoscaler knows it.
+    # A pool without nodes may be a GPU pool: only its autoscaler knows.
     gpu |= {name for name in limits if name not in names}
     taken = {group.name for name in names for group in groups_of(name, names[name], groups)}
     gpu |= {pool_name(group.name) for group in groups if group.name not in taken}
@@ -138,7 +138,7 @@ def pools(
             name=name,
             high=sum(group.high for group in own) if own else None,
             boot_seconds=boots.get(name),
-            # A NodePool that is not Ready says so each round, and never until when.
+            # The status of a NodePool that is not Ready does not contain an end time.
             backoff_until=now + _MOMENT
             if name in rows and rows[name].problem
             else _refused(own, now),
@@ -150,7 +150,7 @@ def pools(
 
 
 def _refused(groups: Sequence[NodeGroup], now: float) -> float | None:
-    """Till when all of a pool's groups back off; while one does not, the pool can grow."""
+    """Return when the first back-off of a pool's groups ends; None if one can grow already."""
     until = [group.refused_until(now) for group in groups]
     ends = [end for end in until if end is not None]
     return min(ends) if ends and len(ends) == len(until) else None

@@ -1,9 +1,9 @@
-"""How much headroom one shape in one namespace needs, before any cap. Pure.
+"""How much headroom one shape in one namespace needs, before any limit. Pure.
 
-Up at once; down after a hold, and then by halves. What is held is the total of pods and
-headroom: pods that came since the last order have consumed headroom, and consumed headroom
-is not asked for again. Pods that an HPA is about to create drive the
-node autoscaler themselves: headroom is asked for beyond them. A forecast only ever raises.
+Headroom grows immediately. After a hold, it shrinks by halves. The total of pods and headroom is
+held: pods created since the last order have consumed headroom, which is not requested again. Pods
+that an HPA is about to create trigger the node autoscaler themselves, so headroom is requested
+beyond them. A forecast only raises headroom.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from adapter.nodepool.plan.limits import Limits
 
 
 class HeadroomRequest(NamedTuple):
-    """What a shape asks for."""
+    """The headroom that a shape needs."""
 
     replicas: int
     needed: int
-    """What demand asks for now; the rest is only kept."""
+    """The part that demand needs now; the rest is only kept."""
     kept_since: float
-    """Epoch seconds that the hold of the rest counts from."""
+    """Epoch seconds at which the hold of the rest starts."""
     reasons: tuple[Reason, ...]
     consumed: bool
-    """Pods have come since the last order, while there was headroom."""
+    """Pods have been created since the last order, while headroom existed."""
     expected: int = 0
     """Pods that will soon exist without headroom."""
     awaited: int = 0
-    """Of ``replicas``, those that expected pods will take as soon as they are created."""
+    """The part of ``replicas`` that expected pods will take as soon as they are created."""
 
 
 NOTHING: Final = HeadroomRequest(0, 0, 0.0, (), consumed=False)
-"""Before anybody asked."""
+"""The request without demand."""
 
 
 def ask(
     members: Sequence[Demand], held: Headroom | None, lead: float, limits: Limits, now: float
 ) -> HeadroomRequest:
-    """Ask for the headroom of all workloads of one shape in one namespace.
+    """Return the headroom for all workloads of one shape in one namespace.
 
     Args:
         members: the workloads, in a fixed order.
-        held: what was ordered for the shape.
-        lead: seconds from order to usable.
+        held: existing headroom of the shape.
+        lead: seconds from the order of a node until it is usable.
         now: epoch seconds.
     """
     need = _need(members, lead, limits, now)
@@ -57,9 +57,9 @@ def ask(
     grown = 0 if held is None else max(0, present - held.pods)
     consumed = held is not None and grown > 0 and held.replicas > 0
     if consumed:
-        why.append(Reason("consumed", f"{count_pods(grown)} came since the last order"))
+        why.append(Reason("consumed", f"{count_pods(grown)} created since the last order"))
     kept = _kept(members, held, grown, limits, now)
-    # The order before reckoned with so many pods; those expected beyond them take what is kept.
+    # Expected pods beyond those that the last order assumed take the kept headroom.
     reckoned = expected if held is None else min(max(held.pods, present), expected)
     awaited = min(kept.replicas, expected - reckoned)
     most = awaited + max(need.beyond, kept.replicas - awaited)
@@ -79,12 +79,12 @@ def ask(
 
 
 class _Need(NamedTuple):
-    """What the demand that is known asks for now."""
+    """The headroom for the known demand."""
 
     beyond: int
     """Pods beyond those expected."""
     least: int
-    """Fewest pods of headroom, with the floors."""
+    """Minimum headroom in pods, including the floors."""
     reasons: tuple[Reason, ...]
 
 
@@ -97,7 +97,7 @@ def _need(members: Sequence[Demand], lead: float, limits: Limits, now: float) ->
         more, why = _growth(each, each.wanted, lead, limits, now)
         floor = each.floor if each.spare is None else min(each.floor, each.spare)
         if more < floor:
-            why = [Reason("floor", f"{count_pods(floor)} of headroom at least for {each.name}")]
+            why = [Reason("floor", f"the minimum headroom for {each.name} is {count_pods(floor)}")]
         beyond += more
         least += max(more, floor)
         reasons.extend(why)
@@ -107,14 +107,14 @@ def _need(members: Sequence[Demand], lead: float, limits: Limits, now: float) ->
     )
     if scaled and least < limits.min_pods:
         least = limits.min_pods
-        reasons.append(Reason("min_pods", f"{count_pods(least)} of headroom at least"))
+        reasons.append(Reason("min_pods", f"the minimum headroom is {count_pods(least)}"))
     return _Need(beyond, least, tuple(reasons))
 
 
 def _growth(
     each: Demand, wanted: int, lead: float, limits: Limits, now: float
 ) -> tuple[int, list[Reason]]:
-    """How many pods beyond those expected one workload will want; a forecast never lowers it."""
+    """Return the pods that a workload will want beyond those expected. Forecasts only raise it."""
     if each.parked:
         return 0, []
     expected = forecast(each.history, wanted, lead, limits.quantile, now)
@@ -135,10 +135,8 @@ def _nothing(members: Sequence[Demand]) -> Reason:
         return Reason("unknown", f"no metric of {unknown} could be read")
     coming = sum(each.expected - each.real for each in members)
     if coming:
-        return Reason(
-            "coming", f"{count_pods(coming)} will be created in a moment and need no headroom"
-        )
-    return Reason("enough", "no more pods are expected than there are")
+        return Reason("coming", f"{count_pods(coming)} will be created soon and need no headroom")
+    return Reason("enough", "no more pods are expected than exist")
 
 
 class _KeptHeadroom(NamedTuple):
@@ -150,13 +148,13 @@ class _KeptHeadroom(NamedTuple):
 def _kept(
     members: Sequence[Demand], held: Headroom | None, grown: int, limits: Limits, now: float
 ) -> _KeptHeadroom:
-    """What stays of an earlier order although nothing asks for it now."""
+    """Return the part of an earlier order that is kept without current demand."""
     if held is None:
         return _KeptHeadroom(0, now, None)
     left = max(0, held.replicas - grown)
     frozen_until = _frozen_until(members, limits, now)
     if now < frozen_until:
-        reason = Reason("frozen", "demand is unknown: headroom stays as it was")
+        reason = Reason("frozen", "demand is unknown: headroom is kept")
         # The first halving is due when the freeze ends.
         return _KeptHeadroom(left, frozen_until - limits.hold_seconds, reason)
     since = min(held.needed_at, _latest(limits, now))
@@ -167,7 +165,7 @@ def _kept(
     halvings = int((now - due) // limits.decay_seconds) + 1
     needed_at = since + halvings * limits.decay_seconds
     if needed_at + limits.hold_seconds <= now:
-        # Rounded to this very time: the next halving would be due at once.
+        # After rounding, the next halving would be due immediately.
         halvings += 1
         needed_at += limits.decay_seconds
     kept = left >> min(halvings, left.bit_length())
@@ -179,27 +177,27 @@ def _kept(
 
 
 def _latest(limits: Limits, now: float) -> float:
-    """The latest that headroom may be needed at, by any rule here; a second for rounding.
+    """Return the latest possible ``needed_at``, with a second for rounding.
 
-    Later is of a clock that was ahead, and would be held until the time is so again.
+    A later time was written by a clock that was ahead, and would keep the headroom until then.
     """
     hold = limits.hold_seconds
     return now + max(hold, limits.stale_seconds, limits.decay_seconds) - hold + 1.0
 
 
 def _frozen_until(members: Sequence[Demand], limits: Limits, now: float) -> float:
-    """Epoch seconds until which demand counts as unknown for a short time only."""
+    """Return until when demand counts as unknown for only a short time, in epoch seconds."""
     seen = [
         each.known_at
         for each in members
-        # A later one is of a clock that was ahead.
+        # A later time was written by a clock that was ahead.
         if each.wanted is None and each.known_at is not None and each.known_at <= now
     ]
     return max(seen, default=float("-inf")) + limits.stale_seconds
 
 
 def _room(members: Sequence[Demand]) -> int | None:
-    """Pods that the workloads may get beyond those expected; None where nothing limits one."""
+    """Return the maximum pods of the workloads beyond those expected; None if one has no limit."""
     spare = [each.spare for each in members]
     known = [each for each in spare if each is not None]
     return sum(known) if len(known) == len(spare) else None

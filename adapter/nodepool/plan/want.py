@@ -1,8 +1,8 @@
 """How many pods an HPA would have if only its metrics decided. Pure.
 
-``status.desiredReplicas`` is clamped: by the rate at which the HPA may grow, by windows, by
-``maxReplicas``. What its metrics ask for is known seconds to minutes earlier, by the HPA
-controller's own arithmetic (:func:`adapter.hpa.replicas.propose`).
+``status.desiredReplicas`` is limited by scaling policies, stabilization windows and
+``maxReplicas``. The number that the metrics call for is known seconds to minutes earlier. The
+calculation is the HPA controller's (:func:`adapter.hpa.replicas.propose`).
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from adapter.hpa.spec import ControllerOptions
 from adapter.nodepool.seen.autoscalers import ReadableHpa
 
 RATE_LIMITED = "ScaleUpLimit"
-"""ScalingLimited: the HPA grows as fast as it may, and wants more."""
+"""ScalingLimited: the HPA grows at its maximum rate and wants more."""
 AT_MOST = "TooManyReplicas"
-"""ScalingLimited: the HPA is at ``maxReplicas``, and wants more."""
+"""ScalingLimited: the HPA is at ``maxReplicas`` and wants more."""
 
 
 class Want(NamedTuple):
-    """What an HPA asks for."""
+    """The pods that an HPA wants."""
 
     pods: int | None
-    """Not below ``minReplicas``, not clamped at ``maxReplicas``; None if unknown."""
+    """At least ``minReplicas``, not limited by ``maxReplicas``; None if unknown."""
     parked: bool = False
-    """Its target is scaled to 0, and only a person will scale it up again."""
+    """Whether its target is scaled to 0 and only a person scales it up again."""
 
 
 def wanted(
     hpa: ReadableHpa, seen: Observation, status: Mapping[str, Any], *, from_zero: bool = False
 ) -> Want:
-    """What an HPA's metrics ask for, the largest of them.
+    """Return the largest number of pods that one of an HPA's metrics calls for.
 
     Args:
         seen: one entry of ``values`` for each of ``hpa.spec.metrics``.
-        status: of the HPA; says what metrics decided that could not be read here.
-        from_zero: something scales the target from 0 (KEDA). Otherwise an HPA whose target
-            has 0 replicas is switched off.
+        status: status of the HPA, for decisions by metrics that could not be read here.
+        from_zero: KEDA scales the target from 0. Otherwise an HPA whose target has 0 replicas is
+            switched off.
     """
     spec = hpa.spec
     if seen.replicas == 0 and spec.min_replicas > 0 and not from_zero:
@@ -52,7 +52,7 @@ def wanted(
 
 
 def _proposals(spec: HpaSpec, seen: Observation) -> list[int]:
-    """The pods that each metric asks for; a metric that cannot be read is left out."""
+    """Return the pods that each metric calls for, without metrics that cannot be read."""
     asked: list[int] = []
     tolerances = _tolerances(spec)
     for metric, values in zip(spec.metrics, seen.values, strict=True):
@@ -62,10 +62,10 @@ def _proposals(spec: HpaSpec, seen: Observation) -> list[int]:
 
 
 def _decided(status: Mapping[str, Any]) -> list[int]:
-    """The pods that the HPA wants at least, by its status; empty where that says nothing new.
+    """Return the minimum pods that the HPA wants by its status; empty without a scale-out.
 
-    Only a scale-out is news: a desired number below the current one may be held up by a
-    window, and says nothing about what the metrics ask for.
+    Desired replicas below the current ones may be the result of a stabilization window, and do not
+    show what the metrics call for.
     """
     rows = {row.get("type"): row for row in status.get("conditions") or ()}
     desired = status.get("desiredReplicas")
@@ -80,7 +80,7 @@ def _decided(status: Mapping[str, Any]) -> list[int]:
 
 
 def _tolerances(spec: HpaSpec) -> Tolerances:
-    """Per-behavior tolerance, else the controller's default."""
+    """Return the tolerance of the behavior, or the controller's default."""
     default = ControllerOptions().tolerance
     if spec.behavior is None:
         return Tolerances(default, default)

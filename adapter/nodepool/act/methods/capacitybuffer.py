@@ -1,7 +1,7 @@
 """Headroom as a CapacityBuffer with its PodTemplate (``autoscaling.x-k8s.io``).
 
-Only ``replicas`` is set: of replicas, percentage and limits the cluster-autoscaler takes the
-smallest and Karpenter the largest.
+Only ``replicas`` is set. If replicas, percentage and limits are all set, the cluster-autoscaler
+uses the smallest and Karpenter the largest.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from adapter.nodepool.seen.meta import ObjectCondition
 def manifests(
     order: Order, version: str, lifeline: Lifeline, image: str, nudged_at: float | None
 ) -> tuple[KubeObject, KubeObject]:
-    """The PodTemplate and the CapacityBuffer, in the order in which they are applied."""
+    """Return the PodTemplate and the CapacityBuffer, in the order in which they are applied."""
     meta = headroomobjects.metadata(order, lifeline, nudged_at)
     template: KubeObject = {
         "apiVersion": "v1",
         "kind": "PodTemplate",
-        # Of the lasting facts only: the template's own words would be a write each round.
+        # Only facts that rarely change: otherwise each round would write the template.
         "metadata": meta | {"annotations": {}},
         "template": {
             "metadata": {"labels": headroomobjects.labels(order)},
@@ -36,7 +36,7 @@ def manifests(
 
 
 def buffer(meta: KubeObject, version: str, replicas: int) -> KubeObject:
-    """A CapacityBuffer of the PodTemplate of the same name."""
+    """Return a CapacityBuffer for the PodTemplate of the same name."""
     return {
         "apiVersion": f"{BUFFER_GROUP}/{version}",
         "kind": "CapacityBuffer",
@@ -48,8 +48,10 @@ def buffer(meta: KubeObject, version: str, replicas: int) -> KubeObject:
 def probe(
     namespace: str, version: str, lifeline: Lifeline, image: str
 ) -> tuple[KubeObject, KubeObject]:
-    """A PodTemplate and a CapacityBuffer of 0 replicas: a controller that serves buffers sets
-    its status."""
+    """Return a PodTemplate and a CapacityBuffer with 0 replicas.
+
+    A controller that implements buffers sets the status of the buffer.
+    """
     meta: KubeObject = {
         "name": names.PROBE,
         "namespace": namespace,
@@ -57,7 +59,9 @@ def probe(
             "app.kubernetes.io/managed-by": names.MANAGER,
             names.HEADROOM: "probe",
         },
-        "annotations": {names.WHY: "of no replicas: shows whether CapacityBuffers are served"},
+        "annotations": {
+            names.WHY: "has 0 replicas; shows whether a controller implements CapacityBuffers"
+        },
         "ownerReferences": [lifeline.reference()],
     }
     template: KubeObject = {
@@ -83,16 +87,16 @@ def probe(
 
 
 def served(conditions: Mapping[str, ObjectCondition]) -> bool:
-    """Whether a controller has taken the buffer up."""
+    """Return whether a controller has accepted the buffer."""
     ready = conditions.get("ReadyForProvisioning")
     return ready is not None and ready.status == "True"
 
 
 def shortfall(found: HeadroomObject) -> str:
-    """Why the autoscaler cannot have all that a buffer asks for; empty where it does not say so.
+    """Return why the autoscaler cannot provide all of a buffer; empty if it reports no reason.
 
-    Both autoscalers' conditions are as autoscaler-lab.md measured them: no condition says that
-    capacity *is* there.
+    The conditions are those that autoscaler-lab.md measured for both autoscalers. No condition
+    reports that the capacity exists.
     """
     provisioning = found.conditions.get("Provisioning")
     if provisioning is not None and provisioning.status == "False":

@@ -1,8 +1,8 @@
-"""Which provisioning method a cluster has, and why.
+"""Choose the provisioning method of a cluster, with the reason.
 
 A CRD without a controller is common, so CapacityBuffers are used only after a controller has
-taken up a buffer of 0 replicas, the probe. The probe stays: a controller that is turned on later
-is seen without asking again.
+accepted a buffer with 0 replicas, the probe. The probe is kept, so that a controller that starts
+later is noticed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class MethodChoice:
     """The provisioning method in use."""
 
     method: ProvisioningMethod | None
-    """None while the probe is pending, or where the configured method is not available."""
+    """None while the probe is pending, or if the configured method is not available."""
     reason: str
 
 
@@ -31,11 +31,12 @@ GPU_WAIT: Final = (
     "so a jump gains little: turn its CapacityBuffers on (1.34 or later), or start it with "
     "--bypassed-scheduler-names=none (1.29 or later)"
 )
-"""What placeholders cannot do there, and what to do about it. A CapacityBuffer has no age."""
+"""Limitation of placeholders with the cluster-autoscaler, and the fix. A CapacityBuffer has no
+such delay."""
 
 
 def with_wait(choice: MethodChoice, *, cluster_autoscaler: bool) -> MethodChoice:
-    """The choice, with a warning where placeholders wait as long as the pods themselves."""
+    """Return the choice, with a warning if placeholders wait as long as the pods themselves."""
     if choice.method is not ProvisioningMethod.PLACEHOLDER or not cluster_autoscaler:
         return choice
     return MethodChoice(choice.method, f"{choice.reason}; {GPU_WAIT}")
@@ -52,8 +53,8 @@ def choose(
 
     Args:
         buffers: the probe, and the buffers that were ordered.
-        waited: seconds since the probe was written; None where none was, as in a dry run.
-        patience: seconds that the probe is given.
+        waited: seconds since the probe was written; None if none was written, as in a dry run.
+        patience: seconds to wait for a controller to accept the probe.
     """
     if setting == "placeholder":
         return MethodChoice(ProvisioningMethod.PLACEHOLDER, "nodepool.way is placeholder")
@@ -63,8 +64,8 @@ def choose(
             return MethodChoice(ProvisioningMethod.BUFFER, f"nodepool.way is buffer ({version})")
         return MethodChoice(
             None,
-            "nodepool.way is buffer, and no CapacityBuffer is served: install its CRD and turn "
-            "the autoscaler's feature on, or set auto",
+            "nodepool.way is buffer, but the API server serves no CapacityBuffer: install its CRD "
+            "and turn the autoscaler's feature on, or set auto",
         )
     if not served.buffers:
         return MethodChoice(
@@ -77,13 +78,13 @@ def _probed(
     version: str, found: list[HeadroomObject], waited: float | None, patience: float
 ) -> MethodChoice:
     if any(capacitybuffer.served(row.conditions) for row in found):
-        return MethodChoice(ProvisioningMethod.BUFFER, f"{version} is taken up by a controller")
+        return MethodChoice(ProvisioningMethod.BUFFER, f"a controller accepted {version}")
     if waited is None:
         return MethodChoice(
             ProvisioningMethod.BUFFER, f"{version} is served; not probed in a dry run"
         )
     if waited < patience:
-        return MethodChoice(None, f"{version} is served; waiting for a controller to take it up")
+        return MethodChoice(None, f"{version} is served; waiting for a controller to accept it")
     said = "; ".join(
         f"{kind}={row.status} {row.reason}"
         for each in found
@@ -91,6 +92,6 @@ def _probed(
     )
     return MethodChoice(
         ProvisioningMethod.PLACEHOLDER,
-        f"{version} is served, but no controller takes it up ({said or 'its status is empty'}): "
-        f"is the autoscaler's feature on?",
+        f"{version} is served, but no controller accepts it ({said or 'its status is empty'}): "
+        f"turn the autoscaler's feature on",
     )

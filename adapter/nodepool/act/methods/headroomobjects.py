@@ -1,4 +1,4 @@
-"""What every provisioning method writes of an order: name, labels and annotations."""
+"""Name, labels and annotations of headroom objects, the same for every provisioning method."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ NOTHING_ALLOWED: Final[KubeObject] = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""``securityContext`` of every container; the chart's admission policy asks for it."""
+"""``securityContext`` of every container; the chart's admission policy requires it."""
 _NOTE_EVERY = 60.0
-"""Seconds: ``needed-at`` alone is not worth a write more often."""
+"""Seconds between writes if only ``needed-at`` changes."""
 _LONGEST = 1000
-"""Characters of an annotation for people."""
+"""Maximum characters of an annotation for people."""
 
 
 def name_of(order: Order) -> str:
-    """The name of an order's objects."""
+    """Return the name of an order's objects."""
     return names.headroom_name(_key(order))
 
 
@@ -38,7 +38,7 @@ def _key(order: Order) -> str:
 
 
 def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> KubeObject:
-    """``metadata`` of a headroom object, which is where its lifeline is."""
+    """Return ``metadata`` of a headroom object. It is in the namespace of its lifeline."""
     annotations = {
         names.SHAPE: shape_text(order.shape),
         names.POOL: order.pool,
@@ -59,7 +59,7 @@ def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> KubeO
 
 
 def labels(order: Order) -> dict[str, str]:
-    """Labels of a headroom object, of its pod template and of placeholder pods."""
+    """Return the labels of a headroom object, of its pod template and of placeholder pods."""
     return {
         "app.kubernetes.io/managed-by": names.MANAGER,
         "app.kubernetes.io/component": "gpu-headroom",
@@ -69,7 +69,7 @@ def labels(order: Order) -> dict[str, str]:
 
 
 def pause_pod(order: Order, image: str) -> KubeObject:
-    """The spec of a pod of the order's shape that does nothing."""
+    """Return the spec of a pause pod of the order's shape."""
     spec: KubeObject = pod_spec(order.shape)
     (container,) = spec["containers"]
     container["image"] = image
@@ -80,12 +80,12 @@ def pause_pod(order: Order, image: str) -> KubeObject:
 def worth_a_write(
     order: Order, found: HeadroomObject | None, method: ProvisioningMethod, lifeline: Lifeline
 ) -> bool:
-    """Whether the object differs from the order in more than words."""
+    """Return whether the object differs from the order in more than texts."""
     if found is None or found.method is not method:
         return True
     return (
         order.nudge
-        # One whose lifeline was deleted without it would have no end.
+        # Without its lifeline, the object would never be deleted.
         or lifeline.uid not in found.owners
         or found.replicas != order.replicas
         or found.pods != order.reckoned

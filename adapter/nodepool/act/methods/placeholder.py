@@ -1,9 +1,9 @@
-"""Headroom as pause pods of low priority. This method works in every cluster.
+"""Headroom as pause pods with a low priority. This method works in every cluster.
 
-Pods of the workload preempt them at once, and the autoscaler makes room for the preempted
-ones. It works only while their priority is below the workload's and not below -10, the
-cluster-autoscaler's ``--expendable-pods-priority-cutoff``: it never scales up for pods
-below that, and removes the node under them.
+Pods of the workload preempt them immediately, and the autoscaler adds capacity for the preempted
+pods. This requires a priority below the workload's and not below -10, the default of the
+cluster-autoscaler's ``--expendable-pods-priority-cutoff``: for pods below that, it never scales
+up, and it removes nodes that run only such pods.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ CUTOFF: Final = -10
 
 
 def refusal(name: str, found: PriorityClass | None, shape: Shape) -> str:
-    """Why placeholders of this class would do harm or nothing, with the fix; empty if not."""
+    """Return why placeholders of this class cannot work, with the fix; empty if they can."""
     if found is None:
         return (
-            f"PriorityClass {name} is not there: create it with value {CUTOFF} and "
+            f"PriorityClass {name} does not exist: create it with value {CUTOFF} and "
             f"preemptionPolicy Never (the chart does)"
         )
     if found.value < CUTOFF:
         return (
             f"PriorityClass {name} has value {found.value}: the cluster-autoscaler ignores pods "
-            f"below {CUTOFF} and removes the node under them; give it {CUTOFF}"
+            f"below {CUTOFF} and removes their nodes; set the value to {CUTOFF}"
         )
     if found.value >= shape.priority:
         return (
@@ -42,16 +42,16 @@ def refusal(name: str, found: PriorityClass | None, shape: Shape) -> str:
     if found.preempts:
         return (
             f"PriorityClass {name} has preemptionPolicy PreemptLowerPriority: placeholders could "
-            f"evict pods; give it Never"
+            f"evict pods; set it to Never"
         )
     return ""
 
 
 def manifest(order: Order, lifeline: Lifeline, image: str, priority_class: str) -> KubeObject:
-    """The Deployment of placeholders.
+    """Return the Deployment of placeholders.
 
-    Tolerations are the shape's own, explicitly: not every cluster has the admission plug-in
-    ExtendedResourceToleration (AKS has not).
+    It has the shape's tolerations explicitly, because not every cluster has the admission plug-in
+    ExtendedResourceToleration (AKS does not).
     """
     own = {names.HEADROOM: headroomobjects.labels(order)[names.HEADROOM]}
     spec = headroomobjects.pause_pod(order, image) | {
@@ -72,7 +72,7 @@ def manifest(order: Order, lifeline: Lifeline, image: str, priority_class: str) 
             "template": {
                 "metadata": {
                     "labels": headroomobjects.labels(order),
-                    # An idle node under placeholders alone would else be kept for them.
+                    # Without it, the autoscaler keeps an idle node that runs only placeholders.
                     "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
                 },
                 "spec": spec,

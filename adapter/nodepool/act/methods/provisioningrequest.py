@@ -1,7 +1,7 @@
-"""One large step at once: a ProvisioningRequest of the cluster-autoscaler (1.30.2 and later).
+"""A large increase at once: a ProvisioningRequest of the cluster-autoscaler (1.30.2 and later).
 
-Opt-in and for Jobs only: it is one-shot and immutable, its booking ends after 10 minutes,
-and pods of an HPA come one by one. Karpenter does not serve it.
+It is opt-in and for Jobs only: a request is immutable and used once, its reservation ends after
+10 minutes, and an HPA adds its pods gradually. Karpenter does not implement it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CLASS: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 
 def wanted(order: Order, least: int | None) -> bool:
-    """Whether an order is a step that is worth one: of Jobs alone, and large at once."""
+    """Return whether to use a request for an order: only for a large increase, for Jobs only."""
     jobs = all(workload.kind == "Job" for workload in order.workloads)
     return least is not None and jobs and order.replicas - order.was >= least
 
@@ -26,7 +26,7 @@ def wanted(order: Order, least: int | None) -> bool:
 def manifests(
     order: Order, lifeline: Lifeline, image: str, step: int
 ) -> tuple[KubeObject, KubeObject]:
-    """PodTemplate and ProvisioningRequest of one step; ``step`` makes the name unique."""
+    """Return the PodTemplate and the ProvisioningRequest. ``step`` makes the name unique."""
     meta = headroomobjects.metadata(order, lifeline, None)
     meta["name"] = f"{meta['name']}-{step}"
     template: KubeObject = {

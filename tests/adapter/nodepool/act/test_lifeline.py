@@ -128,7 +128,7 @@ async def test_one_that_does_not_count_keeps_nothing_alive(
 async def test_without_a_job_controller_there_is_no_lifeline() -> None:
     api = FakeApi()
     api.starts_jobs = None
-    with pytest.raises(LifelineError, match="is the Job controller running"):
+    with pytest.raises(LifelineError, match="check that the Job controller runs"):
         await lifelines(api).keep("team", T0)
 
 

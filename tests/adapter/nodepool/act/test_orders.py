@@ -31,7 +31,7 @@ JOB = f"/apis/batch/v1/{ROOT}/jobs/gpu-headroom-lifeline"
 BUFFER = f"/apis/autoscaling.x-k8s.io/v1beta1/{ROOT}/capacitybuffers/{NAME}"
 TEMPLATE = f"/api/v1/{ROOT}/podtemplates/{NAME}"
 DEPLOYMENT = f"/apis/apps/v1/{ROOT}/deployments/{NAME}"
-BY_BUFFER = MethodChoice(ProvisioningMethod.BUFFER, "taken up")
+BY_BUFFER = MethodChoice(ProvisioningMethod.BUFFER, "accepted")
 BY_PLACEHOLDER = MethodChoice(ProvisioningMethod.PLACEHOLDER, "not served")
 SERVED = ServedApis(buffers="v1beta1")
 
@@ -190,7 +190,7 @@ async def test_placeholders_need_a_priority_class_that_is_right() -> None:
     world = World()
     (outcome,) = await world.orders.carry_out([order()], (), BY_PLACEHOLDER, SERVED, {}, T0)
     assert outcome.failure == "priority"
-    assert "is not there: create it" in outcome.text
+    assert "does not exist: create it" in outcome.text
     assert DEPLOYMENT not in world.api.objects
 
 

@@ -20,7 +20,7 @@ CONFLICT = (
     'conflict with "argocd" using apps/v1: .spec.template'
 )
 ANSWERS = {
-    "another manager": (409, CONFLICT, WriteFailure.CONFLICT, "has fields of argocd, kubectl"),
+    "another manager": (409, CONFLICT, WriteFailure.CONFLICT, "are owned by argocd, kubectl"),
     "a race": (409, "the object has been modified", WriteFailure.REFUSED, "modified"),
     "no right": (403, 'User "x" cannot patch', WriteFailure.FORBIDDEN, "grant it to this"),
     "a quota": (403, "exceeded quota: gpus", WriteFailure.FORBIDDEN, "quota"),

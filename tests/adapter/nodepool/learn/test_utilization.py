@@ -130,9 +130,7 @@ async def test_a_workload_with_another_writer_is_left_alone_and_said_once() -> N
     with structlog.testing.capture_logs() as logs:
         assert await world.write(seen) == {}
         assert await world.write(seen) == {}
-    assert [row["event"] for row in logs] == [
-        "deletion costs are somebody else's, and left to them"
-    ]
+    assert [row["event"] for row in logs] == ["deletion costs are managed by another writer"]
 
 
 @pytest.mark.parametrize("status", [403, 409, 0])

@@ -403,7 +403,7 @@ def test_a_budget_pays_for_headroom_until_the_dead_mans_deadline() -> None:
     limits = Limits(gpu_hours_per_day=10, lifeline_seconds=1800)
     made = order(demand(8), at=capacity(spent={"gpu": 8.4}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (3, "budget")
-    assert made.reasons[-1].text == "the budget pays for 3 GPUs: 8.4 GPU-hours are spent"
+    assert made.reasons[-1].text == "the budget pays for 3 GPUs: 8.4 GPU-hours are used"
 
 
 def test_a_spent_budget_lets_headroom_go() -> None:
@@ -432,7 +432,7 @@ def test_the_smaller_budget_decides() -> None:
 def test_a_pool_at_its_most_nodes_gets_no_order_that_it_cannot_hold() -> None:
     made = order(demand(9, bound=3), at=capacity(nodes=FULL, pools=(pool(high=5),)))
     assert (made.replicas, made.nodes, codes(made)[-1]) == (2, 2, "pool_full")
-    assert made.reasons[-1].text == "pool gpu holds no more within its maximum of 5 nodes"
+    assert made.reasons[-1].text == "pool gpu has no room for more within its maximum of 5 nodes"
 
 
 def test_pending_pods_come_before_headroom() -> None:
@@ -524,7 +524,7 @@ def test_a_time_sliced_pool_is_named_and_served() -> None:
 def test_a_backoff_is_noted() -> None:
     made = plan([], capacity(pools=(BACKED_OFF,)), Limits(), NOW)
     assert [note.reason.text for note in made.notes] == [
-        "the autoscaler has backed off for 60 s more: nothing is raised"
+        "the autoscaler has backed off for 60 s more: headroom is not raised"
     ]
 
 

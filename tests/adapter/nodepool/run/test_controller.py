@@ -223,9 +223,9 @@ def test_the_table_names_orders_pools_and_idle_gpus() -> None:
         (order(2, 1, ready=1, nodes=1),), (PoolNote("gput4", Reason("trap", "mixed MIG")),)
     )
     idle = IdlePod(GpuPod("team", "a", "u", "gput4", 2, 0.0), T0, 3.0, 6.0)
-    text = render(decided, "CapacityBuffer (taken up)", [idle])
+    text = render(decided, "CapacityBuffer (accepted)", [idle])
     method, head, row, note, last = text.splitlines()
-    assert method == "provisioning method: CapacityBuffer (taken up)"
+    assert method == "provisioning method: CapacityBuffer (accepted)"
     assert re.split(r"  +", head)[-4:] == ["HEADROOM", "READY", "NEW NODES", "WHY"]
     assert re.split(r"  +", row) == [
         *("team", "Deployment/inference", "gput4", "1 nvidia.com/gpu"),

@@ -156,12 +156,12 @@ CLAIMS = replace(SHAPE, claims=("one-gpu",), claim_devices=1)
     ("shape", "workload", "there", "words"),
     [
         (SHAPE, "team", "gpu-metrics", ""),
-        (SHAPE, "team", "team", "headroom for workloads of team is in gpu-metrics"),
-        (SHAPE, "dra", "dra", "headroom for workloads of dra is in gpu-metrics"),
+        (SHAPE, "team", "team", "headroom for workloads of team must be in gpu-metrics"),
+        (SHAPE, "dra", "dra", "headroom for workloads of dra must be in gpu-metrics"),
         (CLAIMS, "dra", "dra", ""),
-        (CLAIMS, "dra", "gpu-metrics", "headroom for workloads of dra is in dra"),
+        (CLAIMS, "dra", "gpu-metrics", "headroom for workloads of dra must be in dra"),
         (CLAIMS, "team", "team", "nodepool.claim_namespaces does not list namespace team"),
-        (CLAIMS, "dra", "team", "headroom for workloads of dra is in dra"),
+        (CLAIMS, "dra", "team", "headroom for workloads of dra must be in dra"),
     ],
 )
 def test_headroom_is_believed_in_its_place_alone(

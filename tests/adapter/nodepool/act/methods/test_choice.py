@@ -110,10 +110,10 @@ CHOICES: dict[str, tuple[Any, ProvisioningMethod | None, str]] = {
         ProvisioningMethod.PLACEHOLDER,
         "serves no CapacityBuffer",
     ),
-    "taken up": (
+    "accepted": (
         ("auto", YES, [TAKEN_UP], 1, 30),
         ProvisioningMethod.BUFFER,
-        "taken up by a controller",
+        "a controller accepted",
     ),
     "not yet": (("auto", YES, [NEVER], 1, 30), None, "waiting for a controller"),
     "never": (
@@ -122,7 +122,7 @@ CHOICES: dict[str, tuple[Any, ProvisioningMethod | None, str]] = {
         "its status is empty",
     ),
     "refused": (("auto", YES, [BAD], 31, 30), ProvisioningMethod.PLACEHOLDER, "NoTemplate"),
-    "later after all": (("auto", YES, [TAKEN_UP], 9999, 30), ProvisioningMethod.BUFFER, "taken up"),
+    "later after all": (("auto", YES, [TAKEN_UP], 9999, 30), ProvisioningMethod.BUFFER, "accepted"),
     "a dry run": (
         ("auto", YES, [], None, 30),
         ProvisioningMethod.BUFFER,

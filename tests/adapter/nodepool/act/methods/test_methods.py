@@ -77,15 +77,15 @@ def test_placeholders_have_low_priority_no_grace_and_explicit_tolerations() -> N
 REFUSED: dict[str, tuple[PriorityClass | None, Shape, str]] = {
     "right": (priority_class(), SHAPE, ""),
     "right for a low workload": (priority_class(), replace(SHAPE, priority=-9), ""),
-    "not there": (None, SHAPE, "is not there: create it"),
-    "below the cut-off": (priority_class(-1000), SHAPE, "removes the node under them"),
+    "not there": (None, SHAPE, "does not exist: create it"),
+    "below the cut-off": (priority_class(-1000), SHAPE, "removes their nodes"),
     "not below the workload": (priority_class(0), SHAPE, "could not preempt the placeholders"),
     "the workload's is as low": (
         priority_class(),
         replace(SHAPE, priority=-10),
         "give the workload a higher priority",
     ),
-    "it preempts": (priority_class(policy="PreemptLowerPriority"), SHAPE, "give it Never"),
+    "it preempts": (priority_class(policy="PreemptLowerPriority"), SHAPE, "set it to Never"),
 }
 
 
