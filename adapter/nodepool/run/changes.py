@@ -1,8 +1,8 @@
-"""Changes of pods that begin a round at once.
+"""Changes of pods that start a round immediately.
 
-Node autoscalers act within seconds on pending pods plus headroom. Once pods have come that the
-headroom was for, the same demand counts twice until the headroom is lowered: the plan is made
-again at once. Events are taken together, and the rate of rounds is bounded.
+Node autoscalers act within seconds on pending pods plus headroom. When the pods are created that
+headroom was ordered for, the same demand counts twice until the headroom is lowered. Therefore a
+change starts a new plan. Changes are collected for a moment, and the rate of rounds is bounded.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from adapter.nodepool.seen.workloads import ScalableWorkload
 from apiservice.kube.reflector import EventType
 
 TOGETHER: Final = 0.2
-"""Seconds that events are collected for: a ReplicaSet creates its pods in batches of 1, 2, 4."""
+"""Seconds for which changes are collected: a ReplicaSet creates its pods in batches of 1, 2, 4."""
 APART: Final = 1.0
-"""Least seconds from the end of one round to the next that events begin."""
+"""Minimum seconds from the end of a round to the next one that a change starts."""
 SHARE: Final = 5.0
-"""A round that events begin waits at least so many times what the last round took."""
+"""A round that a change starts waits at least this multiple of the last round's duration."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Keyed[Hashable])
 
 
 class ChangeSignal:
-    """Remembers that something has changed, until a round begins."""
+    """Remembers that something has changed until a round starts."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def note(self) -> None:
-        """Pods have come, gone or been asked for."""
+        """Note that pods were created, deleted or requested."""
         self._event.set()
 
     def clear(self) -> None:
-        """A round begins, and sees it."""
+        """Forget the changes: a round starts and reads them."""
         self._event.clear()
 
     async def until(self, due: float, took: float) -> bool:
@@ -47,10 +47,10 @@ class ChangeSignal:
 
         Args:
             due: when a full round is due, by the loop's clock.
-            took: seconds that the last round took.
+            took: duration of the last round in seconds.
 
         Returns:
-            Whether it comes before it is due, because of a change.
+            Whether a change starts it before it is due.
         """
         loop = asyncio.get_running_loop()
         earliest = loop.time() + max(APART, SHARE * took)
@@ -64,23 +64,23 @@ class ChangeSignal:
 
 
 class WatchedTable(Generic[K, V]):
-    """A table for a reflector, which notes changes of what counts in its objects."""
+    """A table for a reflector that notes relevant changes of its objects."""
 
     def __init__(
         self, table: Table[K, V], changes: ChangeSignal, counts: Callable[[V], object]
     ) -> None:
-        """``counts`` is what of an object matters; None where the object does not."""
+        """``counts`` returns the relevant part of an object; None if nothing in it is relevant."""
         self._table = table
         self._changes = changes
         self._counts = counts
 
     def replace(self, items: Sequence[V]) -> None:
-        """These are all objects that exist."""
+        """Replace the contents with all existing objects."""
         self._table.replace(items)
         self._changes.note()
 
     def apply(self, event: EventType, item: V) -> None:
-        """One object was added, modified or deleted."""
+        """Add, modify or delete one object."""
         known = self._table.find(item.key)  # type: ignore[arg-type]
         before = None if known is None else self._counts(known)
         self._table.apply(event, item)
@@ -90,11 +90,11 @@ class WatchedTable(Generic[K, V]):
 
 
 def living(pod: PodInfo) -> object:
-    """A pod of a workload that holds GPUs and is not being deleted."""
+    """Return the relevant part of a pod: of a workload, with GPUs, and not being deleted."""
     ours = pod.headroom or pod.daemon or pod.deleting
     return None if ours or gpus(pod.shape) == 0 else pod.uid
 
 
 def sized(workload: ScalableWorkload) -> object:
-    """How many pods a workload of GPU pods asks for."""
+    """Return how many pods a workload of GPU pods requests."""
     return None if gpus(workload.shape) == 0 else workload.replicas

@@ -1,11 +1,11 @@
-"""One round: read the cluster, plan, report what is new, and apply.
+"""One round: read the cluster, plan, report changes, and apply the plan.
 
-While the API server is unavailable, nothing is planned: headroom stays as it is, and its lifeline
-ends it if that lasts. Every round is bounded in time.
+While the API server is unavailable, the controller does not plan. Headroom is kept until its
+lifeline expires. Every round is bounded in time.
 
-A full round reads the metrics of all HPAs, once in an interval. Between two of them, a round
-that changes of pods begin plans again from the same values: it lowers headroom that pods have
-taken before the node autoscaler orders the same demand twice.
+A full round reads the metrics of all HPAs once per interval. Between full rounds, changes of pods
+start a round that plans with the same values. It lowers headroom that pods have taken, before the
+node autoscaler provisions the same demand twice.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from apiservice.kube.outages import Outages
 log = structlog.get_logger(__name__)
 
 _VALUES: Final = 8.0
-"""Seconds that all metrics of a round may take."""
+"""Maximum seconds for reading all metrics of a round."""
 _DISCOVERY: Final = 300.0
-"""Seconds between looks at what the API server serves."""
+"""Seconds between discoveries of the APIs that the API server serves."""
 
 
 class NodepoolController:
-    """One cluster's controller. ``lead`` runs while this process may act."""
+    """The controller of one cluster. ``lead`` runs while this replica is the leader."""
 
     def __init__(
         self,
@@ -83,15 +83,15 @@ class NodepoolController:
         listed: Callable[[], Awaitable[object]] = loop.at_once,
         outages: Outages | None = None,
     ) -> None:
-        """Make a controller that has seen nothing yet.
+        """Create a controller that has read nothing yet.
 
         Args:
-            home: its own namespace, and where else headroom may be.
-            watched: says why the collections cannot be used.
-            started: gets what is served, so that it is watched.
-            changes: notes the changes that begin a round at once.
+            home: the namespaces of headroom.
+            watched: returns why the collections cannot be used.
+            started: called with the served APIs, so that their watches start.
+            changes: notes the changes that start a round immediately.
             listed: returns when all collections have been listed once.
-            outages: what is known of the API server's outages.
+            outages: the outages of the API server.
         """
         self._settings = settings
         self._cluster = cluster
@@ -105,7 +105,7 @@ class NodepoolController:
         self._changes = changes or ChangeSignal()
         self._listed = listed
         self._read: RoundValues | None = None
-        self._choice = MethodChoice(None, "not looked yet")
+        self._choice = MethodChoice(None, "discovery has not run yet")
         self.writer = Writer(call, may_write)
         self.values = MetricValues(call)
         self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
@@ -121,30 +121,30 @@ class NodepoolController:
 
     @property
     def settings(self) -> NodepoolSettings:
-        """Those in force."""
+        """The current settings."""
         return self._settings
 
     @property
     def discovered(self) -> bool:
-        """What the API server serves is known."""
+        """Whether the discovery of the served APIs has succeeded."""
         return self._discovered > 0
 
     @property
     def autoscaler_status(self) -> AutoscalerStatus | None:
-        """The cluster-autoscaler's word; None where there is none."""
+        """The status of the cluster-autoscaler; None if it does not exist."""
         return next(iter(self._cluster.status), None)
 
     @property
     def history_problem(self) -> str:
-        """Why what was learned would not outlive this process; empty while it would."""
+        """Why the ledger is not stored; empty if it is."""
         return self._store.problem
 
     def use(self, settings: NodepoolSettings) -> None:
-        """Take up the kill switch and the limits from a changed file."""
+        """Use the kill switch and the limits from a changed file."""
         taken = {"stop": settings.stop, "limits": settings.limits}
         self._settings = self._settings.model_copy(update=taken)
         if settings != self._settings:
-            log.warning("of section nodepool only stop and limits change without a restart")
+            log.warning("changes in section nodepool need a restart, except stop and limits")
         self._changes.note()
 
     async def lead(self) -> None:
@@ -153,7 +153,7 @@ class NodepoolController:
         self._store.forget()
         self._probe.forget()
         self._read = None
-        # Liveness counts from here: a follower has had no rounds.
+        # Liveness starts here: a follower has no rounds.
         self.state.ended_at = self.clock()
         interval = self._settings.interval
         await loop.run(self, self._changes, self._listing, interval, self.clock)
@@ -163,32 +163,32 @@ class NodepoolController:
         await self._listed()
 
     def freeze(self, problem: str) -> None:
-        """Nothing is planned for now; it is said when the reason is new."""
+        """Do not plan for now. Log a new reason."""
         if problem != self.state.frozen:
-            # Where a watch has said that the API server is unavailable, this only follows from it.
+            # If a watch has logged that the API server is unavailable, do not repeat it.
             first = self._outages.begins(self, problem.partition(": ")[2] or problem)
             say = log.warning if first else log.info
-            say("nothing is planned, headroom stays as it is", problem=problem)
+            say("planning is paused, headroom is kept", problem=problem)
         self.state.frozen, self._read = problem, None
 
     def broke(self, error: Exception) -> None:
-        """A round failed with an unexpected error."""
+        """Log that a round failed with an unexpected error."""
         self.state.broken += 1
         self.freeze(f"the round failed: {type(error).__name__}: {error}")
         log.error("round failed", error=str(error), exc_info=error)
 
     def ended(self, took: float) -> None:
-        """A round has taken so many seconds."""
+        """Record the duration of a round in seconds."""
         self.state.round_seconds, self.state.ended_at = took, self.clock()
 
     async def round(self, now: float, *, again: bool = False) -> Plan | None:
-        """Look and plan once, and apply unless this is a dry run.
+        """Read the cluster and plan once. Apply the plan unless this is a dry run.
 
         Args:
-            again: plan from the metrics of the last full round, if there was one.
+            again: use the metrics of the last full round, if there was one.
 
         Returns:
-            The plan; None where there is nothing to plan from.
+            The plan; None if the cluster could not be read.
         """
         read = self._read if again else None
         if read is None:
@@ -229,7 +229,7 @@ class NodepoolController:
         return decided
 
     async def look(self, now: float) -> None:
-        """Ask what is served, now and then."""
+        """Discover the served APIs from time to time."""
         if self._discovered and now - self._discovered < _DISCOVERY:
             return
         served = await discover(self._call)
@@ -269,7 +269,7 @@ class NodepoolController:
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         now: float,
     ) -> None:
-        """Look at what GPUs are used for; write deletion costs where that is wished."""
+        """Read the utilisation of GPUs. Write deletion costs if configured."""
         settings = self._settings
         fresh = await self.utilization.look(
             self._cluster, limits_of(settings).price, settings.pool_labels, now

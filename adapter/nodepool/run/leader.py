@@ -1,7 +1,7 @@
-"""Leader election by a Lease, with the Kubernetes client's own algorithm.
+"""Leader election with a Lease and the algorithm of the Kubernetes client.
 
-What is added to it: :attr:`Election.leading` turns false by the clock alone, so that a holder
-that cannot renew stops before another may start.
+In addition, :attr:`Election.leading` becomes false by the clock, so that a leader that cannot renew
+stops before another replica can start.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from apiservice.kube.outages import Outages
 
 log = structlog.get_logger(__name__)
 
-# It logs each failed attempt; the lock says it once.
+# The client logs each failed attempt; the lock logs a failure once.
 logging.getLogger("kubernetes.aio.leaderelection.leaderelection").setLevel(logging.CRITICAL)
 
 
 class Election:
-    """Competes for one Lease; ``lead`` runs while it is held."""
+    """Competes for one Lease. ``lead`` runs while this replica holds it."""
 
     def __init__(
         self,
@@ -40,25 +40,25 @@ class Election:
         clock: Callable[[], float] = time.monotonic,
         outages: Outages | None = None,
     ) -> None:
-        """``call`` ends within ``settings.retry`` seconds."""
+        """``call`` must end within ``settings.retry`` seconds."""
         self._settings = settings
         self._lead = lead
         self._clock = clock
-        # Three more looks fit between a renewal that is due and the end of leading.
+        # Leaves time for three more attempts between a due renewal and the end of leading.
         self.due = max(0.0, settings.renew - 3 * settings.retry)
-        """Seconds after which a renewal is renewed."""
+        """Seconds from one renewal to the next."""
         self._lock = LeaseLock(call, settings.name, namespace, identity, clock, self.due, outages)
         self.identity = identity
 
     @property
     def leading(self) -> bool:
-        """The lease was renewed so recently that no other replica may have taken it."""
+        """Whether the last renewal is so recent that no other replica can hold the lease."""
         renewed = self._lock.renewed
         return renewed is not None and self._clock() - renewed < self._settings.renew
 
     @property
     def problem(self) -> str:
-        """Why the Lease can be neither had nor seen; empty while all is well."""
+        """Why the Lease can be neither acquired nor read; empty if it can."""
         return self._lock.problem
 
     async def run(self) -> None:
@@ -67,12 +67,12 @@ class Election:
             await self._term()
 
     async def release(self) -> None:
-        """Let another replica begin at once; for an orderly end."""
+        """Release the lease at shutdown, so that another replica can start immediately."""
         if self.leading:
             await self._lock.release()
 
     async def _term(self) -> None:
-        """One time as the leader, from the wait for it to its end."""
+        """Run one term: wait for the lease, lead, and return when it is lost."""
         leading: list[asyncio.Task[None]] = []
         failed = asyncio.Event()
 
@@ -80,16 +80,16 @@ class Election:
             log.info("leading", identity=self.identity)
             leading.append(asyncio.ensure_future(self._lead()))
             leading[0].add_done_callback(lambda _: failed.set())
-            # Its failure is raised by us; raised here too, it would be lost.
+            # The caller raises its failure; an exception raised here would be lost.
             await asyncio.wait(leading)
 
         async def stopped() -> None:
             self._lock.renewed = None
-            log.warning("lease lost, nothing is written", identity=self.identity)
+            log.warning("lease lost, writes are stopped", identity=self.identity)
 
         config = Config(
             self._lock,
-            # The Lease has whole seconds.
+            # The Lease stores whole seconds.
             math.ceil(self._settings.duration),
             self._settings.renew,
             self._settings.retry,

@@ -1,8 +1,8 @@
 """A Lease as the lock of the Kubernetes client's leader election.
 
-The client's own ``LeaseLock`` (kubernetes 37.0) cannot create one: it passes ``pretty=True``
-where its own validation wants a text. Here every request ends in time, and a connection
-that fails is a renewal that failed; the client's would end the process.
+The client's ``LeaseLock`` (kubernetes 37.0) cannot create a Lease: it passes ``pretty=True`` where
+its own validation requires a string. Also, this lock bounds the time of every request, and treats
+a failed connection as a failed renewal. With the client's lock, it would end the process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _lock: Any = BaseLock
 
 
 class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no types
-    """One candidate's view of a Lease, that knows when the candidate last renewed it."""
+    """One candidate's view of a Lease, with the time of its last renewal."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         due: float = 0.0,
         outages: Outages | None = None,
     ) -> None:
-        """``due`` is the age, in seconds, at which a renewal is renewed."""
+        """``due`` is the age of a renewal, in seconds, at which the next one is due."""
         super().__init__(name, namespace, identity)
         self._outages = outages or Outages()
         self._due = due
@@ -49,12 +49,12 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._lease: dict[str, Any] = {}
         self.renewed: float | None = None
-        """By the clock, when the last successful renewal was sent; None where it is not ours."""
+        """When the last successful renewal was sent; None if this candidate is not the holder."""
         self.problem = ""
-        """Why the Lease can be neither had nor seen; empty while all is well."""
+        """Why the Lease can be neither acquired nor read; empty if it can."""
 
     async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
-        """(True, record), or (False, why) with a body that says 404 where there is none."""
+        """Return (True, record) or (False, error). The error has status 404 if no Lease exists."""
         try:
             self._lease = await self._read(f"{self._collection}/{name}")
         except ClusterAnswerError as error:
@@ -66,7 +66,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
             found.body = msgspec.json.encode({"code": error.status}).decode()
             return False, found
         spec = self._lease.get("spec") or {}
-        # Taken before its time: by a candidate whose clock was set, or by hand.
+        # Taken early: by a candidate whose clock was changed, or manually.
         if spec.get("holderIdentity") != self.identity:
             self.renewed = None
         duration = spec.get("leaseDurationSeconds")
@@ -87,7 +87,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
     async def create(
         self, name: str, namespace: str, election_record: LeaderElectionRecord
     ) -> bool:
-        """Whether it is ours now."""
+        """Create the Lease. Return whether this candidate holds it now."""
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -97,9 +97,10 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         return await self._write("POST", self._collection, lease)
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
-        """Whether it is ours still. It is refused where somebody wrote it since :meth:`get`.
+        """Renew the Lease if it is due. Return whether this candidate still holds it.
 
-        The client's election asks for this at every look. Nothing is written before it is due.
+        The client's election calls it at every attempt. The API server rejects the write if the
+        Lease was changed since :meth:`get`.
         """
         if self.renewed is not None and self._clock() - self.renewed < self._due:
             return True
@@ -107,7 +108,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         return await self._write("PUT", f"{self._collection}/{name}", self._lease | {"spec": spec})
 
     async def release(self) -> None:
-        """Let another candidate begin at once."""
+        """Release the Lease, so that another candidate can start immediately."""
         self.renewed = None
         body = {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
         path = f"{self._collection}/{self.name}"
@@ -117,12 +118,12 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
             log.info("lease not released; it expires", error=str(error))
 
     async def _write(self, method: str, path: str, lease: dict[str, Any]) -> bool:
-        # Counted from before the request: the server may have taken it at once.
+        # The time before the request, because the server may have applied it immediately.
         sent = self._clock()
         try:
             await self._call(method, path, lease)
         except ClusterAnswerError as error:
-            # A conflict is another candidate who was faster.
+            # A conflict means that another candidate was faster.
             if error.status != 409:
                 self._failed(error)
             return False
@@ -138,7 +139,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
 
 
 def _spec(record: Any) -> dict[str, Any]:
-    """The record's times are local and naive, or as they were read."""
+    """Return the spec of the Lease. Times of the record are local and naive, or as read."""
     return {
         "holderIdentity": record.holder_identity,
         "leaseDurationSeconds": int(record.lease_duration),

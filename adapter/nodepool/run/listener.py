@@ -18,7 +18,7 @@ from apiservice.http.server import ListenError, Server
 from apiservice.runtime.background import Background
 
 _LIMITS: Final = replace(LIMITS, header_timeout=10, write_timeout=10)
-"""Prometheus waits as long for a page unless it is configured otherwise."""
+"""The default scrape timeout of Prometheus."""
 
 
 async def listen(
@@ -29,12 +29,12 @@ async def listen(
     election: Election | None,
     background: Background,
 ) -> Server:
-    """Begin to answer. Ready means: the collections are here.
+    """Start to serve. The controller is ready when the collections have been listed.
 
-    A follower is ready too: it takes over at once.
+    A follower is ready too, because it can take over immediately.
 
     Raises:
-        ListenError: somebody else has the port, or there is no such address.
+        ListenError: the port is in use, or the address does not exist.
     """
     interval = controller.settings.interval
 
@@ -61,5 +61,5 @@ async def listen(
     try:
         await server.start()
     except ListenError as error:
-        raise ListenError(f"{error} with nodepool.host and nodepool.port") from None
+        raise ListenError(f"{error} in nodepool.host and nodepool.port") from None
     return server

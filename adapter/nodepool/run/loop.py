@@ -1,4 +1,4 @@
-"""The controller's rounds, one after the other: in time, and at once when pods change."""
+"""The controller's rounds: one per interval, and more when pods change."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from adapter.nodepool.run.changes import ChangeSignal
 from apiservice.kube.client import ClusterAnswerError
 
 _ROUND: Final = 120.0
-"""Seconds after which a round is given up."""
+"""Seconds after which a round is cancelled."""
 _LISTING: Final = 10.0
-"""Seconds that the first round waits for the first lists: without them it would be lost."""
+"""Seconds for which the first round waits for the first lists, which it needs."""
 
 
 class Rounds(Protocol):
-    """What runs the rounds."""
+    """Runs the rounds."""
 
     async def round(self, now: float, *, again: bool = False) -> object:
         """Plan once; ``again`` from the metrics that were read before."""
 
     def freeze(self, problem: str) -> None:
-        """A round came to nothing."""
+        """Record that a round could not plan."""
 
     def broke(self, error: Exception) -> None:
-        """A round failed with an unexpected error."""
+        """Record that a round failed with an unexpected error."""
 
     def ended(self, took: float) -> None:
-        """A round has ended."""
+        """Record the end of a round."""
 
 
 async def at_once() -> None:
-    """Nothing is waited for."""
+    """Return immediately."""
 
 
 async def run(
@@ -53,7 +53,7 @@ async def run(
         async with asyncio.timeout(_LISTING):
             await listed()
     except (TimeoutError, ClusterAnswerError, msgspec.DecodeError):
-        # The first round says what is missing.
+        # The first round reports what is missing.
         pass
     loop = asyncio.get_running_loop()
     due = loop.time()
@@ -65,7 +65,7 @@ async def run(
             async with asyncio.timeout(_ROUND):
                 await rounds.round(clock(), again=not full)
         except TimeoutError:
-            rounds.freeze(f"the last round took more than {_ROUND:.0f} s and was given up")
+            rounds.freeze(f"the last round took more than {_ROUND:.0f} s and was cancelled")
         except (ClusterAnswerError, msgspec.DecodeError) as error:
             rounds.freeze(str(error))
         except Exception as error:

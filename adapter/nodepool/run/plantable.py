@@ -12,12 +12,12 @@ from adapter.nodepool.seen import instant
 
 
 def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> str:
-    """The orders, what is to be known of pools, and idle GPUs, as text."""
+    """Return the orders, the warnings about pools, and the idle GPUs as text."""
     lines = [f"provisioning method: {method}"]
     if plan.orders:
         lines += _table([_HEAD, *map(_row, plan.orders)])
     else:
-        lines.append("no workload of GPU pods is scaled by an HPA or a queue of Jobs")
+        lines.append("no HPA scales a workload with GPU pods, and no Job has GPU pods")
     lines += [f"pool {note.pool}: {note.reason.text}" for note in plan.notes]
     for row in idle:
         pod, cost = row.pod, "" if row.cost is None else f", cost {row.cost:.2f}"
@@ -34,7 +34,7 @@ _HEAD = (*_TEXTS, *_NUMBERS, "WHY")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Texts are aligned left and numbers right; the last column is as long as it is."""
+    """Align texts left and numbers right. The last column is not padded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
@@ -60,6 +60,6 @@ def _row(order: Order) -> Sequence[str]:
 
 
 def described(shape: Shape) -> str:
-    """A shape in a few words: its devices, else its claims."""
+    """Return a short description of a shape: its devices, or else its claims."""
     held = [f"{-(-n // 1000)} {name}" for name, n in shape.requests if device_resource(name)]
     return ", ".join([*held, *(f"claim {name}" for name in shape.claims)]) or "no GPU"

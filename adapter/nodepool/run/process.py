@@ -1,4 +1,4 @@
-"""Wires ``nodepool``: watches, the loop, leader election and the listener of metrics."""
+"""Wire ``nodepool``: watches, the loop, leader election and the listener for metrics."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ from apiservice.runtime.background import Background
 log = structlog.get_logger(__name__)
 
 _CALL = 10.0
-"""Seconds that one request may take."""
+"""Timeout of one request in seconds."""
 _SYNC = 60.0
-"""Seconds that ``--once`` waits for the collections."""
+"""Seconds for which ``--once`` waits for the collections."""
 _FILE_CHECK = 2.0
-"""Seconds between looks at the configuration."""
+"""Seconds between checks of the configuration."""
 
 
 class NodepoolError(Exception):
-    """`nodepool` cannot start, or ``--once`` could not plan; the message has the fix."""
+    """`nodepool` cannot start, or ``--once`` cannot plan. The message has the fix."""
 
 
 def run(
     settings: Settings, file: Path | None, reload: Callable[[], Settings], *, once: bool
 ) -> None:
-    """Run until SIGTERM or SIGINT; with ``once`` print one plan and return.
+    """Run until SIGTERM or SIGINT. With ``once``, print one plan and return.
 
     Raises:
         NodepoolError: the cluster or the port cannot be used.
@@ -61,7 +61,7 @@ def run(
     try:
         uvloop.run(_once(settings) if once else _serve(settings, file, reload))
     except BaseExceptionGroup as group:
-        # A failure inside a group of tasks: alone it is one line.
+        # Unwrap the only failure of a group of tasks, so that its message is one line.
         if failure := group.subgroup(NodepoolError):
             raise _first(failure) from None
         raise
@@ -72,7 +72,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 class _Wiring:
-    """One process' parts around one client."""
+    """The parts of one process around one client."""
 
     def __init__(self, settings: Settings, client: Any, *, may_write: Callable[[], bool]) -> None:
         own = settings.nodepool
@@ -106,13 +106,13 @@ class _Wiring:
         )
 
     def watch(self, served: ServedApis) -> None:
-        """Watch what is served, once there is a group of tasks to do it in."""
+        """Watch the served APIs, when the task group exists."""
         if self.group is not None:
             self.watches.start(self.group, served)
 
 
 async def _once(settings: Settings) -> None:
-    """Plan once from a cluster that is not written to."""
+    """Plan once, without writing to the cluster."""
     dry = settings.model_copy(
         update={"nodepool": settings.nodepool.model_copy(update={"apply": False})}
     )
@@ -133,7 +133,7 @@ async def _plan_once(controller: NodepoolController, watches: Watches, client: A
     clock = controller.clock
     try:
         await controller.look(clock())
-        # Twenty reflectors have an event each, and none for all.
+        # Each reflector has its own event; no event covers all of them.
         while (problem := watches.problem(clock())) and loop.time() < deadline:
             if watches.denied:
                 break
@@ -171,7 +171,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 outages=client.outages,
             )
         else:
-            log.info("dry run: nothing is written; see nodepool.apply")
+            log.info("dry run: nothing is written; set nodepool.apply to write")
         watch = ConfigWatch(file, settings, reload, lambda new: controller.use(new.nodepool))
         background = Background()
         try:
@@ -201,7 +201,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
 
 
 async def _look(controller: NodepoolController, outages: Outages) -> None:
-    """Discover and watch before leading, so that a follower is warm."""
+    """Discover and watch before leading, so that a follower can take over quickly."""
     said = ""
     while not controller.discovered:
         try:
@@ -209,14 +209,14 @@ async def _look(controller: NodepoolController, outages: Outages) -> None:
         except ClusterAnswerError as error:
             if str(error) != said:
                 say = log.warning if outages.begins(_look, error.cause) else log.info
-                say("the API server does not say what it serves", error=str(error))
+                say("discovery of the served APIs failed", error=str(error))
             said = str(error)
             await asyncio.sleep(_FILE_CHECK)
     outages.ends(_look)
 
 
 def _caller(client: Any, seconds: float) -> ApiCall:
-    """Requests that end within so many seconds."""
+    """Return a call whose requests have a timeout of ``seconds``."""
 
     async def request(
         method: str, path: str, body: Any = None, content_type: str = "application/json"
@@ -242,7 +242,7 @@ async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
 
 
 def _namespace() -> str:
-    """The pod's own; outside a cluster what the documentation uses."""
+    """Return the pod's namespace, or outside a cluster the one that the documentation uses."""
     file = SERVICE_ACCOUNT / "namespace"
     if os.environ.get("KUBERNETES_SERVICE_HOST") and file.is_file():
         return file.read_text().strip()

@@ -1,4 +1,4 @@
-"""Logs and prints what is new in a round, and keeps the orders of a dry run."""
+"""Log and print the changes of a round, and keep the orders of a dry run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from adapter.nodepool.seen.status import NAME, NAMESPACE
 log = structlog.get_logger(__name__)
 
 _MOST = 20
-"""Ignored objects that are named at a time: a tenant may make many."""
+"""Maximum number of ignored objects in one log: tenants can create many."""
 
 
 class Reports:
-    """Says what is new about plans; ``table`` gets them as tables, if it is there."""
+    """Reports changes of the plan. ``table``, if not None, gets each changed plan as a table."""
 
     def __init__(self, table: TextIO | None = sys.stdout) -> None:
         self._table = table
@@ -46,7 +46,7 @@ class Reports:
         state: ControllerState,
         now: float,
     ) -> None:
-        """Take a round's outcome into the state, and say what is new in it."""
+        """Update the state with the outcome of a round, and report changes."""
         method = choice.method.value if choice.method is not None else ""
         if (method, choice.reason) != (state.method, state.method_reason):
             say = log.warning if GPU_WAIT in choice.reason else log.info
@@ -65,7 +65,7 @@ class Reports:
         state.rounds += 1
 
     def say(self, decided: Plan, state: ControllerState) -> None:
-        """Print the plan where its numbers changed."""
+        """Print the plan if its numbers changed."""
         facts = (
             state.method,
             [(row.namespace, row.shape, row.replicas, row.pool) for row in decided.orders],
@@ -99,7 +99,7 @@ class Reports:
         self._noted = noted
 
     def foreign(self, cluster: ClusterTables) -> None:
-        """Name, once each, the objects with our label that this controller did not write."""
+        """Log each object with the headroom label that this controller did not write, once."""
         found = {
             (row.method.value, *row.key): row.problem
             for row in (*cluster.buffers, *cluster.placeholders)
@@ -114,21 +114,21 @@ class Reports:
                 namespace=namespace,
                 name=name,
                 problem=found[place],
-                hint=f"take its label {HEADROOM} off, or delete it",
+                hint=f"remove its label {HEADROOM}, or delete it",
             )
         if len(fresh) > _MOST:
             log.warning("more headroom objects ignored", count=len(fresh) - _MOST)
         self._foreign = found
 
     def autoscalers(self, cluster: ClusterTables) -> None:
-        """Say, on change, what the autoscalers say is wrong with their groups and pools."""
+        """Log changes of the problems that autoscalers report about their groups and pools."""
         problems = {}
         for status in cluster.status:
             if status.problem:
                 problems[f"{NAMESPACE}/{NAME}"] = status.problem
             for group in status.groups:
                 if group.backing_off:
-                    problems[group.name] = f"backs off: {group.backoff or 'no reason is given'}"
+                    problems[group.name] = f"backs off: {group.backoff or 'reason unknown'}"
                 elif not group.healthy:
                     problems[group.name] = "is not healthy"
         problems |= {row.name: row.problem for row in cluster.node_pools if row.problem}
@@ -136,11 +136,11 @@ class Reports:
             if self._problems.get(name) != problem:
                 log.warning("autoscaler", about=name, problem=problem)
         for name in self._problems.keys() - problems.keys():
-            log.info("autoscaler", about=name, problem="over")
+            log.info("autoscaler", about=name, problem="resolved")
         self._problems = problems
 
     def as_if(self, seen: PlanInput) -> PlanInput:
-        """The cluster as it would be if the last plan had been applied, for a dry run."""
+        """Return the input as if the last plan had been applied, for a dry run."""
         if self._ordered is None:
             return seen
         return seen._replace(capacity=replace(seen.capacity, headroom=self._ordered))

@@ -1,7 +1,7 @@
 """The metrics that ``nodepool`` exposes about itself, collected from its parts at each scrape.
 
 Labels are the namespaces, workloads and node pools of the plan, at most :data:`MOST`, and fixed
-sets of reasons. No pod and no node is a label.
+sets of reasons. Pods and nodes are not labels.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from adapter.nodepool.plan.order import Plan
 
 @dataclass(slots=True)
 class ControllerState:
-    """Written by the loop alone."""
+    """State of the controller. Only the loop writes it."""
 
     started: float
     apply: bool
@@ -24,19 +24,18 @@ class ControllerState:
     planned_at: float | None = None
     """Epoch seconds of the last plan; None before the first."""
     frozen: str = ""
-    """Why nothing is planned; empty while it is."""
+    """Why planning is paused; empty if it is not."""
     plan: Plan | None = None
     pools: Mapping[str, Pool] = field(default_factory=dict)
     outcomes: tuple[OrderOutcome, ...] = ()
     method: str = ""
-    """``CapacityBuffer``, ``Placeholder``, or empty while it is not decided."""
+    """``CapacityBuffer``, ``Placeholder``, or empty until it is decided."""
     method_reason: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
     shortfalls: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Headroom that the autoscaler cannot fill, by the workloads' namespace and the object's name,
-    and why."""
+    """Namespace of the workloads and name of the object -> why the autoscaler cannot fill it."""
     idle: tuple[IdlePod, ...] = ()
     round_seconds: float = 0.0
-    """What the last round took."""
+    """Duration of the last round."""
     ended_at: float | None = None
     """Epoch seconds when a round last ended, with or without a plan."""

@@ -1,4 +1,4 @@
-"""The watches of one cluster, each with the collection it keeps in step."""
+"""The watches of one cluster, each with the collection that it updates."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from adapter.nodepool.seen.served import ServedApis
 from apiservice.kube.reflector import Reflector
 
 _STALE = 90.0
-"""Seconds without a byte from the API server; each watch is renewed every minute."""
+"""Maximum seconds without data from the API server; each watch is renewed every minute."""
 
 
 class Watches:
-    """Runs the reflectors of a cluster; those of optional APIs once these are served."""
+    """Runs the reflectors of a cluster, those of optional APIs when the APIs are served."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class Watches:
         priority_class: str,
         changes: ChangeSignal | None = None,
     ) -> None:
-        """Make the watches, none of which runs yet.
+        """Create the watches without starting them.
 
         Args:
-            home: where headroom is.
-            priority_class: that of placeholder pods.
-            changes: gets the changes that a plan may not wait for.
+            home: the namespaces of headroom.
+            priority_class: PriorityClass of placeholder pods.
+            changes: notes the changes that start a round immediately.
         """
         self._client = client
         self._home = home
@@ -62,10 +62,10 @@ class Watches:
         }
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._buffers = ""
-        """Version of the CapacityBuffers that are watched; empty while none are."""
+        """Version of the CapacityBuffers that are watched; empty if they are not watched."""
 
     def start(self, group: asyncio.TaskGroup, served: ServedApis) -> None:
-        """Run what is not running yet and is served; called again after each discovery."""
+        """Start the missing watches of served APIs. Called after each discovery."""
         if served.karpenter and "node_pools" not in self._optional:
             table = self._cluster
             self._optional["node_pools"] = self._reflector(
@@ -87,8 +87,10 @@ class Watches:
                 self._tasks[name] = group.create_task(reflector.run())
 
     def _watch_buffers(self, version: str) -> None:
-        """Watch this version of them, or none: a plan waits for those that are watched, and
-        would wait for ever once their CRD or its version is gone."""
+        """Watch this version of CapacityBuffers, or none.
+
+        A plan waits for all watches: it would wait forever for a removed CRD or version.
+        """
         if task := self._tasks.pop("buffers", None):
             task.cancel()
         self._buffers = version
@@ -104,14 +106,14 @@ class Watches:
         )
 
     def stop(self) -> None:
-        """End all of them."""
+        """Stop all watches."""
         for task in self._tasks.values():
             task.cancel()
 
     def problem(self, now: float) -> str:
-        """Why the collections cannot be planned from; empty while they can.
+        """Return why the collections cannot be used for planning; empty if they can.
 
-        Headroom that is there and not seen would be ordered again: it is as needed as pods.
+        Headroom objects are required too: headroom that is not seen would be ordered again.
         """
         for name, reflector in self._needed().items():
             if not reflector.synced:
@@ -119,21 +121,21 @@ class Watches:
             if reflector.last_error and not reflector.connected:
                 return reflector.last_error
             if reflector.age(now) > _STALE:
-                return f"nothing heard of {name} for {reflector.age(now):.0f} s"
+                return f"no data of {name} for {reflector.age(now):.0f} s"
         return ""
 
     async def listed(self) -> None:
-        """Wait until everything that is needed has been listed once."""
+        """Wait until all required collections have been listed once."""
         for reflector in self._needed().values():
             await reflector.synced_event.wait()
 
     @property
     def denied(self) -> bool:
-        """A collection that is needed may not be read: waiting does not help."""
+        """Whether the permission for a required collection is missing: waiting does not help."""
         return any(reflector.denied for reflector in self._needed().values())
 
     def reflectors(self) -> Iterator[tuple[str, Reflector[Any]]]:
-        """All of them by name, for metrics."""
+        """Name -> reflector, for metrics."""
         yield from self._required.items()
         yield from self._optional.items()
 

@@ -1,1 +1,1 @@
-"""What the cluster says, each object reduced to what a plan needs of it."""
+"""Read the cluster. Each object is reduced to what a plan needs."""

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers, as far as their metrics are read from the metrics APIs."""
+"""HorizontalPodAutoscalers with metrics that can be read from the metrics APIs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _KINDS = frozenset(MetricKind)
 
 
 class ReadableHpa(NamedTuple):
-    """An HPA, as far as its metrics can be asked for."""
+    """An HPA, with the metrics that can be read here."""
 
     spec: HpaSpec
     left_out: int
-    """Metrics of ``metrics.k8s.io`` (CPU, memory), which are not asked for."""
+    """Number of metrics of ``metrics.k8s.io`` (CPU, memory), which are not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,16 @@ class HpaInfo:
     name: str
     target: Workload
     kind: str
-    """Of the target, as people write it."""
+    """Name of the target for people."""
     readable: ReadableHpa | None
-    """None where it has no metric that can be read here."""
+    """None if it has no metric that can be read here."""
     problem: str
-    """Why that is None, or what its annotation should be."""
+    """Why ``readable`` is None, or how to fix the annotation."""
     status: Mapping[str, Any]
     from_zero: bool
-    """KEDA's: its target is scaled from 0 by KEDA, not by the HPA."""
+    """Whether KEDA manages it. KEDA then scales the target from 0, not the HPA."""
     floor: int | None
-    """Fewest headroom pods, by the annotation; None without it."""
+    """Minimum headroom pods from the annotation; None without it."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -62,11 +62,11 @@ HpaTable = Table[tuple[str, str], HpaInfo]
 
 
 def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
-    """An HPA from its JSON; in a list, objects do not say what they are.
+    """Decode an HPA. In a list, objects have no ``apiVersion`` and ``kind``.
 
     Raises:
-        msgspec.DecodeError: it is not JSON.
-        ValueError: it names no target.
+        msgspec.DecodeError: the text is not JSON.
+        ValueError: the HPA names no target.
     """
     manifest: dict[str, Any] = msgspec.json.decode(raw)
     manifest |= {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
@@ -84,7 +84,7 @@ def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
     asked = (meta.get("annotations") or {}).get(FLOOR)
     floor = int(asked) if asked and asked.isascii() and asked.isdigit() else None
     if asked is not None and floor is None:
-        problem = f"annotation {FLOOR} is {asked!r}: give a whole number of pods"
+        problem = f"annotation {FLOOR} is {asked!r}: set it to a whole number of pods"
     status = manifest.get("status") or {}
     kept = ("conditions", "desiredReplicas", "currentReplicas")
     return HpaInfo(
@@ -101,13 +101,13 @@ def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
 
 
 def readable(manifest: Mapping[str, Any]) -> ReadableHpa:
-    """Read an HPA, leaving out the metrics that another API answers for.
+    """Parse an HPA without the metrics of another API.
 
     Args:
         manifest: autoscaling/v2; ``apiVersion`` and ``kind`` may be missing, as in a list.
 
     Raises:
-        ManifestError: no metric is left, or a key is missing or wrong; the text names it.
+        ManifestError: no metric remains, or a key is missing or wrong; the text names it.
     """
     spec = manifest.get("spec") or {}
     rows = spec.get("metrics") or []

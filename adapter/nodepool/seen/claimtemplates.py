@@ -1,7 +1,7 @@
-"""ResourceClaimTemplates (DRA): how many devices a pod's claim asks for.
+"""ResourceClaimTemplates (DRA): how many devices a pod's claim requests.
 
 ``resource.k8s.io`` v1 and v1beta2 nest an exact request under ``exactly``; v1beta1 does not.
-Every device counts as a GPU, regardless of its class: a cap is then never exceeded.
+Every device counts as a GPU, regardless of its class, so that limits are not exceeded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 def path(version: str) -> str:
-    """The collection over all namespaces."""
+    """Path of the collection in all namespaces."""
     return f"/apis/{GROUP}/{version}/resourceclaimtemplates"
 
 
@@ -31,7 +31,7 @@ class ClaimTemplate:
     namespace: str
     name: str
     devices: int | None
-    """None where it names no number."""
+    """Number of devices; None if the template names no number."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -43,20 +43,20 @@ ClaimTemplateTable = Table[tuple[str, str], ClaimTemplate]
 
 
 def decode(raw: msgspec.Raw | bytes) -> ClaimTemplate:
-    """A ResourceClaimTemplate from its JSON; raises if it is malformed."""
+    """Decode a ResourceClaimTemplate. Raises an error if it is malformed."""
     manifest: dict[str, Any] = msgspec.json.decode(raw)
     meta = msgspec.convert(manifest.get("metadata"), ObjectMeta)
     return ClaimTemplate(meta.namespace, meta.name, devices(manifest))
 
 
 def devices(template: Mapping[str, Any]) -> int | None:
-    """The devices of one claim, the most where it leaves a choice.
+    """Return the devices of one claim, or the maximum if the claim allows alternatives.
 
     Args:
         template: a ResourceClaimTemplate.
 
     Returns:
-        None where no number is named: ``allocationMode: All``, or a mode that is unknown.
+        None if the claim names no number: ``allocationMode: All`` or an unknown mode.
 
     Raises:
         ValueError: a count is negative.
@@ -75,7 +75,7 @@ def devices(template: Mapping[str, Any]) -> int | None:
 
 def _count(request: Mapping[str, Any]) -> int | None:
     if request.get("adminAccess"):
-        # Monitoring looks at a device that another pod holds.
+        # Admin access monitors a device that another pod holds.
         return 0
     if (request.get("allocationMode") or "ExactCount") != "ExactCount":
         return None
@@ -83,5 +83,5 @@ def _count(request: Mapping[str, Any]) -> int | None:
     if count is None:
         return 1
     if int(count) < 0:
-        raise ValueError(f"a claim asks for {count} devices")
+        raise ValueError(f"a claim requests {count} devices")
     return int(count)

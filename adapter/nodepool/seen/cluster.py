@@ -1,4 +1,4 @@
-"""The collections that a plan is made from."""
+"""The collections that a plan uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adapter.nodepool.seen.workloads import WorkloadTable
 
 @dataclass(frozen=True, slots=True)
 class ClusterTables:
-    """Each kept in step by a watch; one that is not served stays empty."""
+    """One table per collection, updated by a watch. Without the API, its table is empty."""
 
     pods: PodInfoTable = field(default_factory=PodInfoTable)
     nodes: NodeInfoTable = field(default_factory=NodeInfoTable)

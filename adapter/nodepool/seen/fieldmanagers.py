@@ -18,8 +18,8 @@ class ManagedFieldsEntry(msgspec.Struct, rename="camel"):
 
 
 def applied(rows: Iterable[ManagedFieldsEntry], manager: str, path: Sequence[str]) -> bool:
-    """Whether a field is as this manager applied it. A later write by somebody else takes the
-    field away from it."""
+    """Return whether this manager owns a field. Another manager that changes the field takes it
+    over."""
     return any(
         _has(row.fields_v1, path)
         for row in rows

@@ -1,4 +1,4 @@
-"""The headroom objects that are there: CapacityBuffers and Deployments of placeholders."""
+"""Existing headroom objects: CapacityBuffers and Deployments of placeholders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from adapter.nodepool.seen.podspec import pod_spec, shape_of
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 BUFFER_GROUP: Final = "autoscaling.x-k8s.io"
 BUFFER_VERSIONS: Final = ("v1beta1", "v1alpha1")
-"""Karpenter serves v1beta1 only; the cluster-autoscaler v1alpha1 from 1.34, both from 1.35."""
+"""Karpenter implements v1beta1 only; the cluster-autoscaler v1alpha1 from 1.34, both from 1.35."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,18 @@ class HeadroomObject:
     method: ProvisioningMethod
     replicas: int
     serves: str
-    """Namespace of the workloads that it is for; empty where there is no ``shape``."""
+    """Namespace of its workloads; empty without a ``shape``."""
     shape: Shape | None
-    """None for the probe, which stands for nothing, and where there is a ``problem``."""
+    """None for the probe, and if the object has a ``problem``."""
     pool: str
     pods: int
     needed_at: float
     nudged_at: float | None
     owners: frozenset[str]
-    """UIDs of what it is deleted with."""
+    """UIDs of its owners. It is deleted with them."""
     conditions: Mapping[str, ObjectCondition]
     problem: str = ""
-    """Why this controller did not write it as it is; empty where it did."""
+    """Why the object does not count as written by this controller; empty if it does."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -92,24 +92,24 @@ _shape = msgspec.json.Decoder(Shape)
 
 
 class _NotOursError(Exception):
-    """The object was not written by this controller as it is now; the message says why."""
+    """The object does not count as written by this controller. The message has the reason."""
 
 
 def buffers_path(version: str) -> str:
-    """The CapacityBuffers of all namespaces."""
+    """Return the path of the CapacityBuffers of all namespaces."""
     return f"/apis/{BUFFER_GROUP}/{version}/capacitybuffers"
 
 
 def shape_text(shape: Shape) -> str:
-    """A shape as the annotation has it."""
+    """Return a shape as the text of the annotation."""
     return msgspec.json.encode(shape).decode()
 
 
 def read_shape(text: str) -> Shape:
-    """The shape of an annotation that :func:`shape_text` wrote.
+    """Return the shape from the text of :func:`shape_text`.
 
     Raises:
-        ValueError: it is not a shape that a pod can have.
+        ValueError: no pod can have the shape.
     """
     shape = _shape.decode(text)
     try:
@@ -128,12 +128,12 @@ def read_shape(text: str) -> Shape:
 def decoder(
     method: ProvisioningMethod, home: Home
 ) -> Callable[[msgspec.Raw | bytes], HeadroomObject]:
-    """A reader of the objects of one way.
+    """Return a decoder for the objects of one provisioning method.
 
-    The label alone proves nothing: anyone who may create such objects in a namespace may set
-    it. An object that this controller did not write as it is now, or that is not in its ``home``,
-    becomes a :class:`HeadroomObject` with a ``problem`` and without a shape. It raises
-    msgspec.DecodeError where the object is malformed.
+    The label is no proof of the writer, because anyone with permission to create such objects in a
+    namespace can set it. An object that this controller did not write, that was changed since, or
+    that is not in its ``home``, becomes a :class:`HeadroomObject` with a ``problem`` and without a
+    shape. The decoder raises msgspec.DecodeError if the object is malformed.
     """
 
     def decode(raw: msgspec.Raw | bytes) -> HeadroomObject:
@@ -166,10 +166,10 @@ def decoder(
 
 
 def _ours(meta: _Meta) -> None:
-    """Whether our field manager wrote what is read of it, under a lifeline."""
+    """Check that our field manager applied all fields that are read, with a lifeline as owner."""
     owners = meta.owner_references or ()
     if [(row.api_version, row.kind, row.name) for row in owners] != [_OWNER]:
-        raise _NotOursError(f"its one owner must be Job {LIFELINE}")
+        raise _NotOursError(f"its only owner must be Job {LIFELINE}")
     for path in _WRITTEN[meta.name == PROBE]:
         if not applied(meta.managed_fields or (), MANAGER, path):
             raise _NotOursError(f"field manager {MANAGER} did not apply {'.'.join(path)}")
@@ -177,7 +177,7 @@ def _ours(meta: _Meta) -> None:
 
 def _probe(found: HeadroomObject, manifest: _Manifest) -> HeadroomObject:
     if manifest.spec.replicas:
-        raise _NotOursError("a probe has no replicas")
+        raise _NotOursError("a probe must have 0 replicas")
     return found
 
 
@@ -188,7 +188,7 @@ def _ordered(found: HeadroomObject, manifest: _Manifest, home: Home) -> Headroom
     serves = labels.get(SERVES, "")
     own = headroom_key(serves, key(shape))
     if meta.name != headroom_name(own) or labels.get(HEADROOM) != own:
-        raise _NotOursError("its name and label are not those of its shape and namespace")
+        raise _NotOursError("its name or label does not match its shape and namespace")
     if problem := home.problem(meta.namespace, serves, shape):
         raise _NotOursError(problem)
     pods = int(notes.get(PODS) or 0)
@@ -211,7 +211,7 @@ _WRITTEN: Final = {
     False: (("metadata", "annotations", SHAPE), ("spec", "replicas")),
     True: (("spec", "replicas"),),
 }
-"""What our field manager must have written, for an order and for the probe."""
+"""Whether it is the probe -> fields that our field manager must own."""
 
 SELECTOR = HEADROOM
-"""Label selector of all that this controller has ordered."""
+"""Label selector of all headroom of this controller."""

@@ -1,4 +1,4 @@
-"""Points in time as the API writes them."""
+"""Timestamps in the format of the API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def read(stamp: str | None) -> float | None:
-    """RFC 3339 text in epoch seconds; None where it is missing or none."""
+    """Return an RFC 3339 text as epoch seconds; None if it is missing or invalid."""
     try:
         found = datetime.fromisoformat(stamp or "")
     except ValueError:
@@ -15,5 +15,5 @@ def read(stamp: str | None) -> float | None:
 
 
 def write(epoch: float) -> str:
-    """Epoch seconds as RFC 3339, to the second."""
+    """Return epoch seconds as RFC 3339, in whole seconds."""
     return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

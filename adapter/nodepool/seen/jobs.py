@@ -1,4 +1,4 @@
-"""Jobs, each reduced to how many pods it should have and of what shape."""
+"""Jobs, each reduced to the number and the shape of its pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JobInfo:
     left: int
     """Pods that it should have now."""
     suspended: bool
-    """By a queue such as Kueue: it has no pods until that lets it go."""
+    """Suspended, for example by Kueue: it has no pods until it is resumed."""
     shape: Shape
     priority_class: str
 
@@ -40,11 +40,11 @@ JobInfoTable = Table[tuple[str, str], JobInfo]
 
 
 def decode(raw: msgspec.Raw | bytes) -> JobInfo:
-    """A Job from its JSON.
+    """Decode a Job.
 
     Raises:
-        msgspec.DecodeError: it is not JSON.
-        ValueError: it has no template, or an amount is not a quantity.
+        msgspec.DecodeError: the text is not JSON.
+        ValueError: the Job has no template, or an amount is not a quantity.
     """
     manifest: dict[str, Any] = msgspec.json.decode(raw)
     spec: dict[str, Any] = manifest.get("spec") or {}
@@ -63,11 +63,11 @@ def decode(raw: msgspec.Raw | bytes) -> JobInfo:
 
 
 def pods_left(job: Mapping[str, Any]) -> int:
-    """The pods that a Job should have at once, from now on, as its controller counts.
+    """Return how many pods a Job should have now, as its controller calculates it.
 
-    ``parallelism`` of them, or what is left of ``completions`` if that is fewer; without
-    ``completions`` (a work queue) no pod is started any more after the first success
-    (``manageJob`` of ``pkg/controller/job/job_controller.go``).
+    The number is ``parallelism``, but at most the remaining ``completions``. Without
+    ``completions`` (a work queue), no pod is started after the first success (``manageJob`` of
+    ``pkg/controller/job/job_controller.go``).
     """
     spec, status = job.get("spec") or {}, job.get("status") or {}
     rows = status.get("conditions") or ()

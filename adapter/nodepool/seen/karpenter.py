@@ -1,4 +1,4 @@
-"""Karpenter's NodePools and NodeClaims: how far a pool may grow, and how long a node takes."""
+"""Karpenter's NodePools and NodeClaims: the limits of a pool, and the boot time of a node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NodePool:
     limits: Mapping[str, int]
     """Thousandths over all its nodes."""
     problem: str
-    """Why it makes no nodes; empty while it is Ready."""
+    """Why it creates no nodes; empty if it is Ready."""
 
     @property
     def key(self) -> str:
@@ -34,15 +34,15 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True)
 class NodeClaim:
-    """One node that was ordered."""
+    """One ordered node."""
 
     name: str
     pool: str
     node: str
-    """Empty until it is there."""
+    """Empty until the node exists."""
     ordered: float
     ready: float | None
-    """When it was Initialized: Ready, and all that was asked of it allocatable."""
+    """When it became Initialized: Ready, with all requested resources allocatable."""
 
     @property
     def key(self) -> str:
@@ -79,7 +79,7 @@ _claim = msgspec.json.Decoder(_NodeClaim)
 
 
 def decode_pool(raw: msgspec.Raw | bytes) -> NodePool:
-    """A NodePool from its JSON; raises msgspec.DecodeError, or ValueError for an amount."""
+    """Decode a NodePool. Raises msgspec.DecodeError, or ValueError for an invalid amount."""
     manifest = _pool.decode(raw)
     ready = conditions(manifest.status.conditions).get("Ready")
     refused = ready is not None and ready.status == "False"
@@ -94,7 +94,7 @@ def decode_pool(raw: msgspec.Raw | bytes) -> NodePool:
 
 
 def decode_claim(raw: msgspec.Raw | bytes) -> NodeClaim:
-    """A NodeClaim from its JSON; raises msgspec.DecodeError."""
+    """Decode a NodeClaim. Raises msgspec.DecodeError."""
     manifest = _claim.decode(raw)
     meta = manifest.metadata
     done = conditions(manifest.status.conditions).get("Initialized")

@@ -1,4 +1,4 @@
-"""The parts that every object has."""
+"""The common parts of all objects."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class ObjectMeta(msgspec.Struct, rename="camel"):
 
     @property
     def created(self) -> float:
-        """Epoch seconds; 0 where it is not said."""
+        """Epoch seconds; 0 if missing."""
         return instant.read(self.creation_timestamp) or 0.0
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that controls it."""
+        """Return the owner that controls it."""
         return next((row for row in self.owner_references or () if row.controller), None)
 
 
@@ -56,7 +56,7 @@ class ConditionRow(msgspec.Struct, rename="camel"):
 
 
 class ObjectCondition(NamedTuple):
-    """A condition that is there."""
+    """A condition that exists."""
 
     status: str
     """True, False or Unknown."""
@@ -67,7 +67,7 @@ class ObjectCondition(NamedTuple):
 
 
 def conditions(rows: list[ConditionRow] | None) -> Mapping[str, ObjectCondition]:
-    """Conditions by type."""
+    """Return type -> condition."""
     return {
         row.type: ObjectCondition(
             row.status, row.reason, row.message, instant.read(row.last_transition_time)
@@ -77,6 +77,6 @@ def conditions(rows: list[ConditionRow] | None) -> Mapping[str, ObjectCondition]
 
 
 def resource_of(api_version: str, kind: str) -> GroupResource:
-    """The resource of a kind, as the API machinery guesses it."""
+    """Return the resource of a kind, by the rule of the API machinery."""
     group, _, _ = api_version.rpartition("/")
     return GroupResource(plural(kind), group)

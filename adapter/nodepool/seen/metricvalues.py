@@ -1,4 +1,4 @@
-"""Reads the values of HPAs' metrics as the HPA controller does, through the metrics APIs."""
+"""Read the values of HPAs' metrics through the metrics APIs, as the HPA controller does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from apiservice.kube.client import ClusterAnswerError
 CUSTOM: Final = "/apis/custom.metrics.k8s.io"
 EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"
 _AT_ONCE: Final = 8
-"""Requests in flight: the API server's fair queueing would hold back more of one user."""
+"""Concurrent requests: priority and fairness of the API server would delay more from one user."""
 
 
 class _Object(msgspec.Struct):
@@ -41,22 +41,22 @@ _list = msgspec.json.Decoder(_List)
 
 
 class MetricValues:
-    """Asks for the values of many targets at once, in bounded time."""
+    """Requests the values of many targets concurrently, in bounded time."""
 
     def __init__(self, call: ApiCall, version: str = "v1beta2") -> None:
         self._call = call
         self.version = version
-        """Of custom.metrics.k8s.io: v1beta2 where it is served, else v1beta1."""
+        """Version of custom.metrics.k8s.io: v1beta2 if it is served, else v1beta1."""
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self.failures: Counter[str] = Counter()
-        """Answers without a value, by reason."""
+        """Reason -> answers without a value."""
 
     async def read(
         self, targets: Sequence[ScaleTarget], seconds: float
     ) -> Mapping[WorkloadRef, tuple[Values, ...]]:
-        """Target to the values of its metrics, in the order of its spec.
+        """Return target -> values of its metrics, in the order of its spec.
 
-        What is not answered within ``seconds`` is :class:`Missing`, as an error is.
+        Errors and values that do not arrive within ``seconds`` are :class:`Missing`.
         """
         wanted = [(target, metric) for target in targets for metric in target.readable.spec.metrics]
         answers = await self._within(seconds, [self._read(*each) for each in wanted])
@@ -68,9 +68,9 @@ class MetricValues:
     async def pods(
         self, namespaces: Iterable[str], metric: str, seconds: float
     ) -> Mapping[str, Mapping[str, float]]:
-        """A Pods metric of all pods of some namespaces that have it: namespace to pod to value.
+        """Return a Pods metric for all pods of some namespaces: namespace -> pod -> value.
 
-        A namespace that is not answered for within ``seconds`` has no entry.
+        A namespace without an answer within ``seconds`` has no entry.
         """
 
         async def one(namespace: str) -> Values:
@@ -89,7 +89,7 @@ class MetricValues:
     async def _within(
         self, seconds: float, questions: Iterable[Coroutine[Any, Any, Values]]
     ) -> list[Values]:
-        """The answers in the order of the questions; those that are late are missing."""
+        """Return the answers in the order of the requests. Late answers are missing."""
         tasks = [asyncio.create_task(question) for question in questions]
         if not tasks:
             return []
@@ -110,9 +110,9 @@ class MetricValues:
         try:
             path = path_of(target, metric, self.version)
         except (KeyError, ValueError) as error:
-            # The API server takes a metric's selector as it comes.
+            # The API server does not validate the selector of a metric.
             self.failures["selector"] += 1
-            return Missing(f"metric {metric.name}: its selector is none: {error}")
+            return Missing(f"metric {metric.name}: invalid selector: {error}")
         async with self._slots:
             return await self._ask(metric.kind, path)
 
@@ -137,7 +137,7 @@ class MetricValues:
 
 
 def path_of(target: ScaleTarget, metric: MetricSpec, version: str) -> str:
-    """Where the HPA controller asks for a metric
+    """Return the path at which the HPA controller requests a metric
     (``k8s.io/kubernetes/pkg/controller/podautoscaler/metrics/client.go``)."""
     namespace, query = target.workload.namespace, {}
     selector = text(metric.selector)

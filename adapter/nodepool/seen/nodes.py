@@ -1,4 +1,4 @@
-"""Nodes, each reduced to where its pods fit and which pool it is of."""
+"""Nodes, each reduced to its capacity, its pool and the facts that admit pods."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ ACCELERATOR_LABELS: tuple[str, ...] = (
     "kubernetes.azure.com/accelerator",
     "accelerator",
 )
-"""By which the Cluster Autoscaler knows a GPU node, regardless of its allocatable resources
-(nodepool.md, GPU traps); the last is the old one of AKS."""
+"""Labels by which the Cluster Autoscaler identifies a GPU node, regardless of its allocatable
+resources (nodepool.md, GPU traps). The last one is the old label of AKS."""
 
 UNLABELLED = "unlabelled"
-"""The pool of nodes that carry no pool's label."""
+"""The pool of nodes without a label that names a pool."""
 
 _FLEETING = frozenset(
     {
@@ -43,12 +43,12 @@ _FLEETING = frozenset(
         "node.kubernetes.io/unreachable",
     }
 )
-"""Taints for a condition of a node, not for its kind."""
+"""Taints for temporary conditions of a node, which the next node does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """A node as it is now."""
+    """The current state of a node."""
 
     name: str
     labels: Mapping[str, str]
@@ -56,7 +56,7 @@ class NodeInfo:
     allocatable: Mapping[str, int]
     """Thousandths."""
     healthy: bool
-    """Its Ready condition is True and it is not cordoned."""
+    """Whether its Ready condition is True and it is not cordoned."""
     created: float
 
     @property
@@ -65,7 +65,7 @@ class NodeInfo:
         return self.name
 
     def pool(self, labels: Sequence[str] = ()) -> str:
-        """The pool it is of, by the first label that it has; empty where none says."""
+        """Return its pool, from the first of the labels that it has; empty without one."""
         return next((self.labels[key] for key in (*labels, *POOL_LABELS) if key in self.labels), "")
 
 
@@ -98,10 +98,10 @@ _manifest = msgspec.json.Decoder(_Manifest)
 
 
 def decode(raw: msgspec.Raw | bytes) -> NodeInfo:
-    """A node from its JSON.
+    """Decode a node.
 
     Raises:
-        msgspec.DecodeError: it is none.
+        msgspec.DecodeError: the text is not a Node.
         ValueError: an amount is not a quantity.
     """
     manifest = _manifest.decode(raw)
@@ -126,7 +126,7 @@ def decode(raw: msgspec.Raw | bytes) -> NodeInfo:
 
 
 def devices(node: NodeInfo) -> frozenset[str]:
-    """The device resources that a node has to give."""
+    """Return the allocatable device resources of a node."""
     return frozenset(
         name for name, milli in node.allocatable.items() if milli > 0 and device_resource(name)
     )

@@ -1,4 +1,4 @@
-"""Pods, each reduced to whose it is, where it is and what it needs."""
+"""Pods, each reduced to its owner, its node and its requirements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
-"""Field selector: pods that have ended hold nothing, and a cluster of Jobs is full of them."""
+"""Field selector that excludes ended pods: they hold no resources, and Jobs leave many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,17 @@ class PodInfo:
     ready: bool
     deleting: bool
     workloads: tuple[Workload, ...]
-    """Its controller, and that one's where the names show it."""
+    """Its controller, and the controller of that one if the names show it."""
     shape: Shape
     daemon: bool
-    """A DaemonSet's: every node has one of its own."""
+    """Whether it belongs to a DaemonSet: every node has its own pod."""
     headroom: bool
-    """A placeholder: every other pod may take its place. Its label alone does not say so, as
-    anybody may set it; its priority class does."""
+    """Whether it is a placeholder, which every other pod may preempt. The PriorityClass decides,
+    because anyone can set the label."""
     created: float
     deletion_cost: str | None = None
     cost_writer: str = ""
-    """Who wrote ``deletion_cost``, by managedFields."""
+    """Field manager of ``deletion_cost``, from managedFields."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -78,18 +78,18 @@ _manifest = msgspec.json.Decoder(_Manifest)
 
 
 class PodInfoDecoder:
-    """Reads pods; one instance per collection, for what its pods share."""
+    """Decodes the pods of one collection, and shares equal parts among them."""
 
     def __init__(self, priority_class: str) -> None:
-        """``priority_class`` is that of placeholders."""
+        """``priority_class`` is the PriorityClass of placeholders."""
         self._once = SharedValues().once
         self._class = priority_class
 
     def decode(self, raw: msgspec.Raw | bytes) -> PodInfo:
-        """A pod from its JSON.
+        """Decode a pod.
 
         Raises:
-            msgspec.DecodeError: it is none.
+            msgspec.DecodeError: the text is not a Pod.
             ValueError: an amount of its resources is not a quantity.
         """
         manifest = _manifest.decode(raw)

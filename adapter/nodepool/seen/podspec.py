@@ -1,6 +1,6 @@
-"""From a pod's spec to its shape, and from a shape to the spec of a pause pod.
+"""Convert a pod's spec to its shape, and a shape to the spec of a pause pod.
 
-Counting follows ``PodRequests`` of ``k8s.io/component-helpers/resource/helpers.go``: a
+The calculation follows ``PodRequests`` of ``k8s.io/component-helpers/resource/helpers.go``: a
 sidecar (an init container with ``restartPolicy: Always``) runs beside the containers and
 beside every init container after it.
 """
@@ -17,10 +17,10 @@ from adapter.settings.nodepool import PlaceholderSettings
 
 _IMAGE: Final = PlaceholderSettings().image
 _EVERY_POD = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Tolerated for some seconds by every pod that the API server admits (DefaultTolerationSeconds);
-a template has neither, and both are one shape."""
+"""Taints that the API server adds tolerations for (DefaultTolerationSeconds). Templates do not have
+these tolerations. They are ignored, so that a template and its pods have the same shape."""
 _POD_LEVEL = ("cpu", "memory")
-"""Resources, beside huge pages, that ``spec.resources`` of a whole pod may name."""
+"""Resources, besides huge pages, that a pod-level ``spec.resources`` may name."""
 _HUGE = "hugepages-"
 
 
@@ -30,15 +30,15 @@ def shape_of(
     priority: int | None = None,
     claim_devices: Mapping[str, int] | None = None,
 ) -> Shape:
-    """The shape of a pod, or of the pods of a template.
+    """Return the shape of a pod, or of the pods of a template.
 
     Args:
-        spec: ``spec`` of a Pod or of a pod template, as the API has it.
-        priority: resolved from the PriorityClass; None takes the spec's own, else 0.
-        claim_devices: ResourceClaimTemplate to the devices it asks for.
+        spec: ``spec`` of a Pod or of a pod template, as in the API.
+        priority: resolved from the PriorityClass. None uses the priority of the spec, or 0.
+        claim_devices: ResourceClaimTemplate -> number of devices that it requests.
 
     Raises:
-        ValueError: a quantity is not one, or is negative.
+        ValueError: a quantity is invalid or negative.
     """
     overhead = spec.get("overhead") or {}
     selector = spec.get("nodeSelector") or {}
@@ -57,20 +57,20 @@ def shape_of(
         node_affinity=_affinity(spec),
         claims=tuple(claims),
         claim_devices=sum(known) if len(known) == len(sizes) else None,
-        # An admitted pod carries its class's overhead and scheduling already: naming the class
-        # again would have the API server count them twice.
+        # An admitted pod already includes overhead and scheduling of its RuntimeClass. If the
+        # pause pod named the class, the API server would add them again.
         runtime_class="" if overhead else str(spec.get("runtimeClassName") or ""),
         priority=own if priority is None else priority,
     )
 
 
 def pod_spec(shape: Shape) -> dict[str, Any]:
-    """The spec of a pod that does nothing and needs what the shape needs.
+    """Return the spec of a pause pod with the requirements of the shape.
 
-    Priority is left to the caller: headroom has the autoscaler's own.
+    The caller sets the priority, because headroom has its own.
     """
     # The request of an extended resource and of huge pages must equal its limit (Kubernetes,
-    # "Extended resources", "Manage HugePages"); a limit on the others would say nothing.
+    # "Extended resources", "Manage HugePages"). Other resources need no limit.
     amounts = {name: _text(name, milli) for name, milli in shape.requests if name != "pods"}
     limits = {name: text for name, text in amounts.items() if "/" in name or name.startswith(_HUGE)}
     resources: dict[str, Any] = {"requests": amounts}
@@ -124,12 +124,12 @@ def _requests(spec: Mapping[str, Any], overhead: Mapping[str, Any]) -> dict[str,
         if (name in _POD_LEVEL or name.startswith(_HUGE)) and (asked or name not in total):
             total[name] = milli
     _add(total, _milli(overhead))
-    # A node's limit of pods is one more resource to the scheduler.
+    # For the scheduler, the maximum number of pods of a node is a resource too.
     return {name: milli for name, milli in total.items() if milli} | {"pods": 1000}
 
 
 def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
-    """A limit stands for the request that is not there (``SetDefaults_Pod``)."""
+    """Return the requests. A limit is the default of a missing request (``SetDefaults_Pod``)."""
     resources = container.get("resources") or {}
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return _milli(asked)
@@ -163,7 +163,7 @@ def _tolerations(rows: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ...]:
 
 
 def _toleration(each: Toleration) -> dict[str, str]:
-    # An Exists toleration must have no value, nor may an empty key be written.
+    # A toleration with Exists must have no value, and an empty key must be left out.
     return {name: value for name, value in each._asdict().items() if value}
 
 
@@ -197,7 +197,7 @@ def _canonical(value: object) -> str:
 
 
 def _text(name: str, milli: int) -> str:
-    """Memory of whole MiB in Mi, as people write it; other amounts in their unit or in ``m``."""
+    """Return an amount as text: whole MiB in ``Mi``, other amounts in their unit or in ``m``."""
     whole, rest = divmod(milli, 1000)
     if rest:
         return f"{milli}m"

@@ -20,7 +20,7 @@ class PriorityClass:
     value: int
     preempts: bool
     default: bool
-    """Of pods that name none."""
+    """Whether it applies to pods without a PriorityClass."""
 
     @property
     def key(self) -> str:
@@ -42,7 +42,7 @@ _class = msgspec.json.Decoder(_Class)
 
 
 def decode(raw: msgspec.Raw | bytes) -> PriorityClass:
-    """A PriorityClass from its JSON; raises msgspec.DecodeError."""
+    """Decode a PriorityClass. Raises msgspec.DecodeError."""
     row = _class.decode(raw)
     preempts = row.preemption_policy != "Never"
     return PriorityClass(row.metadata.name, row.value, preempts, row.global_default)

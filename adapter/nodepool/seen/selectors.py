@@ -1,4 +1,4 @@
-"""A LabelSelector of a manifest as the text that a query carries."""
+"""Convert a LabelSelector of a manifest to the text for a query."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
 def text(selector: Mapping[str, Any] | None) -> str:
-    """As ``metav1.FormatLabelSelector`` writes it; empty for one that selects everything.
+    """Return the text in the format of ``metav1.FormatLabelSelector``; empty selects everything.
 
     Raises:
-        ValueError: an operator that the API does not know.
+        ValueError: an operator is unknown.
     """
     if not selector:
         return ""
@@ -26,5 +26,5 @@ def text(selector: Mapping[str, Any] | None) -> str:
         elif operator == "DoesNotExist":
             parts.append(f"!{key}")
         else:
-            raise ValueError(f"operator {operator!r} of a label selector is not known")
+            raise ValueError(f"operator {operator!r} of a label selector is unknown")
     return ",".join(parts)

@@ -40,22 +40,22 @@ class _Resources(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ServedApis:
-    """What the API server serves of what is optional here."""
+    """The optional APIs that the API server serves."""
 
     buffers: str = ""
-    """Version of CapacityBuffers; empty where there are none."""
+    """Version of CapacityBuffers; empty if they are not served."""
     requests: bool = False
     """ProvisioningRequests, v1."""
     karpenter: bool = False
     """NodePools and NodeClaims, v1."""
     custom_metrics: str = ""
-    """Version of custom.metrics.k8s.io; empty where it is not served."""
+    """Version of custom.metrics.k8s.io; empty if it is not served."""
     claims: str = ""
-    """Version of resource.k8s.io (DRA); empty where it is off."""
+    """Version of resource.k8s.io (DRA); empty if it is not served."""
 
 
 async def discover(call: ApiCall) -> ServedApis:
-    """Ask the API server what it serves; raises ClusterAnswerError."""
+    """Discover the served APIs. Raises ClusterAnswerError."""
     answer = await _ask(call, "/apis", _Groups)
     groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
     scaling = groups.get(headroom.BUFFER_GROUP, [])

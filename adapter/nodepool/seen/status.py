@@ -1,7 +1,7 @@
-"""The cluster-autoscaler's own word: ConfigMap ``kube-system/cluster-autoscaler-status``.
+"""The status of the cluster-autoscaler: ConfigMap ``kube-system/cluster-autoscaler-status``.
 
-YAML since 1.30, as ``cluster-autoscaler/clusterstate/api/types.go`` has it; the plain text of
-older releases is refused by name.
+Since 1.30 it is YAML, with the types of ``cluster-autoscaler/clusterstate/api/types.go``. The plain
+text of older releases is rejected.
 """
 
 from __future__ import annotations
@@ -22,28 +22,31 @@ NAME = "cluster-autoscaler-status"
 PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 _BACKOFF = 300.0
-"""Seconds: ``--initial-node-group-backoff-duration``. The status says that a group is backing off
-and since when, never until when."""
+"""Seconds: default of ``--initial-node-group-backoff-duration``. The status has the start of a
+back-off, but not its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """One node group; several, such as one per zone, may be one pool."""
+    """One node group. A pool may have several, such as one per zone."""
 
     name: str
     high: int
     target: int
-    """Nodes that the cloud was asked for."""
+    """Nodes requested from the cloud."""
     healthy: bool
     backing_off: bool
     backoff: str
-    """Why: error code and message."""
+    """Reason of the back-off: error code and message."""
     since: float | None
     """Epoch seconds when the group's scale-up last changed its status."""
 
     def refused_until(self, now: float) -> float | None:
-        """Till when no scale-up is to be expected: the usual back-off from its begin, and while
-        the status still says so, a minute at a time."""
+        """Return until when no scale-up is expected; None if the group does not back off.
+
+        This is the start plus the usual duration. While the status still shows the back-off after
+        that, it is extended minute by minute.
+        """
         if not self.backing_off:
             return None
         return max((self.since or now) + _BACKOFF, now + 60.0)
@@ -51,17 +54,17 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerStatus:
-    """The ConfigMap's content."""
+    """The content of the ConfigMap."""
 
     groups: tuple[NodeGroup, ...]
     written: float | None
-    """Epoch seconds of the cluster-autoscaler's last look at its groups."""
+    """Epoch seconds when the cluster-autoscaler last checked its groups."""
     problem: str = ""
     """Why the content cannot be used."""
 
     @property
     def key(self) -> str:
-        """The ConfigMap's name."""
+        """The name of the ConfigMap."""
         return NAME
 
 
@@ -111,32 +114,32 @@ _configmap = msgspec.json.Decoder(_ConfigMap)
 
 
 def decode(raw: msgspec.Raw | bytes) -> AutoscalerStatus:
-    """The status from the ConfigMap's JSON; another text becomes a ``problem``.
+    """Decode the ConfigMap. An unknown content becomes a ``problem``.
 
     Raises:
-        msgspec.DecodeError: it is not a ConfigMap.
+        msgspec.DecodeError: the text is not a ConfigMap.
     """
     return parse((_configmap.decode(raw).data or {}).get("status", ""))
 
 
 def parse(document: str) -> AutoscalerStatus:
-    """The status from the text under ``data.status``."""
+    """Return the status from the text under ``data.status``."""
     if document.startswith("Cluster-autoscaler status at"):
         return AutoscalerStatus(
-            (), None, "is the plain text of a cluster-autoscaler before 1.30: upgrade it"
+            (), None, "is in the format of a cluster-autoscaler before 1.30: upgrade it"
         )
     try:
         content = yaml.load(document, _Texts)  # noqa: S506 - a SafeLoader
         read = msgspec.convert(content, _Document)
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         text = re.sub(r"\s+", " ", str(error))
-        return AutoscalerStatus((), None, f"is not a status of a cluster-autoscaler: {text}")
+        return AutoscalerStatus((), None, f"is not the status of a cluster-autoscaler: {text}")
     groups = tuple(map(_group, read.node_groups or ()))
     return AutoscalerStatus(groups, instant.read(read.cluster_wide.health.last_probe_time))
 
 
 class _Texts(yaml.SafeLoader):
-    """Leaves timestamps the texts that they are."""
+    """Loads timestamps as texts."""
 
 
 _Texts.yaml_implicit_resolvers = {
@@ -159,11 +162,11 @@ def _group(row: _Group) -> NodeGroup:
 
 
 def groups_of(pool: str, nodes: Collection[str], groups: Sequence[NodeGroup]) -> list[NodeGroup]:
-    """The groups of a pool, by their names: nothing else relates them.
+    """Return the groups of a pool, identified by their names.
 
-    Nodes are named after their group on AKS (``aks-POOL-…-vmss000001``) and GKE (``gke-…-grp``
-    less its end); EKS calls the group of node group POOL ``eks-POOL-UUID``. Elsewhere group and
-    pool have the same name.
+    On AKS (``aks-POOL-…-vmss000001``) and GKE (``gke-…-grp`` without its end), names of nodes begin
+    with the name of the group. On EKS, the group of node group POOL is ``eks-POOL-UUID``.
+    Otherwise, group and pool have the same name.
     """
     return [group for group in groups if _belongs(group.name, pool, nodes)]
 
@@ -184,7 +187,7 @@ def _belongs(group: str, pool: str, nodes: Collection[str]) -> bool:
 
 
 def pool_name(group: str) -> str:
-    """The pool that a group without nodes is of, where its name shows it; else the group's name."""
+    """Return the pool of a group without nodes, from its name, or else the name of the group."""
     base = group.rstrip("/").rpartition("/")[2]
     for form in (r"aks-(.+)-\d+-vmss", r"eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"):
         if match := re.fullmatch(form, base):

@@ -1,4 +1,4 @@
-"""What each HPA scales, as far as it asks for GPUs: pods, shape, and how many there are. Pure."""
+"""The GPU workloads that HPAs scale, with their pods and shapes. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATEFULSETS = GroupResource("statefulsets", "apps")
 
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
-    """A workload that an HPA scales and whose pods hold GPUs."""
+    """A workload with GPU pods that an HPA scales."""
 
     workload: WorkloadRef
     autoscaler: HpaInfo
@@ -34,26 +34,26 @@ class ScaleTarget:
     pods: tuple[PodInfo, ...]
 
     def states(self) -> list[PodState]:
-        """The pods as the HPA controller sees them."""
+        """Return the pods as the HPA controller sees them."""
         return [PodState(pod.name, pod.phase, pod.ready, pod.deleting) for pod in self.pods]
 
 
 class RoundValues(NamedTuple):
-    """The values that a full round has read; rounds until the next go by them."""
+    """The values that a full round has read. Rounds until the next full round use them."""
 
     values: Mapping[WorkloadRef, tuple[Values, ...]]
     asked: Mapping[WorkloadRef, ReadableHpa]
-    """The HPAs that the values are of."""
+    """The HPAs of the values."""
 
     @classmethod
     def of(
         cls, found: Sequence[ScaleTarget], values: Mapping[WorkloadRef, tuple[Values, ...]]
     ) -> RoundValues:
-        """The values, with whom they are of."""
+        """Return the values with their HPAs."""
         return cls(values, {target.workload: target.readable for target in found})
 
     def still(self, found: Sequence[ScaleTarget]) -> Mapping[WorkloadRef, tuple[Values, ...]]:
-        """The values whose HPA has not been changed since."""
+        """Return the values of HPAs that have not changed since."""
         return {
             target.workload: self.values[target.workload]
             for target in found
@@ -62,18 +62,18 @@ class RoundValues(NamedTuple):
 
 
 class ScaleTargets(NamedTuple):
-    """All of them."""
+    """All targets."""
 
     targets: tuple[ScaleTarget, ...]
     left_out: Counter[str]
-    """HPAs of GPU workloads that nothing is planned for, by reason."""
+    """Reason -> number of HPAs of GPU workloads that are not planned for."""
 
 
 PodsOf = Callable[[str, Workload], tuple[PodInfo, ...]]
 
 
 def by_workload(pods: Iterable[PodInfo]) -> PodsOf:
-    """The pods of each workload; placeholders are left out."""
+    """Return the pods of each workload, without placeholders."""
     found: dict[tuple[str, Workload], list[PodInfo]] = {}
     for pod in pods:
         if not pod.headroom:
@@ -84,9 +84,9 @@ def by_workload(pods: Iterable[PodInfo]) -> PodsOf:
 
 
 def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = ()) -> ScaleTargets:
-    """The HPAs of GPU workloads, by namespace and name; of two on one workload the first.
+    """Return the HPAs of GPU workloads, by namespace and name; of two for one workload, the first.
 
-    ``within`` are the namespaces that are looked at; empty for all.
+    ``within`` lists the namespaces; empty for all.
     """
     found: dict[WorkloadRef, ScaleTarget] = {}
     left_out: Counter[str] = Counter()
@@ -102,14 +102,14 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
         if gpus(shape) == 0:
             continue
         if scaled is None:
-            # A pod's metric is asked for by the selector that only the workload knows.
+            # A Pods metric is requested with the selector of the workload.
             left_out["target_unknown"] += 1
             continue
         if scaler.readable is None:
             left_out["no_metric"] += 1
             continue
         ref = WorkloadRef(scaler.namespace, scaler.kind, scaler.target.name)
-        # Its annotation is not a number: planned for, without a floor.
+        # If its annotation is not a number, plan without a floor.
         left_out["annotation"] += bool(scaler.problem)
         if ref in found:
             left_out["second_hpa"] += 1
@@ -128,19 +128,19 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
 
 
 def with_priority(shape: Shape, priority_class: str, classes: Mapping[str, int]) -> Shape:
-    """A template's shape with the priority that its pods will have."""
+    """Return a template's shape with the priority of its pods."""
     name = priority_class or next((key for key in classes if key.startswith("*")), "")
     return replace(shape, priority=classes.get(name, shape.priority))
 
 
 def priorities(cluster: ClusterTables) -> Mapping[str, int]:
-    """PriorityClass to its value; a key that begins with ``*`` is the default of all pods."""
+    """Return PriorityClass -> value. A key that starts with ``*`` is the default of all pods."""
     rows = {row.name: row.value for row in cluster.classes}
     return rows | {f"*{row.name}": row.value for row in cluster.classes if row.default}
 
 
 def with_claims(shape: Shape, namespace: str, cluster: ClusterTables) -> Shape:
-    """A shape with the devices that its claims ask for, where their templates are known."""
+    """Return a shape with the devices that its claims request, if their templates are known."""
     if not shape.claims:
         return shape
     rows = [cluster.claim_templates.find((namespace, name)) for name in shape.claims]
@@ -162,8 +162,10 @@ def _scaled(cluster: ClusterTables, scaler: HpaInfo) -> ScalableWorkload | None:
 def _shape(
     cluster: ClusterTables, scaled: ScalableWorkload | None, pods: tuple[PodInfo, ...]
 ) -> Shape | None:
-    """That of the newest pod: admission may have added to the template what decides where it
-    fits. The template's where there are no pods."""
+    """Return the shape of the newest pod, or of the template without pods.
+
+    Admission may add requirements that the template does not have.
+    """
     living = [pod for pod in pods if not pod.deleting]
     if living:
         return max(living, key=lambda pod: (pod.created, pod.name)).shape

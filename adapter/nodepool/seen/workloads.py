@@ -1,4 +1,4 @@
-"""Deployments, StatefulSets and ReplicaSets: how many pods, which ones, and of what shape."""
+"""Deployments, StatefulSets and ReplicaSets, with replicas, selector and shape of their pods."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ PATHS = {
     "ReplicaSet": "/apis/apps/v1/replicasets",
 }
 UNOWNED_REPLICASETS = "!pod-template-hash,!rollouts-pod-template-hash"
-"""Label selector: a ReplicaSet of a Deployment is not what an HPA scales, and there are many."""
+"""Label selector that excludes ReplicaSets of Deployments: HPAs do not scale them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalableWorkload:
-    """What an HPA may scale."""
+    """A workload that an HPA may scale."""
 
     namespace: str
     workload: Workload
     replicas: int
     status_replicas: int
     selector: str
-    """Of its pods, as a query has it."""
+    """Label selector of its pods, as text for a query."""
     shape: Shape
     priority_class: str
-    """To be looked up for the shape's priority; empty where there is none."""
+    """PriorityClass of the pods; empty without one."""
 
     @property
     def key(self) -> tuple[str, Workload]:
@@ -71,9 +71,9 @@ _manifest = msgspec.json.Decoder(_Manifest)
 
 
 def decoder(kind: str) -> Callable[[msgspec.Raw | bytes], ScalableWorkload]:
-    """A reader of objects of this kind, one of :data:`PATHS`.
+    """Return a decoder of objects of this kind, one of :data:`PATHS`.
 
-    It raises msgspec.DecodeError, or ValueError for an amount or selector.
+    It raises msgspec.DecodeError, or ValueError for an invalid amount or selector.
     """
     resource = resource_of("apps/v1", kind)
 

@@ -108,7 +108,7 @@ async def test_a_missing_right_names_the_right_the_user_and_the_grant(
             ),
         ),
         (
-            "it's; rm -rf /",
+            "it's; rm -rf /",  # prose: ignore
             "pods/gpu_utilization",
             "custom.metrics.k8s.io",
             "chat",

@@ -149,8 +149,8 @@ def test_a_normal_start_and_end_logs_no_warning(command: str, last: str, environ
 
 FAILED: Final = (
     "watch failed",
-    "nothing is planned, headroom stays as it is",
-    "the API server does not say what it serves",
+    "planning is paused, headroom is kept",
+    "discovery of the served APIs failed",
     "lease not renewed",
     "the page stays as it was",
 )

@@ -147,7 +147,7 @@ async def test_what_cannot_be_seen_is_not_planned_for() -> None:
     assert world.api.sent == []
     assert world.controller.state.frozen == world.problem
     assert [row["event"] for row in world.logs if row["log_level"] == "warning"] == [
-        "nothing is planned, headroom stays as it is"
+        "planning is paused, headroom is kept"
     ]
     world.problem = ""
     assert await world.round() is not None
@@ -266,7 +266,7 @@ async def test_a_back_off_and_its_end_are_told_with_the_reason() -> None:
     ]
     world.cluster.status.replace([autoscaler_status(STATUS.replace("Backoff", "NoActivity"))])
     await world.round(75)
-    assert [row["problem"] for row in world.logs if row["event"] == "autoscaler"] == ["over"]
+    assert [row["problem"] for row in world.logs if row["event"] == "autoscaler"] == ["resolved"]
 
 
 async def test_placeholders_that_wait_as_long_as_the_pods_are_warned_of_once() -> None:
@@ -288,7 +288,7 @@ async def test_where_there_is_no_cluster_autoscaler_placeholders_do_not_wait() -
 
 
 def test_a_plan_of_nothing_says_so() -> None:
-    assert "no workload of GPU pods" in render(Plan((), ()), "none yet")
+    assert "no HPA scales a workload with GPU pods" in render(Plan((), ()), "none yet")
 
 
 @pytest.mark.parametrize("served", [[], ["v1beta1"]], ids=["nothing", "buffers"])

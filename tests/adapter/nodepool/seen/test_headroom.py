@@ -44,7 +44,7 @@ def test_the_probe_is_believed_and_stands_for_nothing() -> None:
         found(ProvisioningMethod.BUFFER, obj).shape,
     ) == ("", None)
     obj["spec"]["replicas"] = 3
-    assert found(ProvisioningMethod.BUFFER, obj).problem == "a probe has no replicas"
+    assert found(ProvisioningMethod.BUFFER, obj).problem == "a probe must have 0 replicas"
 
 
 def test_a_status_that_somebody_else_writes_changes_nothing() -> None:
@@ -60,7 +60,7 @@ def label_only(obj: Object) -> Object:
 
 
 FORGED: dict[str, tuple[Any, str]] = {
-    "the label alone": (label_only, "its one owner must be Job gpu-headroom-lifeline"),
+    "the label alone": (label_only, "its only owner must be Job gpu-headroom-lifeline"),
     "kubectl apply of a copy": (
         lambda obj: (
             obj | {"metadata": obj["metadata"] | {"managedFields": managed(obj, "kubectl")}}
@@ -136,7 +136,7 @@ def test_a_name_that_is_not_the_shapes_costs_the_object() -> None:
     obj["metadata"]["name"] = "gpu-headroom-0123456789"
     assert (
         found(ProvisioningMethod.PLACEHOLDER, obj).problem
-        == "its name and label are not those of its shape and namespace"
+        == "its name or label does not match its shape and namespace"
     )
 
 
@@ -145,7 +145,8 @@ def test_a_namespace_that_is_not_the_names_costs_the_object() -> None:
     obj = written()
     obj["metadata"]["labels"][names.SERVES] = "other"
     assert (
-        "not those of its shape and namespace" in found(ProvisioningMethod.PLACEHOLDER, obj).problem
+        "does not match its shape and namespace"
+        in found(ProvisioningMethod.PLACEHOLDER, obj).problem
     )
 
 

@@ -182,7 +182,7 @@ def test_an_hpa_on_cpu_alone_says_why_it_is_not_planned_for() -> None:
 
 @pytest.mark.parametrize(
     ("annotation", "floor", "problem"),
-    [("2", 2, ""), (None, None, ""), ("two", None, "give a whole number of pods")],
+    [("2", 2, ""), (None, None, ""), ("two", None, "set it to a whole number of pods")],
 )
 def test_the_floor_is_an_annotation_of_the_hpa(
     annotation: str | None, floor: int | None, problem: str

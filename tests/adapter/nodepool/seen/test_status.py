@@ -42,9 +42,9 @@ def test_a_back_off_lasts_five_minutes_and_as_long_as_the_status_says_so(
     ("document", "words"),
     [
         ("Cluster-autoscaler status at 2023-01-01 00:00:00 +0000 UTC:\nCluster-wide:", "1.30"),
-        ("autoscalerStatus: [", "not a status of a cluster-autoscaler"),
-        ("nodeGroups: 3", "not a status of a cluster-autoscaler"),
-        ("", "not a status of a cluster-autoscaler"),
+        ("autoscalerStatus: [", "not the status of a cluster-autoscaler"),
+        ("nodeGroups: 3", "not the status of a cluster-autoscaler"),
+        ("", "not the status of a cluster-autoscaler"),
     ],
     ids=["plain text", "no YAML", "another document", "empty"],
 )
