@@ -134,15 +134,20 @@ class NotFound(ApiError):
 class MetricNotFound(NotFound):
     """The metric is not known, or the named object has no value.
 
-    ``resource`` is a ``GroupResource`` or its text; ``name`` is the one requested object.
+    ``resource`` is a ``GroupResource`` or its text; ``name`` is the one requested object, and
+    ``why`` says why it has no value.
     """
 
-    def __init__(self, metric: str, resource: object = "", name: str | None = None) -> None:
+    def __init__(
+        self, metric: str, resource: object = "", name: str | None = None, why: str = ""
+    ) -> None:
         message = f"the server could not find the metric {metric}"
         if text := str(resource):
             message = f"{message} for {text}"
         if name is not None:
             message = f"{message} {name}"
+        if why:
+            message = f"{message}: {why}"
         super().__init__(message)
 
 
