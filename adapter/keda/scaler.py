@@ -20,7 +20,7 @@ from adapter.devices.assignment import Mismatch
 from adapter.keda.demand import Standing, demand, number
 from adapter.keda.errors import BadTrigger, NoReadings
 from adapter.keda.scaledobjects import ScaledObjects
-from adapter.keda.trigger import Ref, Trigger, TriggerError
+from adapter.keda.trigger import Ref, Trigger
 from adapter.keda.triggerpods import TriggerPods
 from adapter.keda.triggers import AnswerVersion, Entry, TriggerAnswer, Triggers
 from apiservice.labels.selector import Selector
@@ -238,10 +238,7 @@ class Scaler:
                 f"the ScaledObject's name or namespace has more than {_LONGEST_NAME} characters, "
                 f"which is the limit of Kubernetes"
             )
-        try:
-            return self._triggers.get(ref, self._catalog.metrics)
-        except TriggerError as error:
-            raise BadTrigger(str(error)) from None
+        return self._triggers.get(ref, self._catalog.metrics)
 
 
 def _ready_since(pod: Pod) -> float:
