@@ -12,6 +12,7 @@ from typing import Final, NoReturn
 import click
 
 from adapter import __version__
+from adapter.doctor.command import doctor
 from adapter.maintain.commands import maintain
 from adapter.process.config import ConfigError, load, named
 from adapter.settings import Settings
@@ -229,6 +230,7 @@ def _stand_in(node: str, port: int) -> None:
         sys.exit(1)
 
 
+main.add_command(doctor)
 main.add_command(maintain)
 
 

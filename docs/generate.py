@@ -17,15 +17,7 @@ from adapter.process.environment import PREFIX
 from adapter.settings import Settings
 from adapter.settings.types import ADVANCED
 from adapter.settings.values import ValueSettings
-from docs import (
-    chart,
-    chartdefaults,
-    chartschema,
-    codemap,
-    dashboard,
-    reasonpage,
-    selfmetrics,
-)
+from docs import chart, chartdefaults, chartschema, checks, codemap, dashboard, selfmetrics
 from docs.paragraphs import wrapped
 
 FOLDER = Path(__file__).parent
@@ -281,10 +273,10 @@ def _spelling_rows(catalog: Catalog) -> Iterator[str]:
 
 
 PAGES = {
+    "checks.md": checks.page,
     "code-map.md": codemap.page,
     "settings.md": settings_page,
     "metrics.md": metrics_page,
-    "reasons.md": reasonpage.page,
     "self-metrics.md": selfmetrics.page,
     "../charts/gpu-metrics-adapter/files/dashboard.json": dashboard.page,
     "../charts/gpu-metrics-adapter/files/defaults.yaml": chartdefaults.page,

@@ -18,7 +18,15 @@ from adapter.client.errors import (
     describe_missing_view,
     missing_right,
 )
-from apiservice.kube.client import ClusterAnswerError, ClusterError, call, connect
+from apiservice.kube.client import (
+    BoundedAnswer,
+    ClusterAnswerError,
+    ClusterError,
+    call,
+    connect,
+    read_bounded,
+    server_time,
+)
 from apiservice.kube.failures import NOT_AN_API_SERVER, describe_failure
 
 Json = dict[str, Any]
@@ -96,6 +104,29 @@ class Api:
         answer = await self._send("POST", _WHO, body)
         about = (answer.get("status") or {}).get("userInfo") or {}
         return str(about.get("username") or "")
+
+    async def post(self, path: str, body: Json) -> Json:
+        """Create an object that is only answered, such as a review, and return it."""
+        return await self._send("POST", path, body)
+
+    async def page(self, path: str, most: int) -> BoundedAnswer:
+        """Return what a pod or a Service answers through the API server's proxy.
+
+        Args:
+            path: of the proxy, such as ``/api/v1/namespaces/a/pods/b:9400/proxy/metrics``.
+            most: bytes that are read.
+        """
+        try:
+            return await read_bounded(self._client, path, most, TIMEOUT)
+        except ClusterAnswerError as error:
+            raise ClientError(describe_failure(self._client, error), error.status) from None
+
+    async def clock(self) -> float:
+        """Return the API server's clock in epoch seconds."""
+        try:
+            return await server_time(self._client, TIMEOUT)
+        except ClusterAnswerError as error:
+            raise ClientError(describe_failure(self._client, error), error.status) from None
 
     async def _send(self, method: str, path: str, body: Any = None) -> Json:
         try:

@@ -6,41 +6,27 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from functools import reduce, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from adapter.maintain.cluster import ObjectStore
 
-
-class Run(NamedTuple):
-    """What the options say that every command has."""
-
-    namespace: str
-    service: str
-    apiservices: tuple[str, ...]
-    wait: float
-    kubeconfig: Path | None
-    context: str | None
-    log_level: Literal["debug", "info", "warning", "error"]
-    log_format: Literal["auto", "console", "json"]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _common(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of every command; the function gets their values as its first argument."""
+def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def apply(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
 
-    @wraps(function)
-    def command(**given: Any) -> None:
-        run = Run(*(given.pop(name) for name in Run._fields))
-        function(run, **given)
-
-    return reduce(lambda made, option: option(made), reversed(_COMMON), command)
+    return apply
 
 
-_COMMON = (
+_COMMON = _options(
     click.option(
         "--namespace", required=True, metavar="NAME", help="Namespace of the installation."
     ),
@@ -96,7 +82,7 @@ def maintain() -> None:
 
 
 @maintain.command()
-@_common
+@_COMMON
 @click.option(
     "--secret",
     required=True,
@@ -132,7 +118,19 @@ def maintain() -> None:
     help="Time until every pod and API server uses a written certificate or CA.",
 )
 def certificates(
-    run: Run, secret: str, ca_secret: str, valid_days: float, ca_valid_days: float, settle: float
+    namespace: str,
+    service: str,
+    apiservices: tuple[str, ...],
+    wait: float,
+    kubeconfig: Path | None,
+    context: str | None,
+    log_level: Literal["debug", "info", "warning", "error"],
+    log_format: Literal["auto", "console", "json"],
+    secret: str,
+    ca_secret: str,
+    valid_days: float,
+    ca_valid_days: float,
+    settle: float,
 ) -> None:
     """Create, renew and publish the serving certificate, as far as currently possible.
 
@@ -160,19 +158,28 @@ def certificates(
     from adapter.maintain.rotation import Installation, Rotation  # noqa: PLC0415
     from adapter.maintain.state import RotationPolicy  # noqa: PLC0415
 
-    host = f"{run.service}.{run.namespace}.svc"
+    host = f"{service}.{namespace}.svc"
     policy = RotationPolicy((host, f"{host}.cluster.local"), valid_days, ca_valid_days, settle)
-    target = Installation(run.namespace, run.service, ca_secret, secret, run.apiservices)
+    target = Installation(namespace, service, ca_secret, secret, apiservices)
 
     async def job(objects: ObjectStore) -> object:
-        return await Rotation(objects, target, policy, run.wait, asyncio.sleep).run()
+        return await Rotation(objects, target, policy, wait, asyncio.sleep).run()
 
-    _run(job, run)
+    _run(job, kubeconfig, context, log_level, log_format)
 
 
 @maintain.command()
-@_common
-def unregister(run: Run) -> None:
+@_COMMON
+def unregister(
+    namespace: str,
+    service: str,
+    apiservices: tuple[str, ...],
+    wait: float,
+    kubeconfig: Path | None,
+    context: str | None,
+    log_level: Literal["debug", "info", "warning", "error"],
+    log_format: Literal["auto", "console", "json"],
+) -> None:
     """Delete the APIServices before an uninstallation deletes the pods behind them.
 
     If one points to another Service, this command deletes nothing and exits with 2, because Helm
@@ -182,15 +189,21 @@ def unregister(run: Run) -> None:
     from adapter.maintain import unregistration  # noqa: PLC0415
     from adapter.maintain.rotation import Installation  # noqa: PLC0415
 
-    target = Installation(run.namespace, run.service, "", "", run.apiservices)
+    target = Installation(namespace, service, "", "", apiservices)
 
     async def job(objects: ObjectStore) -> object:
-        return await unregistration.unregister(objects, target, run.wait, asyncio.sleep)
+        return await unregistration.unregister(objects, target, wait, asyncio.sleep)
 
-    _run(job, run)
+    _run(job, kubeconfig, context, log_level, log_format)
 
 
-def _run(job: Callable[[ObjectStore], Awaitable[object]], run: Run) -> None:
+def _run(
+    job: Callable[[ObjectStore], Awaitable[object]],
+    kubeconfig: Path | None,
+    context: str | None,
+    log_level: Literal["debug", "info", "warning", "error"],
+    log_format: Literal["auto", "console", "json"],
+) -> None:
     # Imported late: --help needs none of it.
     from adapter.maintain.cluster import MaintainError, RefusalError, reach  # noqa: PLC0415
     from adapter.process.logs import configure  # noqa: PLC0415
@@ -198,9 +211,9 @@ def _run(job: Callable[[ObjectStore], Awaitable[object]], run: Run) -> None:
 
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            await job(await reach(stack, run.kubeconfig, run.context))
+            await job(await reach(stack, kubeconfig, context))
 
-    configure(LogSettings(level=run.log_level, format=run.log_format))
+    configure(LogSettings(level=log_level, format=log_format))
     try:
         asyncio.run(work())
     except MaintainError as error:

@@ -55,7 +55,28 @@ def load(
         from_file = read(file) if file else {}
     except ConfigFileError as error:
         raise ConfigError([f"{file}: {error}"]) from None
-    from_flags = _nest(flags or {})
+    return _settings(from_file, str(file), environ, _nest(flags or {}))
+
+
+def settings_of(content: Mapping[str, Any], origin: str) -> Settings:
+    """Return the settings that the content of a file gives, without flags and environment.
+
+    Args:
+        content: of the YAML file.
+        origin: what messages call the file.
+
+    Raises:
+        ConfigError: it names every unknown key and every rejected value.
+    """
+    return _settings(content, origin, {}, {})
+
+
+def _settings(
+    from_file: Mapping[str, Any],
+    file: str,
+    environ: Mapping[str, str],
+    from_flags: Mapping[str, Any],
+) -> Settings:
     problems = [f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)]
     problems += [
         f"{file}: {key}: is empty; remove the key, or write {{}} for the defaults"
@@ -70,7 +91,7 @@ def load(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        origins = ((from_flags, "flag"), (from_environ, "environment"), (from_file, str(file)))
+        origins = ((from_flags, "flag"), (from_environ, "environment"), (from_file, file))
         raise ConfigError(list(_explain(error, origins))) from None
 
 

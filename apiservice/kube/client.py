@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 import msgspec
@@ -42,6 +42,7 @@ _kubeconfig_merger: Any = KubeConfigMerger
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 """Where a pod's service account is mounted."""
+_JSON: Final = "application/json"
 _REFRESH = 60.0
 """Seconds between runs of a credential plugin that names no expiry."""
 
@@ -141,6 +142,38 @@ async def call(
     return answer
 
 
+class BoundedAnswer(NamedTuple):
+    """A response with any status, up to a number of bytes."""
+
+    status: int
+    body: bytes
+    complete: bool
+    """The body was not longer than the limit."""
+
+
+async def read_bounded(
+    client: ApiClient, path: str, most: int, timeout_seconds: float = 10.0
+) -> BoundedAnswer:
+    """GET a path behind the API server, such as a pod's page through its proxy.
+
+    Raises:
+        ClusterAnswerError: there was no response.
+    """
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            response = await _request(client, "GET", path, None, timeout_seconds, _JSON, "*/*")
+            raw: aiohttp.ClientResponse = response.response
+            body = bytearray()
+            async for chunk in raw.content.iter_chunked(1 << 16):
+                body += chunk
+                if len(body) > most:
+                    raw.close()
+                    return BoundedAnswer(response.status, bytes(body[:most]), complete=False)
+            return BoundedAnswer(response.status, bytes(body), complete=True)
+    except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
+        raise ClusterAnswerError(f"GET {path}: {transport_failure(error)}") from error
+
+
 async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float:
     """Return the API server's clock in epoch seconds: the ``Date`` of any response.
 
@@ -160,20 +193,31 @@ async def _exchange(
 ) -> tuple[Any, bytes]:
     """Return the response with any status, and its body. Raise ClusterAnswerError without one."""
     try:
-        headers: dict[str, str] = {"Accept": "application/json", "Content-Type": content_type}
-        arguments = await client.param_serialize(
-            method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
-        )
-        verb, url, header_params, content, _ = arguments
-        limits = aiohttp.ClientTimeout(total=timeout_seconds)
         # The client's own limit does not apply on a connection with unsolicited bytes.
         async with asyncio.timeout(timeout_seconds):
-            response: Any = await client.call_api(
-                verb, url, header_params, content, _request_timeout=limits
-            )
+            response = await _request(client, method, path, body, timeout_seconds, content_type)
             return response, await response.read()
     except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
         raise ClusterAnswerError(f"{method} {path}: {transport_failure(error)}") from error
+
+
+async def _request(
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: Any,
+    timeout_seconds: float,
+    content_type: str,
+    accept: str = _JSON,
+) -> Any:
+    """Send a request and return the response, of which only the head was read."""
+    headers: dict[str, str] = {"Accept": accept, "Content-Type": content_type}
+    arguments = await client.param_serialize(
+        method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
+    )
+    verb, url, header_params, content, _ = arguments
+    limits = aiohttp.ClientTimeout(total=timeout_seconds)
+    return await client.call_api(verb, url, header_params, content, _request_timeout=limits)
 
 
 class _Status(msgspec.Struct):

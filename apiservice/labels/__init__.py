@@ -1,1 +1,1 @@
-"""Label and field selectors: parsing and matching."""
+"""Label selectors: parsing and matching."""

@@ -64,7 +64,8 @@ QUALITY: Final = Row(
         ),
         Panel(
             "Pods without a value, by reason",
-            "The page docs/reasons.md explains every reason, with its fix.",
+            "no_rows: no exporter names the pod. no_value: its device lacks this field. stale: too "
+            "old. The troubleshooting page lists every reason.",
             "none",
             (Query("topk(8, max by (reason) (gma_gpu_pods_unmeasured))", "{{reason}}"),),
             low=0,

@@ -254,7 +254,7 @@ class NodepoolController:
             found.targets,
             values,
             pods_of,
-            self.ledger,
+            self.ledger.known(),
             settings.pool_labels,
             now,
             jobs=settings.jobs,

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from adapter.client import access
 from adapter.nodepool.run import process
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.failingapi import ANSWERS, KUBECONFIGS, UNREACHED, WELL, Failing, failing
@@ -22,6 +23,8 @@ ONE_SHOT: Final = {
     ),
     "maintain unregister": ("maintain", "unregister", *COMMON),
 }
+CLIENTS: Final = {"doctor": ("doctor",), "doctor -o json": ("doctor", "-o", "json")}
+"""Tools of users, which end with 2 if they could not look."""
 RUNNING: Final = {
     "serve": (("serve", "--port", "0", "--log-level", "debug"), 4),
     "nodepool": (("nodepool", "--log-level", "debug"), 2),
@@ -45,6 +48,7 @@ FIX: Final = {
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(process, "_CALL", 1.0)
+    monkeypatch.setattr(access, "TIMEOUT", 1.0)
     return tmp_path
 
 
@@ -96,20 +100,33 @@ def test_a_command_that_ends_says_in_one_line_what_failed_where_and_how_to_fix_i
         assert FIX[failure] in line
 
 
+@pytest.mark.parametrize("command", CLIENTS)
+def test_a_tool_of_users_says_in_one_line_what_failed_where_and_how_to_fix_it(
+    command: str, broken: tuple[str, Failing]
+) -> None:
+    failure, found = broken
+    ended = run(CLIENTS[command], found)
+    assert ended.code == 2
+    (line,) = ended.output.splitlines()
+    assert line.startswith("gpu-metrics-adapter: ")
+    assert f"server: {found.server} (kubeconfig {found.kubeconfig}, context lab)" in line
+    assert FIX[failure] in line
+
+
 ALREADY_GONE: Final = {("maintain unregister", "404")}
 OF_THE_CHART: Final = {("maintain certificates", "404")}
 
 
 @pytest.mark.parametrize("failure", KUBECONFIGS)
-@pytest.mark.parametrize("command", [*ONE_SHOT, *RUNNING])
+@pytest.mark.parametrize("command", [*ONE_SHOT, *CLIENTS, *RUNNING])
 def test_a_kubeconfig_that_cannot_be_used_is_one_line_that_names_it(
     command: str, failure: str, environment: Path
 ) -> None:
     if command.startswith("demo") and failure == "no-context":
         pytest.skip("it names no context")
     with failing(failure, environment) as found:
-        ended = run(ONE_SHOT.get(command) or RUNNING[command][0], found)
-    assert ended.code == 1
+        ended = run(ONE_SHOT.get(command) or CLIENTS.get(command) or RUNNING[command][0], found)
+    assert ended.code == (2 if command in CLIENTS else 1)
     lines = [line for line in ended.output.splitlines() if not line.startswith("{")]
     (line,) = lines
     assert line.startswith("gpu-metrics-adapter: ")

@@ -22,8 +22,16 @@ def manifests(
 ) -> tuple[KubeObject, KubeObject]:
     """Return the PodTemplate and the CapacityBuffer, in the order in which they are applied."""
     meta = headroomobjects.metadata(order, lifeline, nudged_at)
-    # Only facts that rarely change: otherwise each round would write the template.
-    template = headroomobjects.pod_template(meta | {"annotations": {}}, order, image)
+    template: KubeObject = {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        # Only facts that rarely change: otherwise each round would write the template.
+        "metadata": meta | {"annotations": {}},
+        "template": {
+            "metadata": {"labels": headroomobjects.labels(order)},
+            "spec": headroomobjects.pause_pod(order, image),
+        },
+    }
     return template, buffer(meta, version, order.replicas)
 
 

@@ -156,8 +156,10 @@ def test_claims_are_the_templates_a_pod_gets_devices_of_its_own_from() -> None:
     assert shape_of(yaml.safe_load(POD)).claims == ("one-gpu",)
 
 
-def test_the_size_of_a_claim_is_unknown_from_a_pod_alone() -> None:
-    assert gpus(shape_of(yaml.safe_load(POD))) is None
+def test_the_size_of_a_claim_is_unknown_until_told() -> None:
+    spec = yaml.safe_load(POD)
+    assert gpus(shape_of(spec)) is None
+    assert gpus(shape_of(spec, claim_devices={"one-gpu": 2})) == 3
 
 
 def test_an_admitted_pod_with_overhead_names_no_runtime_class_again() -> None:

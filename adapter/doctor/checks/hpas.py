@@ -1,0 +1,322 @@
+"""Checks of HPAs: metrics and their names, targets' numbers, behavior and replica counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final
+
+from adapter.catalog.metric import Unit
+from adapter.doctor import known
+from adapter.doctor.facts import Facts, Hpa, HpaMetric
+from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.hpa import ManifestError, from_manifest
+
+OURS: Final = ("Pods", "Object", "External")
+_LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
+_MOST: Final = {Unit.PERCENT: Decimal(100), Unit.RATIO: Decimal(1)}
+_MIB: Final = Decimal(1 << 20)
+
+
+def metrics(facts: Facts) -> Iterator[tuple[Hpa, HpaMetric]]:
+    """Yield the metrics of HPAs that the adapter serves."""
+    names = known.metrics(facts.settings)
+    for hpa in facts.hpas.read():
+        for metric in hpa.metrics:
+            if metric.type in OURS and metric.name in names:
+                yield hpa, metric
+
+
+def _any_of_ours(facts: Facts) -> None:
+    """Raise NotApplicableError if no HPA uses a metric of the adapter."""
+    if not any(True for _ in metrics(facts)):
+        raise NotApplicableError("no HPA uses a metric of the adapter")
+
+
+def patch(hpa: Hpa, path: str, value: object) -> str:
+    """Return a command that sets one field of an HPA; empty for a file."""
+    if hpa.origin:
+        return ""
+    pointer = "/" + re.sub(r"[.\[\]]+", "/", path).strip("/")
+    change = json.dumps([{"op": "add", "path": pointer, "value": value}], separators=(",", ":"))
+    return f"kubectl -n {hpa.namespace} patch hpa {hpa.name} --type=json -p '{change}'"
+
+
+def edit(hpa: Hpa) -> str:
+    """Return a command that opens an HPA in an editor; empty for a file."""
+    return "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
+
+
+@check("GMA401", CheckSection.HPAS, "every HPA asks for a metric that exists")
+def unknown_metric(facts: Facts) -> Iterator[Finding]:
+    """An HPA names a metric that the adapter does not serve. The HPA reports `FailedGetPodsMetric`
+    and does not scale on it.
+
+    Correct the name: `docs/metrics.md` lists the metrics. A metric of your own belongs to
+    `metrics` in the settings.
+    """
+    names = known.metrics(facts.settings)
+    installed = facts.release.known and facts.release.value is not None
+    for hpa in facts.hpas.read():
+        for metric in hpa.metrics:
+            if metric.type not in ("Pods", "Object") or metric.name in names:
+                continue
+            near = known.nearest(metric.name, facts.settings)
+            if not (near or installed or _LIKE_OURS.search(metric.name)):
+                continue
+            guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
+            at = f"{metric.at}.{metric.key}.metric.name"
+            yield Finding(
+                hpa.subject,
+                f"asks for {metric.name!r}, which is not a metric of the adapter; {guess}",
+                f"set {at} to {near}" if near else f"correct {at}",
+                patch(hpa, at, near) if near else edit(hpa),
+            )
+
+
+@check("GMA402", CheckSection.HPAS, "target types can work")
+def target_type(facts: Facts) -> Iterator[Finding]:
+    """A metric of type Pods needs a target of type AverageValue: for another type, the controller
+    uses `averageValue` regardless, or the API server rejects the HPA. `Utilization` works only for
+    Resource metrics, because it relates a value to the pods' requests.
+
+    Set `type: AverageValue` and `averageValue`. For a share of what the pod requests, use
+    `gpu_utilization_of_request`.
+    """
+    _any_of_ours(facts)
+    for hpa, metric in metrics(facts):
+        wanted = "AverageValue"
+        if metric.type == "Pods" and metric.target_type not in ("", wanted):
+            wrong = f"type {metric.target_type}, and a Pods metric needs {wanted}"
+        elif metric.target_type == "Utilization":
+            wrong = "type Utilization, which only Resource metrics have"
+        elif metric.type == "Pods" and metric.average is None:
+            wrong = "no averageValue"
+        else:
+            continue
+        at = f"{metric.at}.{metric.key}.target"
+        number = metric.target or 70
+        yield Finding(
+            hpa.subject,
+            f"{metric.name}: its target has {wrong}",
+            f'set {at} to {{type: {wanted}, averageValue: "{number}"}}',
+            patch(hpa, at, {"type": wanted, "averageValue": str(number)}),
+        )
+
+
+def _per_pod(metric: HpaMetric) -> Decimal | None:
+    """Return the target as the mean of the pods reaches it; None if it is a sum."""
+    if metric.type == "External" and metric.value is None:
+        return None
+    return metric.target
+
+
+@check("GMA403", CheckSection.HPAS, "targets can be reached")
+def unreachable_target(facts: Facts) -> Iterator[Finding]:
+    """The target is above the highest value of the metric: a percentage is at most 100, a ratio at
+    most 1. The HPA never scales out. The usual cause is a percentage as the target of a ratio
+    (`DCGM_FI_PROF_…` are 0 to 1).
+
+    Give a target below the maximum, such as 70 for a percentage or 700m for a ratio.
+    """
+    _any_of_ours(facts)
+    names = known.metrics(facts.settings)
+    for hpa, metric in metrics(facts):
+        most, target = _MOST.get(names[metric.name].unit), _per_pod(metric)
+        if most is None or target is None or target < most:
+            continue
+        percent = most == 100
+        better = "70" if percent else f"{min(target, Decimal(99)) * 10:f}".partition(".")[0] + "m"
+        if not percent and target <= 1:
+            better = "700m"
+        field = "averageValue" if metric.average is not None else "value"
+        at = f"{metric.at}.{metric.key}.target.{field}"
+        said = "never above" if target > most else "at most"
+        yield Finding(
+            hpa.subject,
+            f"{metric.name} is {said} {most}, and its target is {target}: it never scales out",
+            f'set {at} below {most}, such as "{better}"',
+            patch(hpa, at, better),
+        )
+
+
+@check("GMA404", CheckSection.HPAS, "targets are in the metric's unit", Severity.WARNING)
+def wrong_unit(facts: Facts) -> Iterator[Finding]:
+    """The target's number suggests another unit: `700m` or `0.7` for a percentage is 0.7 %, and a
+    number below a mebibyte for a metric in bytes is a few bytes. The HPA scales to its maximum
+    under the lightest load.
+
+    Give the number in the unit of the metric: `docs/metrics.md`.
+    """
+    _any_of_ours(facts)
+    names = known.metrics(facts.settings)
+    for hpa, metric in metrics(facts):
+        unit, target = names[metric.name].unit, _per_pod(metric)
+        if target is None or target <= 0:
+            continue
+        if unit is Unit.PERCENT and target <= 1:
+            better, said = f"{(target * 100).normalize():f}", f"{target.normalize():f} %"
+        elif unit is Unit.BYTES and target < _MIB:
+            better, said = f"{target.normalize():f}Gi", f"{target.normalize():f} bytes"
+        elif unit is Unit.MEBIBYTES and target > _MIB:
+            better, said = f"{int(target / _MIB)}", f"{int(target)} MiB"
+        else:
+            continue
+        field = "averageValue" if metric.average is not None else "value"
+        at = f"{metric.at}.{metric.key}.target.{field}"
+        yield Finding(
+            hpa.subject,
+            f"the target of {metric.name} means {said}",
+            f'set {at} to "{better}"',
+            patch(hpa, at, better),
+        )
+
+
+@check("GMA405", CheckSection.HPAS, "HPAs have room to scale", Severity.WARNING)
+def no_room(facts: Facts) -> Iterator[Finding]:
+    """`minReplicas` equals `maxReplicas`, so the HPA never changes the number of replicas.
+
+    Raise `maxReplicas`, or delete the HPA.
+    """
+    for hpa in facts.hpas.read():
+        if hpa.low == hpa.high and _ours(facts, hpa):
+            yield Finding(
+                hpa.subject,
+                f"minReplicas and maxReplicas are both {hpa.low}: it never scales",
+                "raise spec.maxReplicas, or delete the HPA",
+                patch(hpa, "spec.maxReplicas", hpa.high + 1),
+            )
+
+
+def _ours(facts: Facts, hpa: Hpa) -> bool:
+    names = known.metrics(facts.settings)
+    return any(metric.type in OURS and metric.name in names for metric in hpa.metrics)
+
+
+def _closed(hpa: Hpa, way: str) -> str:
+    """Return why the behavior forbids a direction; empty if it does not."""
+    rules = hpa.behavior.get(way) or {}
+    if rules.get("selectPolicy") == "Disabled":
+        return f"spec.behavior.{way}.selectPolicy is Disabled"
+    return ""
+
+
+@check("GMA406", CheckSection.HPAS, "HPAs can scale in", Severity.WARNING)
+def never_in(facts: Facts) -> Iterator[Finding]:
+    """`behavior.scaleDown.selectPolicy: Disabled` keeps every replica that a peak has added, and
+    its GPU, until somebody scales the workload by hand.
+
+    Remove it. To scale in slowly, use a longer `stabilizationWindowSeconds` or a policy of one pod
+    in several minutes.
+    """
+    for hpa in facts.hpas.read():
+        if _ours(facts, hpa) and (why := _closed(hpa, "scaleDown")):
+            yield Finding(
+                hpa.subject,
+                f"never scales in: {why}",
+                "set spec.behavior.scaleDown.selectPolicy to Min, and give a policy",
+                patch(hpa, "spec.behavior.scaleDown.selectPolicy", "Min"),
+            )
+
+
+@check("GMA407", CheckSection.HPAS, "HPAs can scale out", Severity.WARNING)
+def never_out(facts: Facts) -> Iterator[Finding]:
+    """`behavior.scaleUp.selectPolicy: Disabled` means that the HPA never adds a replica.
+
+    Remove it.
+    """
+    for hpa in facts.hpas.read():
+        if _ours(facts, hpa) and (why := _closed(hpa, "scaleUp")):
+            yield Finding(
+                hpa.subject,
+                f"never scales out: {why}",
+                "set spec.behavior.scaleUp.selectPolicy to Max",
+                patch(hpa, "spec.behavior.scaleUp.selectPolicy", "Max"),
+            )
+
+
+@check("GMA408", CheckSection.HPAS, "something wakes workloads at 0 replicas")
+def asleep(facts: Facts) -> Iterator[Finding]:
+    """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas there is no pod, so no
+    metric has a value and the HPA never scales out again. It also needs the feature gate
+    `HPAScaleToZero`.
+
+    Set `minReplicas: 1`, add an Object or External metric such as the length of a queue, or use
+    KEDA, which wakes the workload itself.
+    """
+    for hpa in facts.hpas.read():
+        types = {metric.type for metric in hpa.metrics}
+        if hpa.low == 0 and not types & {"Object", "External"} and not hpa.owner:
+            yield Finding(
+                hpa.subject,
+                "minReplicas is 0, and without a pod none of its metrics has a value",
+                "set spec.minReplicas to 1, or add an Object or External metric",
+                patch(hpa, "spec.minReplicas", 1),
+            )
+
+
+@check("GMA409", CheckSection.HPAS, "manifests of HPAs are valid")
+def invalid(facts: Facts) -> Iterator[Finding]:
+    """The API server would reject the manifest, or the controller could not use it. This check is
+    for manifests in files; what a cluster has stored is valid.
+
+    Correct the key that the message names.
+    """
+    if not facts.offline:
+        raise NotApplicableError("the API server has accepted the HPAs of the cluster")
+    for hpa in facts.hpas.read():
+        spec = hpa.manifest.get("spec") or {}
+        rows = [row for row in spec.get("metrics") or () if isinstance(row, dict)]
+        kept = [row for row in rows if row.get("type") in OURS]
+        if rows and not kept:
+            continue
+        low = hpa.low or 1
+        try:
+            from_manifest({**hpa.manifest, "spec": {**spec, "metrics": kept, "minReplicas": low}})
+        except ManifestError as error:
+            yield Finding(hpa.subject, str(error), "correct this key of the manifest")
+
+
+@check("GMA410", CheckSection.HPAS, "HPAs get their metrics")
+def failing(facts: Facts) -> Iterator[Finding]:
+    """The HPA controller reports in the condition `ScalingActive` that it could not read a metric.
+    The HPA keeps its replica count.
+
+    `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none.
+    """
+    facts.live()
+    names = known.metrics(facts.settings)
+    for hpa in facts.hpas.read():
+        asked = [m for m in hpa.metrics if m.type in OURS]
+        if not any(metric.name in names for metric in asked):
+            continue
+        for condition in hpa.conditions:
+            failed = condition.type == "ScalingActive" and condition.status == "False"
+            if failed and condition.reason.startswith("FailedGet"):
+                yield Finding(
+                    hpa.subject,
+                    f"{condition.reason}: {condition.message}",
+                    "see why its pods have no value",
+                    f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
+                )
+
+
+@check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
+def at_maximum(facts: Facts) -> Iterator[Finding]:
+    """The HPA wants more replicas than `maxReplicas` allows.
+
+    Raise `maxReplicas` if there are GPUs for more replicas.
+    """
+    facts.live()
+    for hpa in facts.hpas.read():
+        for condition in hpa.conditions if _ours(facts, hpa) else ():
+            limited = condition.type == "ScalingLimited" and condition.status == "True"
+            if limited and condition.reason == "TooManyReplicas" and hpa.low != hpa.high:
+                yield Finding(
+                    hpa.subject,
+                    f"wants more than its maxReplicas of {hpa.high}",
+                    "raise spec.maxReplicas if there are GPUs for more",
+                    patch(hpa, "spec.maxReplicas", hpa.high * 2),
+                )

@@ -1,0 +1,174 @@
+"""Read the facts of a cluster. Each read that fails ends only the checks that need it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from adapter.client.access import Api, Json
+from adapter.client.errors import ClientError, grant, missing_right
+from adapter.doctor.facts import Clocks, Fact, Facts, UnreadError
+from adapter.doctor.objects import (
+    ApiService,
+    Lease,
+    ResourceQuota,
+    SeenNode,
+    SeenPriorityClass,
+    SeenWorkload,
+    read,
+    read_pod,
+    read_workload,
+)
+from adapter.doctor.scalers import read_hpa, read_scaledobject
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MOST: Final = 50_000
+"""Objects of one list that are read."""
+_PAGE: Final = 500
+SECONDS: Final = 120.0
+"""Time for all lists of one run."""
+_SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
+_COORDINATION: Final = "/apis/coordination.k8s.io/v1"
+_SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
+AUTHENTICATION: Final = (
+    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+)
+
+
+@dataclass
+class Collector:
+    """Reads from one API server."""
+
+    api: Api
+    notes: list[str] = field(default_factory=list)
+    """Limits that were reached, and objects that could not be read."""
+    deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+
+    async def facts(self) -> Facts:
+        """Read everything that the checks of the cluster need."""
+        # The first request decides whether there is a cluster to look at.
+        version = await self.api.get("/version")
+        facts = Facts(offline=False, now=time.time())
+        facts.version = Fact(_version(version))
+        reads: dict[str, Awaitable[Fact[Any]]] = {
+            "groups": self.fact(self._groups),
+            "clocks": self.fact(self._clocks),
+            "authentication": self.fact(self._authentication),
+            "apiservices": self.objects("/apis/apiregistration.k8s.io/v1/apiservices", ApiService),
+            "nodes": self.objects("/api/v1/nodes", SeenNode),
+            "leases": self.objects(f"{_COORDINATION}/namespaces/kube-node-lease/leases", Lease),
+            "pods": self.listed("/api/v1/pods", read_pod),
+            "workloads": self._workloads(),
+            "hpas": self.listed("/apis/autoscaling/v2/horizontalpodautoscalers", read_hpa),
+            "scaledobjects": self.optional(_SCALEDOBJECTS, read_scaledobject),
+            "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
+            "quotas": self.objects("/api/v1/resourcequotas", ResourceQuota),
+        }
+        found = await asyncio.gather(*reads.values())
+        for name, value in zip(reads, found, strict=True):
+            setattr(facts, name, value)
+        return facts
+
+    async def fact(self, look: Callable[[], Awaitable[T]]) -> Fact[T]:
+        """Return the result of a read, or why it failed."""
+        try:
+            return Fact(await look())
+        except ClientError as error:
+            return Fact(unread=unread(error))
+
+    async def objects(self, path: str, kind: type[T]) -> Fact[Sequence[T]]:
+        """List objects of one kind."""
+        return await self.listed(path, lambda row: read(row, kind))
+
+    async def optional(self, path: str, decode: Callable[[Json], T]) -> Fact[Sequence[T]]:
+        """List objects of a kind that a cluster may not have."""
+        found = await self.listed(path, decode)
+        missing = found.unread is not None and found.unread.status == 404
+        return Fact(()) if missing else found
+
+    async def listed(self, path: str, decode: Callable[[Json], T]) -> Fact[Sequence[T]]:
+        """List objects in pages, each decoded before the next page is read."""
+        return await self.fact(lambda: self._list(path, decode))
+
+    async def _list(self, path: str, decode: Callable[[Json], T]) -> Sequence[T]:
+        items: list[T] = []
+        unreadable = 0
+        token = ""
+        while True:
+            mark = f"&continue={token}" if token else ""
+            page = await self.api.get(f"{path}?limit={_PAGE}{mark}")
+            for row in page.get("items") or ():
+                try:
+                    items.append(decode(row))
+                except (msgspec.ValidationError, ValueError, TypeError, AttributeError):
+                    unreadable += 1
+            token = str((page.get("metadata") or {}).get("continue") or "")
+            if not token:
+                break
+            if len(items) >= MOST or time.monotonic() > self.deadline:
+                self.notes.append(f"{path}: only the first {len(items)} objects were read")
+                break
+        if unreadable:
+            self.notes.append(f"{path}: {unreadable} objects could not be decoded")
+        return items
+
+    async def _workloads(self) -> Fact[Sequence[SeenWorkload]]:
+        kinds = {"deployments": "Deployment", "statefulsets": "StatefulSet"}
+        found: list[SeenWorkload] = []
+        for plural, kind in kinds.items():
+            rows = await self.listed(f"/apis/apps/v1/{plural}", partial(read_workload, kind))
+            if rows.unread is not None:
+                return Fact(unread=rows.unread)
+            found += rows.read()
+        return Fact(found)
+
+    async def _groups(self) -> Mapping[str, frozenset[str]]:
+        answer = await self.api.get("/apis")
+        return {
+            str(group.get("name")): frozenset(
+                str(each.get("version")) for each in group.get("versions") or ()
+            )
+            for group in answer.get("groups") or ()
+        }
+
+    async def _clocks(self) -> Clocks:
+        before = time.time()
+        server = await self.api.clock()
+        # The header has whole seconds, so half a second is the best guess.
+        middle = (before + time.time()) / 2
+        return Clocks(middle - (server + 0.5), server)
+
+    async def _authentication(self) -> Mapping[str, str]:
+        try:
+            found = await self.api.get(AUTHENTICATION)
+        except ClientError as error:
+            if error.status == 404:
+                return {}
+            raise
+        data: Any = found.get("data") or {}
+        return {str(key): str(value) for key, value in data.items()}
+
+
+def unread(error: ClientError) -> UnreadError:
+    """Return a failed request as the reason of the checks that need it."""
+    right = missing_right(str(error))
+    if right is None:
+        return UnreadError(error.brief, status=error.status)
+    where = f"in namespace {right.namespace}" if right.namespace else "in the whole cluster"
+    text = f"{right.user} may not {right.verb} {right.full} {where}"
+    return UnreadError(text, grant(right), status=error.status)
+
+
+def _version(answer: Json) -> tuple[int, int]:
+    match = _VERSION.match(str(answer.get("gitVersion") or ""))
+    return (int(match[1]), int(match[2])) if match else (0, 0)

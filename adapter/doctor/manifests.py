@@ -1,0 +1,186 @@
+"""Facts from manifests in files, for checks in CI without a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from adapter.client.errors import ClientError
+from adapter.doctor import release
+from adapter.doctor.facts import Fact, Facts, Hpa, SeenScaledObject
+from adapter.doctor.objects import (
+    ConfigMap,
+    ResourceQuota,
+    SeenPriorityClass,
+    SeenWorkload,
+    read,
+    read_workload,
+)
+from adapter.doctor.scalers import read_hpa, read_scaledobject
+
+MOST_BYTES: Final = 16 << 20
+"""Bytes of one file that are read."""
+MOST_FILES: Final = 2000
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+@dataclass
+class Manifests:
+    """The objects of some files that the checks know, by kind."""
+
+    hpas: list[Hpa] = field(default_factory=list)
+    scaledobjects: list[SeenScaledObject] = field(default_factory=list)
+    workloads: list[SeenWorkload] = field(default_factory=list)
+    configmaps: list[ConfigMap] = field(default_factory=list)
+    priorityclasses: list[SeenPriorityClass] = field(default_factory=list)
+    quotas: list[ResourceQuota] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Files and objects that were left out, one line each."""
+    count: int = 0
+    """Objects that were read."""
+    foreign: int = 0
+    """Objects of kinds that no check looks at."""
+
+    def facts(self) -> Facts:
+        """Return the facts that manifests can give."""
+        facts = Facts(offline=True, now=time.time())
+        facts.hpas = Fact(self.hpas)
+        facts.scaledobjects = Fact(self.scaledobjects)
+        facts.workloads = Fact(self.workloads)
+        for attribute, name in (("release", release.SERVE), ("nodepool", release.NODEPOOL)):
+            setattr(facts, attribute, Fact(self._release(name)))
+        if self.priorityclasses:
+            facts.priorityclasses = Fact(self.priorityclasses)
+        if self.quotas:
+            facts.quotas = Fact(self.quotas)
+        return facts
+
+    def _release(self, name: str) -> Any:
+        workload = release.find(self.workloads, name)
+        if workload is None:
+            return None
+        wanted = release.configmap_of(workload)
+        data = next((m.data for m in self.configmaps if m.metadata.name == wanted), None)
+        return release.release(workload, (), data, f"no ConfigMap {wanted} in the files")
+
+
+def read_files(paths: Sequence[Path]) -> Manifests:
+    """Read manifests from files and folders; ``-`` is not a file.
+
+    Raises:
+        ClientError: nothing could be read.
+    """
+    found = Manifests()
+    files = list(_files(paths, found))
+    for file in files[:MOST_FILES]:
+        for obj in _documents(file, found):
+            _add(found, obj, str(file))
+    if len(files) > MOST_FILES:
+        found.notes.append(f"only the first {MOST_FILES} of {len(files)} files were read")
+    if found.count == 0:
+        problem = found.notes[0] if found.notes else _named(paths)
+        raise ClientError(
+            f"nothing to check: {problem}; name files with HPAs, Deployments, ScaledObjects, "
+            "or the output of helm template"
+        )
+    return found
+
+
+def _named(paths: Sequence[Path]) -> str:
+    return f"{', '.join(map(str, paths))}: no manifest of a kind that a check looks at"
+
+
+def _files(paths: Sequence[Path], found: Manifests) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+            if not inside:
+                found.notes.append(f"{path}: no {', '.join(SUFFIXES)} file in this folder")
+            yield from inside
+        elif path.is_file():
+            yield path
+        else:
+            raise ClientError(f"{path}: no such file or folder")
+
+
+def _documents(file: Path, found: Manifests) -> Iterator[dict[str, Any]]:
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            found.notes.append(f"{file}: larger than {MOST_BYTES} bytes, left out")
+            return
+        content = file.read_bytes()
+        _refuse_aliases(content)
+        documents = list(yaml.load_all(content, _Loader))
+    except OSError as error:
+        found.notes.append(f"{file}: {error.strerror or error}")
+        return
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        found.notes.append(f"{file}: not YAML: {' '.join(str(error).split())[:200]}")
+        return
+    for document in documents:
+        rows = [document]
+        if isinstance(document, dict) and str(document.get("kind", "")).endswith("List"):
+            rows = document.get("items") or []
+        for row in rows if isinstance(rows, list) else []:
+            if isinstance(row, dict) and row.get("kind"):
+                yield row
+            elif row is not None:
+                found.notes.append(f"{file}: a document is not a Kubernetes object")
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the base
+    """Leaves timestamps the texts that they are."""
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_str)
+
+
+def _refuse_aliases(content: bytes) -> None:
+    """Raise ValueError for a YAML alias: nested aliases expand without bound."""
+    if b"*" in content and b"&" in content:
+        for event in yaml.parse(content, _Loader):
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1 if event.start_mark else 1
+                raise ValueError(f"line {line}: aliases are not supported; write the value out")
+
+
+def _add(found: Manifests, obj: dict[str, Any], file: str) -> None:
+    kind = str(obj["kind"])
+    reader = _READERS.get(kind)
+    if reader is None:
+        found.foreign += 1
+        return
+    name = (obj.get("metadata") or {}).get("name") if isinstance(obj.get("metadata"), dict) else ""
+    try:
+        reader(found, obj, file)
+        found.count += 1
+    except (msgspec.ValidationError, ValueError, TypeError, AttributeError) as error:
+        found.notes.append(f"{file}: {kind} {name or 'without a name'}: {error}")
+
+
+def _hpa(found: Manifests, obj: dict[str, Any], file: str) -> None:
+    version = obj.get("apiVersion")
+    if version != "autoscaling/v2":
+        raise ValueError(f"apiVersion {version} is not checked: use autoscaling/v2")
+    found.hpas.append(read_hpa(obj, file))
+
+
+def _workload(found: Manifests, obj: dict[str, Any], _: str) -> None:
+    found.workloads.append(read_workload(obj["kind"], obj))
+
+
+_READERS: Final[dict[str, Callable[[Manifests, dict[str, Any], str], None]]] = {
+    "HorizontalPodAutoscaler": _hpa,
+    "ScaledObject": lambda found, obj, _: found.scaledobjects.append(read_scaledobject(obj)),
+    "Deployment": _workload,
+    "StatefulSet": _workload,
+    "ConfigMap": lambda found, obj, _: found.configmaps.append(read(obj, ConfigMap)),
+    "PriorityClass": lambda f, obj, _: f.priorityclasses.append(read(obj, SeenPriorityClass)),
+    "ResourceQuota": lambda found, obj, _: found.quotas.append(read(obj, ResourceQuota)),
+}

@@ -1,0 +1,80 @@
+"""The installations of the adapter and of nodepool: their Deployment, pods and settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from adapter.doctor.facts import Release
+from adapter.doctor.objects import SeenPod, SeenWorkload
+from adapter.process.config import ConfigError, settings_of
+
+NAME_LABEL: Final = "app.kubernetes.io/name"
+SERVE: Final = "gpu-metrics-adapter"
+NODEPOOL: Final = "gpu-metrics-adapter-nodepool"
+CONFIG_KEY: Final = "config.yaml"
+_GIVEN: Final = re.compile(r" \(got .*\)$")
+
+
+def find(workloads: Iterable[SeenWorkload], name: str) -> SeenWorkload | None:
+    """Return the Deployment with this value of the name label, the first by namespace."""
+    found = [
+        each
+        for each in workloads
+        if each.kind == "Deployment" and each.metadata.labels.get(NAME_LABEL) == name
+    ]
+    return min(found, key=lambda each: each.key, default=None)
+
+
+def pods_of(workload: SeenWorkload, pods: Sequence[SeenPod]) -> tuple[SeenPod, ...]:
+    """Return the unfinished pods of a Deployment."""
+    labels = workload.spec.selector.match_labels
+    return tuple(
+        each
+        for each in pods
+        if labels
+        and each.pod.ref.namespace == workload.metadata.namespace
+        and not each.pod.finished
+        and labels.items() <= dict(each.pod.labels).items()
+    )
+
+
+def configmap_of(workload: SeenWorkload) -> str:
+    """Return the name of the ConfigMap with the settings; empty without one."""
+    volumes = workload.spec.template.spec.volumes
+    return next((each.config_map.name for each in volumes if each.config_map), "")
+
+
+def release(
+    workload: SeenWorkload,
+    pods: Sequence[SeenPod],
+    data: Mapping[str, str] | None,
+    unread: str = "",
+) -> Release:
+    """Return an installation.
+
+    Args:
+        workload: its Deployment.
+        pods: all pods.
+        data: of its ConfigMap; None if it could not be read.
+        unread: why not.
+    """
+    own = pods_of(workload, pods)
+    if data is None:
+        return Release(workload, own, None, (), unread)
+    try:
+        content: Any = yaml.safe_load(data.get(CONFIG_KEY, "")) or {}
+    except yaml.YAMLError as error:
+        text = " ".join(str(error).split())
+        return Release(workload, own, None, (f"{CONFIG_KEY} is not YAML: {text}",))
+    if not isinstance(content, dict):
+        return Release(workload, own, None, (f"{CONFIG_KEY} is not a mapping",))
+    try:
+        return Release(workload, own, settings_of(content, CONFIG_KEY))
+    except ConfigError as error:
+        # The value that was given may be a secret.
+        problems = tuple(_GIVEN.sub("", problem) for problem in error.problems)
+        return Release(workload, own, None, problems)

@@ -1,0 +1,84 @@
+"""One run of ``doctor``: read facts, run the checks, print, and end with a status."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from adapter.client.access import Api, cluster
+from adapter.client.command import UNSEEN
+from adapter.client.errors import ClientError
+from adapter.client.output import screen_of
+from adapter.doctor import text
+from adapter.doctor.collect import Collector
+from adapter.doctor.manifests import read_files
+from adapter.doctor.model import registered
+from adapter.doctor.runner import DoctorReport, run
+
+
+def check(files: Sequence[Path], kubeconfig: Path | None, context: str | None, output: str) -> None:
+    """Check manifests, or a cluster if none is named."""
+    try:
+        report = _offline(files) if files else asyncio.run(_live(kubeconfig, context))
+    except ClientError as error:
+        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        sys.exit(UNSEEN)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if output == "json":
+        click.echo(json.dumps(report.json(), indent=2, ensure_ascii=False))
+    else:
+        screen = screen_of()
+        click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
+    sys.exit(report.status)
+
+
+def _offline(files: Sequence[Path]) -> DoctorReport:
+    found = read_files(files)
+    source = f"read {found.count} objects from {', '.join(map(str, files))}"
+    if found.foreign:
+        source += f", and left out {found.foreign} of other kinds"
+    return DoctorReport(run(found.facts()), source, tuple(found.notes))
+
+
+async def _live(kubeconfig: Path | None, context: str | None) -> DoctorReport:
+    async with cluster(kubeconfig, context) as api:
+        return await look(api)
+
+
+async def look(api: Api) -> DoctorReport:
+    """Read a cluster and run all checks; raises ClientError if it does not answer."""
+    collector = Collector(api)
+    facts = await collector.facts()
+    return DoctorReport(run(facts), f"server {api.origin}", tuple(collector.notes))
+
+
+def explain(identity: str) -> None:
+    """Print the documentation of a check."""
+    checks = {each.id: each for each in registered()}
+    found = checks.get(identity.upper())
+    if found is None:
+        near = difflib.get_close_matches(identity.upper(), checks, n=3, cutoff=0.6)
+        hint = f"did you mean {' or '.join(near)}?" if near else "see doctor --list"
+        click.echo(f"gpu-metrics-adapter: no check {identity!r}: {hint}", err=True)
+        sys.exit(UNSEEN)
+    screen = screen_of()
+    click.echo("\n".join(screen.line(line) for line in text.explanation(found, screen)))
+
+
+def list_checks(output: str) -> None:
+    """Print id, severity and title of every check."""
+    rows = list(registered())
+    if output == "json":
+        keys = ("id", "section", "severity", "title", "docs")
+        found = [{key: str(getattr(each, key)) for key in keys} for each in rows]
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    for each in rows:
+        click.echo(f"{each.id}  {each.severity:7}  {each.section}: {each.title}")

@@ -1,0 +1,143 @@
+"""Run the checks on facts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+import adapter.doctor.checks  # noqa: F401 - registers the checks
+from adapter.client.command import BLOCKED, FINE, UNSEEN
+from adapter.client.output import Screen
+from adapter.doctor import text
+from adapter.doctor.facts import Facts, UnreadError
+from adapter.doctor.model import DoctorCheck, Finding, NotApplicableError, Severity, registered
+
+
+class Outcome(StrEnum):
+    """How a check ended."""
+
+    FINE = "fine"
+    FOUND = "found"
+    UNKNOWN = "could not check"
+    SKIPPED = "does not apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a check found."""
+
+    check: DoctorCheck
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    why: str = ""
+    """Why it could not check, or does not apply."""
+    command: str = ""
+    """The next step if it could not check."""
+
+    @property
+    def severity(self) -> Severity | None:
+        """The severity of its worst finding."""
+        if not self.findings:
+            return None
+        found = {finding.severity or self.check.severity for finding in self.findings}
+        return Severity.ERROR if Severity.ERROR in found else Severity.WARNING
+
+
+def run(facts: Facts, only: Collection[str] = ()) -> list[Result]:
+    """Run every check, or those with these ids."""
+    return [_result(each, facts) for each in registered() if not only or each.id in only]
+
+
+def _result(check: DoctorCheck, facts: Facts) -> Result:
+    try:
+        found = tuple(dict.fromkeys(check.find(facts)))
+    except NotApplicableError as error:
+        return Result(check, Outcome.SKIPPED, why=str(error))
+    except UnreadError as error:
+        outcome = Outcome.SKIPPED if error.expected else Outcome.UNKNOWN
+        return Result(check, outcome, why=str(error), command=error.command)
+    return Result(check, Outcome.FOUND if found else Outcome.FINE, found)
+
+
+@dataclass(frozen=True)
+class DoctorReport:
+    """The results of all checks; see :class:`adapter.client.command.Report`."""
+
+    results: list[Result]
+    source: str
+    """What was read: a server, or files."""
+    notes: tuple[str, ...] = ()
+    """Limits that were reached, and parts that could not be read."""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def status(self) -> int:
+        """1 if there is an error, 2 if nothing could be checked, else 0."""
+        if any(each.severity is Severity.ERROR for each in self.results):
+            return BLOCKED
+        checked = {Outcome.FINE, Outcome.FOUND}
+        return FINE if any(each.outcome in checked for each in self.results) else UNSEEN
+
+    def lines(self, screen: Screen) -> list[str]:
+        """The report as text."""
+        return text.report(self, screen)
+
+    def json(self) -> dict[str, Any]:
+        """The report for programs."""
+        return {
+            "source": self.source,
+            "status": self.status,
+            "summary": self.counts(),
+            "checks": [_row(each) for each in self.results],
+            "notes": list(self.notes),
+        }
+
+    def counts(self) -> dict[str, int]:
+        """How many checks ended how."""
+        return {
+            "errors": sum(each.severity is Severity.ERROR for each in self.results),
+            "warnings": sum(each.severity is Severity.WARNING for each in self.results),
+            "fine": _count(self.results, Outcome.FINE),
+            "unknown": _count(self.results, Outcome.UNKNOWN),
+            "skipped": _count(self.results, Outcome.SKIPPED),
+        }
+
+
+_STATUS: Final = {
+    Outcome.FINE: "fine",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.SKIPPED: "skipped",
+}
+
+
+def _count(results: Iterable[Result], outcome: Outcome) -> int:
+    return sum(each.outcome is outcome for each in results)
+
+
+def _row(result: Result) -> dict[str, Any]:
+    check = result.check
+    row: dict[str, Any] = {
+        "id": check.id,
+        "section": check.section.value,
+        "title": check.title,
+        "status": _STATUS.get(result.outcome) or str(result.severity),
+        "docs": check.docs,
+    }
+    if result.why:
+        row["reason"] = result.why
+    if result.command:
+        row["command"] = result.command
+    if result.findings:
+        row["findings"] = [
+            {
+                "object": each.subject,
+                "severity": (each.severity or check.severity).value,
+                "message": each.message,
+                "fix": each.fix,
+                **({"command": each.command} if each.command else {}),
+            }
+            for each in result.findings
+        ]
+    return row

@@ -1,0 +1,110 @@
+"""The report as text: sections, one line a check, findings with their fix."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from adapter.client.output import Mark, Screen
+from adapter.doctor.model import DoctorCheck, Severity
+
+if TYPE_CHECKING:
+    from adapter.doctor.runner import DoctorReport, Result
+
+_SHOWN: Final = 5
+"""Findings of one check that are printed; JSON has all."""
+_INDENT: Final = "    "
+_WORDS: Final = re.compile(r"""(?:[^\s'"]|'[^']*'|"(?:\\.|[^"\\])*")+""")
+
+
+def report(report: DoctorReport, screen: Screen) -> list[str]:
+    """Return the lines of a report."""
+    lines: list[str] = []
+    section = None
+    seen: dict[str, str] = {}
+    for result in report.results:
+        if result.outcome == "does not apply":
+            continue
+        if result.check.section is not section:
+            section = result.check.section
+            lines += ([""] if lines else []) + [screen.style(section.value, "bold")]
+        lines += _check(result, screen, seen)
+    return [*lines, "", *_summary(report, screen)]
+
+
+def _check(result: Result, screen: Screen, seen: dict[str, str]) -> Iterator[str]:
+    check = result.check
+    yield f"{screen.mark(_mark(result))} {check.id} {check.title}"
+    if result.outcome == "could not check":
+        yield from screen.wrap(f"could not check: {result.why}", _INDENT)
+        yield from _next_step(result, screen, seen)
+    for finding in result.findings[:_SHOWN]:
+        yield from screen.wrap(f"{finding.subject}: {finding.message}", _INDENT)
+        yield from screen.wrap(f"fix: {finding.fix}", _INDENT + "  ")
+        if finding.command:
+            yield from command(finding.command, _INDENT + "  ", screen.width)
+    rest = len(result.findings) - _SHOWN
+    if rest > 0:
+        yield f"{_INDENT}and {rest} more: see -o json"
+
+
+def _next_step(result: Result, screen: Screen, seen: dict[str, str]) -> Iterator[str]:
+    if not result.command:
+        return
+    first = seen.setdefault(result.command, result.check.id)
+    if first == result.check.id:
+        yield from command(result.command, _INDENT + "  ", screen.width)
+    else:
+        yield f"{_INDENT}  the same command as for {first}"
+
+
+def _mark(result: Result) -> Mark:
+    if result.severity is Severity.ERROR:
+        return "bad"
+    return "good" if result.outcome == "fine" else "warning"
+
+
+def command(text: str, indent: str, width: int) -> Iterator[str]:
+    """Yield a command that can be pasted: broken at blanks outside quotes, with backslashes."""
+    words = _WORDS.findall(text)
+    line = indent + "$"
+    for word in words:
+        if len(line) + len(word) + 3 > width and line.strip() != "$":
+            yield line + " \\"
+            line = indent + "   "
+        line += f" {word}"
+    yield line
+
+
+def _summary(report: DoctorReport, screen: Screen) -> Iterator[str]:
+    counts = report.counts()
+    for note in report.notes:
+        yield from screen.wrap(f"note: {note}")
+    parts = [
+        f"{counts['fine']} checks fine",
+        _plural(counts["errors"], "error"),
+        _plural(counts["warnings"], "warning"),
+    ]
+    if counts["unknown"]:
+        parts.append(f"{counts['unknown']} could not be checked")
+    if counts["skipped"]:
+        parts.append(f"{counts['skipped']} do not apply")
+    yield from screen.wrap(f"{', '.join(parts)}; {report.source}")
+    first = next((each.check.id for each in report.results if each.findings), "")
+    if first:
+        yield f"More about a check: gpu-metrics-adapter doctor --explain {first}"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def explanation(check: DoctorCheck, screen: Screen) -> list[str]:
+    """Return the documentation of a check."""
+    lines = [screen.style(f"{check.id} ({check.section}, {check.severity})", "bold")]
+    lines += screen.wrap(f"Checks that {check.title}.", "", "")
+    for paragraph in check.text.split("\n\n"):
+        lines += ["", *textwrap.wrap(" ".join(paragraph.split()), screen.width)]
+    return [*lines, "", f"See {check.docs}"]

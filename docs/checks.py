@@ -1,0 +1,53 @@
+"""The page of the checks of ``doctor``: docs/checks.md, written from their docstrings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adapter.doctor import runner  # noqa: F401 - registers the checks
+from adapter.doctor.model import CheckSection, DoctorCheck, registered
+from docs.paragraphs import wrapped
+
+
+def page() -> str:
+    """The page as Markdown."""
+    checks = list(registered())
+    lines = [
+        "# Checks of `doctor`",
+        "",
+        "<!-- written by `make docs` from adapter/doctor/checks -->",
+        "",
+        *wrapped(
+            """
+            `gpu-metrics-adapter doctor` runs these checks on the cluster of your kubeconfig, before
+            and after the installation. With `-f PATH` it checks manifests in files instead, for CI.
+            It only reads, and it prints one line for each check: a check mark if it is fine, `‼`
+            for a warning or if it could not check, a cross for an error. `-o json` prints the same
+            for programs, with every finding.
+
+            The exit status is 0 without errors, 1 with errors, and 2 if it could not check. A check
+            that needs a right that you do not have names the right and the command that grants it;
+            the other checks go on. `doctor --explain GMA012` prints the text of one check.
+            """
+        ),
+        "| Id | CheckSection | Finding | Checks that |",
+        "|---|---|---|---|",
+    ]
+    for each in checks:
+        row = f"[{each.id}](#{each.id.lower()}) | {each.section} | {each.severity} | {each.title}"
+        lines.append(f"| {row} |")
+    for section in CheckSection:
+        found = [each for each in checks if each.section is section]
+        if found:
+            lines += ["", f"## {section[:1].upper()}{section[1:]}", ""]
+            for each in found:
+                lines += _check(each)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _check(check: DoctorCheck) -> Iterator[str]:
+    yield f"### {check.id}"
+    yield ""
+    yield f"**{check.title[:1].upper()}{check.title[1:]}** ({check.severity})"
+    yield ""
+    yield from wrapped(check.text)

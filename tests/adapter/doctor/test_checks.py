@@ -1,0 +1,93 @@
+"""Every check: its fault is found, and a clean cluster is silent."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from adapter.client.output import Screen
+from adapter.doctor.facts import Fact, UnreadError
+from adapter.doctor.model import CheckSection, registered
+from adapter.doctor.runner import DoctorReport, Outcome, run
+from tests.adapter.doctor.clean import clean
+from tests.adapter.doctor.faults import FAULTS, Fault
+
+CHECKS = {each.id: each for each in registered()}
+COMMANDS = ("kubectl ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
+CASES = [
+    pytest.param(identity, change, id=f"{identity}-{change.__name__}")
+    for identity, changes in FAULTS.items()
+    for change in changes
+]
+
+
+def test_every_check_has_a_fault() -> None:
+    assert set(FAULTS) == set(CHECKS)
+
+
+def test_a_clean_cluster_is_silent() -> None:
+    found = {each.check.id: each.findings for each in run(clean()) if each.findings}
+    assert found == {}
+    unknown = {each.check.id: each.why for each in run(clean()) if each.outcome is Outcome.UNKNOWN}
+    assert unknown == {}
+
+
+@pytest.mark.parametrize(("identity", "change"), CASES)
+def test_a_fault_is_found_by_its_check_with_a_fix_and_a_command(
+    identity: str, change: Fault
+) -> None:
+    facts = clean()
+    change(facts)
+    (result,) = run(facts, (identity,))
+    assert result.outcome is Outcome.FOUND
+    for finding in result.findings:
+        assert finding.subject
+        assert finding.fix
+        assert len(finding.message.splitlines()) == 1
+        # In files, the fix is an edit of the file.
+        if not facts.offline:
+            shlex.split(finding.command)
+            assert finding.command.startswith(COMMANDS)
+
+
+@pytest.mark.parametrize(("identity", "change"), CASES)
+def test_a_report_has_lines_of_at_most_100_characters(identity: str, change: Fault) -> None:
+    facts = clean()
+    change(facts)
+    report = DoctorReport(run(facts, (identity,)), "server https://api:6443 (kubeconfig ~/.kube)")
+    lines = report.lines(Screen())
+    long = [line for line in lines if len(line) > 100 and "'" not in line]
+    assert long == []
+    assert any(
+        line.startswith(("\N{MULTIPLICATION SIGN}", "‼")) and identity in line for line in lines
+    )
+
+
+@pytest.mark.parametrize("each", CHECKS)
+def test_a_check_is_documented(each: str) -> None:
+    check = CHECKS[each]
+    assert re.fullmatch(r"GMA\d{3}", check.id)
+    assert int(check.id[3]) == list(CheckSection).index(check.section)
+    assert not check.title.endswith(".")
+    paragraphs = check.text.split("\n\n")
+    assert len(paragraphs) >= 2, "what it means, and what to do"
+    assert all(paragraph.endswith(".") for paragraph in paragraphs)
+
+
+def test_a_missing_right_ends_only_the_checks_that_need_it() -> None:
+    facts = clean()
+    right = UnreadError("bob may not list pods in the whole cluster", "kubectl create clusterrole")
+    facts.pods = Fact(unread=right)
+    facts.nodes = Fact(unread=right)
+    results = {each.check.id: each for each in run(facts)}
+    assert results["GMA001"].outcome is Outcome.FINE
+    assert results["GMA401"].outcome is Outcome.FINE
+    unknown = results["GMA422"]
+    assert unknown.outcome is Outcome.UNKNOWN
+    report = DoctorReport(list(results.values()), "server")
+    text = "\n".join(report.lines(Screen()))
+    assert "could not check: bob may not list pods in the whole cluster" in text
+    assert text.count("$ kubectl create clusterrole") == 1
+    assert "the same command as for" in text
