@@ -86,7 +86,7 @@ def lab() -> Lab:
     return made
 
 
-def test_a_series_is_a_pods_value_with_its_labels(lab: Lab) -> None:
+def test_a_series_has_the_value_and_the_labels_of_a_pod(lab: Lab) -> None:
     (item,) = lab.ask("pod=a")
     assert item == ExternalValue(
         metric="gpu_utilization",
@@ -130,7 +130,7 @@ def test_labels_select_series(lab: Lab, where: str, expected: Mapping[str, int])
 
 
 @pytest.mark.parametrize("where", ["", "app=inf", "app=train"])
-def test_a_series_is_what_the_pods_metric_is(lab: Lab, where: str) -> None:
+def test_a_series_has_the_same_value_as_the_pods_metric(lab: Lab, where: str) -> None:
     """So that AverageValue over the series scales as a Pods metric does."""
     query = ObjectQuery(
         GroupResource("pods", ""), "ns", None, "gpu_utilization", selector(where), EVERYTHING
@@ -148,7 +148,7 @@ def test_labels_that_a_pods_devices_do_not_share_are_left_out(lab: Lab) -> None:
     assert item.labels["sharing"] == "exclusive"
 
 
-def test_a_pods_own_label_never_poses_as_one_of_ours(lab: Lab) -> None:
+def test_a_label_of_a_pod_never_replaces_a_label_of_the_adapter(lab: Lab) -> None:
     posing = dict.fromkeys((*DEVICE_LABELS, *POD_LABELS, "aggregate"), "posing")
     lab.index.replace([pod("a", node="", owner=None, labels=posing)])
     (item,) = lab.ask()
@@ -180,12 +180,12 @@ def test_an_aggregate_is_one_series(lab: Lab, how: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("where", ["aggregate=median", "aggregate", "aggregate!=sum", "!aggregate"])
-def test_an_aggregate_that_is_none_is_refused_by_name(lab: Lab, where: str) -> None:
+def test_an_unknown_aggregate_is_refused_by_name(lab: Lab, where: str) -> None:
     with pytest.raises(BadQuery, match="aggregate must be one of sum, mean, max, min, p95"):
         lab.ask(where)
 
 
-def test_two_forms_of_an_answer_are_refused(lab: Lab) -> None:
+def test_two_conflicting_parameters_are_refused(lab: Lab) -> None:
     with pytest.raises(BadQuery, match="aggregate is given more than once"):
         lab.ask("aggregate=sum,aggregate=mean")
 
@@ -197,7 +197,7 @@ def test_p95_is_a_value_that_was_measured(count: int, expected: float) -> None:
     assert Aggregate.P95.of([float(n) for n in range(count, 0, -1)]) == expected
 
 
-def test_series_that_are_added_up_are_whole_or_an_error_that_names_the_pod(lab: Lab) -> None:
+def test_a_sum_is_complete_or_an_error_that_names_the_pod(lab: Lab) -> None:
     """A pod without a reading would count as 0 in the HPA's sum."""
     lab.index.replace([A, B, pod("late")])
     for where in ("", "app=inf", "aggregate=sum"):
@@ -226,7 +226,7 @@ def test_a_sum_does_not_wait_for_a_pod_that(lab: Lab, other: Pod) -> None:
     assert lab.values() == {"a": 90_000, "b": 30_000}
 
 
-def test_a_pod_that_drains_is_in_no_sum(lab: Lab) -> None:
+def test_a_terminating_pod_does_not_count_in_a_sum(lab: Lab) -> None:
     """It is no replica any more: its share would scale the others."""
     lab.index.replace([A, replace(B, deleting=True)])
     assert lab.values("app=inf") == {"a": 90_000}
@@ -269,7 +269,7 @@ class Beyond(Below):
         return sample and sample._replace(value=1e16)
 
 
-def test_a_value_that_no_quantity_can_say_is_an_error_that_says_so() -> None:
+def test_a_value_that_does_not_fit_a_quantity_is_an_error() -> None:
     catalog = Catalog(metrics=[Metric("beyond", Unit.CELSIUS, Kind.LAST, (Beyond(),))])
     lab = Lab(A, catalog=catalog)
     lab.page(PAGE)
@@ -284,12 +284,12 @@ def test_every_metric_is_listed_once_in_lower_case(lab: Lab) -> None:
     assert {name.lower() for name in Catalog().metrics} == set(names)
 
 
-def test_a_metric_is_found_as_clients_spell_it(lab: Lab) -> None:
+def test_a_metric_name_is_matched_regardless_of_case(lab: Lab) -> None:
     assert lab.one("pod=a", "dcgm_fi_dev_gpu_util") == 90_000
     assert lab.one("pod=a", "DCGM_FI_DEV_GPU_UTIL") == 90_000
 
 
-def test_of_two_names_that_differ_in_case_the_lower_one_has_it() -> None:
+def test_if_two_names_differ_only_in_case_the_lower_case_name_wins() -> None:
     upper = Metric("Queue", Unit.PERCENT, Kind.LAST, ())
     lower = Metric("queue", Unit.RATIO, Kind.LAST, ())
     assert by_lower_case({"Queue": upper, "queue": lower}) == {"queue": lower}
@@ -300,14 +300,14 @@ def test_an_unknown_metric_is_not_found(lab: Lab) -> None:
         lab.ask(metric="nothing")
 
 
-def test_nothing_is_known_before_the_pods_are(lab: Lab) -> None:
+def test_requests_are_rejected_before_pods_are_listed(lab: Lab) -> None:
     empty = ObjectLookup(PodIndex(), Services(), Nodes())
     external = GpuExternalMetrics(Catalog(), lab.store, empty, Counter())
     with pytest.raises(Unavailable, match="the pods have not been listed yet"):
         at_once(external.values(ExternalQuery("ns", "gpu_utilization", EVERYTHING), NOW))
 
 
-def test_a_change_of_pods_or_values_ends_every_answer(lab: Lab) -> None:
+def test_a_change_of_pods_or_values_invalidates_every_answer(lab: Lab) -> None:
     versions = [lab.external.version]
     lab.page(PAGE, NOW + 1)
     versions.append(lab.external.version)

@@ -90,12 +90,12 @@ def lab() -> Lab:
     return made
 
 
-def test_a_star_is_every_pod_that_the_selector_matches(lab: Lab) -> None:
+def test_a_star_selects_every_pod_that_the_selector_matches(lab: Lab) -> None:
     assert lab.values("pods", object_selector=selector("app=inf")) == {"a": 90_000, "b": 30_000}
     assert lab.values("pods") == {"a": 90_000, "b": 30_000, "other": 5_000}
 
 
-def test_a_name_is_one_pod(lab: Lab) -> None:
+def test_a_name_selects_one_pod(lab: Lab) -> None:
     (item,) = lab.ask("pods", "a")
     assert (item.described.kind, item.described.namespace) == ("Pod", "ns")
     assert (item.timestamp, item.window) == (int(NOW), 30)
@@ -111,7 +111,9 @@ def test_an_unready_pod_is_left_out(lab: Lab) -> None:
     assert lab.custom.absent == {"pod_not_ready": 1}
 
 
-def test_nothing_fresh_is_an_empty_list_for_a_star_and_not_found_for_a_name(lab: Lab) -> None:
+def test_without_fresh_values_a_star_gives_an_empty_list_and_a_name_gives_not_found(
+    lab: Lab,
+) -> None:
     lab.index.replace([replace(A, ref=PodRef("ns", "new"))])
     assert lab.ask("pods") == []
     with pytest.raises(MetricNotFound, match="gpu_utilization for pods new"):
@@ -123,7 +125,7 @@ def test_an_unknown_metric_is_not_found(lab: Lab) -> None:
         lab.ask("pods", metric="nope")
 
 
-def test_before_the_first_list_of_pods_nothing_is_answered(lab: Lab) -> None:
+def test_requests_are_rejected_before_the_first_list_of_pods(lab: Lab) -> None:
     fresh = ObjectLookup(PodIndex(), Services(), Nodes())
     provider = GpuMetricsProvider(Catalog(), lab.store, fresh)
     query = ObjectQuery(GroupResource("pods", ""), "ns", None, "gpu_count", EVERYTHING, EVERYTHING)
@@ -139,7 +141,7 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("resource", WORKLOADS)
-def test_a_workload_is_the_mean_over_its_pods(resource: str, lab: Lab) -> None:
+def test_the_value_of_a_workload_is_the_mean_over_its_pods(resource: str, lab: Lab) -> None:
     name, kind, api_version, milli = WORKLOADS[resource]
     (item,) = lab.ask(resource, name)
     assert (item.described.kind, item.described.api_version) == (kind, api_version)
@@ -153,14 +155,14 @@ def test_a_custom_workload_is_found_by_its_owner_reference(lab: Lab) -> None:
     assert (item.described.kind, item.described.api_version) == ("RayCluster", "ray.io/v1")
 
 
-def test_a_namespace_speaks_for_all_its_pods(lab: Lab) -> None:
+def test_the_value_of_a_namespace_covers_all_its_pods(lab: Lab) -> None:
     (item,) = lab.ask("namespaces", "ns")
     assert item.described.namespace is None
     assert item.milli == 41_667
     assert lab.values("namespaces") == {"ns": 41_667}
 
 
-def test_a_sum_that_lacks_a_ready_pod_is_absent_because_too_low_scales_in(lab: Lab) -> None:
+def test_a_sum_without_a_ready_pod_is_absent(lab: Lab) -> None:
     with pytest.raises(MetricNotFound):
         lab.ask("services", "front", metric="gpu_memory_used_bytes")
     lab.index.replace([A, replace(B, ready=False)])
@@ -169,7 +171,7 @@ def test_a_sum_that_lacks_a_ready_pod_is_absent_because_too_low_scales_in(lab: L
     }
 
 
-def test_a_mean_stands_for_pods_without_a_reading_while_they_are_at_most_half(lab: Lab) -> None:
+def test_a_mean_is_served_if_at_most_half_of_the_pods_lack_a_reading(lab: Lab) -> None:
     silent = [replace(A, ref=PodRef("ns", f"silent{n}")) for n in range(3)]
     lab.index.replace([A, B, *silent[:2]])
     assert lab.values("services", "front") == {"front": 60_000}
@@ -179,14 +181,16 @@ def test_a_mean_stands_for_pods_without_a_reading_while_they_are_at_most_half(la
 
 
 @pytest.mark.parametrize("resource", ["services", "deployments.apps", "namespaces"])
-def test_a_pod_that_drains_has_no_part_in_an_objects_value(lab: Lab, resource: str) -> None:
+def test_a_terminating_pod_does_not_count_in_the_value_of_an_object(
+    lab: Lab, resource: str
+) -> None:
     """It is no replica any more, and idles: it would lower the mean and scale in further."""
     lab.index.replace([A, replace(B, deleting=True)])
     name = {"services": "front", "deployments.apps": "inf", "namespaces": "ns"}[resource]
     assert lab.values(resource, name) == {name: 90_000}
 
 
-def test_a_value_that_no_quantity_can_say_is_left_out_alone(lab: Lab) -> None:
+def test_only_a_value_that_does_not_fit_a_quantity_is_left_out(lab: Lab) -> None:
     """Such an item would not parse, and would poison its whole list."""
     row = MetricSettings(name="beyond", series="tokens", unit=Unit.NUMBER, high=1e17)
     catalog = Catalog().extended(*rows([row], Catalog()))
@@ -202,13 +206,13 @@ def test_a_value_that_no_quantity_can_say_is_left_out_alone(lab: Lab) -> None:
         other.ask("pods", "a", metric="beyond")
 
 
-def test_a_pod_without_a_gpu_is_not_waited_for(lab: Lab) -> None:
+def test_a_pod_without_a_gpu_is_not_expected(lab: Lab) -> None:
     web = [replace(A, ref=PodRef("ns", f"web{n}"), gpus={}) for n in range(9)]
     lab.index.replace([A, B, *web])
     assert lab.values("services", "front") == {"front": 60_000}
 
 
-def test_a_node_speaks_for_its_devices_and_is_selected_by_its_labels(lab: Lab) -> None:
+def test_the_value_of_a_node_covers_its_devices_and_its_labels_select_it(lab: Lab) -> None:
     assert lab.values("nodes", "n1") == {"n1": 41_667}
     assert lab.values("nodes") == {"n1": 41_667}
     assert lab.values("nodes", object_selector=selector("pool=t4")) == {"n1": 41_667}
@@ -228,7 +232,7 @@ TENANT = replace(POD, ref=PodRef("tenant", "t"), uid="uid-t", owner=None)
 
 
 @pytest.mark.parametrize("pods", [[A, TENANT], [TENANT], []])
-def test_a_node_below_a_namespace_tells_nothing_of_other_namespaces(
+def test_a_node_below_a_namespace_shows_nothing_of_other_namespaces(
     lab: Lab, pods: list[Pod]
 ) -> None:
     """The right to read one namespace must not tell the value of a pod alone on a node."""
@@ -241,7 +245,7 @@ def test_a_node_below_a_namespace_tells_nothing_of_other_namespaces(
     assert lab.values("nodes", "n1") != {}
 
 
-def test_rows_of_another_namespaces_pod_close_a_node_too(lab: Lab) -> None:
+def test_samples_of_another_namespaces_pod_hide_a_node_too(lab: Lab) -> None:
     """Such a pod uses a GPU without asking for one in its spec."""
     lab.index.replace([A, replace(TENANT, gpus={})])
     page = UTIL.replace('namespace="ns"', 'namespace="tenant"').format(pod="t", value=7, model="T4")
@@ -312,7 +316,7 @@ def test_labels_of_namespaces_are_not_known(lab: Lab) -> None:
         lab.ask("namespaces", object_selector=selector("a=b"))
 
 
-def test_services_that_could_not_be_read_say_why(lab: Lab) -> None:
+def test_an_error_reading_services_is_returned(lab: Lab) -> None:
     blind = ObjectLookup(lab.objects.pod_index, Services(), Nodes())
     provider = GpuMetricsProvider(Catalog(), lab.store, blind)
     query = ObjectQuery(
@@ -332,7 +336,7 @@ def test_a_value_ends_with_its_age_limit(lab: Lab) -> None:
         at_once(lab.custom.values(query, answer.expires))
 
 
-def test_the_same_object_is_handed_out_until_something_changes(lab: Lab) -> None:
+def test_the_same_object_is_returned_until_something_changes(lab: Lab) -> None:
     (first,) = lab.ask("pods", "a")
     assert lab.ask("pods", "a") == [first]
     lab.page(UTIL.format(pod="a", value=50, model="T4"), NOW + 1)
@@ -371,7 +375,7 @@ def _alive(kind: type) -> int:
     return sum(1 for thing in gc.get_objects() if type(thing) is kind)
 
 
-def test_nothing_is_kept_of_pods_that_are_gone(lab: Lab) -> None:
+def test_data_of_deleted_pods_is_dropped(lab: Lab) -> None:
     """A cluster that creates and deletes pods for months does not fill memory."""
     before = _alive(MetricValue)
     for generation in range(40):
@@ -384,7 +388,7 @@ def test_nothing_is_kept_of_pods_that_are_gone(lab: Lab) -> None:
     assert _alive(MetricValue) - before <= 20
 
 
-def test_metric_selectors_that_vary_without_end_leave_a_bounded_memory(lab: Lab) -> None:
+def test_the_cache_is_bounded_if_every_metric_selector_is_different(lab: Lab) -> None:
     before = _alive(Reading)
     for seed in range(6000):
         assert lab.values("pods", "a", metric_selector=selector(f"model!=m{seed}")) == {"a": 90_000}

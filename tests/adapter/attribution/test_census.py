@@ -62,7 +62,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_devices_are_counted_by_how_pods_are_given_them(case: Case) -> None:
+def test_devices_are_counted_by_their_sharing(case: Case) -> None:
     lab = World(*case.pods, sharing=case.sharing)
     lab.nodes.replace([Node("n", case.labels)])
     lab.scrape(case.page, 100.0, node="n")
@@ -70,7 +70,7 @@ def test_devices_are_counted_by_how_pods_are_given_them(case: Case) -> None:
     assert at_once(lab.store.attributions()) == none | case.says
 
 
-def test_flapping_rows_are_counted_as_copies_and_two_exporters_once() -> None:
+def test_flapping_samples_are_counted_as_copies_and_two_exporters_once() -> None:
     lab = World(*PAIR)
     for i, name in enumerate("pqpq"):
         lab.scrape(row(UTIL, 5, name), 100.0 + 5 * i, node="n")
@@ -79,14 +79,14 @@ def test_flapping_rows_are_counted_as_copies_and_two_exporters_once() -> None:
     assert lab.store.sharing_nodes["flapping_rows"] == 1
 
 
-def test_an_exporter_that_sees_no_sharing_does_not_end_what_another_saw() -> None:
+def test_an_exporter_without_sharing_does_not_override_another() -> None:
     lab = World(*PAIR)
     lab.scrape(COPIES, 100.0, node="n")
     lab.scrape(row(UTIL, 5, uuid="GPU-1"), 101.0, node="n", origin="second")
     assert lab.store.sharing_nodes["rows"] == 1
 
 
-def test_a_node_that_left_a_page_shares_nothing_any_more() -> None:
+def test_a_node_that_left_a_page_has_no_sharing_any_more() -> None:
     lab = World(*PAIR)
     there, gone = 'node="n"', 200.0
     lab.scrape(COPIES.replace("}", f",{there}}}"), 100.0)
@@ -96,7 +96,7 @@ def test_a_node_that_left_a_page_shares_nothing_any_more() -> None:
     assert lab.store.sharing_nodes["rows"] == 0
 
 
-def test_who_held_a_device_is_forgotten_with_the_device() -> None:
+def test_the_holders_of_a_device_are_dropped_with_the_device() -> None:
     lab = World(*PAIR)
     other = row(UTIL, 5, uuid="GPU-1")
     for time, name in ((100.0, "p"), (105.0, "q")):

@@ -74,7 +74,7 @@ SUMS = {
 
 @pytest.mark.parametrize("labels", [None, REPLICAS], ids=["alone", "shared by the node's label"])
 @pytest.mark.parametrize("case", SUMS.values(), ids=SUMS)
-def test_containers_of_a_pod_on_one_device_add_up(
+def test_containers_of_a_pod_on_one_device_are_added_up(
     case: Case, labels: dict[str, str] | None
 ) -> None:
     lab = world("p", labels=labels)
@@ -93,14 +93,14 @@ def test_a_sum_is_as_old_as_its_oldest_part_and_names_no_single_container() -> N
     assert lab.value("p", BUSY, 165.0) == 45.0
 
 
-def test_a_sharer_that_no_row_names_is_not_given_another_pods_containers() -> None:
+def test_an_unnamed_sharer_does_not_get_the_containers_of_another_pod() -> None:
     lab = world("p", "q", labels=REPLICAS)
     lab.scrape(PAGE, 100.0, node="n")
     assert lab.value("p", BUSY, 100.0) == 70.0
     assert isinstance(lab.value("q", BUSY, 100.0), str)
 
 
-def test_a_container_s_own_row_is_preferred_to_the_device_s_whichever_came_last() -> None:
+def test_a_container_sample_takes_precedence_over_the_device_sample() -> None:
     lab = world("p", "q", labels=REPLICAS)
     dcgm = row("DCGM_FI_DEV_GPU_UTIL", 90) + row("DCGM_FI_DEV_POWER_USAGE", 300)
     for time in (100.0, 105.0):
@@ -111,7 +111,7 @@ def test_a_container_s_own_row_is_preferred_to_the_device_s_whichever_came_last(
     assert lab.value("q", BUSY, 107.0, "attribution=copied") == 90.0
 
 
-def test_a_node_has_the_sum_of_all_containers_unless_a_row_is_the_device_s() -> None:
+def test_a_node_has_the_sum_of_all_containers_without_a_device_sample() -> None:
     lab = world("p", "q")
     lab.scrape(PAGE + own(UTIL, 20, "q", "c"), 100.0, node="n")
     assert said(lab.node("n", BUSY, 100.0)) == 90.0
@@ -119,7 +119,7 @@ def test_a_node_has_the_sum_of_all_containers_unless_a_row_is_the_device_s() -> 
     assert said(lab.node("n", BUSY, 100.0)) == 81.0
 
 
-def test_memory_weighs_by_all_containers_of_a_pod() -> None:
+def test_memory_weights_include_all_containers_of_a_pod() -> None:
     lab = world("p", "q", policy=SharingPolicy.MEMORY)
     lab.scrape(PAGE + hami("q", "c", 10, 1000, 4000), 100.0, node="n", origin="hami")
     lab.scrape(row("DCGM_FI_DEV_POWER_USAGE", 400), 100.0, node="n", origin="dcgm")

@@ -17,26 +17,26 @@ MIG = 'GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"'
 
 
 @pytest.mark.parametrize("where", ["", "device=GPU-1"])
-def test_a_pod_that_asks_for_one_device_and_is_named_for_two_has_no_value(where: str) -> None:
+def test_a_pod_that_requests_one_device_and_is_assigned_two_has_no_value(where: str) -> None:
     world = World(make_pod("p", node="n"))
     world.scrape(TWO, 100.0, node="n")
     assert world.value("p", UTIL, 100.0, where) == "more_devices_than_asked"
 
 
-def test_a_pod_that_asks_for_two_devices_has_the_mean_of_two() -> None:
+def test_a_pod_that_requests_two_devices_has_the_mean_of_two() -> None:
     world = World(make_pod("p", node="n", gpus={"nvidia.com/gpu": 2}))
     world.scrape(TWO, 100.0, node="n")
     assert world.value("p", UTIL, 100.0) == 54.0
 
 
-def test_the_device_whose_row_carries_the_pods_uid_is_believed() -> None:
+def test_the_device_whose_sample_has_the_pods_uid_is_accepted() -> None:
     world = World(make_pod("p", node="n"))
     page = row(UTIL, 97, "p") + row(UTIL, 11, "p", uuid="GPU-1", more='pod_uid="uid"')
     world.scrape(page, 100.0, node="n")
     assert world.value("p", UTIL, 100.0) == 11.0
 
 
-def test_a_device_of_the_pods_predecessor_is_not_believed_beside_a_newer_one() -> None:
+def test_a_device_of_the_pods_predecessor_is_rejected_beside_a_newer_one() -> None:
     world = World(make_pod("p", node="n", uid="old"))
     world.scrape(row(UTIL, 97, "p"), 100.0, node="n")
     world.put(make_pod("p", node="n", uid="new", born=101.0))
@@ -44,21 +44,21 @@ def test_a_device_of_the_pods_predecessor_is_not_believed_beside_a_newer_one() -
     assert world.value("p", UTIL, 105.0) == 11.0
 
 
-def test_a_device_that_the_exporters_newest_page_gives_to_nobody_is_not_believed() -> None:
+def test_a_device_that_is_unassigned_on_the_newest_page_is_rejected() -> None:
     world = World(make_pod("p", node="n"))
     world.scrape(row(UTIL, 97, "p"), 100.0, node="n")
     world.scrape(row(UTIL, 97) + row(UTIL, 11, "p", uuid="GPU-1"), 115.0, node="n")
     assert world.value("p", UTIL, 115.0) == 11.0
 
 
-def test_of_two_exporters_newest_pages_neither_is_believed() -> None:
+def test_the_newest_pages_of_two_exporters_are_both_rejected() -> None:
     world = World(make_pod("p", node="n"))
     world.scrape(row(UTIL, 97, "p"), 100.0, node="n", origin="a")
     world.scrape(row(UTIL, 11, "p", uuid="GPU-1"), 115.0, node="n", origin="b")
     assert world.value("p", UTIL, 115.0) == "more_devices_than_asked"
 
 
-def test_a_successor_on_its_predecessors_device_has_its_value() -> None:
+def test_a_pod_that_takes_over_a_device_gets_its_value() -> None:
     world = World(make_pod("p", node="n", uid="old"))
     world.scrape(row(UTIL, 97, "p"), 100.0, node="n")
     world.put(make_pod("p", node="n", uid="new", born=101.0))
@@ -66,13 +66,13 @@ def test_a_successor_on_its_predecessors_device_has_its_value() -> None:
     assert world.value("p", UTIL, 105.0) == 50.0
 
 
-def test_a_resource_claim_sets_no_limit() -> None:
+def test_a_resource_claim_does_not_limit_the_devices() -> None:
     world = World(make_pod("p", node="n", claims=True))
     world.scrape(TWO, 100.0, node="n")
     assert world.value("p", UTIL, 100.0) == 54.0
 
 
-def test_two_exporters_may_have_a_name_each_for_one_device() -> None:
+def test_two_exporters_may_use_different_names_for_one_device() -> None:
     world = World(make_pod("p", node="n"))
     world.scrape(row(UTIL, 60, "p"), 100.0, node="n", origin="a")
     other = 'containerGpuDutyCycle{gpuId="x",hostname="n",namespace="ml",pod="p",gpu="0"} 60\n'
@@ -82,7 +82,7 @@ def test_two_exporters_may_have_a_name_each_for_one_device() -> None:
 
 @pytest.mark.parametrize("label", ["cluster", "cluster_name", "k8s_cluster_name"])
 @pytest.mark.parametrize("honor", [False, True])
-def test_a_pod_that_rows_of_two_clusters_name_has_no_value(label: str, honor: bool) -> None:
+def test_a_pod_named_by_samples_of_two_clusters_has_no_value(label: str, honor: bool) -> None:
     """Both exporters have the same address, as nodes of two clusters may."""
     exporter = make_pod(TARGET["pod"], namespace=TARGET["namespace"], gpus={})
     world = World(make_pod("p"), exporter)
@@ -97,7 +97,7 @@ def test_a_pod_that_rows_of_two_clusters_name_has_no_value(label: str, honor: bo
     assert world.read("p", UTIL, 115.0) == Absence("several_clusters", detail)
 
 
-def test_a_server_that_rows_of_two_clusters_are_about_has_no_value() -> None:
+def test_a_server_described_by_samples_of_two_clusters_has_no_value() -> None:
     world = World(make_pod("llm", gpus={}))
     engine = Prometheus(world.catalog, honor=False)
     for cluster in ("east", "west"):
@@ -107,14 +107,14 @@ def test_a_server_that_rows_of_two_clusters_are_about_has_no_value() -> None:
     assert world.value("llm", "inference_requests_waiting", 100.0) == "several_clusters"
 
 
-def test_rows_without_a_cluster_are_of_the_one_that_others_name() -> None:
+def test_samples_without_a_cluster_belong_to_the_cluster_of_the_others() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p", more='cluster="east"'), 100.0, origin="a")
     world.scrape(row(UTIL, 50, "p"), 100.0, origin="b")
     assert world.value("p", UTIL, 100.0) == 50.0
 
 
-def test_a_boards_row_beside_its_instances_is_no_pods() -> None:
+def test_a_sample_of_a_board_with_instances_belongs_to_no_pod() -> None:
     world = World(make_pod("p", node="n", gpus={"nvidia.com/mig-1g.5gb": 1}))
     page = row(ENGINE, 0.9, "p") + row(ENGINE, 0.2, "p", more=MIG)
     page += row(POWER, 300, "p") + row(POWER, 300, "p", more=MIG)
@@ -124,7 +124,7 @@ def test_a_boards_row_beside_its_instances_is_no_pods() -> None:
     assert world.value("p", "gpu_power_watts", 100.0) == 300.0
 
 
-def test_a_pod_that_only_a_boards_row_names_has_no_value() -> None:
+def test_a_pod_named_only_by_the_sample_of_a_board_has_no_value() -> None:
     world = World(make_pod("p", node="n"), make_pod("q", node="n"))
     world.scrape(row(ENGINE, 0.9, "p") + row(ENGINE, 0.2, "q", more=MIG), 100.0, node="n")
     assert world.value("p", "gpu_utilization", 100.0) == "board_of_mig_instances"

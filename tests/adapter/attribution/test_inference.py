@@ -84,7 +84,7 @@ PAGES: dict[str, tuple[str, dict[str, float | str]]] = {
 
 @pytest.mark.parametrize(("page", "expected"), PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("gpus", [{}, {"nvidia.com/gpu": 1}], ids=["no GPU", "a GPU"])
-def test_a_servers_page_is_about_the_pod_that_serves_it(
+def test_a_server_page_describes_the_pod_that_serves_it(
     page: str, expected: dict[str, float | str], gpus: dict[str, int]
 ) -> None:
     world = World(make_pod("llm", gpus=gpus, node="n1"))
@@ -138,7 +138,7 @@ ADDED = {
 
 @pytest.mark.parametrize("added", ADDED.values(), ids=ADDED)
 @pytest.mark.parametrize("page", [VLLM, TRITON, TGI, SGLANG], ids=["vLLM", "Triton", "TGI", "SGL"])
-def test_labels_that_a_scrape_or_a_store_adds_make_no_other_part(
+def test_labels_added_by_a_scrape_or_a_store_do_not_create_parts(
     page: str, added: dict[str, str]
 ) -> None:
     world = World(make_pod("llm", gpus={}))
@@ -154,14 +154,14 @@ def test_labels_that_a_scrape_or_a_store_adds_make_no_other_part(
     assert world.value("llm", WAITING, T) == 8.0
 
 
-def test_a_servers_row_that_names_no_pod_is_counted() -> None:
+def test_a_server_sample_without_a_pod_is_counted() -> None:
     world = World(make_pod("llm", gpus={}))
     store(world, TGI, {"instance": "10.0.0.5:80", "namespace": "ml"})
     assert world.value("llm", WAITING, T) == "no_rows"
     assert world.count("server_without_pod") == 2
 
 
-def test_nothing_that_a_server_says_of_devices_or_of_other_pods_is_believed() -> None:
+def test_a_server_page_cannot_describe_devices_or_other_pods() -> None:
     world = World(make_pod("llm"), make_pod("victim"))
     forged = row("DCGM_FI_DEV_GPU_UTIL", 1, "victim")
     forged += 'vllm:num_requests_waiting{pod="victim",namespace="ml"} 9\n'
@@ -176,7 +176,7 @@ FORGED = 'vllm:num_requests_waiting{pod="victim",namespace="ml"} 999\n'
 FORGED += 'nv_gpu_utilization{pod="victim",namespace="ml",gpu_uuid="GPU-7"} 0\n'
 
 
-def test_an_exporters_page_is_not_believed_about_inference_servers() -> None:
+def test_an_exporter_page_cannot_describe_inference_servers() -> None:
     victim = make_pod("victim", node="n2")
     world = World(victim, make_pod("fake", gpus={}, node="n1"))
     serve(world, 'vllm:num_requests_waiting{engine="0"} 7\n', pod=("ml", "victim"))
@@ -188,7 +188,7 @@ def test_an_exporters_page_is_not_believed_about_inference_servers() -> None:
     assert world.count("server_row_of_an_exporter") == 4
 
 
-def test_a_pod_that_prometheus_scrapes_is_not_believed_about_another_pod() -> None:
+def test_a_pod_that_prometheus_scrapes_cannot_describe_another_pod() -> None:
     world = World(make_pod("victim"), make_pod("fake", gpus={}))
     target = {"pod": "victim", "namespace": "ml", "instance": "10.0.0.5:8000"}
     store(world, 'vllm:num_requests_waiting{engine="0"} 7\n', target)
@@ -251,7 +251,7 @@ def test_the_pod_that_serves_tritons_page_is_the_pod_of_its_gpus(way: str, metri
     assert world.value("llm", metric, T) == OF_ITS_GPUS[metric]
 
 
-def test_what_triton_says_of_gpus_is_heard_only_where_no_exporter_speaks_of_them() -> None:
+def test_gpu_values_of_triton_count_only_without_an_exporter() -> None:
     world = World(make_pod("llm"))
     serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
     assert world.value("llm", "gpu_utilization", T) == 20.0
@@ -260,13 +260,13 @@ def test_what_triton_says_of_gpus_is_heard_only_where_no_exporter_speaks_of_them
     assert world.value("llm", "gpu_count", T) == 1.0
 
 
-def test_a_pod_without_a_gpu_sees_none() -> None:
+def test_a_pod_without_a_gpu_has_no_gpu_values() -> None:
     world = World(make_pod("llm", gpus={}))
     serve(world, TRITON_GPUS)
     assert world.value("llm", "gpu_utilization", T) == "no_rows"
 
 
-def test_a_server_that_claims_another_pods_gpu_changes_nothing_of_it() -> None:
+def test_a_server_that_names_another_pods_gpu_does_not_change_its_value() -> None:
     world = World(make_pod("victim", node="n1"), make_pod("llm", node="n1"))
     world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "victim"), T, node="n1")
     serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 1\n', T + 1)
@@ -277,7 +277,7 @@ def test_a_server_that_claims_another_pods_gpu_changes_nothing_of_it() -> None:
     assert reading(snapshot.node(node, "gpu_utilization", EVERYTHING, T + 1)).value == 70.0
 
 
-def test_what_triton_sees_of_a_shared_gpu_is_everybodys() -> None:
+def test_the_value_of_a_shared_gpu_from_triton_is_copied_to_all_pods() -> None:
     world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}))
     serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
     found = reading(world.read("llm", "gpu_utilization", T))
@@ -292,7 +292,7 @@ def test_what_triton_sees_of_a_shared_gpu_is_everybodys() -> None:
         (SharingPolicy.EXACT, "not_exact"),
     ],
 )
-def test_what_triton_sees_of_a_shared_gpu_is_not_divided_among_unknown_pods(
+def test_the_value_of_a_shared_gpu_from_triton_is_not_split_among_unknown_pods(
     policy: SharingPolicy, reason: str
 ) -> None:
     sharing = SharingOptions(policy=policy)
@@ -311,7 +311,7 @@ def test_a_servers_page_and_an_exporters_page_do_not_mix() -> None:
     assert world.value("llm", RUNNING, T) == 6.0
 
 
-def test_what_is_remembered_of_devices_outlives_the_servers_next_page() -> None:
+def test_the_next_server_page_does_not_drop_device_data() -> None:
     world = World(make_pod("llm"))
     world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "llm"), T)
     serve(world, VLLM)
@@ -320,20 +320,20 @@ def test_what_is_remembered_of_devices_outlives_the_servers_next_page() -> None:
     assert world.read("llm", "gpu_utilization", T + 1) is before
 
 
-def test_a_model_that_was_unloaded_leaves_the_sum_with_the_next_page() -> None:
+def test_the_next_page_removes_an_unloaded_model_from_the_sum() -> None:
     world = World(make_pod("llm", gpus={}))
     serve(world, TRITON)
     serve(world, 'nv_inference_pending_request_count{model="a",version="1"} 3\n', T + 5)
     assert world.value("llm", WAITING, T + 5) == 3.0
 
 
-def test_a_servers_value_ends_at_the_age_limit() -> None:
+def test_a_server_value_expires_at_the_age_limit() -> None:
     world = World(make_pod("llm", gpus={}))
     serve(world, VLLM)
     assert world.value("llm", WAITING, T + world.options.oldest + 1) == "stale"
 
 
-def test_a_predecessors_page_is_not_the_successors() -> None:
+def test_a_page_of_the_predecessor_does_not_describe_the_successor() -> None:
     world = World(make_pod("llm", gpus={}))
     serve(world, VLLM)
     world.put(make_pod("llm", gpus={}, uid="next", born=T + 5))
@@ -360,7 +360,7 @@ def test_one_engine_and_one_model_can_be_selected() -> None:
     assert world.value("llm", WAITING, T, "model=other") == 11.0
 
 
-def test_a_servers_devices_are_no_nodes() -> None:
+def test_devices_of_a_server_are_not_nodes() -> None:
     world = World(make_pod("llm", gpus={}, node="n1"))
     serve(world, VLLM)
     assert world.store.snapshot.nodes() == []
@@ -391,7 +391,7 @@ OTHER = replica("web", Owner("apps/v1", "ReplicaSet", "web-1"))
         pytest.param((LONE, OTHER), [], id="nobody where nothing was seen"),
     ],
 )
-def test_a_sum_waits_for_every_pod_that_ought_to_serve(
+def test_a_sum_needs_every_pod_that_should_serve_a_page(
     pods: tuple[Pod, ...], expected: list[str]
 ) -> None:
     world = World(*pods)
@@ -400,7 +400,7 @@ def test_a_sum_waits_for_every_pod_that_ought_to_serve(
     assert [pod.ref.name for pod in found] == expected
 
 
-def test_a_device_metric_waits_for_pods_with_devices_only() -> None:
+def test_a_device_metric_needs_only_pods_with_devices() -> None:
     world = World(A, make_pod("gpu"))
     found = at_once(
         expected_pods((A, make_pod("gpu")), CATALOG.metrics["gpu_count"], world.store.snapshot)
@@ -477,7 +477,7 @@ def test_a_sum_stays_absent_while_a_server_answers_with_an_empty_page() -> None:
     assert namespace(provider, T + 1) == []
 
 
-def test_a_pod_of_the_same_name_that_serves_nothing_is_not_waited_for() -> None:
+def test_a_pod_of_the_same_name_without_a_page_is_not_expected() -> None:
     first, b = replica("a", None), replica("b", None)
     store, provider, index = indexed_lab(first, b)
     store.ingest(page("a"))
@@ -487,7 +487,7 @@ def test_a_pod_of_the_same_name_that_serves_nothing_is_not_waited_for() -> None:
     assert namespace(provider, T + 1) == [8_000]
 
 
-def test_what_is_remembered_of_servers_is_bounded_by_the_pods_that_live() -> None:
+def test_server_data_is_bounded_by_the_number_of_living_pods() -> None:
     index = PodIndex()
     servers = Servers(index)
     for at in range(5_000):
@@ -498,20 +498,20 @@ def test_what_is_remembered_of_servers_is_bounded_by_the_pods_that_live() -> Non
     assert len(servers) <= 1_100
 
 
-def test_a_pod_that_is_not_ready_is_not_waited_for() -> None:
+def test_a_pod_that_is_not_ready_is_not_expected() -> None:
     store, provider = objects_lab(A, replace(B, ready=False))
     store.ingest(page("a"))
     assert deployment(provider) == [8_000]
 
 
-def test_discovery_lists_a_servers_metric_for_all_but_nodes() -> None:
+def test_discovery_lists_a_server_metric_for_all_resources_except_nodes() -> None:
     _, provider = objects_lab()
     listed = {str(r.resource) for r in provider.resources() if r.metric == WAITING}
     assert {"pods", "services", "deployments.apps", "namespaces"} <= listed
     assert "nodes" not in listed
 
 
-def test_nothing_is_said_of_a_node_by_the_servers_on_it() -> None:
+def test_servers_on_a_node_give_it_no_value() -> None:
     world = World(make_pod("llm", gpus={}, node="n1"))
     serve(world, VLLM)
     assert not isinstance(world.node("n1", WAITING, T), Reading)

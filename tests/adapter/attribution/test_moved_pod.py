@@ -67,7 +67,7 @@ def test_a_moved_pod_is_not_counted_on_the_node_that_it_left(
 
 
 @pytest.mark.parametrize("first", [NEW, OLD])
-def test_a_row_that_nothing_places_waits_for_one_that_is_placed(first: str) -> None:
+def test_a_sample_without_a_node_waits_for_one_with_a_node(first: str) -> None:
     world = World(make_pod("db-0", node=NEW), nodes={NEW: {}, OLD: {}})
     pages = {
         NEW: page(NEW, 11, NEW, idle=False),
@@ -81,7 +81,7 @@ def test_a_row_that_nothing_places_waits_for_one_that_is_placed(first: str) -> N
     assert [item.reason for item in found.left_out] == ["row_without_node"]
 
 
-def test_a_row_that_nothing_places_waits_although_no_placed_one_names_the_pod_yet() -> None:
+def test_a_sample_without_a_node_waits_even_if_no_other_sample_names_the_pod_yet() -> None:
     world = World(make_pod("db-0", node=NEW), nodes={NEW: {}, OLD: {}})
     world.scrape(page(OLD, 97, "", idle=False), 100.0, origin=OLD)
     assert world.value("db-0", UTIL, 100.0) == 97.0  # nobody else reports from the pod's node
@@ -89,7 +89,7 @@ def test_a_row_that_nothing_places_waits_although_no_placed_one_names_the_pod_ye
     assert world.value("db-0", UTIL, 100.0) == "row_without_node"
 
 
-def test_a_fields_other_exporter_need_not_be_placed() -> None:
+def test_another_exporter_of_a_field_does_not_need_a_node() -> None:
     world = World(make_pod("db-0", node=NEW), nodes={NEW: {}})
     world.scrape(page(NEW, 11, NEW, idle=False), 100.0, origin="dcgm")
     labels = 'podname="db-0",podnamespace="ml",ctrname="server",deviceuuid="GPU-x"'
@@ -97,7 +97,7 @@ def test_a_fields_other_exporter_need_not_be_placed() -> None:
     assert world.value("db-0", "gpu_memory_used_bytes", 100.0) == 5.0
 
 
-def test_an_address_that_pods_of_two_nodes_have_places_nothing() -> None:
+def test_an_address_of_pods_on_two_nodes_does_not_determine_the_node() -> None:
     twins = [replace(exporter(NEW), ip="10.0.0.9"), replace(exporter(OLD), ip="10.0.0.9")]
     world = World(make_pod("db-0", node=NEW), *twins, nodes={NEW: {}, OLD: {}})
     more = 'instance="10.0.0.9:9400"'
@@ -105,7 +105,7 @@ def test_an_address_that_pods_of_two_nodes_have_places_nothing() -> None:
     assert world.value("db-0", UTIL, 100.0) == 40.0
 
 
-def test_labels_that_disagree_about_the_node_are_not_believed() -> None:
+def test_conflicting_labels_of_the_node_are_rejected() -> None:
     world = World(make_pod("db-0", node=NEW), exporter(OLD), nodes={NEW: {}, OLD: {}})
     more = f'instance="{ADDRESSES[OLD]}:9400",Hostname="{NEW}"'
     world.scrape(row(UTIL, 97, "db-0", more=more), 100.0)
@@ -113,7 +113,7 @@ def test_labels_that_disagree_about_the_node_are_not_believed() -> None:
 
 
 @pytest.mark.parametrize(("phase", "expected"), [("Pending", 60.0), ("Running", "wrong_node")])
-def test_a_pod_that_does_not_run_makes_no_node_of_a_hostname(
+def test_a_pod_that_does_not_run_does_not_make_a_hostname_a_node(
     phase: str, expected: float | str
 ) -> None:
     """``Hostname`` may be a container's name, and anybody may write it into ``nodeName``."""

@@ -191,7 +191,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_a_pods_page_says(case: Case) -> None:
+def test_a_pod_gets_the_expected_values(case: Case) -> None:
     world = World(make_pod("p", gpus=case.gpus), make_pod("q"))
     world.scrape(case.page, 100.0)
     assert world.value("p", case.metric, 100.0, case.where) == case.says
@@ -209,7 +209,7 @@ NO_VALUE: dict[str, tuple[Pod, str]] = {
 
 
 @pytest.mark.parametrize(("pod", "reason"), NO_VALUE.values(), ids=NO_VALUE)
-def test_nothing_is_said_about_a_pod_that(pod: Pod, reason: str) -> None:
+def test_a_pod_has_no_value_that(pod: Pod, reason: str) -> None:
     world = World(pod)
     world.scrape(row(UTIL, 50, "p", more='pod_uid="uid"'), 100.0, node="n")
     assert world.value("p", UTIL, 100.0) == reason
@@ -247,7 +247,7 @@ def test_a_reading_is_as_old_as_its_oldest_device_and_ends_at_the_age_limit() ->
     assert world.value("p", UTIL, 185.0) == "stale"
 
 
-def test_the_basis_and_the_device_of_a_value_are_told() -> None:
+def test_a_reading_names_its_formula_and_its_devices() -> None:
     world = World(make_pod("p"))
     world.scrape(row(ENGINE, 0.5, "p", more=MIG(7)), 100.0)
     (device,) = reading(world.read("p", "gpu_utilization", 100.0)).devices
@@ -262,21 +262,21 @@ def test_the_basis_and_the_device_of_a_value_are_told() -> None:
     }
 
 
-def test_what_was_left_out_stands_beside_the_value() -> None:
+def test_a_reading_lists_what_was_left_out() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 80, "p") + row(UTIL, 2147483632, "p", uuid="GPU-1"), 100.0)
     outcome = world.store.snapshot.pod(world.pods[next(iter(world.pods))], UTIL, EVERYTHING, 100.0)
     assert [(left.device, left.reason) for left in outcome.left_out] == [("GPU-1", "no_value")]
 
 
-def test_a_configured_scale_settles_what_a_page_leaves_open() -> None:
+def test_a_configured_scale_decides_an_ambiguous_page() -> None:
     for scale, value in ((RatioScale.RATIO, 100.0), (RatioScale.PERCENT, 1.0)):
         world = World(make_pod("p"), options=TelemetryOptions(ratio_scale=scale))
         world.scrape(row(f"{UTIL}_RATIO", 1, "p"), 100.0)
         assert world.value("p", UTIL, 100.0) == value
 
 
-def test_what_an_exporter_showed_of_its_scale_is_remembered() -> None:
+def test_the_scale_of_an_exporter_is_remembered() -> None:
     world = World(make_pod("p"))
     world.scrape(row(f"{UTIL}_RATIO", 0.5, "p"), 100.0)
     world.scrape(row(f"{UTIL}_RATIO", 1, "p"), 140.0)
@@ -311,7 +311,7 @@ NODES = {
 
 
 @pytest.mark.parametrize("case", NODES.values(), ids=NODES)
-def test_what_a_nodes_page_says(case: Node) -> None:
+def test_a_node_gets_the_expected_values(case: Node) -> None:
     world = World(make_pod("p"), make_pod("q"))
     world.scrape(case.page, 100.0, node="n")
     answer = world.node("n", case.metric, 100.0)

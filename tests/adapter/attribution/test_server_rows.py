@@ -111,7 +111,7 @@ def served(page: str, *times: float) -> World:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_servers_rows_become_the_neutral_metrics_of_a_pod_without_a_gpu(name: str) -> None:
+def test_server_samples_become_neutral_metrics_of_a_pod_without_a_gpu(name: str) -> None:
     page, metric, expected = PAGES[name]
     assert served(page).value("p", metric, 101.0) == expected
 
@@ -124,32 +124,32 @@ def queued(*points: tuple[float, float], pending: str = "") -> World:
     return world
 
 
-def test_the_time_that_tritons_requests_waited_tells_how_many_waited() -> None:
+def test_the_queue_of_triton_is_derived_from_waiting_times() -> None:
     """Little's law: 15 s of waiting within 5 s are 3 requests at a time."""
     world = queued((100.0, 0.0), (105.0, 15e6))
     assert world.value("p", WAITING, 106.0) == 3.0
     assert world.value("p", "nv_inference_queue_duration_us", 106.0) == 3e6
 
 
-def test_a_restarted_triton_is_no_negative_queue() -> None:
+def test_a_restart_of_triton_does_not_give_a_negative_queue() -> None:
     assert queued((100.0, 50e6), (105.0, 5e6)).value("p", WAITING, 106.0) == 1.0
 
 
-def test_one_reading_of_a_counter_is_no_rate() -> None:
+def test_one_reading_of_a_counter_gives_no_rate() -> None:
     assert queued((100.0, 50e6)).value("p", WAITING, 101.0) == "no_value"
 
 
-def test_a_counter_read_more_seldom_than_the_window_has_a_rate() -> None:
+def test_a_counter_that_is_read_less_often_than_the_window_has_a_rate() -> None:
     assert queued((100.0, 0.0), (140.0, 40e6)).value("p", WAITING, 141.0) == 1.0
 
 
-def test_where_triton_counts_its_queue_the_rate_does_not_replace_it() -> None:
+def test_the_rate_does_not_replace_a_queue_length_from_triton() -> None:
     pending = f"nv_inference_pending_request_count{{{A}}} -1\n"
     world = queued((100.0, 0.0), (105.0, 15e6), pending=pending)
     assert world.value("p", WAITING, 106.0) == "no_value"
 
 
-def test_every_spelling_is_asked_for_in_one_query() -> None:
+def test_one_query_requests_every_spelling() -> None:
     assert {"vllm:num_requests_waiting", "ray_vllm_num_requests_waiting"} <= set(
         CATALOG.groups["servers"]
     )

@@ -75,7 +75,7 @@ def test_a_time_sliced_device_is_known_by(case: Sliced) -> None:
         assert (found.value, device.evidence, device.sharers) == (71.0, case.evidence, 2)
 
 
-def test_nothing_is_shared_where_the_labels_say_so() -> None:
+def test_node_labels_can_rule_out_sharing() -> None:
     labels = {"nvidia.com/gpu.replicas": "1", "nvidia.com/gpu.sharing-strategy": "none"}
     lab = world(on_node("p"), on_node("q"), labels=labels)
     lab.scrape(row(UTIL, 71, "q"), 100.0, node="n")
@@ -90,7 +90,7 @@ def flapping(*pods: Pod, sharing: SharingOptions | None = None) -> World:
     return lab
 
 
-def test_rows_that_flap_between_living_pods_are_of_a_shared_device() -> None:
+def test_samples_that_alternate_between_living_pods_show_a_shared_device() -> None:
     lab = flapping(on_node("p"), on_node("q"))
     for name in "pq":
         found = reading(lab.read(name, UTIL, 115.0))
@@ -99,7 +99,7 @@ def test_rows_that_flap_between_living_pods_are_of_a_shared_device() -> None:
     assert lab.store.sharing_nodes["flapping_rows"] == 1
 
 
-def test_a_pod_that_no_row_named_shares_the_only_device_of_its_node() -> None:
+def test_an_unnamed_pod_shares_the_only_device_of_its_node() -> None:
     lab = flapping(on_node("p"), on_node("q"), on_node("r"))
     assert lab.value("r", UTIL, 115.0) == 25.0
 
@@ -113,21 +113,21 @@ def test_once_named_a_pod_shares_the_device_as_long_as_it_lives() -> None:
     assert lab.value("p", UTIL, 400.0) == 50.0
 
 
-def test_of_several_shared_devices_an_unnamed_pods_is_not_guessed() -> None:
+def test_the_device_of_an_unnamed_pod_is_not_guessed_among_several() -> None:
     lab = world(on_node("p"), on_node("q"), labels={"nvidia.com/gpu.replicas": "2"})
     lab.scrape(row(UTIL, 30, "p") + row(UTIL, 90, uuid="GPU-1"), 100.0, node="n")
     assert lab.value("p", UTIL, 100.0) == 30.0
     assert lab.value("q", UTIL, 100.0) == "shared_device_unknown"
 
 
-def test_a_device_that_is_hidden_from_the_exporter_forbids_the_guess_too() -> None:
+def test_a_device_hidden_from_the_exporter_also_prevents_a_guess() -> None:
     labels = {"nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.count": "2"}
     lab = world(on_node("p"), on_node("q"), labels=labels)
     lab.scrape(row(UTIL, 30, "p"), 100.0, node="n")
     assert lab.value("q", UTIL, 100.0) == "shared_device_unknown"
 
 
-def test_a_device_that_a_finished_pod_left_is_the_next_ones_alone() -> None:
+def test_a_device_of_a_finished_pod_belongs_to_the_next_pod_alone() -> None:
     lab = world(on_node("p"), on_node("q"))
     lab.scrape(row(UTIL, 30, "p"), 100.0, node="n")
     lab.put(on_node("p", phase="Succeeded"))
@@ -135,7 +135,7 @@ def test_a_device_that_a_finished_pod_left_is_the_next_ones_alone() -> None:
     assert lab.value("q", UTIL, 105.0, "sharing=exclusive") == 70.0
 
 
-def test_a_device_that_a_terminating_pod_left_is_the_next_ones_alone() -> None:
+def test_a_device_of_a_terminating_pod_belongs_to_the_next_pod_alone() -> None:
     lab = world(on_node("p", deleting=True), on_node("q"))
     lab.scrape(row(UTIL, 30, "p"), 100.0, node="n")
     lab.scrape(row(UTIL, 70, "q"), 105.0, node="n")
@@ -159,7 +159,7 @@ def test_the_captured_pages_of_a_flapping_device_serve_both_pods() -> None:
     assert [found.value for found in answers] == [71.0, 71.0]
 
 
-def test_answers_end_when_a_sharer_comes_goes_or_changes_state() -> None:
+def test_a_change_of_sharers_invalidates_answers() -> None:
     lab = world(
         on_node("p"), on_node("q"), labels=SLICED, sharing=SharingOptions(SharingPolicy.EQUAL)
     )
@@ -233,7 +233,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("case", PARTS.values(), ids=PARTS)
-def test_what_each_of_two_sharers_is_given(case: Part) -> None:
+def test_the_allocation_of_two_sharers(case: Part) -> None:
     pods = [on_node(name, case.gpus[name]) for name in "pq"]
     lab = world(*pods, sharing=SharingOptions(case.policy))
     lab.scrape(case.page, 100.0, node="n")
@@ -241,7 +241,7 @@ def test_what_each_of_two_sharers_is_given(case: Part) -> None:
     assert [lab.value(name, case.metric, 100.0, where) for name in "pq"] == list(case.says)
 
 
-def test_zeros_of_processes_under_a_busy_device_are_missing_under_every_policy() -> None:
+def test_zeros_of_processes_on_a_busy_device_are_missing_under_every_policy() -> None:
     page = row(UTIL, 97) + vgpu(UTIL, 0, "p", 0) + vgpu(UTIL, 0, "q", 1)
     for policy in SharingPolicy:
         lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(policy))
@@ -280,14 +280,14 @@ def test_several_pods_of_one_resource_claim_share_and_containers_of_one_pod_do_n
     assert lab.value("p", UTIL, 100.0, "sharing=exclusive,attribution=exact") == 50
 
 
-def test_a_row_per_job_of_one_pod_is_one_device_of_it_alone() -> None:
+def test_a_sample_per_job_of_one_pod_is_one_unshared_device() -> None:
     lab = world(on_node("p"))
     page = "".join(row(USED, 7, "p", more=f'hpc_job="{job}"') for job in (1, 2))
     lab.scrape(page, 100.0, node="n")
     assert lab.value("p", USED, 100.0, "sharing=exclusive") == 7.0
 
 
-def test_a_shared_instance_is_shared_by_the_pods_that_ask_for_its_profile() -> None:
+def test_a_shared_instance_is_shared_by_the_pods_that_request_its_profile() -> None:
     gpus = {"nvidia.com/mig-1g.5gb.shared": 1}
     pods = [on_node("p", gpus), on_node("q", gpus), on_node("r", {"nvidia.com/mig-2g.10gb": 1})]
     lab = world(*pods, sharing=SharingOptions(SharingPolicy.EQUAL))
@@ -299,7 +299,7 @@ def test_a_shared_instance_is_shared_by_the_pods_that_ask_for_its_profile() -> N
     assert lab.value("r", "gpu_utilization", 100.0, "sharing=exclusive") == 40.0
 
 
-def test_instances_under_the_single_strategy_are_asked_for_as_whole_gpus() -> None:
+def test_instances_with_the_single_strategy_are_requested_as_whole_gpus() -> None:
     labels = {"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.replicas": "2"}
     lab = world(on_node("p"), on_node("q"), labels=labels)
     lab.scrape(row(ENGINE, 0.6, "p", more=MIG("7g.40gb", 0)), 100.0, node="n")
@@ -343,7 +343,7 @@ def test_the_first_rule_that_applies(rule: PolicyRule, value: float) -> None:
     assert lab.value("p", UTIL, 100.0) == value
 
 
-def test_the_explanation_tells_policy_evidence_and_sharers() -> None:
+def test_the_explanation_shows_policy_evidence_and_sharers() -> None:
     lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(SharingPolicy.EQUAL))
     lab.scrape(COPIES, 100.0, node="n")
     pod = lab.pods[on_node("p").ref]
@@ -354,7 +354,7 @@ def test_the_explanation_tells_policy_evidence_and_sharers() -> None:
     assert at_once(lab.store.attributions()) == {"exact": 0, "copied": 0, "split": 2, "left_out": 0}
 
 
-def test_the_nodes_label_names_the_model_where_the_page_does_not() -> None:
+def test_the_model_comes_from_the_node_label_if_the_page_has_none() -> None:
     lab = world(on_node("p"), labels={"nvidia.com/gpu.product": "Tesla-T4-SHARED"})
     page = f'{UTIL}{{gpu="0",UUID="GPU-0",pod="p",namespace="ml",container="c"}} 5\n'
     lab.scrape(page, 100.0, node="n")

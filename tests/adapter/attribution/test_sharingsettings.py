@@ -44,7 +44,7 @@ MEANT: Mapping[str, tuple[str, SharingOptions]] = {
 
 
 @pytest.mark.parametrize("name", MEANT)
-def test_what_is_written_is_what_is_in_force(name: str) -> None:
+def test_the_settings_are_applied_as_written(name: str) -> None:
     text, meant = MEANT[name]
     assert options(text) == meant
 
@@ -58,7 +58,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_meant_is_refused_by_its_key(name: str) -> None:
+def test_an_invalid_setting_is_refused_by_its_key(name: str) -> None:
     text, said = REFUSED[name]
     with pytest.raises(ValidationError, match=said):
         options(text)
@@ -74,7 +74,7 @@ def test_what_cannot_be_meant_is_refused_by_its_key(name: str) -> None:
         ("{policy: exact}", {}, "not_exact"),
     ],
 )
-def test_a_shared_device_is_given_as_the_settings_say(
+def test_a_shared_device_is_allocated_according_to_the_settings(
     sharing: str, labels: dict[str, Any], value: float | str
 ) -> None:
     made = sharing_options(Settings.model_validate({"sharing": yaml.safe_load(sharing)}))

@@ -68,7 +68,7 @@ def test_an_exporters_name_is_served_in_its_own_unit_in_either_case(name: str, u
 
 
 @pytest.mark.parametrize(("name", "unit", "combine", "kind"), NEUTRAL)
-def test_neutral_names_have_one_meaning(
+def test_each_neutral_name_has_one_meaning(
     name: str, unit: Unit, combine: Combine, kind: Kind
 ) -> None:
     metric = CATALOG.metrics[name]
@@ -84,7 +84,7 @@ def test_every_series_belongs_to_one_query_group() -> None:
     assert sorted(grouped) == sorted(CATALOG.series)
 
 
-def test_utilisation_and_its_stand_in_are_asked_for_together() -> None:
+def test_utilisation_and_its_fallback_are_in_one_query() -> None:
     """Whether an exporter has GPU_UTIL at all must be known when GR_ENGINE_ACTIVE arrives."""
     group = CATALOG.groups["utilization"]
     assert {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"} <= set(group)
@@ -95,13 +95,13 @@ def test_every_field_is_documented_under_its_vendor() -> None:
     assert vendors == {field.name for field in FIELDS}
 
 
-def test_no_two_rows_share_a_name() -> None:
+def test_catalogue_names_are_unique() -> None:
     names = [name for field in FIELDS for name in (field.name, *field.legacy)]
     names += [name for field in FIELDS for name, *_ in field.renamed]
     assert len(names) == len(set(names))
 
 
-def test_a_users_row_is_one_field_and_one_metric() -> None:
+def test_a_user_metric_is_one_field_and_one_metric() -> None:
     mine = Field("my_queue", Unit.CODE, 1e6, group="mine")
     metric = Metric("queue_depth", Unit.CODE, Kind.LAST, (Scaled("my_queue", 2.0),), Combine.MAX)
     catalog = Catalog((*FIELDS, mine), (*METRICS, metric))
@@ -111,7 +111,9 @@ def test_a_users_row_is_one_field_and_one_metric() -> None:
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=9))
-def test_no_combination_leaves_the_range_of_its_values_but_a_sum(values: list[float]) -> None:
+def test_every_combination_except_a_sum_is_within_the_range_of_its_values(
+    values: list[float],
+) -> None:
     for combine in (Combine.MEAN, Combine.MAX, Combine.MIN):
         slack = 1e-9 * max(values)
         assert min(values) - slack <= combine.of(values) <= max(values) + slack

@@ -89,7 +89,7 @@ ONE = {"nvidia.com/gpu": 1}
     ],
     ids=["hami cores", "a whole device", "copied", "split by replicas", "two replicas asked"],
 )
-def test_utilisation_of_the_request_is_given_where_the_share_is_known(
+def test_utilisation_of_the_request_is_served_if_the_share_is_known(
     gpus: Mapping[str, int],
     page: str,
     labels: Mapping[str, str],
@@ -100,7 +100,7 @@ def test_utilisation_of_the_request_is_given_where_the_share_is_known(
     assert requested(pod, page, labels, policy) == expected
 
 
-def test_a_node_requests_nothing() -> None:
+def test_a_node_has_no_utilisation_of_the_request() -> None:
     world = World(make_pod("p", node="n"))
     world.scrape(row(UTIL, 40, "p"), 100.0, node="n")
     answer = world.node("n", "gpu_utilization_of_request", 101.0)

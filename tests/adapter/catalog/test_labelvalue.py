@@ -28,18 +28,18 @@ CASES = {
 
 
 @pytest.mark.parametrize(("text", "value"), CASES.items(), ids=CASES)
-def test_words_become_a_valid_label_value(text: str, value: str) -> None:
+def test_a_text_becomes_a_valid_label_value(text: str, value: str) -> None:
     assert label_value(text) == value
 
 
 @given(st.text())
-def test_every_text_can_be_selected_by_and_a_valid_value_stays(text: str) -> None:
+def test_every_text_can_be_selected_and_a_valid_value_is_unchanged(text: str) -> None:
     value = label_value(text)
     assert parse(f"model={value}").matches({"model": value})
     assert label_value(value) == value
 
 
-def test_only_short_texts_are_remembered() -> None:
+def test_only_short_texts_are_cached() -> None:
     before = labelvalue._remembered.cache_info().currsize
     label_value("x" * 10_000)
     assert labelvalue._remembered.cache_info().currsize == before

@@ -201,20 +201,20 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_vendors_rows_become_the_neutral_metrics(name: str) -> None:
+def test_vendor_samples_become_neutral_metrics(name: str) -> None:
     page, metric, expected = PAGES[name]
     world = World(make_pod("p", gpus={"amd.com/gpu": 1}))
     world.scrape(page, 100.0)
     assert world.value("p", metric, 101.0) == expected
 
 
-def test_a_repeated_row_is_counted() -> None:
+def test_a_repeated_sample_is_counted() -> None:
     world = World(make_pod("p"))
     world.scrape(f"xpum_engine_ratio{{{INTEL}}} 0.5\nxpum_engine_ratio{{{INTEL}}} 0.25\n", 100.0)
     assert world.count("duplicate_series") == 1
 
 
-def test_a_container_of_hami_is_exact_and_its_row_is_said() -> None:
+def test_a_hami_container_is_exact_and_names_its_series() -> None:
     world = World(make_pod("p"))
     world.scrape(f"hami_container_device_utilization_ratio{{{HAMI}}} 40\n", 100.0)
     (device,) = reading(world.read("p", "gpu_utilization", 101.0)).devices
@@ -222,19 +222,19 @@ def test_a_container_of_hami_is_exact_and_its_row_is_said() -> None:
     assert device.formula == "hami_container_device_utilization_ratio"
 
 
-def test_an_explanation_shows_the_labels_that_chose_a_row() -> None:
+def test_an_explanation_shows_the_labels_that_selected_a_sample() -> None:
     world = World(make_pod("p"))
     world.scrape(f'hw_gpu_utilization_ratio{{{XPUM2},hw_gpu_task="all"}} 0.25\n', 100.0)
     (device,) = reading(world.read("p", "gpu_utilization", 101.0)).devices
     assert device.formula == 'hw_gpu_utilization_ratio{hw_gpu_task="all"}'
 
 
-def test_a_name_that_only_labels_tell_apart_is_no_metric_of_its_own() -> None:
+def test_a_series_selected_by_labels_is_not_a_separate_metric() -> None:
     assert "hw_gpu_utilization_ratio" in CATALOG.series
     assert "hw_gpu_utilization_ratio" not in CATALOG.metrics
 
 
 @pytest.mark.parametrize("name", [f.name for f in CATALOG.fields.values() if f.mig is Mig.BOARD])
-def test_what_a_board_has_but_watts_and_traffic_is_not_divided(name: str) -> None:
+def test_only_power_and_traffic_of_a_board_are_divided(name: str) -> None:
     field = CATALOG.fields[name]
     assert field.divisible is (field.unit.value in ("W", "bytes per second"))

@@ -100,7 +100,7 @@ BLIND_SOLE = Gpu(0, 90, 30000, (Holder("a", 0, 0),))
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("policy", [policy.value for policy in SharingPolicy])
-def test_accounted_values_are_the_pods_own_under_every_policy(way: str, policy: str) -> None:
+def test_per_process_values_are_exact_under_every_policy(way: str, policy: str) -> None:
     lab = world(way, [(page(SHARED), 100.0)], [pod("a"), pod("b")], policy)
     for name, util, used in (("a", 55.0, 20000), ("b", 22.0, 9000)):
         assert lab.value(name, "gpu_utilization", 100.0, "attribution=exact") == util
@@ -121,7 +121,7 @@ def test_zeros_of_an_exporter_that_sees_no_process_are_missing(way: str, policy:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("policy", [policy.value for policy in SharingPolicy])
 @pytest.mark.parametrize("gpu", [SOLE, BLIND_SOLE], ids=["seeing", "blind"])
-def test_a_whole_devices_rows_are_its_one_pods(way: str, policy: str, gpu: Gpu) -> None:
+def test_samples_of_a_whole_device_belong_to_its_only_pod(way: str, policy: str, gpu: Gpu) -> None:
     lab = world(way, [(page(gpu), 100.0)], [pod("a")], policy, labels={})
     where = "attribution=exact,sharing=exclusive"
     assert lab.value("a", "gpu_utilization", 100.0, where) == 90.0
@@ -146,7 +146,7 @@ def test_an_idle_pod_of_an_idle_device_is_at_zero(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_memory_that_is_seen_stands_where_only_utilisation_is_not(way: str) -> None:
+def test_visible_memory_is_served_if_only_utilisation_is_not_visible(way: str) -> None:
     gpu = Gpu(0, 90, 30000, (Holder("a", 0, 20000, "0"), Holder("b", 0, 9000, "1")))
     lab = world(way, [(page(gpu), 100.0)], [pod("a"), pod("b")])
     assert lab.value("a", "gpu_utilization", 100.0) == "no_value"
@@ -154,13 +154,13 @@ def test_memory_that_is_seen_stands_where_only_utilisation_is_not(way: str) -> N
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_node_has_the_devices_own_value(way: str) -> None:
+def test_the_node_has_the_value_of_the_device(way: str) -> None:
     lab = world(way, [(page(SHARED, Gpu(1, 20, 0, ())), 100.0)], [pod("a"), pod("b")])
     assert said(lab.node(NODE, "gpu_utilization", 100.0)) == 48.5
 
 
 @pytest.mark.parametrize("honor", [False, True])
-def test_an_exporter_that_is_no_pod_on_hand_is_told_by_what_assigned_rows_carry(
+def test_an_unknown_exporter_pod_is_recognised_from_assigned_samples(
     honor: bool,
 ) -> None:
     target = {**TARGET, "service": "s", "job": "j", "pod": "unheard-of"}
@@ -171,7 +171,7 @@ def test_an_exporter_that_is_no_pod_on_hand_is_told_by_what_assigned_rows_carry(
     assert made.value("a", "gpu_utilization", 100.0) == "no_value"
 
 
-def test_an_exporters_successor_at_one_address_is_the_scrape_target_too() -> None:
+def test_the_exporters_successor_at_its_address_is_also_the_scrape_target() -> None:
     """With the host's network the address stays when the exporter's pod is replaced."""
     made = World(EXPORTER, pod("a"), pod("b"), nodes={NODE: SLICED})
     successor = make_pod("successor", namespace=TARGET["namespace"], gpus={}, node=NODE, uid="f")
@@ -212,7 +212,7 @@ def test_an_exporter_that_stops_accounting_gives_copies_again(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("gpu", [BLIND, BLIND_SOLE], ids=["shared", "sole"])
 @pytest.mark.parametrize("missing", [(UTIL,), (UTIL, USED)], ids=["utilisation", "all rows"])
-def test_zeros_beside_no_row_of_the_device_are_missing(
+def test_zeros_without_a_sample_of_the_device_are_missing(
     way: str, gpu: Gpu, missing: tuple[str, ...]
 ) -> None:
     whole = page(gpu)

@@ -84,7 +84,7 @@ def test_the_workload_is_found_under_every_spelling(
     assert assignment(labels, None) == expected
 
 
-def test_the_exporters_own_pod_is_suspect_where_it_is_known() -> None:
+def test_an_assignment_to_the_known_exporter_pod_is_doubted() -> None:
     found = assignment(EXPORTER, ("monitoring", "dcgm-exporter-x"))
     assert found is not None
     assert found.suspect
@@ -133,12 +133,12 @@ def test_the_scrape_target_of_a_server_is_the_workload(
     assert found is None or (found.serves and not found.suspect)
 
 
-def test_a_page_is_about_the_pod_it_was_fetched_from_whatever_its_labels_say() -> None:
+def test_a_pod_page_describes_its_pod_regardless_of_its_labels() -> None:
     found = served(WORK | EXPORTED | GOOGLE, ("ns", "mine"))
     assert found == Assignment(PodRef("ns", "mine"), "", "", suspect=False, serves=True)
 
 
-def test_the_exporters_pod_shows_beside_a_workload() -> None:
+def test_the_exporter_pod_is_recognised_beside_a_workload() -> None:
     assert target(EXPORTER | EXPORTED) == PodRef("monitoring", "dcgm-exporter-x")
     assert target(EXPORTER) is None
 
@@ -167,7 +167,7 @@ def test_the_exporters_pod_shows_beside_a_workload() -> None:
         (LLM._replace(serves=True, uid="x"), make_pod("llm-0"), "n", Mismatch.POD_UID),
     ],
 )
-def test_a_claim_is_believed_only_of_a_pod_that_can_hold_the_device(
+def test_an_assignment_counts_only_for_a_pod_that_can_hold_the_device(
     claimed: Assignment, pod: Pod | None, node: str | None, reason: Mismatch | None
 ) -> None:
     assert mismatch(claimed, pod, node) is reason
@@ -189,7 +189,7 @@ def test_only_running_ready_pods_have_values(
     assert unfit(make_pod("p", phase=phase, ready=ready), unready=unready) is reason
 
 
-def test_names_are_read_as_deep_as_a_pods_label_can_be_named_and_no_deeper() -> None:
+def test_label_names_are_decoded_to_a_bounded_depth() -> None:
     def deep(times: int) -> dict[str, str]:
         return {"exported_" * times + "pod": "p", "namespace": "ml"}
 

@@ -97,7 +97,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("labels", "expected"), CASES.values(), ids=CASES)
-def test_a_device_is_told_by_what_the_page_has(
+def test_a_device_is_identified_by_the_labels_of_the_page(
     labels: dict[str, str], expected: tuple[str, str, bool]
 ) -> None:
     found = device(labels, "origin")
@@ -115,7 +115,9 @@ def test_a_device_is_told_by_what_the_page_has(
         pytest.param({"gpu": "3"}, "n1/3", id="none"),
     ],
 )
-def test_an_index_counts_on_the_exporters_node(labels: dict[str, str], expected: str) -> None:
+def test_an_index_identifies_a_device_on_the_exporters_node(
+    labels: dict[str, str], expected: str
+) -> None:
     found = device(labels, "origin", node="n1", exporter=PodRef("gpu", "dcgm-x"))
     assert found is not None
     assert found.id == expected
@@ -132,7 +134,9 @@ def test_an_index_counts_on_the_exporters_node(labels: dict[str, str], expected:
         ({}, ""),
     ],
 )
-def test_a_rows_host_is_a_nodes_name_or_nothing(labels: dict[str, str], expected: str) -> None:
+def test_the_host_of_a_sample_is_a_node_name_or_empty(
+    labels: dict[str, str], expected: str
+) -> None:
     assert host(labels, PodRef("gpu", "dcgm-x")) == expected
 
 
@@ -196,14 +200,14 @@ TARGET = {
         ),
     ],
 )
-def test_a_servers_part_is_what_its_own_labels_tell_apart(
+def test_a_server_part_is_identified_by_the_servers_own_labels(
     labels: dict[str, str], part_labels: frozenset[str] | None, expected: str
 ) -> None:
     found = part(labels, PodRef("ml", "vllm-0"), part_labels, {"request_type"})
     assert (found.id, found.mig) == (expected, False)
 
 
-def test_a_parts_model_can_be_selected_by() -> None:
+def test_the_model_of_a_part_can_be_selected() -> None:
     assert part(VLLM, PodRef("ml", "p")).model == "Qwen/Qwen2.5"
 
 
@@ -212,10 +216,10 @@ def test_a_partitions_mode_is_its_profile() -> None:
     assert device(labels, "") == Device("a/1", "a", "", "cpx")
 
 
-def test_a_row_without_any_identity_names_no_device() -> None:
+def test_a_sample_without_an_identity_names_no_device() -> None:
     assert device({"pod": "p"}, "origin") is None
 
 
-def test_profile_and_model_are_what_the_page_says() -> None:
+def test_profile_and_model_come_from_the_page() -> None:
     labels = {"UUID": "G", "GPU_I_ID": "7", "GPU_I_PROFILE": "1g.5gb", "modelName": "A100"}
     assert device(labels, "") == Device("G/7", "G", "A100", "1g.5gb")

@@ -38,7 +38,7 @@ def test_samples_beyond_the_window_are_dropped() -> None:
     assert list(found.times) == [570.0, 575.0, 580.0, 585.0, 590.0, 595.0]
 
 
-def test_a_sample_of_a_time_already_here_is_not_counted_twice() -> None:
+def test_a_sample_with_a_known_time_is_not_counted_twice() -> None:
     found = grown((0, {UTIL: 10.0}), (5, {UTIL: 20.0}), (5, {UTIL: 20.0}), (0, {UTIL: 10.0}))
     assert mean(found) == 15.0
 
@@ -49,13 +49,13 @@ def test_one_scrape_may_arrive_in_parts() -> None:
     assert list(found.times) == [0.0, 5.0]
 
 
-def test_a_late_sample_takes_its_place() -> None:
+def test_a_late_sample_is_inserted_in_order() -> None:
     found = grown((10, {UTIL: 30.0}), (0, {UTIL: 10.0}), (5, {UTIL: 20.0}))
     assert list(found.times) == [0.0, 5.0, 10.0]
     assert mean(found) == 20.0
 
 
-def test_a_field_that_falls_silent_keeps_its_own_time_and_mean() -> None:
+def test_a_field_without_new_samples_keeps_its_time_and_mean() -> None:
     frames: list[tuple[float, Frame]] = [(t, {UTIL: 40.0, USED: 1.0}) for t in (0.0, 5.0)]
     found = grown(*frames, *((float(t), {USED: 1.0}) for t in range(10, 60, 5)))
     sample = found.value_of(UTIL.name, Kind.MEAN, WINDOW)
@@ -63,7 +63,7 @@ def test_a_field_that_falls_silent_keeps_its_own_time_and_mean() -> None:
     assert (sample.value, sample.time) == (40.0, 5.0)
 
 
-def test_a_field_silent_beyond_the_age_limit_is_gone_and_so_are_its_rows() -> None:
+def test_a_field_without_samples_for_the_age_limit_is_dropped() -> None:
     found = grown((0, {UTIL: 1.0}), *((float(t), {USED: 1.0}) for t in range(5, 200, 5)))
     assert mean(found) is None
     assert found.layout.columns == (USED,)
@@ -78,7 +78,7 @@ def test_of_two_spellings_the_newer_sample_counts() -> None:
     assert (sample.value, sample.series) == (20.0, UTIL.name)
 
 
-def test_a_history_is_never_edited() -> None:
+def test_a_history_is_immutable() -> None:
     before = grown((0, {UTIL: 10.0}))
     before.extended({5.0: {UTIL: 20.0}}, WINDOW, LIMIT)
     before.extended({0.0: {USED: 20.0}}, WINDOW, LIMIT)
@@ -104,7 +104,7 @@ def test_the_order_of_arrival_does_not_matter(frames: dict[float, Frame], random
             assert bit_by_bit.value_of(field, kind, WINDOW) == once.value_of(field, kind, WINDOW)
 
 
-def test_without_drops_one_fields_samples_up_to_a_time_and_nothing_else() -> None:
+def test_without_drops_only_the_samples_of_one_field_up_to_a_time() -> None:
     found = grown((1.0, {RATIO: 0.0}), (2.0, {RATIO: 0.0, USED: 7.0}), (3.0, {RATIO: 50.0}))
     cut = found.without(UTIL.name, 2.0)
     assert dict(cut.frames()) == {2.0: {USED: 7.0}, 3.0: {RATIO: 50.0}}

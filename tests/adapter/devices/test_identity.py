@@ -25,7 +25,7 @@ def amd(
 
 
 @pytest.mark.parametrize("uuid", ["", ZEROS], ids=["no uuid", "zeros"])
-def test_amd_devices_without_a_uuid_are_told_apart_by_node_and_index(uuid: str) -> None:
+def test_amd_devices_without_a_uuid_are_identified_by_node_and_index(uuid: str) -> None:
     world = World(make_pod("llm", gpus={"amd.com/gpu": 2}, node="n1"))
     page = amd(0, 20, "llm", uuid=uuid) + amd(1, 60, "llm", uuid=uuid) + amd(2, 99, uuid=uuid)
     world.scrape(page, T, node="n1")
@@ -33,14 +33,14 @@ def test_amd_devices_without_a_uuid_are_told_apart_by_node_and_index(uuid: str) 
     assert world.value("llm", "gpu_count", T) == 2.0
 
 
-def test_an_exporter_that_restarts_in_another_container_speaks_of_the_same_devices() -> None:
+def test_an_exporter_that_restarts_in_another_container_reports_the_same_devices() -> None:
     world = World(make_pod("llm", gpus={"amd.com/gpu": 1}, node="n1"))
     world.scrape(amd(0, 20, "llm", host="cb76105c40d0"), T, node="n1")
     world.scrape(amd(0, 20, "llm", host="d00d00d00d00"), T + 5, node="n1")
     assert world.value("llm", "gpu_count", T + 5) == 1.0
 
 
-def test_amd_partitions_are_told_apart_and_stand_for_their_pods() -> None:
+def test_amd_partitions_are_separate_devices_of_their_pods() -> None:
     cut = (
         'gpu_gfx_busy_instantaneous{{gpu_id="0",gpu_partition_id="{part}",'
         'gpu_compute_partition_type="cpx",gpu_uuid="",hostname="n1",xcc_index="0",'
@@ -57,7 +57,7 @@ def test_amd_partitions_are_told_apart_and_stand_for_their_pods() -> None:
     assert world.value("b", "gpu_utilization", T, "mig_profile=cpx") == 90.0
 
 
-def test_intels_pod_labels_are_read_and_an_idle_device_is_nobodys() -> None:
+def test_intel_pod_labels_are_read_and_an_idle_device_is_unassigned() -> None:
     world = World(make_pod("llm", gpus={"gpu.intel.com/i915": 1}, node="n1"))
     line = 'xpum_engine_ratio{{uuid="{uuid}",dev_name="Flex 140",node="n1"{pod}}} {value}\n'
     mine = ',kube_pod="llm",kube_namespace="ml",kube_container="server"'
@@ -69,7 +69,7 @@ def test_intels_pod_labels_are_read_and_an_idle_device_is_nobodys() -> None:
     assert world.value("llm", "gpu_utilization", T) == 50.0
 
 
-def test_hamis_labels_churn_without_making_devices() -> None:
+def test_changing_hami_labels_do_not_create_devices() -> None:
     line = (
         'Device_utilization_desc_of_container{{context="{n}",data="{n}",ctrname="c",'
         'deviceuuid="GPU-1",podname="llm",podnamespace="ml",vdeviceid="0",zone="vGPU"}} {value}\n'
@@ -81,7 +81,7 @@ def test_hamis_labels_churn_without_making_devices() -> None:
     assert [d.device for d in reading(world.read("llm", "gpu_count", T + 4)).devices] == ["GPU-1"]
 
 
-def test_vendors_stand_side_by_side_in_one_cluster() -> None:
+def test_several_vendors_work_in_one_cluster() -> None:
     world = World(
         make_pod("nvidia", node="n1"),
         make_pod("amd", gpus={"amd.com/gpu": 1}, node="n2"),
@@ -97,7 +97,7 @@ def test_vendors_stand_side_by_side_in_one_cluster() -> None:
     assert world.count("conflict") == 0
 
 
-def test_device_0_of_two_nodes_is_two_devices() -> None:
+def test_device_0_on_two_nodes_is_two_devices() -> None:
     world = World(
         make_pod("a", gpus={"amd.com/gpu": 1}, node="n1"),
         make_pod("b", gpus={"amd.com/gpu": 1}, node="n2", uid="b"),
@@ -109,7 +109,7 @@ def test_device_0_of_two_nodes_is_two_devices() -> None:
     assert world.count("conflict") == 0
 
 
-def test_an_unassigned_device_that_carries_the_exporters_pod_is_left_out_and_counted() -> None:
+def test_an_unassigned_device_with_the_exporter_pod_is_left_out_and_counted() -> None:
     exporter = make_pod("dcgm-exporter-x", namespace="gpu", gpus={})
     world = World(exporter, make_pod("llm"))
     target = 'instance="10.0.0.7:9400",job="dcgm-exporter",service="dcgm-exporter"'
@@ -123,7 +123,7 @@ def test_an_unassigned_device_that_carries_the_exporters_pod_is_left_out_and_cou
     assert world.count("self_attribution") == 1
 
 
-def test_lingering_rows_of_a_finished_pod_are_left_out_and_counted() -> None:
+def test_lingering_samples_of_a_finished_pod_are_left_out_and_counted() -> None:
     world = World(make_pod("done", phase="Succeeded", ready=False))
     world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "done"), T)
     assert world.value("done", "gpu_utilization", T) == "finished_pod"
@@ -137,7 +137,7 @@ def test_a_pod_keeps_its_value_while_its_labels_come_and_go() -> None:
     assert world.value("llm", "gpu_utilization", T + 5) == 70.0
 
 
-def test_of_a_label_that_is_written_twice_the_devices_own_counts() -> None:
+def test_if_a_label_has_two_spellings_the_devices_label_counts() -> None:
     world = World(make_pod("llm"))
     line = (
         'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-0",pod="llm",namespace="ml",gpu="mine",'
@@ -148,7 +148,7 @@ def test_of_a_label_that_is_written_twice_the_devices_own_counts() -> None:
     assert world.count("duplicate_label") == 1
 
 
-def test_a_pods_own_label_does_not_take_another_pods_place() -> None:
+def test_a_pod_label_does_not_replace_another_pod() -> None:
     # dcgm-exporter up to 4.8.1 with --kubernetes-enable-pod-labels.
     world = World(make_pod("victim"), make_pod("tenant", uid="t"))
     forged = 'pod="victim",namespace="ml"'
@@ -162,7 +162,7 @@ def test_a_pods_own_label_does_not_take_another_pods_place() -> None:
     assert world.count("duplicate_label") == 1
 
 
-def test_an_empty_uid_is_no_mismatch_and_another_pods_is() -> None:
+def test_the_uid_of_another_pod_is_a_mismatch_and_an_empty_uid_is_not() -> None:
     world = World(make_pod("llm"))
     world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "llm", more='pod_uid=""'), T)
     assert world.value("llm", "gpu_utilization", T) == 70.0

@@ -88,7 +88,7 @@ def test_the_oldest_times_beyond_the_bound_are_left_out_and_counted(order: int, 
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["newest first", "oldest first"])
-def test_the_page_of_a_pod_keeps_few_times(order: int) -> None:
+def test_a_pod_page_keeps_few_times(order: int) -> None:
     world = World(make_pod("p"))
     world.store.ingest(batch(page(range(50)[::order]), ("m", "e")))
     (exporter,) = world.store._exporters.values()
@@ -98,7 +98,7 @@ def test_the_page_of_a_pod_keeps_few_times(order: int) -> None:
     assert world.count("too_many_timestamps") == 50 - PAGE_TIMES
 
 
-def test_a_page_with_as_many_times_as_are_kept_loses_none() -> None:
+def test_a_page_at_the_limit_of_times_loses_none() -> None:
     world = World(make_pod("p"))
     world.store.ingest(batch(page(range(MAX_SAMPLES))))
     assert "too_many_timestamps" not in world.store.rejects.totals

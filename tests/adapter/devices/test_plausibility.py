@@ -137,12 +137,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_fields_are_held_against_each_other(case: Case) -> None:
+def test_fields_are_cross_checked(case: Case) -> None:
     world, now = played(case.fields, case.peers)
     assert {metric: world.value("p", metric, now) for metric in case.expected} == case.expected
 
 
-def test_a_false_zero_is_doubted_at_the_first_page() -> None:
+def test_a_false_zero_is_doubted_on_the_first_page() -> None:
     world, now = played({UTIL: 0, ENGINE: 0.9}, seconds=0)
     assert world.value("p", "gpu_utilization", now) == ZERO
 
@@ -170,7 +170,7 @@ def test_a_doubt_ends_with_its_cause() -> None:
     assert isinstance(world.value("p", ENGINE, now + 5), float)
 
 
-def test_a_suspicion_outlives_the_pod_it_began_under() -> None:
+def test_a_doubt_outlives_the_pod_that_it_started_with() -> None:
     world, now = played({UTIL: 100, ENGINE: 0.0})
     world.put(make_pod("q"))
     world.scrape(page({UTIL: 100, ENGINE: 0.0}, pod="q"), now + 5)
@@ -194,14 +194,14 @@ def test_a_doubted_device_is_still_one_of_the_pods_devices() -> None:
     assert world.value("p", "gpu_count", now) == 1.0
 
 
-def test_half_of_a_pods_devices_may_be_doubted() -> None:
+def test_a_pod_keeps_its_value_if_half_of_its_devices_are_doubted() -> None:
     world = World(make_pod("p", gpus={"nvidia.com/gpu": 2}))
     world.scrape(page({UTIL: 0, ENGINE: 0.9}) + page({UTIL: 60, ENGINE: 0.5}, uuid="GPU-1"), 100)
     answer = world.read("p", "gpu_utilization", 100)
     assert (answer.value, answer.partial) == (60.0, True)  # type: ignore[union-attr]  # a Reading
 
 
-def test_a_pods_own_zero_is_true_on_a_device_that_others_keep_busy() -> None:
+def test_a_pods_own_zero_is_accepted_on_a_device_that_is_busy_with_other_pods() -> None:
     """With per-process accounting utilisation is the pod's and the counters are the device's."""
     world = World(make_pod("p"), make_pod("q"))
     own = page({UTIL: 0, ENGINE: 0.9}, more='vgpu="1"')
@@ -210,7 +210,7 @@ def test_a_pods_own_zero_is_true_on_a_device_that_others_keep_busy() -> None:
     assert world.value("p", "gpu_utilization", 100) == 0.0
 
 
-def test_what_one_exporters_devices_draw_idle_says_nothing_about_anothers() -> None:
+def test_idle_power_is_learned_per_exporter() -> None:
     """An exporter's page may be forged; another exporter's devices keep their values."""
     world = World(make_pod("p"))
     for time in range(0, 100, 5):
@@ -238,7 +238,7 @@ def mig(first: float, second: float, watts: float) -> str:
         pytest.param(0.0, 90.0, 0.0, id="a board at rest"),
     ],
 )
-def test_a_mig_instances_zero_is_held_against_the_boards_power(
+def test_a_mig_instances_zero_is_checked_against_the_boards_power(
     second: float, watts: float, said: float | str
 ) -> None:
     world = World(make_pod("p"), make_pod("q"))

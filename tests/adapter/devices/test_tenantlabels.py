@@ -63,7 +63,7 @@ def through_prometheus(world: World, text: str, *, honor: bool) -> None:
 
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
 @pytest.mark.parametrize("way", ["scraped", "honorLabels true", "honorLabels false"])
-def test_another_spelling_of_the_pod_moves_nobody_elses_value(
+def test_another_spelling_of_the_pod_label_changes_no_other_value(
     way: str, forged: dict[str, str]
 ) -> None:
     world = tenant(forged)
@@ -76,7 +76,7 @@ def test_another_spelling_of_the_pod_moves_nobody_elses_value(
     assert own in (2.0, "no_rows", "self_attribution")
 
 
-def test_a_row_that_names_two_pods_with_gpus_is_the_devices_alone_and_is_counted() -> None:
+def test_a_sample_that_names_two_gpu_pods_describes_only_the_device_and_is_counted() -> None:
     forged = FORGED["old namespace"]
     world = tenant(forged)
     world.scrape(page(forged), T, node="n1", pod=("gpu", "dcgm-x"))
@@ -84,7 +84,7 @@ def test_a_row_that_names_two_pods_with_gpus_is_the_devices_alone_and_is_counted
     assert world.node("n1", "gpu_count", T).value == 2.0  # type: ignore[union-attr]  # a Reading
 
 
-def test_a_namespace_alone_does_not_turn_a_row_into_a_namesakes() -> None:
+def test_a_namespace_label_alone_does_not_move_a_sample_to_a_namesake() -> None:
     forged = {"exported_namespace": "ml"}
     world = tenant(forged, name="victim")
     through_prometheus(world, page(forged, name="victim"), honor=True)
@@ -108,7 +108,7 @@ EQUAL = SharingOptions(policy=SharingPolicy.EQUAL)
     ],
     ids=str,
 )
-def test_a_label_that_names_another_device_does_not_move_a_sharers_part(
+def test_a_label_that_names_another_device_does_not_move_a_sharers_value(
     own: dict[str, str],
 ) -> None:
     pod = make_pod("tenant", gpus=SHARED, node="n1", uid="t")
@@ -125,7 +125,7 @@ def test_a_label_that_names_another_device_does_not_move_a_sharers_part(
     assert world.value("tenant", "gpu_utilization", T) == 30.0
 
 
-def test_a_pod_label_named_uuid_does_not_claim_another_pods_device() -> None:
+def test_a_pod_label_named_uuid_does_not_take_another_pods_device() -> None:
     # With --use-old-namespace the exporter's own label is uuid.
     pod = replace(make_pod("tenant", node="n1", uid="t"), labels={"UUID": "GPU-0"})
     world = World(make_pod("victim", node="n1"), pod)
@@ -139,7 +139,7 @@ def test_a_pod_label_named_uuid_does_not_claim_another_pods_device() -> None:
     assert world.count("pod_label") == 1
 
 
-def test_an_identity_that_nothing_else_gives_stays_the_exporters() -> None:
+def test_the_only_identity_in_a_sample_comes_from_the_exporter() -> None:
     pod = replace(make_pod("p", node="n1"), labels={"UUID": "GPU-0"})
     world = World(pod)
     world.scrape(f'{UTIL}{{UUID="GPU-0",pod="p",namespace="ml"}} 5\n', T, node="n1")
@@ -147,7 +147,7 @@ def test_an_identity_that_nothing_else_gives_stays_the_exporters() -> None:
 
 
 @pytest.mark.parametrize("honor", [True, False], ids=["honorLabels true", "honorLabels false"])
-def test_a_namesake_in_the_exporters_namespace_takes_no_value_away(honor: bool) -> None:
+def test_a_namesake_in_the_exporters_namespace_takes_no_value(honor: bool) -> None:
     namesake = make_pod("victim", namespace=EXPORTER["namespace"], node="n9", uid="z")
     world = World(
         make_pod("victim", node="n1"), namesake, make_pod("dcgm-x", namespace="gpu", gpus={})
@@ -156,7 +156,7 @@ def test_a_namesake_in_the_exporters_namespace_takes_no_value_away(honor: bool) 
     assert world.value("victim", "gpu_utilization", T) == 90.0
 
 
-def test_a_target_that_is_named_by_half_leaves_the_pod_open() -> None:
+def test_a_target_without_a_namespace_does_not_determine_the_pod() -> None:
     """A scrape that adds ``namespace`` and not ``pod``: the tenant's row names two pods."""
     forged = FORGED["exported"]
     own = {"pod": "tenant", "namespace": "gpu", "exported_exported_namespace": "other"}
@@ -169,7 +169,7 @@ def test_a_target_that_is_named_by_half_leaves_the_pod_open() -> None:
 
 
 @pytest.mark.parametrize("way", ["scraped", "honorLabels true", "honorLabels false"])
-def test_other_pods_labels_make_no_clusters(way: str) -> None:
+def test_labels_of_pods_do_not_create_clusters(way: str) -> None:
     two = {"nvidia.com/gpu.shared": 2}
     others = {"a": ("GPU-0", "x"), "b": ("GPU-1", "y")}
     world = World(

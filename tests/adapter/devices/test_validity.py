@@ -39,11 +39,11 @@ AUTO, RATIO, PERCENT = RatioScale.AUTO, RatioScale.RATIO, RatioScale.PERCENT
         (-math.inf, Invalid.NOT_FINITE),
     ],
 )
-def test_a_percent_is_judged(value: float, reason: Invalid | None) -> None:
+def test_percentages_are_validated(value: float, reason: Invalid | None) -> None:
     assert complaint(value, 0, 100) is reason
 
 
-def test_a_blank_is_missing_in_every_range() -> None:
+def test_nan_is_missing_in_every_range() -> None:
     assert all(complaint(value, 0, 1e19) is Invalid.SENTINEL for value in SENTINELS)
 
 
@@ -63,7 +63,7 @@ def test_a_blank_is_missing_in_every_range() -> None:
         ([ONE_WITH_DECIMALS], PERCENT, AUTO),
     ],
 )
-def test_values_other_than_0_and_1_and_a_1_with_decimals_show_the_scale(
+def test_the_scale_follows_from_values_other_than_0_and_1_or_a_1_with_decimals(
     values: list[float], before: RatioScale, after: RatioScale
 ) -> None:
     assert scale_shown(values, before) is after
@@ -84,7 +84,7 @@ def test_values_other_than_0_and_1_and_a_1_with_decimals_show_the_scale(
         (-0.5, AUTO, Invalid.OUT_OF_RANGE),
     ],
 )
-def test_a_ratio_rows_number_in_percent(
+def test_a_ratio_is_converted_to_percent(
     value: float, scale: RatioScale, percent: float | Invalid
 ) -> None:
     assert percent_of(value, scale) == percent

@@ -22,20 +22,20 @@ def deadlines(api: FakeApi) -> list[int]:
     return [body["spec"]["activeDeadlineSeconds"] for _, _, body in api.sent]
 
 
-def test_it_has_no_pods_and_is_deleted_once_it_has_ended() -> None:
+def test_the_job_has_no_pods_and_is_deleted_when_it_ends() -> None:
     spec = manifest("team", 900, "pause")["spec"]
     assert (spec["parallelism"], spec["ttlSecondsAfterFinished"]) == (0, 0)
     assert spec["activeDeadlineSeconds"] == 900
 
 
-async def test_a_new_one_counts_from_its_start() -> None:
+async def test_a_new_deadline_counts_from_the_start_of_the_job() -> None:
     api = FakeApi()
     found = await lifelines(api).keep("team", T0)
     assert found.ends == T0 + 900
     assert found.reference()["uid"] == f"uid of {PATH}"
 
 
-async def test_it_is_prolonged_after_a_third_of_its_time_and_not_before() -> None:
+async def test_the_deadline_is_extended_after_a_third_of_its_time() -> None:
     api = FakeApi()
     rows = lifelines(api)
     for now in (T0, T0 + 100, T0 + 299, T0 + 300, T0 + 301):
@@ -43,7 +43,7 @@ async def test_it_is_prolonged_after_a_third_of_its_time_and_not_before() -> Non
     assert deadlines(api) == [900, 1200]
 
 
-async def test_one_that_was_there_is_never_shortened_on_the_way() -> None:
+async def test_an_existing_deadline_is_never_shortened_on_extension() -> None:
     """A deadline counts from the start: 900 s again would end a Job of an hour at once."""
     api = FakeApi()
     await lifelines(api).keep("team", T0)
@@ -51,7 +51,7 @@ async def test_one_that_was_there_is_never_shortened_on_the_way() -> None:
     assert deadlines(api) == [900, 4500]
 
 
-async def test_one_of_a_longer_setting_is_shortened_to_the_setting_of_now() -> None:
+async def test_a_deadline_of_a_longer_setting_is_shortened_to_the_current_setting() -> None:
     """The setting went from 900 to 60: headroom may outlive the controller by 60 s, not by 900."""
     api = FakeApi()
     await lifelines(api).keep("team", T0)
@@ -60,7 +60,7 @@ async def test_one_of_a_longer_setting_is_shortened_to_the_setting_of_now() -> N
     assert deadlines(api) == [900, 70]
 
 
-async def test_one_that_somebody_else_made_endless_is_shortened() -> None:
+async def test_a_deadline_that_another_writer_extended_is_shortened() -> None:
     api = FakeApi()
     endless = manifest("team", 2_000_000_000, "pause")
     endless["metadata"]["uid"] = "theirs"
@@ -75,7 +75,7 @@ async def test_a_deadline_of_a_replica_whose_clock_differs_is_kept() -> None:
     assert deadlines(api) == [900]
 
 
-async def test_one_that_somebody_deleted_is_made_anew() -> None:
+async def test_a_deleted_job_is_created_again() -> None:
     api = FakeApi()
     rows = lifelines(api)
     await rows.keep("team", T0)
@@ -84,7 +84,7 @@ async def test_one_that_somebody_deleted_is_made_anew() -> None:
     assert (await rows.keep("team", T0 + 10, sure=True)).ends == T0 + 910
 
 
-async def test_looking_whether_it_is_there_writes_nothing() -> None:
+async def test_checking_for_the_job_writes_nothing() -> None:
     api = FakeApi()
     rows = lifelines(api)
     await rows.keep("team", T0)
@@ -112,7 +112,7 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("fields", "status", "words"), BROKEN.values(), ids=BROKEN)
-async def test_one_that_does_not_count_keeps_nothing_alive(
+async def test_a_job_that_does_not_run_is_not_a_lifeline(
     fields: dict[str, Any], status: dict[str, Any], words: str
 ) -> None:
     api = FakeApi()
@@ -132,7 +132,7 @@ async def test_without_a_job_controller_there_is_no_lifeline() -> None:
         await lifelines(api).keep("team", T0)
 
 
-async def test_a_write_that_fails_is_told() -> None:
+async def test_a_failed_write_is_reported() -> None:
     api = FakeApi()
     api.fail("PATCH", "jobs", 403, "forbidden")
     with pytest.raises(WriteError) as told:

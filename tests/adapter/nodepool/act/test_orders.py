@@ -70,7 +70,7 @@ def placeholders(replicas: int = 2) -> HeadroomObject:
     )
 
 
-async def test_a_buffer_comes_after_its_lifeline_and_its_template() -> None:
+async def test_a_buffer_is_written_after_its_lifeline_and_its_template() -> None:
     world = World()
     (outcome,) = await world.act(order())
     assert world.api.paths("PATCH") == [JOB, TEMPLATE, BUFFER]
@@ -87,7 +87,7 @@ async def test_without_a_lifeline_there_is_no_headroom() -> None:
     assert world.api.paths("PATCH") == [JOB]
 
 
-async def test_headroom_whose_lifeline_counts_no_longer_is_let_go() -> None:
+async def test_headroom_without_a_running_lifeline_is_deleted() -> None:
     """A queue has suspended it, say: nothing would end that headroom if we died now."""
     world = World()
     await world.act(order())
@@ -98,14 +98,14 @@ async def test_headroom_whose_lifeline_counts_no_longer_is_let_go() -> None:
     assert BUFFER not in world.api.objects
 
 
-async def test_what_is_as_it_should_be_is_not_written() -> None:
+async def test_an_unchanged_object_is_not_written() -> None:
     world = World()
     (outcome,) = await world.act(order(was=2), there=(buffer(),))
     assert not outcome.failure
     assert world.api.paths("PATCH") == [JOB]
 
 
-async def test_two_namespaces_with_one_shape_have_headroom_of_their_own() -> None:
+async def test_two_namespaces_with_one_shape_have_separate_headroom() -> None:
     """Both in the controller's own namespace, under one lifeline, each with its own selector."""
     world = World()
     rows = [order(), order(3, namespace="other")]
@@ -123,7 +123,7 @@ async def test_two_namespaces_with_one_shape_have_headroom_of_their_own() -> Non
     assert world.api.paths("DELETE") == [DEPLOYMENT]
 
 
-async def test_headroom_with_claims_is_beside_its_claim_templates() -> None:
+async def test_headroom_with_claims_is_in_the_namespace_of_its_claim_templates() -> None:
     """A template of a claim is read from the pod's own namespace."""
     world = World()
     shape = replace(SHAPE, claims=("one-gpu",), claim_devices=1)
@@ -135,7 +135,7 @@ async def test_headroom_with_claims_is_beside_its_claim_templates() -> None:
     assert event_of == "dra"
 
 
-async def test_a_nudge_changes_the_object_and_nothing_of_the_order() -> None:
+async def test_a_nudge_changes_the_object_but_not_the_order() -> None:
     world = World()
     await world.act(order(was=2, nudge=True), there=(buffer(),), now=T0 + 5)
     stored = world.api.objects[BUFFER]
@@ -152,7 +152,7 @@ async def test_headroom_that_is_not_needed_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("stop", ["no method", "suspended lifeline", "foreign field"])
-async def test_nothing_keeps_headroom_that_shall_go(stop: str) -> None:
+async def test_nothing_prevents_the_deletion_of_headroom(stop: str) -> None:
     world = World()
     await world.act(order())
     if stop == "suspended lifeline":
@@ -165,13 +165,13 @@ async def test_nothing_keeps_headroom_that_shall_go(stop: str) -> None:
     assert BUFFER not in world.api.objects
 
 
-async def test_an_order_of_nothing_where_nothing_is_is_no_object() -> None:
+async def test_an_order_of_0_without_headroom_writes_no_object() -> None:
     world = World()
     assert await world.act(order(0)) == []
     assert world.api.sent == []
 
 
-async def test_when_the_way_changes_the_old_object_goes_last() -> None:
+async def test_when_the_method_changes_the_old_object_is_deleted_last() -> None:
     world = World()
     world.api.objects[DEPLOYMENT] = {"metadata": {}}
     await world.act(order(was=2), there=(placeholders(),))
@@ -179,14 +179,14 @@ async def test_when_the_way_changes_the_old_object_goes_last() -> None:
     assert sent.index(("PATCH", BUFFER)) < sent.index(("DELETE", DEPLOYMENT))
 
 
-async def test_while_the_way_is_not_known_nothing_is_ordered() -> None:
+async def test_nothing_is_ordered_while_the_method_is_unknown() -> None:
     world = World()
     (outcome,) = await world.act(order(), choice=MethodChoice(None, "waiting"))
     assert (outcome.failure, outcome.text) == ("method", "waiting")
     assert world.api.paths("PATCH") == [JOB]
 
 
-async def test_placeholders_need_a_priority_class_that_is_right() -> None:
+async def test_placeholders_need_a_suitable_priority_class() -> None:
     world = World()
     (outcome,) = await world.orders.carry_out([order()], (), BY_PLACEHOLDER, SERVED, {}, T0)
     assert outcome.failure == "priority"
@@ -194,7 +194,7 @@ async def test_placeholders_need_a_priority_class_that_is_right() -> None:
     assert DEPLOYMENT not in world.api.objects
 
 
-async def test_a_refused_write_is_tried_again_when_it_is_worth_it() -> None:
+async def test_a_refused_write_is_retried_after_a_change_or_a_pause() -> None:
     world = World()
     world.api.fail("PATCH", "capacitybuffers", 422, "denied by a webhook")
     for seconds, replicas, tries in ((0, 2, 1), (15, 2, 1), (30, 3, 2), (45, 3, 2), (400, 3, 3)):
@@ -203,7 +203,7 @@ async def test_a_refused_write_is_tried_again_when_it_is_worth_it() -> None:
         assert world.writer.failed["CapacityBuffer", "refused"] == tries
 
 
-async def test_an_api_server_that_is_away_is_asked_again_in_the_next_round() -> None:
+async def test_an_unavailable_api_server_is_tried_again_in_the_next_round() -> None:
     world = World()
     world.api.fail("PATCH", "capacitybuffers", 0, "connection refused")
     for _ in range(2):
@@ -225,7 +225,7 @@ async def test_a_refused_order_keeps_its_lifeline() -> None:
     assert deadlines == [900, 1200]
 
 
-async def test_what_may_not_be_deleted_ends_by_its_lifeline() -> None:
+async def test_headroom_that_cannot_be_deleted_ends_with_its_lifeline() -> None:
     world = World()
     world.api.fail("DELETE", "capacitybuffers", 403, "forbidden")
     for seconds in (0, 15, 600):
@@ -234,7 +234,7 @@ async def test_what_may_not_be_deleted_ends_by_its_lifeline() -> None:
     assert JOB not in world.api.paths("PATCH")
 
 
-async def test_one_order_that_fails_leaves_the_others_alone() -> None:
+async def test_a_failed_order_does_not_affect_the_others() -> None:
     world = World()
     world.api.fail("PATCH", f"capacitybuffers/{NAME}", 403, "forbidden")
     outcomes = await world.act(order(), order(namespace="other"))
@@ -244,7 +244,7 @@ async def test_one_order_that_fails_leaves_the_others_alone() -> None:
 JOBS = order(20, workloads=(WorkloadRef("team", "Job", "x"),))
 
 
-async def test_a_large_step_of_jobs_is_booked_once_and_not_ordered_twice() -> None:
+async def test_a_large_step_of_jobs_is_requested_once() -> None:
     world = World(provisioning_request_pods=10)
     served = ServedApis(buffers="v1beta1", requests=True)
     await world.act(JOBS, served=served)
@@ -261,7 +261,7 @@ async def test_a_large_step_of_jobs_is_booked_once_and_not_ordered_twice() -> No
     [ServedApis(buffers="v1beta1"), ServedApis(buffers="v1beta1", requests=True, karpenter=True)],
     ids=["not served", "karpenter"],
 )
-async def test_where_requests_are_not_served_a_buffer_does_it(served: ServedApis) -> None:
+async def test_a_buffer_is_used_if_requests_are_not_served(served: ServedApis) -> None:
     world = World(provisioning_request_pods=10)
     await world.act(JOBS, served=served)
     assert world.api.objects[BUFFER]["spec"]["replicas"] == 20
@@ -300,7 +300,7 @@ def test_an_event_is_about_the_object_and_says_why() -> None:
     )
 
 
-async def test_an_order_that_fails_unexpectedly_costs_that_order_alone() -> None:
+async def test_an_unexpected_error_affects_only_its_order() -> None:
     world = World()
     world.api.failures.insert(0, ("PATCH", f"capacitybuffers/{NAME}", ZeroDivisionError("bug")))
     broken, good = await world.act(order(), order(namespace="other"))

@@ -32,7 +32,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("status", "text", "failure", "words"), ANSWERS.values(), ids=ANSWERS)
-async def test_what_went_wrong_is_named_and_counted(
+async def test_failures_are_named_and_counted(
     status: int, text: str, failure: WriteFailure, words: str
 ) -> None:
     api = FakeApi()
@@ -45,7 +45,7 @@ async def test_what_went_wrong_is_named_and_counted(
     assert writer.failed == {("Deployment", failure): 1}
 
 
-async def test_apply_is_strict_never_forced_and_by_one_manager() -> None:
+async def test_apply_is_strict_not_forced_and_uses_one_field_manager() -> None:
     seen: list[tuple[str, str]] = []
 
     async def call(
@@ -66,7 +66,7 @@ async def test_apply_is_strict_never_forced_and_by_one_manager() -> None:
     ]
 
 
-async def test_who_lost_the_lease_sends_nothing() -> None:
+async def test_nothing_is_sent_without_the_lease() -> None:
     api = FakeApi()
     writer = Writer(api, lambda: False)
     for write in (writer.apply, writer.delete, writer.create):
@@ -75,13 +75,13 @@ async def test_who_lost_the_lease_sends_nothing() -> None:
     assert api.sent == []
 
 
-async def test_what_is_gone_already_is_deleted() -> None:
+async def test_deleting_a_missing_object_succeeds() -> None:
     api = FakeApi()
     await Writer(api, lambda: True).delete(OBJ)
     assert api.paths("DELETE") == [path_of(OBJ)]
 
 
-async def test_what_is_not_there_is_read_as_nothing() -> None:
+async def test_a_missing_object_is_read_as_none() -> None:
     api = FakeApi()
     writer = Writer(api, lambda: True)
     assert await writer.read(OBJ) is None

@@ -120,13 +120,13 @@ def test_a_node_with_room_fits_and_a_full_one_does_not() -> None:
     assert not fits(pod(gpus=2), node())
 
 
-def test_a_node_without_a_resource_holds_no_pod_that_asks_for_it() -> None:
+def test_a_node_without_a_resource_fits_no_pod_that_requests_it() -> None:
     assert not fits(GPU, node(allocatable={"cpu": 4000, "memory": 10**15, "pods": 110_000}))
 
 
-def test_the_nodes_limit_of_pods_counts() -> None:
+def test_the_maximum_pods_of_a_node_count() -> None:
     assert times(shape_of({}), {"pods": 3000}) == 3
 
 
-def test_an_overcommitted_node_holds_nothing() -> None:
+def test_an_overcommitted_node_fits_no_pod() -> None:
     assert times(GPU, {"cpu": -1000, "memory": 10**15, "nvidia.com/gpu": 1000, "pods": 1000}) == 0

@@ -38,7 +38,7 @@ BUCKETS = {
 
 
 @pytest.mark.parametrize(("pod", "cost"), BUCKETS.values(), ids=BUCKETS)
-def test_a_pods_cost(pod: PodLoad, cost: int | None) -> None:
+def test_the_deletion_cost_of_a_pod(pod: PodLoad, cost: int | None) -> None:
     assert costs([pod], near=True).costs.get("a") == cost
 
 
@@ -47,11 +47,11 @@ def test_every_pod_of_the_workload_has_a_cost_once_one_has() -> None:
     assert change.costs == {"a": 5, "b": 1005, "c": 1005}
 
 
-def test_far_from_a_scale_in_our_costs_are_taken_off() -> None:
+def test_without_a_likely_scale_in_our_costs_are_removed() -> None:
     assert costs([load(5, "a", cost="5"), load(5, "b")], near=False).costs == {"a": None}
 
 
-def test_where_somebody_else_writes_costs_ours_go() -> None:
+def test_our_costs_are_removed_if_another_writer_sets_costs() -> None:
     pods = [load(5, "a", cost="5"), load(95, "b", cost="7", ours=False), load(5, "c")]
     change = costs(pods, near=True)
     assert change.foreign == ("b",)
@@ -69,12 +69,14 @@ NEAR = {
 
 
 @pytest.mark.parametrize(("seen", "is_near"), NEAR.values(), ids=NEAR)
-def test_when_a_scale_in_is_near(seen: tuple[int, int, float | None, float], is_near: bool) -> None:
+def test_when_a_scale_in_is_likely(
+    seen: tuple[int, int, float | None, float], is_near: bool
+) -> None:
     desired, current, value, target = seen
     assert near(desired, current, value, target, 0.1, was=False) is is_near
 
 
-def test_a_scale_in_that_was_near_stays_so_for_half_the_margin() -> None:
+def test_a_likely_scale_in_stays_likely_for_half_the_margin() -> None:
     assert near(3, 3, 66.0, 70.0, 0.1, was=True)
     assert not near(3, 3, 67.0, 70.0, 0.1, was=True)
 
@@ -94,7 +96,7 @@ def test_a_mean_moves_by_half_in_a_half_life(
     assert smooth(past, value, 60, 60) == mean
 
 
-def test_a_clock_that_was_set_back_leaves_a_mean_as_it_is() -> None:
+def test_a_clock_that_was_set_back_does_not_change_a_mean() -> None:
     assert smooth(40.0, 80.0, -86400, 60) == 40.0
 
 
@@ -110,7 +112,7 @@ loads = st.builds(
 
 
 @given(st.lists(loads, unique_by=lambda pod: pod.name), st.booleans())
-def test_once_written_nothing_is_to_be_written(pods: list[PodLoad], is_near: bool) -> None:
+def test_written_costs_are_not_written_again(pods: list[PodLoad], is_near: bool) -> None:
     change = costs(pods, near=is_near)
     written = {pod.name: pod.cost for pod in pods} | {
         name: None if cost is None else str(cost) for name, cost in change.costs.items()
@@ -122,7 +124,9 @@ def test_once_written_nothing_is_to_be_written(pods: list[PodLoad], is_near: boo
 
 
 @given(st.floats(0, 100), st.floats(0, 100))
-def test_a_pod_that_does_clearly_less_never_costs_more(one: float, other: float) -> None:
+def test_a_pod_with_clearly_lower_utilisation_never_has_a_higher_cost(
+    one: float, other: float
+) -> None:
     low, high = sorted((one, other))
     change = costs([load(low, "low", node=8, others=7), load(high, "high", node=8)], near=True)
     if high - low > 10:

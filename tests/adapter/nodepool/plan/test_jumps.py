@@ -120,11 +120,11 @@ def play(case: Case) -> tuple[int, int]:
 
 
 @given(cases())
-def test_no_more_nodes_are_ordered_than_there_are_pods_in_the_end(case: Case) -> None:
+def test_nodes_ordered_do_not_exceed_the_final_pods(case: Case) -> None:
     nodes, _ = play(case)
     assert nodes <= max(case.before, min(case.after, case.most))
 
 
-def test_pods_that_policies_hold_back_have_their_nodes_ordered_ahead() -> None:
+def test_nodes_are_ordered_ahead_for_pods_that_policies_delay() -> None:
     nodes, most = play(Case(2, 12, 20, (1, 60), hpa=10, nodepool=1))
     assert (nodes, most) == (12, 9)

@@ -16,18 +16,18 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("field", "text"), WRONG.items(), ids=WRONG)
-def test_a_time_of_0_is_refused(field: str, text: str) -> None:
+def test_a_duration_of_0_is_refused(field: str, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         Limits(**{field: 0})  # type: ignore[arg-type]  # a field by its name
 
 
 @pytest.mark.parametrize("field", ["hold_seconds", "max_pods", "max_gpus_per_pool", "min_pods"])
-def test_a_negative_bound_is_refused(field: str) -> None:
+def test_a_negative_limit_is_refused(field: str) -> None:
     with pytest.raises(ValueError, match=f"{field} is -1: give 0 or more"):
         Limits(**{field: -1})  # type: ignore[arg-type]  # a field by its name
 
 
-def test_no_number_is_no_limit() -> None:
+def test_nan_is_refused_as_a_limit() -> None:
     with pytest.raises(ValueError, match="hold_seconds is nan"):
         Limits(hold_seconds=math.nan)
 

@@ -65,7 +65,7 @@ def only(seen: PlanInput) -> Demand:
     return row
 
 
-def test_a_busy_workload_wants_what_its_metric_asks_for() -> None:
+def test_a_busy_workload_wants_what_its_metric_calls_for() -> None:
     row = only(look(world()))
     assert row.workload == REF
     assert (row.bound, row.pending, row.wanted, row.max_replicas) == (2, 0, 6, 8)
@@ -73,13 +73,13 @@ def test_a_busy_workload_wants_what_its_metric_asks_for() -> None:
     assert (row.known_at, row.pools) == (NOW, {"gput4": 2})
 
 
-def test_a_value_that_is_missing_is_not_zero() -> None:
+def test_a_missing_value_is_not_zero() -> None:
     ledger = Ledger(known_at={REF: T0})
     row = only(look(world(), {REF: (Missing("503"),)}, ledger=ledger))
     assert (row.wanted, row.known_at) == (None, T0)
 
 
-def test_pending_and_dying_pods_are_told_apart() -> None:
+def test_pending_and_terminating_pods_are_distinguished() -> None:
     rows = [
         pod("a", on="n1"),
         pod("b", on="n1", deletionTimestamp="2026-01-01T00:00:50Z"),
@@ -89,7 +89,7 @@ def test_pending_and_dying_pods_are_told_apart() -> None:
     assert (row.bound, row.pending) == (1, 1)
 
 
-def test_placeholders_are_nobodys_pods() -> None:
+def test_placeholders_are_not_pods_of_a_workload() -> None:
     rows = [pod("a", on="n1"), pod("h", labels={"gpu-metrics-adapter.io/headroom": "x"})]
     assert only(look(world(pods=rows))).pending == 0
 
@@ -102,7 +102,7 @@ def test_a_workload_without_pods_has_the_shape_and_priority_of_its_template() ->
     assert row.shape.priority == 1000
 
 
-def test_the_floor_of_the_hpa_is_the_demands() -> None:
+def test_the_floor_of_the_hpa_becomes_the_floor_of_the_demand() -> None:
     scaler = hpa(annotations={"gpu-metrics-adapter.io/headroom": "2"})
     assert only(look(world(autoscalers=[scaler]))).floor == 2
 
@@ -122,20 +122,20 @@ def test_the_floor_of_the_hpa_is_the_demands() -> None:
     ],
     ids=["on CPU alone", "its target is not known", "two on one workload"],
 )
-def test_what_cannot_be_planned_for_is_counted(
+def test_objects_that_are_not_planned_for_are_counted(
     changed: dict[str, Any], reason: dict[str, int]
 ) -> None:
     seen = world(**changed)
     assert targets(seen, by_workload(seen.pods)).left_out == reason
 
 
-def test_workloads_without_gpus_are_not_looked_at() -> None:
+def test_workloads_without_gpus_are_ignored() -> None:
     plain: dict[str, Any] = {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}
     seen = world(pods=[pod("a", on="n1", spec=plain)], deployments=[deployment(1, **plain)])
     assert targets(seen, by_workload(seen.pods)) == ((), {})
 
 
-def test_other_namespaces_are_left_alone_where_some_are_named() -> None:
+def test_only_the_configured_namespaces_are_planned_for() -> None:
     seen = world()
     assert targets(seen, by_workload(seen.pods), ("other",)).targets == ()
     assert look(world(jobs=[job("j")], autoscalers=[]), within=("other",)).demand == ()
@@ -153,11 +153,11 @@ def test_jobs_of_one_shape_are_one_queue() -> None:
     assert seen.left_out == {"job_suspended": 1}
 
 
-def test_jobs_are_left_alone_where_the_setting_says_so() -> None:
+def test_jobs_are_ignored_if_the_setting_is_off() -> None:
     assert look(world(autoscalers=[], jobs=[job("j")]), jobs=False).demand == ()
 
 
-def test_a_queue_of_the_past_is_remembered_while_it_is_empty() -> None:
+def test_an_empty_queue_is_remembered() -> None:
     ledger = Ledger()
     theirs = [pod("j-x", on="n2", owner=("Job", "j"))]
     ledger.learn(look(world(autoscalers=[], jobs=[job("j")], pods=theirs)).demand, T0)
@@ -171,7 +171,7 @@ def test_devices_of_a_claim_come_from_its_template() -> None:
     assert only(look(seen)).shape.claim_devices is None
 
 
-def test_of_two_objects_of_one_shape_the_larger_is_the_headroom() -> None:
+def test_the_larger_of_two_objects_of_one_shape_is_the_headroom() -> None:
     shape = only(look(world())).shape
     rows = [
         found(method, orders.stored(shape, replicas), None)
@@ -189,7 +189,7 @@ def test_boot_times_reach_the_pool() -> None:
     assert look(world(), ledger=ledger).capacity.pools["gput4"].boot_seconds == 90.0
 
 
-def test_the_whole_way_from_manifests_to_a_plan() -> None:
+def test_manifests_become_a_plan() -> None:
     """Six pods are needed, two are there, the HPA adds two: headroom is two."""
     seen = look(world())
     (order,) = plan(seen.demand, seen.capacity, Limits(), NOW).orders

@@ -20,7 +20,7 @@ def test_free_room_is_taken_before_new_nodes() -> None:
     assert space.put(GPU, 3) == Placement(ready=1, later=2, nodes=2, left=0)
 
 
-def test_pods_one_by_one_go_where_they_go_together() -> None:
+def test_placing_pods_one_by_one_equals_placing_them_together() -> None:
     nodes = [node("a", GPU, gpus=4), node("b"), node("c", gpus=2, ready=False)]
     space, other = (PoolRoom(pool(high=4), nodes) for _ in range(2))
     for shape, pods in ((TWO, 2), (GPU, 4), (TWO, 2), (GPU, 1)):
@@ -28,29 +28,29 @@ def test_pods_one_by_one_go_where_they_go_together() -> None:
         assert space.put(shape, pods) == Placement(*map(sum, zip(*one_by_one, strict=True)))
 
 
-def test_a_node_that_boots_is_room_for_later() -> None:
+def test_a_booting_node_is_room_for_later() -> None:
     bare = {name: amount for name, amount in NODE.items() if name != "nvidia.com/gpu"}
     space = PoolRoom(pool(high=1), [node("a", ready=False, allocatable=bare)])
     assert space.put(GPU, 2) == Placement(ready=0, later=1, nodes=0, left=1)
 
 
-def test_what_is_free_now_comes_before_what_boots_in_whatever_order_they_are_seen() -> None:
+def test_ready_nodes_are_filled_before_booting_nodes_in_any_order() -> None:
     seen = [node("a", ready=False), node("b")]
     assert PoolRoom(pool(), seen).put(GPU, 1) == Placement(ready=1, later=0, nodes=0, left=0)
     assert PoolRoom(pool(), seen[::-1]).put(GPU, 1) == Placement(ready=1, later=0, nodes=0, left=0)
 
 
-def test_the_most_nodes_of_a_pool_hold() -> None:
+def test_the_maximum_nodes_of_a_pool_apply() -> None:
     space = PoolRoom(pool(high=3), [node("a", used=GPU), node("b", used=GPU)])
     assert space.put(GPU, 5) == Placement(ready=0, later=1, nodes=1, left=4)
 
 
-def test_the_resource_limits_of_a_pool_hold() -> None:
+def test_the_resource_limits_of_a_pool_apply() -> None:
     space = PoolRoom(pool(limits={"nvidia.com/gpu": 4000}), [node("a", used=GPU)])
     assert space.put(GPU, 9) == Placement(ready=0, later=3, nodes=3, left=6)
 
 
-def test_a_node_that_boots_counts_towards_the_limits() -> None:
+def test_a_booting_node_counts_towards_the_limits() -> None:
     space = PoolRoom(
         pool(limits={"nvidia.com/gpu": 2000}), [node("a", ready=False, allocatable={"cpu": 4000})]
     )
@@ -62,7 +62,7 @@ def test_several_pods_share_a_large_node() -> None:
     assert space.put(TWO, 5) == Placement(ready=0, later=5, nodes=2, left=0)
 
 
-def test_nobody_knows_what_the_first_node_of_a_pool_will_hold() -> None:
+def test_the_size_of_the_first_node_of_a_pool_is_unknown() -> None:
     assert PoolRoom(pool(example=None), []).put(GPU, 2) == Placement(0, 0, 0, 2)
 
 
@@ -99,7 +99,7 @@ def test_whether_a_shape_can_ever_fit(shape: Shape, takes: bool) -> None:
     assert ever(shape, node()) is takes
 
 
-def test_an_example_that_is_in_use_stands_for_an_empty_node() -> None:
+def test_an_example_in_use_represents_an_empty_node() -> None:
     assert ever(GPU, node(used=GPU))
 
 

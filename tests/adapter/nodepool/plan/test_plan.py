@@ -34,43 +34,43 @@ LONG_AGO = NOW - 10_000
 # How much
 
 
-def test_headroom_is_what_is_wanted_less_the_pods_that_are_there() -> None:
+def test_headroom_is_the_wanted_pods_minus_the_existing_pods() -> None:
     made = order(demand(6, bound=3, pending=1))
     assert (made.replicas, made.pods, made.was) == (2, 4, 0)
     assert made.needed_at == NOW
     assert made.reasons[0].text.startswith("Deployment/inference has 4 pods of 6")
 
 
-def test_pending_pods_drive_the_autoscaler_and_are_not_ordered_again() -> None:
+def test_pending_pods_are_not_ordered_again() -> None:
     assert order(demand(6, bound=2, pending=4)).replicas == 0
 
 
-def test_never_more_than_the_hpa_may_have() -> None:
+def test_headroom_never_exceeds_max_replicas() -> None:
     made = order(demand(20, bound=4, most=6))
     assert made.replicas == 2
     assert "max_replicas" in codes(made)
 
 
-def test_at_its_most_replicas_a_workload_gets_no_headroom() -> None:
+def test_a_workload_at_max_replicas_gets_no_headroom() -> None:
     assert order(demand(20, bound=6, most=6), at=capacity(headroom(2, pods=4))).replicas == 0
 
 
-def test_fewer_pods_wanted_than_there_are_lower_nothing_below_0() -> None:
+def test_headroom_is_not_negative_if_fewer_pods_are_wanted_than_exist() -> None:
     made = order(demand(1, bound=5))
     assert (made.replicas, codes(made)) == (0, ["enough"])
 
 
-def test_workloads_of_one_shape_in_one_namespace_add_up() -> None:
+def test_workloads_of_one_shape_in_one_namespace_are_added_up() -> None:
     made = order(demand(3, bound=1, name="b"), demand(4, bound=1, name="a"))
     assert made.replicas == 5
     assert [each.name for each in made.workloads] == ["a", "b"]
 
 
-def test_one_workloads_surplus_is_not_anothers_headroom() -> None:
+def test_the_surplus_of_one_workload_does_not_reduce_the_headroom_of_another() -> None:
     assert order(demand(1, bound=9, name="a"), demand(3, bound=1, name="b")).replicas == 2
 
 
-def test_each_namespace_and_each_shape_has_an_order_of_its_own() -> None:
+def test_each_namespace_and_shape_has_its_own_order() -> None:
     rows = [demand(1), demand(2, namespace="other"), demand(3, shape=pod(cpu="2"), name="small")]
     made = plan(rows, capacity(), Limits(), NOW).orders
     assert sorted((each.namespace, each.replicas) for each in made) == [
@@ -80,7 +80,7 @@ def test_each_namespace_and_each_shape_has_an_order_of_its_own() -> None:
     ]
 
 
-def test_growth_that_was_seen_before_is_ordered_ahead() -> None:
+def test_growth_that_was_observed_before_is_ordered_ahead() -> None:
     history = EMPTY
     for minute in range(360):
         pods = 2 if minute // 5 % 2 else 6
@@ -89,7 +89,7 @@ def test_growth_that_was_seen_before_is_ordered_ahead() -> None:
     assert made.replicas > 0
 
 
-def test_a_pools_own_boot_time_is_the_lead() -> None:
+def test_the_lead_is_the_boot_time_of_the_pool() -> None:
     history = EMPTY
     for minute in range(360):
         history = learn(history, DemandPoint(NOW - (360 - minute) * 60, 2 + minute // 30))
@@ -109,13 +109,13 @@ def test_pods_that_the_hpa_creates_at_its_next_sync_are_not_ordered() -> None:
     assert (made.replicas, codes(made)) == (0, ["coming"])
 
 
-def test_what_the_hpa_may_not_create_yet_is_ordered() -> None:
+def test_pods_that_the_hpa_may_not_create_yet_are_ordered() -> None:
     made = order(SLOW)
     assert (made.replicas, made.pods, made.reckoned) == (5, 2, 4)
     assert made.why == "Deployment/inference has 2 pods, soon 4, of 9: its metrics ask for 9 pods"
 
 
-def test_the_total_stays_while_the_hpa_creates_pods_step_by_step() -> None:
+def test_the_total_is_constant_while_the_hpa_creates_pods_step_by_step() -> None:
     """9 pods are needed: pods, those about to come, and headroom are never more or fewer."""
     at, plans = capacity(), []
     for bound, coming in ((2, 4), (4, 4), (4, 8), (8, 8), (8, 9), (9, 9)):
@@ -127,13 +127,13 @@ def test_the_total_stays_while_the_hpa_creates_pods_step_by_step() -> None:
     assert [each.replicas for each in plans] == [5, 5, 5, 1, 1, 0]
 
 
-def test_headroom_is_lowered_once_the_workload_asks_for_the_pods() -> None:
+def test_headroom_is_lowered_when_the_workload_requests_the_pods() -> None:
     """``spec.replicas`` is raised some milliseconds before the pods are there."""
     at = capacity(headroom(5, pods=4))
     assert order(demand(9, bound=4, coming=8, asked=8), at=at).replicas == 1
 
 
-def test_headroom_beyond_what_was_ordered_is_ordered_for_pods_that_are_held_back() -> None:
+def test_headroom_is_added_for_pods_that_the_hpa_delays() -> None:
     at = capacity(headroom(2, pods=4))
     made = plan([demand(9, bound=4, coming=8)], at, Limits(), NOW)
     (first,) = made.orders
@@ -142,14 +142,14 @@ def test_headroom_beyond_what_was_ordered_is_ordered_for_pods_that_are_held_back
     assert later.replicas == 1
 
 
-def test_at_its_most_replicas_pods_and_headroom_are_not_more() -> None:
+def test_pods_and_headroom_together_do_not_exceed_max_replicas() -> None:
     at = capacity(headroom(4, pods=4))
     made = order(demand(20, bound=4, coming=8, most=8), at=at)
     assert (made.replicas, made.reckoned) == (4, 4)
     assert order(demand(20, bound=8, coming=8, most=8), at=at).replicas == 0
 
 
-def test_a_floor_is_no_larger_because_pods_are_about_to_take_it() -> None:
+def test_pods_about_to_be_created_do_not_raise_a_floor() -> None:
     at = capacity(headroom(4, pods=2))
     made = order(demand(4, bound=2, coming=4, floor=4), at=at)
     assert made.replicas == 4
@@ -157,7 +157,7 @@ def test_a_floor_is_no_larger_because_pods_are_about_to_take_it() -> None:
     assert (then.replicas, then.nudge) == (4, True)
 
 
-def test_all_reasons_are_given() -> None:
+def test_an_order_has_all_reasons() -> None:
     """Not the last alone: growth made the order, the cap only cut it."""
     made = order(demand(9, bound=1, most=8), limits=Limits(max_pods=3))
     assert made.why == (
@@ -175,22 +175,22 @@ def test_new_nodes_of_a_pool_that_never_had_one_are_unknown() -> None:
 # A floor
 
 
-def test_a_floor_is_kept_whatever_is_wanted() -> None:
+def test_a_floor_is_kept_regardless_of_demand() -> None:
     made = order(demand(2, bound=2), limits=Limits(min_pods=2))
     assert (made.replicas, codes(made)) == (2, ["min_pods"])
 
 
-def test_a_workload_has_a_floor_of_its_own() -> None:
+def test_a_workload_may_have_its_own_floor() -> None:
     made = order(demand(2, bound=2, floor=3, name="a"), demand(1, bound=1, name="b"))
     assert (made.replicas, codes(made)) == (3, ["floor"])
 
 
-def test_a_floor_is_no_reason_to_pass_the_most_replicas() -> None:
+def test_a_floor_does_not_exceed_max_replicas() -> None:
     assert order(demand(2, bound=2, floor=3, most=3)).replicas == 1
     assert order(demand(2, bound=2, most=3), limits=Limits(min_pods=3)).replicas == 1
 
 
-def test_a_target_scaled_to_0_has_its_floor_and_nothing_of_its_past() -> None:
+def test_a_target_scaled_to_0_has_its_floor_and_no_forecast() -> None:
     history = EMPTY
     for minute in range(60):
         history = learn(history, DemandPoint(NOW - (60 - minute) * 60, minute))
@@ -229,7 +229,7 @@ def test_after_the_hold_headroom_halves(age: float, left: int) -> None:
     assert (made.replicas, codes(made)) == (left, ["decayed"])
 
 
-def test_halvings_are_the_same_however_often_one_looks() -> None:
+def test_halvings_do_not_depend_on_the_number_of_rounds() -> None:
     at = capacity(headroom(8, pods=2, needed=NOW))
     seen = []
     for second in range(0, 1501, 15):
@@ -241,9 +241,7 @@ def test_halvings_are_the_same_however_often_one_looks() -> None:
 
 
 @pytest.mark.parametrize(("age", "every"), [(3.3, 1.1), (2.1, 0.7), (6.6, 2.2)])
-def test_a_halving_that_is_due_to_the_very_moment_is_not_done_twice(
-    age: float, every: float
-) -> None:
+def test_a_halving_that_is_due_exactly_now_happens_once(age: float, every: float) -> None:
     limits = Limits(hold_seconds=0, decay_seconds=every)
     row = demand(0, bound=1)
     first = order(row, at=capacity(headroom(64, pods=1, needed=NOW - age)), limits=limits)
@@ -251,7 +249,7 @@ def test_a_halving_that_is_due_to_the_very_moment_is_not_done_twice(
     assert order(row, at=capacity(held), limits=limits).replicas == first.replicas > 0
 
 
-def test_a_clock_that_was_ahead_does_not_hold_headroom_until_it_is_so_again() -> None:
+def test_a_clock_that_was_ahead_does_not_extend_the_hold() -> None:
     at = capacity(headroom(8, pods=2, needed=NOW + 86400))
     made = order(demand(2, bound=2), at=at)
     assert (made.replicas, made.needed_at) == (8, NOW + 1)
@@ -264,36 +262,36 @@ def test_headroom_never_decays_below_what_is_wanted() -> None:
     assert (made.replicas, made.needed_at) == (3, NOW)
 
 
-def test_headroom_that_a_cap_brings_down_to_what_is_needed_is_needed_now() -> None:
+def test_headroom_that_a_limit_cuts_to_the_need_counts_as_needed_now() -> None:
     at = capacity(headroom(4, needed=NOW - 100))
     made = order(demand(1), at=at, limits=Limits(max_pods=1))
     assert (made.replicas, made.needed_at) == (1, NOW)
 
 
-def test_up_at_once() -> None:
+def test_headroom_grows_immediately() -> None:
     assert order(demand(5, bound=2), at=capacity(headroom(1, pods=2))).replicas == 3
 
 
 # Consumed headroom
 
 
-def test_pods_that_took_the_headroom_are_not_headroom_again() -> None:
+def test_headroom_taken_by_pods_is_not_ordered_again() -> None:
     made = order(demand(4, bound=4), at=capacity(headroom(2, pods=2)))
     assert (made.replicas, made.nudge) == (0, False)
 
 
-def test_a_buffer_that_pods_took_from_is_nudged_while_some_is_left() -> None:
+def test_a_partly_consumed_buffer_is_nudged() -> None:
     made = order(demand(4, bound=4), at=capacity(headroom(3, pods=2)))
     assert (made.replicas, made.nudge) == (1, True)
     assert "consumed" in codes(made)
 
 
-def test_a_buffer_is_nudged_when_its_number_stays() -> None:
+def test_a_buffer_is_nudged_if_its_replicas_do_not_change() -> None:
     made = order(demand(6, bound=4), at=capacity(headroom(2, pods=2)))
     assert (made.replicas, made.was, made.nudge) == (2, 2, True)
 
 
-def test_pods_that_leave_give_no_more_headroom_than_there_was() -> None:
+def test_deleted_pods_do_not_increase_kept_headroom() -> None:
     assert order(demand(1, bound=1), at=capacity(headroom(2, pods=6))).replicas == 2
 
 
@@ -311,7 +309,7 @@ def test_frozen_headroom_is_still_consumed() -> None:
     assert order(row, at=capacity(headroom(4, pods=2))).replicas == 1
 
 
-def test_frozen_headroom_never_passes_the_most_replicas() -> None:
+def test_frozen_headroom_never_exceeds_max_replicas() -> None:
     row = demand(None, bound=5, most=6, known=NOW - 10)
     assert order(row, at=capacity(headroom(4, pods=5))).replicas == 1
 
@@ -345,12 +343,12 @@ def test_unknown_demand_orders_nothing_new() -> None:
     assert made.reasons[0].text == "no metric of Deployment/inference could be read"
 
 
-def test_one_unknown_workload_does_not_keep_anothers_headroom_down() -> None:
+def test_a_workload_with_unknown_demand_does_not_limit_another() -> None:
     rows = demand(None, bound=2, name="a"), demand(9, bound=4, name="b")
     assert order(*rows, at=capacity(headroom(2, pods=6))).replicas == 5
 
 
-def test_headroom_of_a_workload_that_is_gone_goes_at_once() -> None:
+def test_headroom_of_a_deleted_workload_is_deleted_immediately() -> None:
     made = order(at=capacity(headroom(4)))
     assert (made.replicas, codes(made)) == (0, ["gone"])
 
@@ -360,30 +358,30 @@ def test_headroom_of_a_workload_that_is_gone_goes_at_once() -> None:
 FULL = tuple(node(f"full-{number}", used=GPU) for number in range(3))
 
 
-def test_the_kill_switch_lets_everything_go() -> None:
+def test_the_kill_switch_removes_all_headroom() -> None:
     made = order(demand(6), at=capacity(headroom(4)), limits=Limits(enabled=False))
     assert (made.replicas, codes(made)[-1]) == (0, "stopped")
 
 
-def test_the_cap_of_a_shape() -> None:
+def test_the_limit_of_a_shape() -> None:
     made = order(demand(50), limits=Limits(max_pods=3))
     assert (made.replicas, codes(made)[-1]) == (3, "max_pods")
 
 
-def test_the_cap_of_a_pool_counts_gpus() -> None:
+def test_the_limit_of_a_pool_counts_gpus() -> None:
     big = pod(gpus=4, cpu="2")
     at = capacity(pools=(pool(example=node("example", gpus=8)),))
     made = order(demand(50, shape=big), at=at, limits=Limits(max_gpus_per_pool=10))
     assert (made.replicas, codes(made)[-1]) == (2, "max_gpus")
 
 
-def test_shapes_share_the_cap_of_their_pool_in_turn() -> None:
+def test_shapes_share_the_limit_of_their_pool_in_turn() -> None:
     rows = [demand(50, name="a"), demand(2, namespace="z", name="b")]
     made = plan(rows, capacity(), Limits(max_gpus_per_pool=5), NOW).orders
     assert [each.replicas for each in made] == [3, 2]
 
 
-def test_gpus_that_a_shape_finds_no_room_for_are_the_others_in_the_same_round() -> None:
+def test_gpus_that_a_shape_cannot_use_go_to_the_others_in_the_same_round() -> None:
     four = pod(gpus=4, cpu="1")
     at = capacity(
         headroom(2, shape=four),
@@ -399,19 +397,19 @@ def test_gpus_that_a_shape_finds_no_room_for_are_the_others_in_the_same_round() 
     assert [each.replicas for each in again.orders] == [each.replicas for each in made.orders]
 
 
-def test_a_budget_pays_for_headroom_until_the_dead_mans_deadline() -> None:
+def test_a_budget_pays_for_headroom_until_the_lifeline_expires() -> None:
     limits = Limits(gpu_hours_per_day=10, lifeline_seconds=1800)
     made = order(demand(8), at=capacity(spent={"gpu": 8.4}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (3, "budget")
     assert made.reasons[-1].text == "the budget pays for 3 GPUs: 8.4 GPU-hours are used"
 
 
-def test_a_spent_budget_lets_headroom_go() -> None:
+def test_an_exhausted_budget_removes_headroom() -> None:
     at = capacity(headroom(4), spent={"gpu": 10.0})
     assert order(demand(8), at=at, limits=Limits(gpu_hours_per_day=10)).replicas == 0
 
 
-def test_a_budget_in_money_by_the_pools_price() -> None:
+def test_a_budget_in_money_uses_the_price_of_the_pool() -> None:
     limits = Limits(cost_per_day=20, gpu_hour_prices={"gpu": 4, "*": 1}, lifeline_seconds=3600)
     made = order(demand(8), at=capacity(spent={"gpu": 3}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (2, "budget")
@@ -429,7 +427,7 @@ def test_the_smaller_budget_decides() -> None:
     assert order(demand(8), limits=limits).replicas == 2
 
 
-def test_a_pool_at_its_most_nodes_gets_no_order_that_it_cannot_hold() -> None:
+def test_a_pool_at_its_maximum_gets_no_order_that_does_not_fit() -> None:
     made = order(demand(9, bound=3), at=capacity(nodes=FULL, pools=(pool(high=5),)))
     assert (made.replicas, made.nodes, codes(made)[-1]) == (2, 2, "pool_full")
     assert made.reasons[-1].text == "pool gpu has no room for more within its maximum of 5 nodes"
@@ -440,13 +438,13 @@ def test_pending_pods_come_before_headroom() -> None:
     assert order(demand(9, bound=3, pending=1), at=at).replicas == 1
 
 
-def test_the_limits_of_a_karpenter_pool_hold() -> None:
+def test_the_limits_of_a_karpenter_pool_apply() -> None:
     at = capacity(nodes=FULL, pools=(pool(limits={"nvidia.com/gpu": 4000}),))
     made = order(demand(9, bound=3), at=at)
     assert (made.replicas, codes(made)[-1]) == (1, "pool_full")
 
 
-def test_nodes_that_boot_for_an_order_do_not_cut_it() -> None:
+def test_nodes_that_boot_for_an_order_do_not_reduce_it() -> None:
     booting = tuple(node(f"new-{number}", ready=False) for number in range(2))
     at = capacity(headroom(2, pods=3), nodes=FULL + booting, pools=(pool(high=5),))
     made = order(demand(5, bound=3), at=at)
@@ -456,7 +454,7 @@ def test_nodes_that_boot_for_an_order_do_not_cut_it() -> None:
 # What is already there
 
 
-def test_free_room_on_ready_nodes_counts_as_there_and_is_still_ordered() -> None:
+def test_room_on_ready_nodes_counts_as_ready_and_is_still_ordered() -> None:
     free = node("free")
     made = order(demand(5, bound=3), at=capacity(nodes=(*FULL, free)))
     assert (made.replicas, made.ready, made.nodes) == (2, 1, 1)
@@ -472,12 +470,12 @@ NOT_FREE: dict[str, tuple[PoolNode, int]] = {
 
 
 @pytest.mark.parametrize(("found", "nodes"), NOT_FREE.values(), ids=NOT_FREE)
-def test_room_that_is_not_really_free_is_not_there(found: PoolNode, nodes: int) -> None:
+def test_occupied_room_does_not_count_as_ready(found: PoolNode, nodes: int) -> None:
     made = order(demand(1), at=capacity(nodes=(found,)))
     assert (made.replicas, made.ready, made.nodes) == (1, 0, nodes)
 
 
-def test_free_room_belongs_to_pending_pods_first() -> None:
+def test_pending_pods_get_free_room_first() -> None:
     made = order(demand(2, pending=1), at=capacity(nodes=(node("free"),)))
     assert (made.replicas, made.ready, made.nodes) == (1, 0, 1)
 
@@ -487,13 +485,13 @@ def test_free_room_belongs_to_pending_pods_first() -> None:
 BACKED_OFF = pool(backoff_until=NOW + 60)
 
 
-def test_nothing_is_raised_while_a_pool_is_backed_off() -> None:
+def test_headroom_is_not_raised_while_a_pool_is_backed_off() -> None:
     at = capacity(headroom(2, pods=1), pools=(BACKED_OFF,))
     made = order(demand(6, bound=1), at=at)
     assert (made.replicas, codes(made)[-1]) == (2, "backoff")
 
 
-def test_what_is_there_is_kept_while_a_pool_is_backed_off() -> None:
+def test_existing_headroom_is_kept_while_a_pool_is_backed_off() -> None:
     at = capacity(headroom(2, pods=1), pools=(BACKED_OFF,))
     assert order(demand(1, bound=1), at=at).replicas == 2
 
@@ -504,7 +502,7 @@ def test_after_the_backoff_headroom_is_raised() -> None:
 
 
 @pytest.mark.parametrize("trap", [Trap.MIG_MIXED, Trap.RENAMED_SHARED])
-def test_a_pool_that_would_block_the_autoscaler_gets_nothing(trap: Trap) -> None:
+def test_a_pool_that_would_block_the_autoscaler_gets_no_headroom(trap: Trap) -> None:
     at = capacity(headroom(2), pools=(pool(traps=frozenset({trap})),))
     made = plan([demand(6)], at, Limits(), NOW)
     (only,) = made.orders
@@ -514,7 +512,7 @@ def test_a_pool_that_would_block_the_autoscaler_gets_nothing(trap: Trap) -> None
     ]
 
 
-def test_a_time_sliced_pool_is_named_and_served() -> None:
+def test_a_time_sliced_pool_gets_a_note_and_headroom() -> None:
     at = capacity(pools=(pool(traps=frozenset({Trap.TIME_SLICED})),))
     made = plan([demand(2)], at, Limits(), NOW)
     assert [each.replicas for each in made.orders] == [2]
@@ -555,7 +553,7 @@ CHOICES: dict[str, tuple[Demand, tuple[Pool, ...], str]] = {
 
 
 @pytest.mark.parametrize(("row", "pools", "chosen"), CHOICES.values(), ids=CHOICES)
-def test_which_pool_an_order_is_for(row: Demand, pools: tuple[Pool, ...], chosen: str) -> None:
+def test_an_order_goes_to_the_right_pool(row: Demand, pools: tuple[Pool, ...], chosen: str) -> None:
     made = order(row, at=capacity(pools=pools))
     assert (made.pool, made.replicas) == (chosen, 1)
 
@@ -576,19 +574,19 @@ REFUSED: dict[str, tuple[Shape, str]] = {
 
 
 @pytest.mark.parametrize(("shape", "code"), REFUSED.values(), ids=REFUSED)
-def test_a_shape_that_gets_nothing_is_told_why(shape: Shape, code: str) -> None:
+def test_an_order_of_0_has_a_reason(shape: Shape, code: str) -> None:
     made = order(demand(3, shape=shape), at=capacity(headroom(2, shape=shape)))
     assert made.replicas == 0
     assert code in codes(made)
 
 
-def test_claims_count_as_gpus_and_whether_they_are_there_is_unknown() -> None:
+def test_claims_count_as_gpus_and_their_ready_part_is_unknown() -> None:
     shape = replace(GPU, claims=("two",), claim_devices=2)
     limits = Limits(claim_namespaces=frozenset({"ml"}))
     made = order(demand(9, shape=shape), at=capacity(nodes=(node("free"),)), limits=limits)
     assert (made.replicas, made.ready, made.nodes) == (2, None, None)
 
 
-def test_a_pool_that_never_had_a_node_is_served_within_the_caps() -> None:
+def test_a_pool_that_never_had_a_node_gets_headroom_within_the_limits() -> None:
     made = order(demand(20), at=capacity(pools=(Pool("gpu"),)), limits=Limits(max_pods=4))
     assert (made.pool, made.replicas) == ("gpu", 4)

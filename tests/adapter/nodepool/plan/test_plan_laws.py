@@ -156,7 +156,7 @@ def given_out(made: Plan) -> dict[tuple[str, str], int]:
 
 
 @given(demands(), capacities(), bounds)
-def test_no_cap_and_no_budget_is_ever_exceeded(
+def test_limits_and_budgets_are_never_exceeded(
     rows: tuple[Demand, ...], at: Capacity, limits: Limits
 ) -> None:
     made = plan(rows, at, limits, NOW)
@@ -181,7 +181,7 @@ def test_no_cap_and_no_budget_is_ever_exceeded(
 
 
 @given(demands(), capacities(), bounds)
-def test_no_workload_ever_gets_more_than_its_most_replicas(
+def test_no_workload_ever_exceeds_max_replicas(
     rows: tuple[Demand, ...], at: Capacity, limits: Limits
 ) -> None:
     spare: dict[tuple[str, str], float] = defaultdict(float)
@@ -195,7 +195,7 @@ def test_no_workload_ever_gets_more_than_its_most_replicas(
 
 
 @given(demands(), capacities(), bounds)
-def test_no_pool_is_ever_asked_to_pass_its_limits(
+def test_no_pool_ever_exceeds_its_limits(
     rows: tuple[Demand, ...], at: Capacity, limits: Limits
 ) -> None:
     new: dict[str, int] = defaultdict(int)
@@ -211,7 +211,7 @@ def test_no_pool_is_ever_asked_to_pass_its_limits(
 
 
 @given(demands(), capacities(), bounds)
-def test_a_pool_in_a_trap_gets_nothing_and_one_in_a_backoff_no_more_than_it_had(
+def test_a_pool_with_a_trap_gets_nothing_and_one_in_a_backoff_does_not_grow(
     rows: tuple[Demand, ...], at: Capacity, limits: Limits
 ) -> None:
     for order in plan(rows, at, limits, NOW).orders:
@@ -223,7 +223,7 @@ def test_a_pool_in_a_trap_gets_nothing_and_one_in_a_backoff_no_more_than_it_had(
 
 
 @given(demands(), capacities(), bounds, st.randoms(use_true_random=False))
-def test_the_order_of_what_is_seen_makes_no_difference(
+def test_the_order_of_the_input_does_not_matter(
     rows: tuple[Demand, ...], at: Capacity, limits: Limits, chance: Random
 ) -> None:
     def mixed(seen: Iterable[T]) -> tuple[T, ...]:
@@ -238,7 +238,7 @@ def test_the_order_of_what_is_seen_makes_no_difference(
 
 
 @given(demands(), capacities(), bounds)
-def test_planning_again_at_the_same_moment_changes_nothing(
+def test_planning_again_at_the_same_time_changes_nothing(
     rows: tuple[Demand, ...], at: Capacity, limits: Limits
 ) -> None:
     made = plan(rows, at, limits, NOW)
@@ -307,7 +307,7 @@ def test_pods_count_once_whether_they_are_bound_or_pending(
     bounds,
     st.none() | st.floats(0, 5000),
 )
-def test_headroom_that_nobody_knows_to_be_needed_is_gone_within_a_bounded_time(
+def test_headroom_without_known_demand_ends_within_a_bounded_time(
     was: int, gaps: list[float], limits: Limits, known: float | None
 ) -> None:
     limits = replace(limits, max_pods=1000, max_gpus_per_pool=1000)
@@ -339,7 +339,7 @@ def test_headroom_that_nobody_knows_to_be_needed_is_gone_within_a_bounded_time(
     st.lists(st.tuples(st.integers(0, 40), st.floats(0.01, 1)), min_size=1, max_size=60),
     st.floats(0.1, 8),
 )
-def test_a_day_of_rounds_never_spends_more_than_the_budget(
+def test_a_day_of_rounds_never_exceeds_the_budget(
     rounds: list[tuple[int, float]], budget: float
 ) -> None:
     limits = Limits(gpu_hours_per_day=budget, lifeline_seconds=600)

@@ -21,14 +21,14 @@ NOW = T0 + 60
 LOW = SPEC | {"priorityClassName": "gpu-metrics-adapter-headroom"}
 
 
-def test_a_pod_that_only_carries_the_label_of_placeholders_takes_room() -> None:
+def test_a_pod_with_only_the_label_of_placeholders_takes_room() -> None:
     """Its label would make the node look free, and other tenants' headroom smaller."""
     labelled = pod("mine", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"})
     (found,) = with_pods([node("a")], [labelled], (), NOW)
     assert found.used[GPU] == 1000
 
 
-def test_what_daemonsets_take_is_not_allocatable_and_what_pods_take_is_used() -> None:
+def test_requests_of_daemonsets_reduce_the_capacity_and_requests_of_pods_are_used() -> None:
     exporter = {"containers": [{"resources": {"requests": {"cpu": "500m"}}}]}
     rows = [
         pod("exporter", on="a", spec=exporter, owner=("DaemonSet", "exporter")),
@@ -44,18 +44,18 @@ def test_what_daemonsets_take_is_not_allocatable_and_what_pods_take_is_used() ->
     assert (found.pool, found.ready) == ("gput4", True)
 
 
-def test_nodes_without_gpus_are_no_capacity() -> None:
+def test_nodes_without_gpus_are_not_capacity() -> None:
     plain = node("b", {"cpu": "8"}, labels={"agentpool": "system"})
     assert with_pods([plain], [], (), NOW) == ()
 
 
-def test_a_node_of_a_gpu_pool_boots_until_its_devices_are_there() -> None:
+def test_a_node_of_a_gpu_pool_boots_until_it_has_devices() -> None:
     new = node("b", {"cpu": "8"}, created="2026-01-01T00:00:30Z")
     a, b = with_pods([node("a"), new], [], (), NOW)
     assert (a.ready, b.ready) == (True, False)
 
 
-def test_a_node_that_never_got_its_devices_is_given_up() -> None:
+def test_a_node_that_never_got_devices_is_ignored() -> None:
     broken = node("b", {"cpu": "8"}, created="2025-12-31T00:00:00Z")
     assert [row.name for row in with_pods([node("a"), broken], [], (), NOW)] == ["a"]
 
@@ -103,13 +103,13 @@ def test_nodes_without_a_label_are_one_pool() -> None:
         "a label that is no number",
     ],
 )
-def test_what_confuses_autoscalers_is_recognised(
+def test_traps_are_recognised(
     allocatable: dict[str, str], labels: dict[str, str], found: set[Trap]
 ) -> None:
     assert traps(node("a", allocatable, labels=labels)) == found
 
 
-def test_a_pool_has_the_bounds_and_the_back_off_of_its_groups() -> None:
+def test_a_pool_has_the_limits_and_the_back_off_of_its_groups() -> None:
     every = [node("aks-gput4-12345678-vmss000001"), node("b", created="2026-01-01T00:00:00Z")]
     nodes = with_pods(every, [pod("x", on="b")], (), NOW)
     found = pools(every, nodes, autoscaler_status().groups, [], {"gput4": 90.0}, (), NOW)
@@ -126,7 +126,7 @@ def test_a_karpenter_pool_has_limits_and_may_have_no_nodes_yet() -> None:
     assert (found["gpu"].high, found["gpu"].example) == (None, None)
 
 
-def test_a_nodepool_that_is_not_ready_is_not_raised_in() -> None:
+def test_a_nodepool_that_is_not_ready_counts_as_backed_off() -> None:
     row = {"type": "Ready", "status": "False", "reason": "NodeClassNotReady", "message": "m"}
     found = pools([], [], (), [nodepool(conditions=[row])], {}, (), NOW)
     assert found["gpu"].backoff_until == NOW + 60
@@ -138,7 +138,7 @@ def test_a_group_without_nodes_may_be_a_gpu_pool() -> None:
     assert list(found) == ["gput4"]
 
 
-def test_a_pool_of_mig_mixed_nodes_is_named_though_it_has_no_gpu_to_give() -> None:
+def test_a_pool_of_mig_mixed_nodes_is_found_without_allocatable_gpus() -> None:
     labels = {"agentpool": "mig", "kubernetes.azure.com/accelerator": "nvidia"}
     mixed = node("a", {"cpu": "8", "nvidia.com/mig-1g.5gb": "7"}, labels=labels)
     nodes = with_pods([mixed], [], (), NOW)

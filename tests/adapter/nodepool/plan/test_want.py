@@ -61,27 +61,27 @@ def status(
     return {"currentReplicas": current, "desiredReplicas": desired, "conditions": rows}
 
 
-def test_demand_is_not_clamped_at_the_most_replicas() -> None:
+def test_demand_is_not_clamped_at_max_replicas() -> None:
     want = wanted(hpa(), seen(percent(100, 100, 100, 100)), {})
     assert want.pods == 8
 
 
-def test_demand_is_not_held_back_by_the_rate_at_which_the_hpa_may_grow() -> None:
+def test_demand_is_not_limited_by_scaling_policies() -> None:
     calm = hpa(
         behavior={"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}
     )
     assert wanted(calm, seen(percent(100, 100, 100, 100)), status(5, "ScaleUpLimit")).pods == 8
 
 
-def test_demand_is_never_below_the_least_replicas() -> None:
+def test_demand_is_never_below_min_replicas() -> None:
     assert wanted(hpa(), seen(percent(1, 1, 1, 1)), {}).pods == 2
 
 
-def test_within_the_tolerance_nothing_more_is_wanted() -> None:
+def test_within_the_tolerance_no_more_pods_are_wanted() -> None:
     assert wanted(hpa(), seen(percent(54, 54, 54, 54)), {}).pods == 4
 
 
-def test_the_hpas_own_tolerance_counts() -> None:
+def test_the_tolerance_of_the_hpa_counts() -> None:
     keen = hpa(behavior={"scaleUp": {"tolerance": "0"}})
     assert wanted(keen, seen(percent(54, 54, 54, 54)), {}).pods == 5
 
@@ -91,7 +91,7 @@ def test_the_largest_metric_decides() -> None:
     assert want.pods == 9
 
 
-def test_a_metric_that_cannot_be_read_leaves_the_others() -> None:
+def test_a_metric_that_cannot_be_read_does_not_affect_the_others() -> None:
     assert wanted(hpa(QUEUE), seen(percent(100, 100, 100, 100), GONE), {}).pods == 8
 
 
@@ -115,13 +115,13 @@ DECIDED: dict[str, tuple[dict[str, Any], int | None]] = {
 
 
 @pytest.mark.parametrize(("read", "expected"), DECIDED.values(), ids=DECIDED)
-def test_the_status_tells_what_unread_metrics_decided(
+def test_the_status_shows_what_unread_metrics_decided(
     read: dict[str, Any], expected: int | None
 ) -> None:
     assert wanted(hpa(), seen(GONE), read).pods == expected
 
 
-def test_metrics_of_another_api_speak_through_the_status_alone() -> None:
+def test_metrics_of_another_api_count_only_through_the_status() -> None:
     mixed = hpa(CPU)
     assert mixed.left_out == 1
     assert wanted(mixed, seen(percent(50, 50, 50, 50)), status(6)).pods == 6
@@ -132,19 +132,19 @@ def test_the_status_does_not_overrule_metrics_that_were_all_read() -> None:
     assert want.pods == 4
 
 
-def test_an_hpa_of_other_metrics_alone_is_not_ours() -> None:
+def test_an_hpa_with_only_other_metrics_is_not_planned_for() -> None:
     manifest = yaml.safe_load(HPA)
     manifest["spec"]["metrics"] = [CPU]
     with pytest.raises(ManifestError, match=r"spec\.metrics is empty"):
         readable(manifest)
 
 
-def test_a_target_scaled_to_0_gets_nothing() -> None:
+def test_a_target_scaled_to_0_wants_no_pods() -> None:
     want = wanted(hpa(), seen(GONE, replicas=0), {})
     assert want == Want(0, parked=True)
 
 
-def test_what_keda_scales_from_0_is_asked_for() -> None:
+def test_a_target_that_keda_scales_from_0_wants_pods() -> None:
     manifest = yaml.safe_load(HPA)
     manifest["spec"].update(metrics=[QUEUE], minReplicas=1)
     want = wanted(readable(manifest), seen([35_000], replicas=0), {}, from_zero=True)

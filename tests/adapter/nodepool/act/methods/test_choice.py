@@ -78,14 +78,14 @@ SERVED = {
 
 
 @pytest.mark.parametrize(("scaling", "others", "served"), SERVED.values(), ids=SERVED)
-async def test_discovery_tells_versions_and_resources_apart(
+async def test_discovery_distinguishes_versions_and_resources(
     scaling: dict[str, list[str]], others: dict[str, list[str]], served: ServedApis
 ) -> None:
     fake = api(scaling, **others)
     assert await discover(fake) == served
 
 
-async def test_an_api_server_that_does_not_answer_is_told() -> None:
+async def test_an_api_server_that_does_not_answer_is_reported() -> None:
     fake = api({"v1beta1": []})
     fake.fail("GET", "/apis/autoscaling", 503)
     with pytest.raises(ClusterAnswerError, match="503"):
@@ -143,7 +143,7 @@ CHOICES: dict[str, tuple[Any, ProvisioningMethod | None, str]] = {
 
 
 @pytest.mark.parametrize(("given", "method", "words"), CHOICES.values(), ids=CHOICES)
-def test_the_way_is_chosen_and_says_why(
+def test_the_method_is_chosen_with_a_reason(
     given: Any, method: ProvisioningMethod | None, words: str
 ) -> None:
     choice = choose(*given)

@@ -31,7 +31,7 @@ OWNER = {
 }
 
 
-def test_a_buffer_sets_replicas_alone_and_both_objects_are_the_lifelines() -> None:
+def test_a_buffer_sets_only_replicas_and_the_lifeline_owns_both_objects() -> None:
     template, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
     assert buffer["apiVersion"] == "autoscaling.x-k8s.io/v1beta1"
     assert buffer["spec"] == {"podTemplateRef": {"name": NAME}, "replicas": 2}
@@ -44,7 +44,7 @@ def test_a_buffer_sets_replicas_alone_and_both_objects_are_the_lifelines() -> No
     assert pod["containers"][0]["image"] == "pause"
 
 
-def test_an_object_says_why_it_is_there_and_for_whom() -> None:
+def test_an_object_names_its_reason_and_its_workloads() -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1alpha1", LIFELINE, "pause", T0)
     notes = buffer["metadata"]["annotations"]
     prefix = "gpu-metrics-adapter.io"
@@ -54,7 +54,7 @@ def test_an_object_says_why_it_is_there_and_for_whom() -> None:
     assert notes[f"{prefix}/nudged-at"] == "2026-01-01T00:00:00Z"
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_written_headroom_is_read_back() -> None:
     _, buffer = capacitybuffer.manifests(order(3), "v1beta1", LIFELINE, "pause", T0)
     row = found(ProvisioningMethod.BUFFER, buffer)
     assert (row.shape, row.replicas, row.pool, row.pods) == (SHAPE, 3, "gput4", 2)
@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[PriorityClass | None, Shape, str]] = {
 
 
 @pytest.mark.parametrize(("cls", "shape", "words"), REFUSED.values(), ids=REFUSED)
-def test_a_class_that_would_do_harm_or_nothing_is_refused(
+def test_an_unsuitable_priority_class_is_refused(
     cls: PriorityClass | None, shape: Shape, words: str
 ) -> None:
     text = placeholder.refusal("gpu-metrics-adapter-headroom", cls, shape)
@@ -114,7 +114,9 @@ def test_a_step_of_jobs_is_a_provisioning_request() -> None:
     [(20, 2, "Deployment", 10), (20, 15, "Job", 10), (20, 2, "Job", None)],
     ids=["pods of an HPA come one by one", "a small step", "not asked for"],
 )
-def test_other_steps_are_none(replicas: int, was: int, kind: str, least: int | None) -> None:
+def test_other_steps_are_not_provisioning_requests(
+    replicas: int, was: int, kind: str, least: int | None
+) -> None:
     row = order(replicas, was, workloads=(WorkloadRef("team", kind, "x"),))
     assert not provisioningrequest.wanted(row, least)
 
@@ -175,7 +177,7 @@ SHORT = {
 
 
 @pytest.mark.parametrize(("rows", "words"), SHORT.values(), ids=SHORT)
-def test_what_the_autoscaler_cannot_fill_is_told(
+def test_a_shortfall_of_the_autoscaler_is_reported(
     rows: list[tuple[str, str, str, str]], words: str
 ) -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
@@ -184,7 +186,7 @@ def test_what_the_autoscaler_cannot_fill_is_told(
     assert bool(words) is bool(text)
 
 
-def test_words_alone_are_not_worth_a_write() -> None:
+def test_a_change_of_texts_alone_is_not_written() -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
     there = found(ProvisioningMethod.BUFFER, buffer)
 
@@ -204,14 +206,14 @@ def test_words_alone_are_not_worth_a_write() -> None:
     assert headroomobjects.worth_a_write(order(), there, ProvisioningMethod.PLACEHOLDER, LIFELINE)
 
 
-def test_headroom_of_a_lifeline_that_is_gone_gets_the_new_one() -> None:
+def test_headroom_of_a_deleted_lifeline_gets_the_new_one() -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
     another = replace(LIFELINE, uid="uid-another")
     there = found(ProvisioningMethod.BUFFER, buffer)
     assert headroomobjects.worth_a_write(order(), there, ProvisioningMethod.BUFFER, another)
 
 
-def test_claims_of_a_shape_are_the_templates_too() -> None:
+def test_the_template_has_the_claims_of_the_shape() -> None:
     shape = shape_of({"containers": [], "resourceClaims": [{"resourceClaimTemplateName": "one"}]})
     template, _ = capacitybuffer.manifests(order(shape=shape), "v1beta1", LIFELINE, "pause", None)
     assert template["template"]["spec"]["resourceClaims"] == [
