@@ -96,7 +96,7 @@ def test_with_tls_it_has_the_https_certificate_and_sigterm_ends_streams_with_ok(
         assert serving.process.wait(60) == 0
 
 
-def test_a_port_that_is_taken_exits_1_and_is_named(lab: Lab) -> None:
+def test_a_port_in_use_exits_1_and_is_named(lab: Lab) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         lab.config["keda"]["port"] = port

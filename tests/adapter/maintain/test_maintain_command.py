@@ -204,7 +204,7 @@ def test_bad_usage_is_exit_code_2(arguments: tuple[str, ...], words: str) -> Non
     assert words in done.output
 
 
-def test_a_cluster_that_is_not_there_is_a_failed_job(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_fails_the_command(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
     done = CliRunner().invoke(main, ["maintain", *UNREGISTER, "--kubeconfig", missing])
     assert done.exit_code == 1

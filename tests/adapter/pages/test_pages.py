@@ -25,14 +25,18 @@ SCENES = {name: scene for table in TABLES for name, scene in table.SCENES.items(
 
 
 @pytest.mark.parametrize(("scene", "subject", "line"), every_line(SCENES))
-def test_a_page_says(scene: Scene, subject: str, line: Line, built: Built) -> None:
+def test_a_page_gives_the_values_of_its_table(
+    scene: Scene, subject: str, line: Line, built: Built
+) -> None:
     found = answer(built(scene), subject, line.metric, line.where, scene.now)
     said = line.value
     assert found == (said if isinstance(said, str) else pytest.approx(said, rel=1e-6, abs=1e-9))
 
 
 @pytest.mark.parametrize(("scene", "subject"), every_subject(SCENES))
-def test_a_page_says_no_more_than_its_table(scene: Scene, subject: str, built: Built) -> None:
+def test_a_page_gives_only_the_values_of_its_table(
+    scene: Scene, subject: str, built: Built
+) -> None:
     assert served(built(scene), subject, scene.now) == listed(scene.says[subject])
 
 

@@ -10,7 +10,7 @@ from tests.adapter.serve.conftest import Running
 from tests.adapter.serving import PAGE, POD, PODS, eventually, ready, values
 
 
-def test_an_exporters_page_becomes_a_pods_value(running: Running) -> None:
+def test_an_exporter_page_becomes_the_value_of_a_pod(running: Running) -> None:
     client = running.client
     eventually(lambda: ready(client))
     assert values(client) == ["80"]
@@ -46,7 +46,7 @@ def test_broken_pages_are_counted_and_leave_the_last_good_value(running: Running
         assert values(client) == ["80"], name
 
 
-def test_how_devices_are_given_to_pods_stands_on_the_adapters_own_page(running: Running) -> None:
+def test_the_sharing_of_devices_is_on_the_adapters_metrics_page(running: Running) -> None:
     client = running.client
 
     def given() -> list[str]:
@@ -67,7 +67,7 @@ def test_how_devices_are_given_to_pods_stands_on_the_adapters_own_page(running: 
     assert len(shared) == len(Evidence)
 
 
-def test_pods_come_and_go_with_the_file(running: Running) -> None:
+def test_pods_follow_the_file(running: Running) -> None:
     client = running.client
     file = running.lab.folder / "pods.yaml"
     since = len(running.serving.log)
@@ -80,7 +80,7 @@ def test_pods_come_and_go_with_the_file(running: Running) -> None:
     eventually(lambda: values(client) == ["80"])
 
 
-def test_who_is_nobody_learns_nothing(running: Running) -> None:
+def test_an_anonymous_client_gets_no_data(running: Running) -> None:
     with running.serving.client(None) as client:
         known, unknown = client.get(PODS), client.get(PODS + "_NOT")
         assert (known.status_code, unknown.status_code) == (403, 403)
@@ -90,13 +90,13 @@ def test_who_is_nobody_learns_nothing(running: Running) -> None:
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
 
 
-def test_external_metrics_are_off_unless_asked_for(running: Running) -> None:
+def test_external_metrics_are_off_by_default(running: Running) -> None:
     client = running.client
     assert client.get(EXTERNAL).status_code == 404
     assert "external.metrics.k8s.io" not in client.get("/apis").text
 
 
-def test_a_new_audit_id_with_each_request_misses_nothing_that_is_remembered(
+def test_a_new_audit_id_per_request_does_not_bypass_the_cache(
     running: Running,
 ) -> None:
     """kube-apiserver sends one with every request that it proxies."""

@@ -50,7 +50,7 @@ async def test_the_owner_is_named(
     assert (entry["log_level"] == "warning") == (foreign is True or answer is ABSENT)
 
 
-async def test_only_a_change_is_said() -> None:
+async def test_only_a_change_is_logged() -> None:
     cluster = Cluster(OURS)
     owner = APIServiceOwner(cluster.ask, "g/a")
     with capture_logs() as logs:

@@ -23,13 +23,13 @@ RULE_CASES = {
 
 
 @pytest.mark.parametrize("name", RULE_CASES)
-def test_exporters_are_found_by_the_rules_that_are_asked_for(name: str) -> None:
+def test_exporters_are_found_by_the_configured_rules(name: str) -> None:
     scrape, expected = RULE_CASES[name]
     settings = Settings.model_validate({"source": {"scrape": scrape}})
     assert [rule.name for rule in scrape_options(settings).rules] == expected
 
 
-def test_every_setting_of_inference_pages_arrives() -> None:
+def test_every_setting_of_inference_pages_is_used() -> None:
     inference = {
         "prometheus_annotations": True,
         "selector": "app=llm",
@@ -51,6 +51,6 @@ def test_every_setting_of_inference_pages_arrives() -> None:
     assert (pages.namespaces, pages.unready) == (frozenset({"ml"}), True)
 
 
-def test_inference_pages_can_be_left_alone() -> None:
+def test_inference_pages_can_be_switched_off() -> None:
     settings = Settings.model_validate({"source": {"scrape": {"inference": {"enabled": False}}}})
     assert scrape_options(settings).servers is None

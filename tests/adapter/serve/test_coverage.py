@@ -41,7 +41,7 @@ def coverage(*pods: Pod, page: str = "") -> Coverage:
     return Coverage(Known(world), index, world.store.attributions, lambda: T0)
 
 
-async def test_pods_are_counted_by_whether_they_have_a_value() -> None:
+async def test_pods_are_counted_with_and_without_a_value() -> None:
     found = await coverage(
         make_pod("busy", node="n"), make_pod("silent", node="n"), page=row(UTIL, 80, "busy")
     ).count()
@@ -59,13 +59,15 @@ async def test_pods_are_counted_by_whether_they_have_a_value() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_pod_that_shall_have_none_is_not_missed(pod: Pod, why: str) -> None:
+async def test_a_pod_without_an_expected_value_is_not_counted_as_missing(
+    pod: Pod, why: str
+) -> None:
     found = await coverage(pod).count()
     assert found.pods == 0, why
 
 
 @pytest.mark.parametrize(("gpus", "missing"), [({"nvidia.com/gpu": 1}, 200), ({}, 0)])
-async def test_others_get_their_turn_while_a_big_fleet_is_counted(
+async def test_other_tasks_run_while_a_large_fleet_is_counted(
     gpus: dict[str, int], missing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "SLICE", 0.0)
@@ -84,5 +86,5 @@ async def test_others_get_their_turn_while_a_big_fleet_is_counted(
     assert turns >= 200
 
 
-async def test_what_was_not_counted_yet_is_not_told() -> None:
+async def test_counts_are_absent_before_the_first_count() -> None:
     assert coverage(make_pod("p", node="n")).last is None

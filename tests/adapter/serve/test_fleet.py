@@ -132,7 +132,7 @@ def test_every_vendor_and_version_is_served_and_selected_by_its_model(fleet: Fle
     assert rejected(told, "conflict") == 0
 
 
-def test_a_pod_made_anew_under_its_name_is_not_given_its_predecessors_value(
+def test_a_recreated_pod_does_not_get_its_predecessors_value(
     fleet: Fleet,
 ) -> None:
     client = fleet.client

@@ -55,7 +55,7 @@ def test_the_resident_memory_is_known() -> None:
     assert resident() > MIB
 
 
-def test_once_taken_over_python_starts_no_full_collection() -> None:
+def test_python_starts_no_full_collection_after_the_takeover() -> None:
     program = """
 import gc
 from adapter.serve.garbage import take_over

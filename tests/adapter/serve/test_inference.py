@@ -68,7 +68,7 @@ def values(client: httpx.Client, path: str) -> dict[str, str]:
     return {item["describedObject"]["name"]: item["value"] for item in answer.json()["items"]}
 
 
-def test_pods_that_opt_in_are_served_by_what_they_say_of_themselves(
+def test_pods_that_opt_in_get_values_from_their_own_pages(
     tmp_path: Path, servers: dict[str, Exporter]
 ) -> None:
     lab = Lab(tmp_path, servers["vllm"])

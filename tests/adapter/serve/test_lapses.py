@@ -32,7 +32,7 @@ def test_a_failing_exporter_is_an_absent_value_and_never_zero(running: Running) 
     eventually(lambda: values(client) == ["80"])
 
 
-def test_readiness_ends_when_nothing_is_heard_of_the_pods_for_too_long(running: Running) -> None:
+def test_readiness_ends_when_the_pods_are_unknown_for_too_long(running: Running) -> None:
     client, folder = running.client, running.lab.folder
     eventually(lambda: ready(client))
     away = (folder / "pods.yaml").rename(folder / "away.yaml")
@@ -42,7 +42,7 @@ def test_readiness_ends_when_nothing_is_heard_of_the_pods_for_too_long(running: 
     eventually(lambda: ready(client))
 
 
-def test_external_metrics_are_served_where_they_are_asked_for(running: Running) -> None:
+def test_external_metrics_are_served_if_enabled(running: Running) -> None:
     # client-go lower-cases the name.
     path = f"{EXTERNAL}/namespaces/ns/dcgm_fi_dev_gpu_util?labelSelector=app%3Dinf"
     items: list[Any] = []

@@ -48,7 +48,7 @@ LOGINS: Mapping[str, tuple[str, type]] = {
 
 
 @pytest.mark.parametrize("name", LOGINS)
-def test_the_settings_say_what_is_shown(name: str, tmp_path: Path) -> None:
+def test_the_settings_determine_the_credentials(name: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t")
     more, kind = LOGINS[name]
     more = more.replace("{folder}", str(tmp_path))
@@ -121,7 +121,7 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_work_is_rejected_with_the_fix(name: str, tmp_path: Any) -> None:
+def test_an_impossible_setting_is_rejected_with_the_fix(name: str, tmp_path: Any) -> None:
     more, url, said = REFUSED[name]
     file = tmp_path / "config.yaml"
     file.write_text(f"source: {{kind: prometheus, prometheus: {{url: '{url}', {more}}}}}")
@@ -137,19 +137,19 @@ IN_THE_CLEAR = {
 
 
 @pytest.mark.parametrize("name", IN_THE_CLEAR)
-def test_http_is_for_what_is_not_secret_or_does_not_leave(name: str) -> None:
+def test_http_is_allowed_only_without_secrets_or_on_loopback(name: str) -> None:
     more, url = IN_THE_CLEAR[name]
     assert prometheus_options(prometheus(more, url)).url.rstrip("/") == url
 
 
-def test_log_analytics_gets_no_token_in_the_clear() -> None:
+def test_log_analytics_gets_no_token_without_tls() -> None:
     with pytest.raises(ValueError, match="must begin with https://"):
         settings(
             "{kind: azure_logs, azure_logs: {workspace_id: w, endpoint: 'http://api.example'}}"
         )
 
 
-def test_a_tenant_is_told_to_mimir_and_to_thanos_and_a_header_of_the_users_wins() -> None:
+def test_the_tenant_is_sent_to_mimir_and_thanos_and_a_user_header_takes_precedence() -> None:
     made = prometheus_options(prometheus("tenant: a, headers: {THANOS-TENANT: b}"))
     assert made.headers == {"X-Scope-OrgID": "a", "THANOS-TENANT": "b"}
 
@@ -159,7 +159,7 @@ def test_log_analytics_needs_its_workspace() -> None:
         settings("kind: azure_logs")
 
 
-def test_rows_of_log_analytics_may_be_as_old_as_its_ingestion_makes_them() -> None:
+def test_the_age_limit_of_log_analytics_covers_its_ingestion_delay() -> None:
     made = settings("{kind: azure_logs, azure_logs: {workspace_id: w-1}}")
     assert telemetry_options(made).oldest == 2 * 60 + 60 + 180
     assert azure_logs_options(made).lookback == 360
@@ -172,7 +172,7 @@ def test_rows_of_log_analytics_may_be_as_old_as_its_ingestion_makes_them() -> No
         (f"{{kind: prometheus, prometheus: {{url: '{HTTPS}'}}}}", PrometheusSource),
     ],
 )
-def test_the_kind_says_which_source_is_built(text: str, kind: type) -> None:
+def test_the_kind_selects_the_source(text: str, kind: type) -> None:
     made = settings(text)
     world = World(options=telemetry_options(made))
     source = build_source(made, CATALOG, world.store, world.objects)
@@ -188,19 +188,19 @@ def groups(more: str) -> dict[str, tuple[str, ...]]:
     return query_groups(CATALOG, query, exact=chosen.source.prometheus.exact)
 
 
-def test_google_is_asked_for_each_series_by_its_exact_name() -> None:
+def test_google_gets_a_query_for_each_exact_series_name() -> None:
     asked = groups("auth: {kind: google}")
     assert all(series == (name,) for name, series in asked.items())
     assert {"DCGM_FI_DEV_GPU_UTIL", "kubernetes_io:container_accelerator_duty_cycle"} <= set(asked)
     assert asked == groups("exact_names: true"), "a proxy before Google's engine"
 
 
-def test_a_query_of_the_users_own_stands_for_its_whole_group_at_google_too() -> None:
+def test_a_user_query_replaces_its_whole_group_at_google_too() -> None:
     asked = groups("auth: {kind: google}, query: {memory: 'my_memory[1m]'}")
     assert asked["memory"] == CATALOG.groups["memory"]
     assert "DCGM_FI_DEV_FB_USED" not in asked
 
 
-def test_nobody_else_is_asked_for_what_only_google_has() -> None:
+def test_series_of_google_are_requested_only_there() -> None:
     assert "google" not in groups("method: POST")
     assert groups("method: POST") == groups("auth: {kind: google}, exact_names: false")

@@ -32,7 +32,7 @@ def world(*wanted: dict[str, object], gpus: int = 1) -> World:
     return World(make_pod("p", gpus={"nvidia.com/gpu": gpus}), catalog=extended(*wanted))
 
 
-def test_a_series_of_an_exporter_becomes_a_metric_in_its_own_unit() -> None:
+def test_an_exporter_series_becomes_a_metric_with_its_unit() -> None:
     at = world({"name": "fan", "series": "my_fan", "scale": 100, "unit": "percent"})
     at.scrape(row("my_fan", 0.4, "p"), 100.0)
     assert at.value("p", "fan", 101.0) == 40.0
@@ -54,21 +54,21 @@ def test_a_value_outside_its_unit_is_left_out_and_counted() -> None:
 @pytest.mark.parametrize(
     ("how", "expected"), [("mean", 40.0), ("max", 60.0), ("min", 20.0), ("sum", 80.0)]
 )
-def test_devices_are_combined_as_the_row_says(how: str, expected: float) -> None:
+def test_devices_are_combined_as_configured(how: str, expected: float) -> None:
     at = world({"name": "fan", "series": "my_fan", "combine": how}, gpus=2)
     page = row("my_fan", 20, "p", uuid="GPU-0") + row("my_fan", 60, "p", uuid="GPU-1")
     at.scrape(page, 100.0)
     assert at.value("p", "fan", 101.0) == expected
 
 
-def test_pods_may_be_combined_otherwise_than_devices() -> None:
+def test_pods_may_be_combined_differently_from_devices() -> None:
     metric = extended({"name": "fan", "series": "f", "combine": "max", "over_pods": "sum"}).metrics[
         "fan"
     ]
     assert (metric.over_devices.value, metric.over_pods.value) == ("max", "sum")
 
 
-def test_labels_choose_the_row() -> None:
+def test_labels_select_the_series() -> None:
     at = world({"name": "hot", "series": "my_temp", "labels": {"place": "hot"}})
     at.scrape(
         row("my_temp", 20, "p", more='place="cold"') + row("my_temp", 90, "p", more='place="hot"'),
@@ -77,20 +77,20 @@ def test_labels_choose_the_row() -> None:
     assert at.value("p", "hot", 101.0) == 90.0
 
 
-def test_a_row_may_be_of_a_series_that_the_catalogue_has_with_its_defences() -> None:
+def test_a_metric_of_a_catalogue_series_keeps_its_checks() -> None:
     at = world({"name": "busy", "series": "DCGM_FI_DEV_GPU_UTIL_RATIO", "scale": 100})
     at.scrape(row("DCGM_FI_DEV_GPU_UTIL_RATIO", 0.4, "p"), 100.0)
     assert at.value("p", "busy", 101.0) == 40.0
     assert at.value("p", UTIL, 101.0) == 40.0
 
 
-def test_a_condition_on_a_series_of_the_catalogue_takes_nothing_from_it() -> None:
+def test_a_label_condition_on_a_catalogue_series_does_not_change_the_catalogue() -> None:
     at = world({"name": "first", "series": UTIL, "labels": {"gpu": "0"}})
     at.scrape(row(UTIL, 40, "p"), 100.0)
     assert (at.value("p", "first", 101.0), at.value("p", UTIL, 101.0)) == (40.0, 40.0)
 
 
-def test_a_window_of_its_own_reaches_further_back_than_the_others() -> None:
+def test_a_metric_may_have_a_longer_window_than_the_others() -> None:
     at = world({"name": "calm", "series": UTIL, "kind": "mean", "window": "10m"})
     for time in range(100, 701, 5):
         at.scrape(row(UTIL, 100 if time < 400 else 0, "p"), float(time))
@@ -107,7 +107,7 @@ def test_a_percentile_is_over_the_window() -> None:
     assert at.value("p", "p50", 161.0) == 6.5  # 1 to 12: the window is open at its far end
 
 
-def test_a_rate_is_of_a_counter() -> None:
+def test_a_rate_is_computed_from_a_counter() -> None:
     at = world({"name": "tokens", "series": "tokens_total", "kind": "rate"})
     for time in EVERY_5_S:
         at.scrape(row("tokens_total", 7 * time, "p"), float(time))
@@ -115,7 +115,7 @@ def test_a_rate_is_of_a_counter() -> None:
     assert (found.value, found.window) == (7.0, 30)
 
 
-def test_a_query_is_about_the_pod_that_its_answer_names_gpu_or_not() -> None:
+def test_a_query_describes_the_pod_in_its_answer_with_or_without_a_gpu() -> None:
     catalog = extended({"name": "lag", "query": "sum by (namespace, pod) (lag)", "scale": 0.5})
     at = World(make_pod("p", gpus={}), catalog=catalog)
     labels = {"namespace": "ml", "pod": "p"}
@@ -124,7 +124,7 @@ def test_a_query_is_about_the_pod_that_its_answer_names_gpu_or_not() -> None:
     assert catalog.metrics["lag"].scope is Scope.SERVER
 
 
-def test_a_query_is_a_group_of_its_own_and_all_series_are_one() -> None:
+def test_each_query_is_a_group_and_all_series_are_one_group() -> None:
     wanted: list[dict[str, object]] = [
         {"name": "a", "series": "a_total"},
         {"name": "b", "series": "b_total"},
@@ -136,7 +136,7 @@ def test_a_query_is_a_group_of_its_own_and_all_series_are_one() -> None:
     assert queries([MetricSettings.model_validate(row) for row in wanted]) == {"metrics.lag": "lag"}
 
 
-def test_the_answer_to_a_rows_query_is_the_row_whatever_it_calls_itself() -> None:
+def test_the_answer_to_a_query_belongs_to_its_metric_regardless_of_its_name() -> None:
     metric = {"__name__": "queue", "namespace": "ml", "pod": "p"}
     result = [{"metric": metric, "value": [100, "8"]}]
     body = msgspec.json.encode(
@@ -147,7 +147,7 @@ def test_the_answer_to_a_rows_query_is_the_row_whatever_it_calls_itself() -> Non
     assert found == [Sample("lag", {"namespace": "ml", "pod": "p"}, 8.0, 100.0)]
 
 
-def test_a_catalogue_without_rows_stays_the_same() -> None:
+def test_a_catalogue_without_user_metrics_is_unchanged() -> None:
     assert extended() is CATALOG
 
 
@@ -222,7 +222,7 @@ def test_an_error_about_an_entry_names_the_key_and_the_fix(name: str, tmp_path: 
     assert expected in str(refusal.value)
 
 
-def test_every_wrong_row_is_told_at_once(tmp_path: Path) -> None:
+def test_all_invalid_metrics_are_reported_together(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     wanted = [{"name": "gpu_count", "series": "a"}, {"name": "b"}, {"name": "c", "query": "sum("}]
     file.write_text(yaml.safe_dump({"metrics": wanted}), encoding="utf-8")
@@ -237,7 +237,7 @@ def complaints(*wanted: dict[str, object], prometheus: bool = False) -> list[str
     return list(problems(settings.metrics, CATALOG, prometheus=prometheus))
 
 
-def test_rows_are_refused_beside_each_other_and_the_catalogue_all_at_once() -> None:
+def test_conflicts_with_other_metrics_and_the_catalogue_are_reported_together() -> None:
     assert complaints(
         {"name": "mine", "series": "a"},
         {"name": "MINE", "series": "a"},

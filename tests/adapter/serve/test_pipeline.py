@@ -61,7 +61,7 @@ async def running(settings: Settings, *, synced: bool = True) -> AsyncIterator[P
             await task
 
 
-async def test_settings_taken_back_before_they_brought_data_never_come_into_use(
+async def test_settings_reverted_before_they_have_data_are_never_used(
     exporter: Exporter,
 ) -> None:
     async with running(scraping(exporter)) as telemetry:
@@ -75,7 +75,7 @@ async def test_settings_taken_back_before_they_brought_data_never_come_into_use(
         assert telemetry.current.settings == scraping(exporter)
 
 
-async def test_of_settings_taken_before_anything_ran_the_newest_are_in_use(
+async def test_the_newest_of_several_settings_before_the_start_are_used(
     exporter: Exporter,
 ) -> None:
     async with running(scraping()) as telemetry:
@@ -84,7 +84,7 @@ async def test_of_settings_taken_before_anything_ran_the_newest_are_in_use(
         assert telemetry.snapshot.ages(time.time()).keys() == {exporter.url}
 
 
-async def test_a_new_source_comes_into_use_once_every_exporter_was_asked(
+async def test_a_new_source_is_used_after_every_exporter_was_scraped(
     exporter: Exporter,
 ) -> None:
     async with running(scraping(exporter)) as telemetry:
@@ -100,7 +100,9 @@ async def test_a_new_source_comes_into_use_once_every_exporter_was_asked(
                 other.close()
 
 
-async def test_no_pods_yet_is_no_proof_that_there_are_no_exporters(exporter: Exporter) -> None:
+async def test_a_missing_pod_list_does_not_prove_that_no_exporters_exist(
+    exporter: Exporter,
+) -> None:
     async with running(scraping(), synced=False) as telemetry:
         now = time.time()
         await asyncio.sleep(0)
@@ -112,7 +114,7 @@ async def test_no_pods_yet_is_no_proof_that_there_are_no_exporters(exporter: Exp
         assert telemetry.problem(now + 1000, now) is None
 
 
-async def test_once_it_is_ready_the_first_values_are_served(exporter: Exporter) -> None:
+async def test_the_first_values_are_served_when_it_is_ready(exporter: Exporter) -> None:
     async with running(scraping(exporter)) as telemetry, asyncio.timeout(60):
         started = time.time()
         while telemetry.problem(time.time(), started) is not None:
@@ -126,7 +128,7 @@ def with_row(settings: Settings, **row: object) -> Settings:
     return Settings.model_validate({**settings.model_dump(), "metrics": [row]})
 
 
-async def test_a_row_of_the_users_is_served_from_when_its_source_was_asked(
+async def test_a_user_metric_is_served_after_its_source_was_scraped(
     exporter: Exporter,
 ) -> None:
     async with running(scraping(exporter)) as telemetry:
@@ -141,7 +143,7 @@ async def test_a_row_of_the_users_is_served_from_when_its_source_was_asked(
         await until(lambda: "mine" not in telemetry.metrics)
 
 
-async def test_a_row_that_this_source_cannot_have_changes_nothing(
+async def test_a_user_metric_that_the_source_cannot_provide_changes_nothing(
     exporter: Exporter,
 ) -> None:
     async with running(scraping(exporter)) as telemetry:

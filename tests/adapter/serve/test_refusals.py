@@ -90,9 +90,7 @@ def test_a_missing_extra_exits_2_and_names_the_key_and_the_fix(
     ],
     ids=["a row of the user's own", "a CA that is not there"],
 )
-def test_settings_that_nothing_can_be_built_from_exit_2(
-    config: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_unusable_settings_exit_2(config: dict[str, Any], said: str, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     more = {"cluster": {"pods_file": no_pods(tmp_path)}, "server": {"cert_dir": str(tmp_path)}}
     file.write_text(yaml.safe_dump(config | more))
@@ -157,7 +155,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_cannot_start_exits_1_and_says_why(name: str, tmp_path: Path) -> None:
+def test_a_failure_to_start_exits_1_with_the_reason(name: str, tmp_path: Path) -> None:
     config, expected = REFUSALS[name]
     no_pods(tmp_path)
     file = tmp_path / "config.yaml"
@@ -167,7 +165,7 @@ def test_what_cannot_start_exits_1_and_says_why(name: str, tmp_path: Path) -> No
     assert expected in ended.output
 
 
-def test_a_port_that_is_taken_exits_1_and_is_named(lab: Lab) -> None:
+def test_a_port_in_use_exits_1_and_is_named(lab: Lab) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = invoke("serve", "--config", str(lab.write()), "--port", str(port))

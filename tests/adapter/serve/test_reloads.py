@@ -8,7 +8,7 @@ from tests.adapter.serving import PODS, eventually, values
 REJECTED = "settings rejected; the previous settings stay active"
 
 
-def test_settings_change_without_a_moment_without_values(running: Running) -> None:
+def test_a_settings_change_leaves_no_gap_in_the_values(running: Running) -> None:
     def window() -> int:
         (item,) = running.client.get(PODS).raise_for_status().json()["items"]
         return int(item["windowSeconds"])

@@ -14,7 +14,7 @@ from tests.apiservice.pki import on_another_curve
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])
-def test_a_stop_signal_fails_readiness_first_then_drains_and_ends_with_0(
+def test_a_stop_signal_fails_readiness_then_drains_and_exits_with_0(
     lab: Lab, sign: signal.Signals
 ) -> None:
     lab.config["server"]["drain"] = 2

@@ -89,7 +89,7 @@ class Fleet:
         return {name for name in named if name.startswith("gma_")}
 
 
-async def test_ten_thousand_pods_have_the_series_of_ten(tmp_path: Path) -> None:
+async def test_ten_thousand_pods_have_as_many_series_as_ten(tmp_path: Path) -> None:
     seen = {}
     for pods in (10, 10_000):
         fleet = Fleet(pods, tmp_path)
@@ -111,7 +111,7 @@ TEXT = st.text(max_size=20)
 GROUPS = ("", "/apis", "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods", "/healthz")
 
 
-async def test_whatever_is_asked_and_found_makes_no_further_series(tmp_path: Path) -> None:
+async def test_requests_and_answers_create_no_further_series(tmp_path: Path) -> None:
     fleet = Fleet(3, tmp_path)
     await fleet.coverage.look()
     fleet.store.rejects.count("first of another kind")
@@ -163,7 +163,7 @@ async def test_no_path_method_or_user_becomes_a_label(asked: list[tuple[str, str
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, *NODEPOOL], ids=lambda family: family.name)
-def test_a_name_is_as_prometheus_wants_it(family: Family) -> None:
+def test_metric_names_follow_the_prometheus_conventions(family: Family) -> None:
     """https://prometheus.io/docs/practices/naming/."""
     assert re.fullmatch(r"gma_[a-z]+(_[a-z]+)*", family.name)
     assert family.name.endswith("_total") == (family.kind is FamilyType.COUNTER)
@@ -174,14 +174,14 @@ def test_a_name_is_as_prometheus_wants_it(family: Family) -> None:
     assert family.text.endswith(".")
 
 
-def test_no_name_is_declared_twice() -> None:
+def test_metric_names_are_unique() -> None:
     for families in (FAMILIES, NODEPOOL):
         names = Counter(family.name for family in families)
         assert [name for name, count in names.items() if count > 1] == []
 
 
 @given(st.dictionaries(TEXT, st.integers(0, 1000)), st.lists(TEXT, min_size=1, unique=True))
-def test_a_known_label_has_only_its_values_and_another(
+def test_a_label_with_known_values_has_only_those_and_other(
     counts: dict[str, int], known: list[str]
 ) -> None:
     family = Family("a_total", FamilyType.COUNTER, "Text.", ("reason",), tuple(known))

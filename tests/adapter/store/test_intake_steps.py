@@ -79,7 +79,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("tiny")
 @given(st.lists(PAGES, min_size=1, max_size=3), PAGES)
-def test_many_short_steps_give_what_one_gives(pages: list[list[str]], beside: list[str]) -> None:
+def test_many_short_steps_give_the_same_result_as_one(
+    pages: list[list[str]], beside: list[str]
+) -> None:
     one, other = World(*map(make_pod, PODS)), World(*map(make_pod, PODS))
     for number, page in enumerate(pages):
         time = 100.0 + 5 * number
@@ -96,7 +98,7 @@ def test_many_short_steps_give_what_one_gives(pages: list[list[str]], beside: li
 
 @pytest.mark.usefixtures("tiny")
 @given(PAGES, PAGES)
-def test_pages_of_two_exporters_by_turns_give_what_one_after_the_other_gives(
+def test_interleaved_pages_give_the_same_result_as_sequential_pages(
     left: list[str], right: list[str]
 ) -> None:
     pages = [batch("".join(left), 100.0, "http://l"), batch("".join(right), 100.0, "http://r")]
@@ -112,7 +114,7 @@ def test_pages_of_two_exporters_by_turns_give_what_one_after_the_other_gives(
         assert content(exporter(one.store, origin)) == content(exporter(other.store, origin))
 
 
-def test_no_step_takes_more_than_a_bounded_number_of_rows_and_devices(
+def test_every_step_has_a_bounded_number_of_samples_and_devices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     met: Counter[str] = Counter()
@@ -153,7 +155,7 @@ def test_no_step_takes_more_than_a_bounded_number_of_rows_and_devices(
     assert worst["rows"] <= SAMPLES
 
 
-def test_no_step_reads_many_new_label_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_step_has_a_bounded_number_of_new_label_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     met, worst = 0, 0
     real = label_set
 
@@ -173,7 +175,7 @@ def test_a_usual_page_is_one_step() -> None:
     assert tried(world.store.steps(batch(large(8), 100.0)), lambda: None) == 1
 
 
-def test_nothing_is_seen_of_a_page_that_is_half_taken() -> None:
+def test_a_partly_ingested_page_is_not_visible() -> None:
     world = World(make_pod("p"))
     store = world.store
     store.ingest(batch(large(60, 40), 100.0))
@@ -190,7 +192,7 @@ def test_nothing_is_seen_of_a_page_that_is_half_taken() -> None:
     assert store.rejects.totals != before[2]
 
 
-def test_a_page_that_is_given_up_leaves_no_trace_and_the_next_is_taken_whole() -> None:
+def test_an_abandoned_page_has_no_effect_on_the_next() -> None:
     given_up, never = World(make_pod("p")), World(make_pod("p"))
     first, second, third = (
         batch(large(60, value, first=shift), time)
@@ -209,7 +211,7 @@ def test_a_page_that_is_given_up_leaves_no_trace_and_the_next_is_taken_whole() -
     assert given_up.store.rejects.totals == never.store.rejects.totals
 
 
-def test_a_page_that_another_of_its_exporter_overtakes_follows_that_one() -> None:
+def test_an_overtaken_page_is_ingested_after_the_other() -> None:
     one, other = World(make_pod("p")), World(make_pod("p"))
     slow, quick = batch(large(60, 40), 101.0), batch(large(60, 50, first=30), 100.0)
     one.store.ingest(quick)
@@ -222,7 +224,7 @@ def test_a_page_that_another_of_its_exporter_overtakes_follows_that_one() -> Non
     assert one.store.rejects.totals == other.store.rejects.totals
 
 
-def test_an_exporter_that_is_dropped_while_its_page_is_read_is_known_by_the_page() -> None:
+def test_a_page_in_progress_restores_a_dropped_exporter() -> None:
     world = World(make_pod("p"), options=TelemetryOptions(age_limit=10.0))
     store = world.store
     store.ingest(batch(large(60, 40), 100.0))
@@ -237,7 +239,7 @@ def test_an_exporter_that_is_dropped_while_its_page_is_read_is_known_by_the_page
 
 
 @pytest.mark.parametrize("back", [1, 2, 3])
-def test_a_neighbour_that_is_dropped_while_a_page_is_compared_to_its_rows_does_no_harm(
+def test_dropping_a_compared_exporter_does_not_affect_a_page(
     back: int,
 ) -> None:
     world = World(make_pod("p"), options=TelemetryOptions(age_limit=10.0))

@@ -63,7 +63,7 @@ def seen(*pages: tuple[str, float, str]) -> World:
 
 
 @given(PAGES, st.randoms())
-def test_the_order_of_rows_does_not_matter(lines: list[str], random: Random) -> None:
+def test_the_order_of_samples_does_not_matter(lines: list[str], random: Random) -> None:
     shuffled = random.sample(lines, len(lines))
     one = seen(("".join(lines), 100.0, "a"))
     other = seen(("".join(shuffled), 100.0, "a"))
@@ -99,7 +99,7 @@ def scraped(line: str, *, honor: bool) -> str:
 
 
 @given(PAGES, st.booleans())
-def test_the_labels_of_a_scrape_change_nothing(lines: list[str], honor: bool) -> None:
+def test_labels_added_by_a_scrape_change_nothing(lines: list[str], honor: bool) -> None:
     direct = seen(("".join(lines), 100.0, "a"))
     through = seen(("".join(scraped(line, honor=honor) for line in lines), 100.0, "a"))
     assert everything(direct, 100.0) == everything(through, 100.0)

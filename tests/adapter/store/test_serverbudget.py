@@ -35,14 +35,14 @@ def test_the_parts_of_one_server_are_bounded() -> None:
     assert store.rejects.totals["too_many_devices"] == 2
 
 
-def test_a_page_that_needs_more_than_one_pod_may_have_leaves_the_earlier_one() -> None:
+def test_a_page_above_the_limit_of_a_pod_keeps_the_previous_page() -> None:
     options = replace(OPTIONS, server_series=100)
     store = filled(options, page(0, range(2)), page(0, range(10), NOW + 5))
     assert store.size.all_series == 2
     assert store.rejects.totals["over_budget"] == 10
 
 
-def test_all_pods_share_one_budget_and_give_it_back() -> None:
+def test_all_pods_share_one_budget_and_release_it() -> None:
     pages = [page(number, range(3)) for number in range(40)]
     store = filled(OPTIONS, *pages)
     held = store.size.exporters
@@ -62,7 +62,7 @@ def test_all_pods_share_one_budget_and_give_it_back() -> None:
     assert store.rejects.totals["over_budget"] == 3 * (40 - held)
 
 
-def test_a_namespace_that_fills_the_budget_gives_way_to_another() -> None:
+def test_a_namespace_that_fills_the_budget_yields_to_another() -> None:
     hoard = [page(number, range(3)) for number in range(40)]
     mine = [page(100 + number, range(3), namespace="mine") for number in range(4)]
     pods = [
@@ -80,7 +80,7 @@ def test_a_namespace_that_fills_the_budget_gives_way_to_another() -> None:
     assert 10 < world.store.size.exporters <= 21
 
 
-def test_two_namespaces_share_the_budget_in_halves_and_stay_so() -> None:
+def test_two_namespaces_share_the_budget_equally() -> None:
     store = filled(OPTIONS)
     for _ in range(3):
         for number in range(40):
@@ -92,7 +92,7 @@ def test_two_namespaces_share_the_budget_in_halves_and_stay_so() -> None:
     assert abs(2 * first - len(held)) <= 2
 
 
-def test_an_address_that_another_namespaces_pod_has_now_counts_once() -> None:
+def test_an_address_that_moved_to_another_namespace_counts_once() -> None:
     store = filled(OPTIONS, page(0, range(3)), page(0, range(3), NOW + 5, namespace="other"))
     for number in range(1, 30):
         store.ingest(page(number, range(3), NOW + 5, namespace="other"))

@@ -19,7 +19,7 @@ ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 TARGET = 'instance="10.0.0.7:9400",job="dcgm-exporter",service="dcgm-exporter"'
 
 
-def test_an_exporter_that_was_never_seen_can_be_forgotten() -> None:
+def test_an_unknown_exporter_can_be_dropped() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
     sink: Sink = world.store
@@ -32,14 +32,14 @@ def test_the_default_age_limit_is_two_collections_and_a_scrape() -> None:
     assert TelemetryOptions(age_limit=10.0).oldest == 10.0
 
 
-def test_between_scrapes_and_after_the_last_one_a_reading_stands_until_the_age_limit() -> None:
+def test_a_reading_is_served_until_the_age_limit() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
     assert world.value("p", UTIL, 164.9) == 50.0
     assert world.value("p", UTIL, 165.0) == "stale"
 
 
-def test_a_forgotten_exporters_rows_stand_until_the_age_limit() -> None:
+def test_samples_of_a_dropped_exporter_are_kept_until_the_age_limit() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
     world.store.forget("http://exporter")
@@ -49,7 +49,7 @@ def test_a_forgotten_exporters_rows_stand_until_the_age_limit() -> None:
     assert world.value("p", UTIL, 166.0) == "no_rows"
 
 
-def test_a_silent_exporter_is_forgotten_in_the_end() -> None:
+def test_a_silent_exporter_is_dropped_eventually() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
     world.scrape(row(UTIL, 50, uuid="GPU-9"), 600.0, origin="http://other")
@@ -59,7 +59,7 @@ def test_a_silent_exporter_is_forgotten_in_the_end() -> None:
     assert list(world.store.snapshot.ages(701.0)) == ["http://other"]
 
 
-def test_a_forgotten_exporter_ends_at_the_age_limit_behind_one_that_stays() -> None:
+def test_a_dropped_exporter_expires_at_the_age_limit_beside_another() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, uuid="GPU-1"), 100.0, origin="http://silent")
     world.scrape(row(UTIL, 50, "p"), 101.0, origin="http://gone")
@@ -68,7 +68,7 @@ def test_a_forgotten_exporter_ends_at_the_age_limit_behind_one_that_stays() -> N
     assert list(world.store.snapshot.ages(167.0)) == ["http://silent", "http://other"]
 
 
-def test_labels_that_come_and_go_take_no_value_away() -> None:
+def test_changing_labels_do_not_remove_a_value() -> None:
     """dcgm-exporter#428."""
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
@@ -77,7 +77,7 @@ def test_labels_that_come_and_go_take_no_value_away() -> None:
     assert world.value("p", UTIL, 165.0) == "stale"
 
 
-def test_a_device_that_is_given_to_another_pod_leaves_the_first() -> None:
+def test_a_reassigned_device_leaves_the_first_pod() -> None:
     world = World(make_pod("p"), make_pod("q"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
     world.scrape(row(UTIL, 70, "q"), 105.0)
@@ -85,14 +85,14 @@ def test_a_device_that_is_given_to_another_pod_leaves_the_first() -> None:
     assert world.value("q", UTIL, 105.0) == 70.0
 
 
-def test_a_row_that_is_missing_once_leaves_the_last_value() -> None:
+def test_a_sample_that_is_missing_once_keeps_the_last_value() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p") + row(ENGINE, 0.4, "p"), 100.0)
     world.scrape(row(ENGINE, 0.4, "p"), 105.0)
     assert world.value("p", "gpu_utilization", 105.0) == 50.0
 
 
-def test_groups_of_one_exporter_may_arrive_in_separate_batches() -> None:
+def test_groups_of_one_exporter_may_arrive_in_separate_results() -> None:
     world = World(make_pod("p"))
     for time in (100.0, 115.0):
         world.scrape(row(UTIL, 50, "p"), time)
@@ -101,7 +101,7 @@ def test_groups_of_one_exporter_may_arrive_in_separate_batches() -> None:
     assert world.value("p", "DCGM_FI_DEV_FB_USED", 115.0) == 7.0
 
 
-def test_several_samples_of_a_series_in_one_batch_are_a_history() -> None:
+def test_several_samples_of_a_series_in_one_result_are_a_history() -> None:
     world = World(make_pod("p"))
     (one,) = parse(row(UTIL, 0, "p").encode(), time=0).samples
     rows = [one._replace(value=float(v), time=t) for v, t in ((10, 85.0), (30, 100.0))]
@@ -111,7 +111,7 @@ def test_several_samples_of_a_series_in_one_batch_are_a_history() -> None:
     assert (found.value, found.time) == (20.0, 100.0)
 
 
-def test_an_exporters_own_old_timestamp_makes_a_row_stale() -> None:
+def test_an_old_timestamp_of_the_exporter_makes_a_sample_stale() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, "50 30000", "p"), 100.0)
     assert world.value("p", UTIL, 100.0) == "stale"
@@ -159,7 +159,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize(("reason", "page"), REFUSALS.items())
-def test_every_refused_row_is_counted_by_its_reason(reason: str, page: str) -> None:
+def test_every_refused_sample_is_counted_by_its_reason(reason: str, page: str) -> None:
     world = World(
         make_pod("p", node="n"),
         make_pod("cpu", gpus={}),
@@ -170,7 +170,7 @@ def test_every_refused_row_is_counted_by_its_reason(reason: str, page: str) -> N
     assert world.count(reason) == 1
 
 
-def test_the_memory_of_rejects_is_bounded_and_its_counts_are_not() -> None:
+def test_the_details_of_rejects_are_bounded_and_the_counts_are_not() -> None:
     rejects = Rejects()
     for i in range(3000):
         rejects.add(Reject("sentinel", UTIL, f"GPU-{i}"), float(i), math.nan)
@@ -179,7 +179,7 @@ def test_the_memory_of_rejects_is_bounded_and_its_counts_are_not() -> None:
     assert next(iter(rejects.recent)).device == "GPU-1976"
 
 
-def test_an_unassigned_device_behind_prometheus_is_not_its_exporters() -> None:
+def test_an_unassigned_device_behind_prometheus_is_not_assigned_to_its_exporter() -> None:
     """With ``honorLabels: true`` one cluster had 15 of 16 GPUs carry the exporter's pod."""
     world = World(make_pod("dcgm-exporter-x", gpus={}), make_pod("llm"))
     page = row(UTIL, 1, "dcgm-exporter-x", more=TARGET)
@@ -203,7 +203,7 @@ def test_the_node_of_an_exporter_behind_prometheus_is_learnt_from_its_pod() -> N
     assert reading(world.node("n", UTIL, 105.0)).value == 80.0
 
 
-def test_of_two_exporters_the_newest_scrape_wins_and_the_disagreement_is_counted() -> None:
+def test_the_newest_scrape_of_two_exporters_wins_and_the_conflict_is_counted() -> None:
     world = World(make_pod("p"), make_pod("q"))
     world.scrape(row(UTIL, 10, "p"), 100.0, origin="a")
     world.scrape(row(UTIL, 90, "p"), 103.0, origin="b")
@@ -216,7 +216,7 @@ def test_of_two_exporters_the_newest_scrape_wins_and_the_disagreement_is_counted
     assert world.value("q", UTIL, 108.0) == 70.0
 
 
-def test_a_device_that_is_claimed_from_a_node_where_it_is_not_is_not_contested() -> None:
+def test_an_assignment_on_the_wrong_node_is_not_a_conflict() -> None:
     world = World(make_pod("p", node="n1"), make_pod("tenant", node="n2", uid="t"))
     world.scrape(row(UTIL, 50, "p"), 100.0, origin="a", node="n1")
     world.scrape(row(UTIL, 1, "tenant"), 101.0, origin="forged", node="n2")
@@ -226,14 +226,14 @@ def test_a_device_that_is_claimed_from_a_node_where_it_is_not_is_not_contested()
     assert world.value("p", UTIL, 102.0) == 50.0
 
 
-def test_on_one_node_the_newest_of_two_claims_wins() -> None:
+def test_the_newest_of_two_assignments_on_one_node_wins() -> None:
     world = World(make_pod("p", node="n1"), make_pod("q", node="n1", uid="q"))
     world.scrape(row(UTIL, 50, "p"), 100.0, origin="a", node="n1")
     world.scrape(row(UTIL, 1, "q"), 101.0, origin="b", node="n1")
     assert world.value("p", UTIL, 101.0) == "conflict"
 
 
-def test_thousands_of_claims_of_one_device_cost_no_more_than_their_number() -> None:
+def test_the_cost_of_assignments_to_one_device_is_linear() -> None:
     # Two pages that disagree: every track of the one against every track of the other would
     # be sixteen times the work at four times the size.
     def steps(number: int) -> int:
@@ -271,7 +271,7 @@ RATIO = f"{UTIL}_RATIO"
         pytest.param(["87", "1"], [87.0, 44.0], id="a percent, mean of 87 and 1"),
     ],
 )
-def test_a_ratio_row_of_1_is_100_percent_if_written_with_decimals_and_undecided_if_not(
+def test_a_ratio_of_1_is_100_percent_only_if_written_with_decimals(
     texts: list[str], served: list[float | str]
 ) -> None:
     world = World(make_pod("p"))
@@ -281,7 +281,7 @@ def test_a_ratio_row_of_1_is_100_percent_if_written_with_decimals_and_undecided_
         assert (text, found) == (text, expected)
 
 
-def test_an_older_0_stands_under_no_name_of_a_device_that_may_be_at_100_percent() -> None:
+def test_an_older_0_is_not_served_for_a_device_that_may_be_at_100_percent() -> None:
     world = World(make_pod("p"))
     world.scrape(row(RATIO, 0, "p") + row("DCGM_FI_DEV_FB_USED", 7, "p"), 100.0)
     # The pod's labels are gone for one page; its device's row says 1 % or 100 %.
@@ -291,7 +291,7 @@ def test_an_older_0_stands_under_no_name_of_a_device_that_may_be_at_100_percent(
     assert world.count("ambiguous_scale") == 1
 
 
-def test_an_exporter_that_moved_to_another_address_is_no_conflict() -> None:
+def test_an_exporter_with_a_new_address_does_not_conflict_with_itself() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 10, "p"), 100.0, origin="a")
     world.store.forget("a")
@@ -300,7 +300,7 @@ def test_an_exporter_that_moved_to_another_address_is_no_conflict() -> None:
     assert world.count("conflict") == 0
 
 
-def test_a_reading_is_the_same_object_until_something_ends_it() -> None:
+def test_a_reading_is_the_same_object_until_it_changes() -> None:
     world = World(make_pod("p"), make_pod("q"))
     world.scrape(row(UTIL, 50, "p"), 100.0, origin="a")
     first = world.read("p", UTIL, 100.0)
@@ -313,7 +313,7 @@ def test_a_reading_is_the_same_object_until_something_ends_it() -> None:
     assert world.read("p", UTIL, 105.0) is not first
 
 
-def test_a_snapshot_does_not_change_under_its_reader() -> None:
+def test_a_snapshot_is_immutable() -> None:
     world = World(make_pod("p"), make_pod("q"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
     before = world.store.snapshot
@@ -325,7 +325,7 @@ def test_a_snapshot_does_not_change_under_its_reader() -> None:
     assert world.store.snapshot is world.store.snapshot
 
 
-def test_a_label_set_is_worked_out_once_however_often_it_is_scraped() -> None:
+def test_a_label_set_is_evaluated_only_once() -> None:
     world, memo = World(make_pod("p")), LabelMemo()
     for time in (100.0, 105.0):
         page = parse(row(UTIL, 50, "p").encode(), time=time, memo=memo)
@@ -335,7 +335,7 @@ def test_a_label_set_is_worked_out_once_however_often_it_is_scraped() -> None:
     assert reading(world.read("p", UTIL, 110.0)).value == pytest.approx((50 + 50 + 90) / 3)
 
 
-def test_lingering_rows_of_a_pods_predecessor_are_not_its_own() -> None:
+def test_lingering_samples_of_the_predecessor_do_not_belong_to_a_pod() -> None:
     """dcgm-exporter#140; a StatefulSet's next pod has the same name."""
     world = World(make_pod("p", uid="new"))
     page = row(UTIL, 10, "p", more='pod_uid="old"') + row(UTIL, 80, "p", more='pod_uid="new"')
@@ -344,7 +344,7 @@ def test_lingering_rows_of_a_pods_predecessor_are_not_its_own() -> None:
     assert world.count("pod_uid_mismatch") == 1
 
 
-def test_what_was_measured_before_a_pod_was_created_is_its_predecessors() -> None:
+def test_samples_from_before_a_pod_was_created_belong_to_its_predecessor() -> None:
     world = World(make_pod("web-0", uid="old"))
     world.scrape(row(UTIL, 90, "web-0", uuid="GPU-0"), 100)
     world.scrape(row(UTIL, 90, "web-0", uuid="GPU-1"), 100, origin="b")
@@ -355,7 +355,7 @@ def test_what_was_measured_before_a_pod_was_created_is_its_predecessors() -> Non
     assert (answer.value, [part.device for part in answer.devices]) == (10, ["GPU-1"])
 
 
-def test_a_range_of_samples_in_which_a_device_changed_hands_is_its_last_pods() -> None:
+def test_a_range_in_which_a_device_changed_pods_belongs_to_the_last_pod() -> None:
     world = World(make_pod("a"), make_pod("b"))
     labels = [{"UUID": "GPU-0", "namespace": "ml", "pod": pod} for pod in "ab"]
     rows = [Sample(UTIL, labels[0], 90, t) for t in (60.0, 75.0)]
@@ -373,7 +373,7 @@ def test_pods_that_take_turns_on_a_device_share_it() -> None:
     assert [world.value(pod, UTIL, 110, "sharing=shared") for pod in "ab"] == [50, 50]
 
 
-def test_a_clock_that_is_set_back_does_not_keep_old_values_new() -> None:
+def test_old_values_still_expire_if_the_clock_is_set_back() -> None:
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 90, "p"), 5000)
     world.scrape(row(UTIL, 10, "p"), 100)
@@ -383,7 +383,7 @@ def test_a_clock_that_is_set_back_does_not_keep_old_values_new() -> None:
     assert world.value("p", UTIL, 106) == "no_rows"
 
 
-def test_a_value_of_before_the_clock_was_set_back_is_not_served() -> None:
+def test_a_value_from_before_the_clock_was_set_back_is_not_served() -> None:
     """Its exporter may have died just then: nobody could say for an hour how old it is."""
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 90, "p"), 5000)
@@ -394,7 +394,7 @@ def test_a_value_of_before_the_clock_was_set_back_is_not_served() -> None:
     assert world.value("p", UTIL, 1401) == 10
 
 
-def test_an_exporter_that_fell_silent_before_the_clock_was_set_back_is_forgotten() -> None:
+def test_an_exporter_that_was_silent_before_the_clock_was_set_back_is_dropped() -> None:
     """Else it would stay for as long, and with it whoever falls silent later."""
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 90, "p"), 9000, origin="gone")
@@ -414,21 +414,21 @@ def test_an_exporter_that_invents_devices_is_bounded() -> None:
     assert len(reading(world.read("p", UTIL, 106)).devices) == 3
 
 
-def test_rows_with_and_without_a_uid_are_about_one_device() -> None:
+def test_samples_with_and_without_a_uid_describe_one_device() -> None:
     world = World(make_pod("p"))
     page = row("DCGM_FI_DEV_FB_USED", 1, "p", more='pod_uid="uid"')
     world.scrape(page + row("DCGM_FI_DEV_FB_FREE", 3, "p"), 100.0)
     assert world.value("p", "gpu_memory_utilization", 100.0) == 25.0
 
 
-def test_an_empty_store_says_so() -> None:
+def test_an_empty_store_gives_absences() -> None:
     store = World().store
     assert store.snapshot.nodes() == []
     assert store.snapshot.ages(1.0) == {}
     assert store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0).reason == "no_rows"  # type: ignore[union-attr]
 
 
-def test_a_row_about_a_pod_that_cannot_have_the_device_disagrees_with_nobody() -> None:
+def test_a_sample_of_a_pod_that_cannot_have_the_device_is_not_a_conflict() -> None:
     """Section 4's order: whose row it is comes before who is believed."""
     exporter = make_pod("exporter", gpus={}, node="n", uid="e")
     ended = make_pod("ended", node="n", uid="o", phase="Succeeded")

@@ -19,19 +19,19 @@ def claims(*seconds: float) -> list[Boot]:
     return [Boot("gpu", f"c{i}", T0, T0 + took) for i, took in enumerate(seconds)]
 
 
-def test_nine_of_ten_nodes_keep_the_p90() -> None:
+def test_the_p90_covers_nine_of_ten_nodes() -> None:
     boots = watch_claims(BootTimes(), claims(*range(30, 40)), [f"c{i}" for i in range(10)])
     assert boots.p90("gpu") == 38
     assert BootTimes().p90("gpu") is None
 
 
-def test_a_claim_is_counted_once_and_forgotten_when_it_is_gone() -> None:
+def test_a_claim_is_counted_once_and_dropped_when_it_is_deleted() -> None:
     once = watch_claims(BootTimes(), claims(30), ["c0"])
     assert watch_claims(once, claims(30), ["c0"]).seconds == {"gpu": (30.0,)}
     assert watch_claims(once, [], []).known == frozenset()
 
 
-def test_a_restart_counts_no_claim_again() -> None:
+def test_a_restart_does_not_count_claims_again() -> None:
     stored = BootTimes({"gpu": (30.0,)})
     first = watch_claims(stored, claims(30), ["c0"])
     assert first.seconds == {"gpu": (30.0,)}
@@ -62,12 +62,12 @@ def test_a_raised_target_is_the_order_of_the_nodes_that_follow() -> None:
     assert boots.waiting == {}
 
 
-def test_nodes_that_were_there_before_us_teach_nothing() -> None:
+def test_nodes_from_before_the_start_are_not_learned() -> None:
     boots = watch_targets(BootTimes(), {"gpu": PoolTarget(2, T0)}, {"gpu": ("a", "b")}, T0)
     assert boots.seconds == {}
 
 
-def test_an_order_that_is_taken_back_is_not_waited_for() -> None:
+def test_a_withdrawn_order_is_dropped() -> None:
     boots = watch_targets(BootTimes(), {"gpu": PoolTarget(0, T0)}, {}, T0)
     boots = watch_targets(boots, {"gpu": PoolTarget(2, T0)}, {}, T0 + 10)
     boots = watch_targets(boots, {"gpu": PoolTarget(0, T0)}, {}, T0 + 20)

@@ -30,18 +30,18 @@ def end(history: DemandHistory) -> float:
     return history.recent[-1].time
 
 
-def test_nothing_is_made_up_without_a_past() -> None:
+def test_a_workload_without_history_has_no_forecast() -> None:
     assert forecast(EMPTY, 3, LEAD, 0.9, MIDNIGHT)[:2] == (3, "need")
 
 
-def test_a_quarter_of_an_hour_of_rises_is_believed_and_less_is_not() -> None:
+def test_growth_needs_a_quarter_of_an_hour_of_history() -> None:
     bursts = [1, 1, 1, 1, 6] * 4
     young, old = past(bursts[:19]), past(bursts)
     assert forecast(young, 1, LEAD, 0.9, end(young))[:2] == (1, "need")
     assert forecast(old, 1, LEAD, 0.9, end(old))[:2] == (7, "growth")
 
 
-def test_a_boot_of_seconds_is_prepared_for_by_the_minute() -> None:
+def test_a_boot_time_of_seconds_counts_as_a_minute() -> None:
     history = past([1, 6] * 20)
     assert forecast(history, 1, 20.0, 0.9, end(history)).code == "growth"
 
@@ -51,31 +51,31 @@ def test_a_calm_workload_gets_no_headroom() -> None:
     assert forecast(history, 4, LEAD, 0.99, end(history))[:2] == (4, "need")
 
 
-def test_a_higher_quantile_never_asks_for_less() -> None:
+def test_a_higher_quantile_never_gives_a_lower_forecast() -> None:
     history = past([1, 2, 1, 5, 3, 1, 1, 8, 2, 1] * 12)
     pods = [forecast(history, 1, LEAD, step / 20, end(history)).pods for step in range(21)]
     assert pods == sorted(pods)
     assert pods[0] < pods[-1]
 
 
-def test_a_peak_is_not_raised_by_what_followed_troughs() -> None:
+def test_rises_after_troughs_do_not_raise_a_peak() -> None:
     """Growth is counted from the level, not from the minute: nothing comes on top of a burst."""
     history = past([1, 1, 1, 1, 6] * 20)
     assert forecast(history, 6, LEAD, 0.9, end(history)).pods == 6
 
 
-def test_growth_is_not_carried_over_a_gap_of_the_past() -> None:
+def test_growth_does_not_span_a_gap_in_the_history() -> None:
     """The rise from 1 to 9 happened while nobody looked: within how long is unknown."""
     history = past([9] * 40, MIDNIGHT + 7200, past([1] * 40))
     assert forecast(history, 9, LEAD, 1.0, end(history))[:2] == (9, "need")
 
 
-def test_a_past_that_ended_long_ago_says_nothing_of_now() -> None:
+def test_an_old_history_gives_no_forecast() -> None:
     history = past([1, 1, 1, 1, 6] * 20)
     assert forecast(history, 1, LEAD, 0.9, end(history) + 3600)[:2] == (1, "need")
 
 
-def test_a_steady_climb_goes_on_before_there_is_a_past_to_learn_from() -> None:
+def test_a_steady_rise_gives_a_trend_without_a_long_history() -> None:
     """10 pods in 5 minutes: a mean of 34.5 in the last 5, and 7.5 minutes of climbing ahead."""
     history = past(range(0, 40, 2))
     said = forecast(history, 38, LEAD, 0.8, end(history))
@@ -90,7 +90,7 @@ def test_a_steady_climb_goes_on_before_there_is_a_past_to_learn_from() -> None:
         pytest.param([5] * 10 + [3] * 5 + [9] * 10, id="after a fall"),
     ],
 )
-def test_no_trend_is_seen_in_a_climb(pods: list[int]) -> None:
+def test_an_unsteady_rise_gives_no_trend(pods: list[int]) -> None:
     history = past(pods)
     assert forecast(history, pods[-1], LEAD, 0.8, end(history)).code != "trend"
 
@@ -104,7 +104,7 @@ def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> DemandHi
     return history
 
 
-def test_what_most_days_do_about_now_is_prepared_for() -> None:
+def test_a_rise_at_this_time_of_most_days_is_forecast() -> None:
     today = MIDNIGHT + 3 * DAY
     history = past([2] * (8 * 60 + 56), today, ramps(3))
     assert forecast(history, 2, LEAD, 0.8, today + 535 * 60)[:2] == (10, "time_of_day")
@@ -118,13 +118,13 @@ def test_what_most_days_do_about_now_is_prepared_for() -> None:
         pytest.param(3, 700, id="when it is over"),
     ],
 )
-def test_the_time_of_day_is_silent(days: int, minute: int) -> None:
+def test_the_time_of_day_gives_no_forecast(days: int, minute: int) -> None:
     today = MIDNIGHT + days * DAY
     history = past([2] * (minute + 1), today, ramps(days))
     assert forecast(history, 2, LEAD, 0.8, today + minute * 60).code == "need"
 
 
-def test_one_odd_day_decides_nothing() -> None:
+def test_a_single_unusual_day_has_no_effect() -> None:
     history = past([2] * 1440 * 3, MIDNIGHT + DAY, ramps(1))
     today = MIDNIGHT + 4 * DAY
     history = past([2] * 536, today, history)
@@ -135,7 +135,7 @@ pasts = st.lists(st.integers(0, 50), max_size=200)
 
 
 @given(pasts, st.integers(0, 100), st.floats(0, 1), st.floats(1, 7200), st.floats(0, DAY))
-def test_the_need_of_now_is_always_met(
+def test_the_forecast_is_never_below_the_current_need(
     pods: list[int], need: int, quantile: float, lead: float, later: float
 ) -> None:
     said = forecast(past(pods), need, lead, quantile, MIDNIGHT + later)
@@ -144,7 +144,7 @@ def test_the_need_of_now_is_always_met(
 
 
 @given(pasts)
-def test_no_more_is_expected_than_a_rise_that_was_seen(pods: list[int]) -> None:
+def test_the_forecast_never_exceeds_an_observed_rise(pods: list[int]) -> None:
     history = past(pods)
     now = end(history) if history.recent else MIDNIGHT
     assert forecast(history, 0, LEAD, 1.0, now).pods <= 2 * max(pods, default=0)

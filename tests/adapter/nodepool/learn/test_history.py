@@ -40,13 +40,13 @@ def packed(document: object, version: str = "1") -> str:
     return f"{version}:{base64.b64encode(zlib.compress(text.encode())).decode()}"
 
 
-def test_the_largest_of_a_minute_stays() -> None:
+def test_the_largest_value_of_a_minute_is_kept() -> None:
     history = learned([(MIDNIGHT + 5, 3), (MIDNIGHT + 20, 7), (MIDNIGHT + 55, 4)])
     assert history.recent == (DemandPoint(MIDNIGHT, 7),)
     assert history.days[-1].peaks[0] == 7
 
 
-def test_a_minute_that_nobody_saw_is_absent_and_not_0() -> None:
+def test_a_minute_without_observation_is_absent_and_not_0() -> None:
     history = learned([(MIDNIGHT, 3), (MIDNIGHT + 300, 3)])
     assert [point.time - MIDNIGHT for point in history.recent] == [0, 300]
     assert history.days[-1].peaks[1:] == (None,) * (SLOTS - 1)
@@ -118,9 +118,7 @@ def test_the_largest_history_takes_less_than_four_kilobytes() -> None:
         ),
     ],
 )
-def test_a_text_that_does_not_read_is_an_empty_history_and_a_reason(
-    text: str, problem: str
-) -> None:
+def test_an_unreadable_text_gives_an_empty_history_and_a_reason(text: str, problem: str) -> None:
     decoded = decode(text)
     assert decoded.history == EMPTY
     assert decoded.problem is not None
@@ -128,5 +126,5 @@ def test_a_text_that_does_not_read_is_an_empty_history_and_a_reason(
 
 
 @given(st.text(max_size=200) | st.text(max_size=100).map(packed))
-def test_no_text_raises(text: str) -> None:
+def test_no_text_raises_an_error(text: str) -> None:
     assert isinstance(decode(text).history, DemandHistory)

@@ -48,7 +48,7 @@ async def store() -> AsyncIterator[Store]:
     await runner.cleanup()
 
 
-async def test_the_last_hours_of_what_was_wanted_come_back(store: Store) -> None:
+async def test_the_last_hours_of_demand_are_restored(store: Store) -> None:
     found = await read_back(store.url, T0)
     history = found[WorkloadRef("team", "Deployment", "inference")]
     assert [point.pods for point in history.recent] == [2, 4]
@@ -57,7 +57,7 @@ async def test_the_last_hours_of_what_was_wanted_come_back(store: Store) -> None
     assert float(query["end"]) - float(query["start"]) == 6 * 3600
 
 
-async def test_a_store_that_refuses_is_said_and_planning_goes_on(store: Store) -> None:
+async def test_a_failing_store_is_logged_and_planning_continues(store: Store) -> None:
     store.status = 503
     with structlog.testing.capture_logs() as logs:
         assert await read_back(store.url, T0) == {}

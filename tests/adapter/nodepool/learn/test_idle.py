@@ -51,11 +51,11 @@ SEEN: dict[str, tuple[list[float | None], bool]] = {
 
 
 @pytest.mark.parametrize(("values", "idle"), SEEN.values(), ids=SEEN)
-def test_who_is_idle(values: list[float | None], idle: bool) -> None:
+def test_only_idle_pods_are_reported(values: list[float | None], idle: bool) -> None:
     assert bool(watch(values)) is idle
 
 
-def test_a_streak_ends_where_the_clock_is_set_back() -> None:
+def test_a_streak_ends_if_the_clock_is_set_back() -> None:
     streaks = follow({"u1": IdleStreak(0.0, 590.0, 590.0)}, [pod(0.0)], RULE, 500.0)
     assert streaks == {"u1": IdleStreak(500.0, 500.0, 0.0)}
 
@@ -66,16 +66,16 @@ def test_without_a_price_there_is_no_cost() -> None:
     assert (row.gpu_hours, row.cost) == (2.0, None)
 
 
-def test_a_pod_that_is_gone_is_forgotten_and_its_successor_starts_anew() -> None:
+def test_the_streak_of_a_deleted_pod_does_not_pass_to_its_successor() -> None:
     streaks = follow({"u1": IdleStreak(0.0, 590.0, 590.0)}, [pod(0.0, uid="u2")], RULE, 600.0)
     assert streaks == {"u2": IdleStreak(600.0, 600.0, 0.0)}
 
 
-def test_a_pod_without_gpus_wastes_none() -> None:
+def test_a_pod_without_gpus_is_not_reported() -> None:
     assert not report({"u1": IdleStreak(0.0, 600.0, 600.0)}, [pod(0.0, gpus=0)], RULE, price, 600.0)
 
 
-def test_the_costliest_comes_first() -> None:
+def test_the_most_expensive_pod_comes_first() -> None:
     pods = [pod(0.0, 1, "small"), pod(0.0, 8, "large")]
     streaks = {each.uid: IdleStreak(0.0, 900.0, 900.0) for each in pods}
     rows = report(streaks, pods, RULE, price, 900.0)

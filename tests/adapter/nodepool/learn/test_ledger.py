@@ -35,7 +35,7 @@ def full() -> Ledger:
     return ledger
 
 
-def test_what_was_wanted_is_learned_and_what_is_unknown_is_not() -> None:
+def test_known_demand_is_recorded_and_unknown_demand_is_not() -> None:
     ledger = Ledger()
     ledger.learn([ROW], T0)
     ledger.learn([replace(ROW, wanted=None)], T0 + 60)
@@ -49,7 +49,7 @@ def test_a_queue_that_never_had_a_job_is_not_remembered() -> None:
     assert ledger.histories == {}
 
 
-def test_headroom_costs_gpu_hours_by_the_time_that_it_stands() -> None:
+def test_headroom_costs_gpu_hours_for_the_time_it_exists() -> None:
     assert full().gpu_hours == {"gput4": 1.0}
 
 
@@ -59,13 +59,13 @@ def test_a_new_day_has_a_new_budget() -> None:
     assert list(ledger.gpu_hours) == [""]
 
 
-def test_a_clock_that_goes_back_costs_nothing() -> None:
+def test_a_clock_that_is_set_back_adds_no_cost() -> None:
     ledger = full()
     ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {}, 8, T0)
     assert ledger.gpu_hours == {"gput4": 1.0}
 
 
-def test_the_configmap_gives_everything_back() -> None:
+def test_the_configmap_restores_everything() -> None:
     ledger, again = full(), Ledger()
     restore(again, dump(ledger))
     assert again.histories == ledger.histories
@@ -87,7 +87,7 @@ def test_the_configmap_gives_everything_back() -> None:
     ],
     ids=["garbage", "another version", "a broken shape", "no numbers", "no object"],
 )
-def test_what_was_edited_into_nonsense_is_said_and_left_out(data: dict[str, str]) -> None:
+def test_invalid_edits_are_logged_and_ignored(data: dict[str, str]) -> None:
     ledger = Ledger()
     with structlog.testing.capture_logs() as logs:
         restore(ledger, data)
@@ -95,7 +95,7 @@ def test_what_was_edited_into_nonsense_is_said_and_left_out(data: dict[str, str]
     assert [row["log_level"] for row in logs] == ["warning"]
 
 
-async def test_it_is_read_before_it_is_written_and_written_now_and_then() -> None:
+async def test_it_is_read_before_it_is_written_and_written_once_per_interval() -> None:
     api = FakeApi()
     store = LedgerStore(
         Writer(api, lambda: True), full(), "gpu-metrics", HistorySettings(interval=300)
@@ -109,7 +109,7 @@ async def test_it_is_read_before_it_is_written_and_written_now_and_then() -> Non
     assert api.paths("PATCH") == [PATH, PATH]
 
 
-async def test_what_cannot_be_read_is_not_overwritten() -> None:
+async def test_an_unreadable_configmap_is_not_overwritten() -> None:
     api = FakeApi()
     api.fail("GET", "configmaps", 503)
     store = LedgerStore(
@@ -137,7 +137,7 @@ async def test_a_write_that_fails_is_tried_an_interval_later() -> None:
     assert store.problem == ""
 
 
-def test_prometheus_rows_become_histories() -> None:
+def test_series_of_prometheus_become_histories() -> None:
     labels = {"namespace": "team", "kind": "Deployment", "name": "inference"}
     rows = [
         {"metric": labels, "values": [[T0, "2"], [T0 + 60, "4"]]},

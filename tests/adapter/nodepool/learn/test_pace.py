@@ -47,18 +47,20 @@ STEPS = {
 
 
 @pytest.mark.parametrize(("hpa", "replicas", "wanted", "soon"), STEPS.values(), ids=STEPS)
-def test_one_sync_ahead(hpa: HpaSpec, replicas: int, wanted: int | None, soon: int) -> None:
+def test_the_next_sync_is_predicted(
+    hpa: HpaSpec, replicas: int, wanted: int | None, soon: int
+) -> None:
     assert after_next_sync(hpa, NEW, replicas, wanted, NOW) == soon
 
 
-def test_what_a_policy_allowed_lately_is_not_allowed_again() -> None:
+def test_recent_scale_events_count_against_a_policy() -> None:
     slow = spec(**policy(2, 60))
     pace = follow(follow(NEW, 3, 9, NOW - 30), 5, 9, NOW - 15)
     assert after_next_sync(slow, pace, 5, 9, NOW) == 5
     assert after_next_sync(slow, pace, 5, 9, NOW + 45) == 7
 
 
-def test_a_window_holds_a_rise_back_until_it_has_lasted() -> None:
+def test_a_stabilization_window_delays_a_rise() -> None:
     slow = spec(**policy(100, 15, stabilizationWindowSeconds=120))
     pace = NEW
     for second in range(0, 60, 15):
@@ -70,7 +72,7 @@ def test_a_window_holds_a_rise_back_until_it_has_lasted() -> None:
     assert after_next_sync(slow, pace, 3, 9, NOW + 195) == 9
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_history_is_bounded() -> None:
     pace = NEW
     for number in range(2000):
         pace = follow(pace, number % 2, number, NOW + number)
@@ -78,13 +80,13 @@ def test_what_is_remembered_is_bounded() -> None:
     assert follow(pace, 1, None, NOW + 7200) == Pace(1)
 
 
-def test_an_hpa_that_may_not_scale_up_has_no_room() -> None:
+def test_an_hpa_that_may_not_scale_up_gets_no_more_pods() -> None:
     off = spec(8, **policy(1, 60, selectPolicy="Disabled"))
     assert (ceiling(off, 3), ceiling(off, 9), ceiling(spec(8), 3)) == (3, 8, 8)
 
 
 @given(st.integers(1, 30), st.integers(0, 60), st.integers(1, 40), st.sampled_from([(), (3, 15)]))
-def test_it_is_never_less_than_the_hpa_controller_decides(
+def test_the_prediction_is_never_below_the_decision_of_the_hpa_controller(
     replicas: int, wanted: int, most: int, rule: tuple[int, ...]
 ) -> None:
     """Less would be ordered as headroom and created by the HPA as well."""

@@ -64,14 +64,14 @@ def objects(**pods: Any) -> ClusterTables:
     return cluster(nodes=[node("n1")], pods=rows, deployments=[deployment(2)], autoscalers=[hpa()])
 
 
-async def test_it_looks_once_a_minute_and_at_once_where_the_clock_was_set_back() -> None:
+async def test_it_reads_once_a_minute_and_immediately_if_the_clock_was_set_back() -> None:
     world = World(a=0, b=50)
     times = (T0, T0 + 59, T0 + 60, T0 - 3600, T0 - 3541, T0 - 3540)
     looked = [await world.seen.look(objects(), NEVER.price, (), time) for time in times]
     assert looked == [True, False, True, True, False, True]
 
 
-async def test_a_gpu_that_is_held_and_not_used_is_reported_with_its_cost() -> None:
+async def test_an_idle_gpu_is_reported_with_its_cost() -> None:
     world = World(a=0, b=50)
     await world.look(objects(), *range(16))
     (row,) = world.seen.idle
@@ -85,21 +85,21 @@ async def test_a_pod_without_a_reading_is_not_idle() -> None:
     assert world.seen.idle == ()
 
 
-async def test_it_looks_once_a_minute() -> None:
+async def test_it_reads_once_a_minute() -> None:
     world = World(a=0)
     for second in (0, 15, 59, 60, 61):
         await world.seen.look(objects(), NEVER.price, (), T0 + second)
     assert len(world.api.asked) == 2
 
 
-async def test_the_idle_pod_costs_least_when_a_scale_in_is_near() -> None:
+async def test_the_idle_pod_has_the_lowest_cost_when_a_scale_in_is_likely() -> None:
     world = World(a=0, b=60)
     await world.look(objects(), 0)
     written = await world.write(objects())
     assert int(written["a"][DELETION_COST]) < int(written["b"][DELETION_COST])
 
 
-async def test_while_no_scale_in_is_near_nothing_is_written() -> None:
+async def test_no_cost_is_written_without_a_likely_scale_in() -> None:
     world = World(a=0, b=60)
     await world.look(objects(), 0)
     assert await world.write(objects(), HIGH) == {}
@@ -113,7 +113,7 @@ OURS = [
 ]
 
 
-async def test_costs_are_taken_off_once_the_scale_in_is_over() -> None:
+async def test_costs_are_removed_after_the_scale_in() -> None:
     world = World(a=0, b=60)
     mine = {"annotations": {DELETION_COST: "5"}, "managedFields": OURS}
     seen = objects(a=mine, b={})
@@ -121,7 +121,7 @@ async def test_costs_are_taken_off_once_the_scale_in_is_over() -> None:
     assert await world.write(seen, HIGH) == {"a": {}}
 
 
-async def test_a_workload_with_another_writer_is_left_alone_and_said_once() -> None:
+async def test_a_workload_with_another_writer_is_left_alone_and_logged_once() -> None:
     world = World(a=0, b=60)
     theirs = [OURS[0] | {"manager": "karpenter"}]
     fields = {"annotations": {DELETION_COST: "5"}, "managedFields": theirs}
@@ -134,7 +134,7 @@ async def test_a_workload_with_another_writer_is_left_alone_and_said_once() -> N
 
 
 @pytest.mark.parametrize("status", [403, 409, 0])
-async def test_a_cost_that_cannot_be_written_is_told_once(status: int) -> None:
+async def test_a_cost_that_cannot_be_written_is_logged_once(status: int) -> None:
     world = World(a=0, b=60)
     await world.look(objects(), 0)
     world.api.fail("PATCH", "/pods/", status)

@@ -186,7 +186,7 @@ async def ordered(table: str = "", bad: Any = None) -> list[Order]:
 @pytest.mark.parametrize(
     "kind", sorted([*NAMESPACED, "ConfigMap", "Node", "NodeClaim", "NodePool", "PriorityClass"])
 )
-async def test_a_bad_object_costs_itself(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bad_object_affects_only_itself(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table, decode, good = kinds(monkeypatch)[kind]
     decode(json.dumps(good).encode())
     if kind in NAMESPACED:

@@ -34,7 +34,7 @@ def pods_of(changes: ChangeSignal) -> WatchedTable[tuple[str, str], PodInfo]:
     return WatchedTable(ClusterTables().pods, changes, living)
 
 
-def test_pods_that_come_end_or_are_deleted_are_noted_and_bound_ones_are_not() -> None:
+def test_created_ended_and_deleted_pods_are_noted_and_bound_ones_are_not() -> None:
     changes = Noted()
     pods = pods_of(changes)
     pods.apply(ADDED, pod("a"))
@@ -50,7 +50,7 @@ def test_pods_that_come_end_or_are_deleted_are_noted_and_bound_ones_are_not() ->
     assert changes.count == 4, "an ended pod leaves the watch as a deleted one"
 
 
-def test_pods_without_gpus_daemons_and_placeholders_do_not_count() -> None:
+def test_pods_without_gpus_daemonset_pods_and_placeholders_are_ignored() -> None:
     changes = Noted()
     pods = pods_of(changes)
     pods.apply(ADDED, pod("a", spec={"containers": [{"resources": {"requests": {"cpu": "1"}}}]}))
@@ -60,7 +60,7 @@ def test_pods_without_gpus_daemons_and_placeholders_do_not_count() -> None:
     assert changes.count == 0
 
 
-def test_a_workload_that_asks_for_more_pods_is_noted() -> None:
+def test_a_workload_that_requests_more_pods_is_noted() -> None:
     changes = Noted()
     table: WatchedTable[tuple[str, Workload], ScalableWorkload] = WatchedTable(
         ClusterTables().deployments, changes, sized
@@ -72,13 +72,13 @@ def test_a_workload_that_asks_for_more_pods_is_noted() -> None:
     assert changes.count == 2
 
 
-async def test_without_a_change_the_next_round_is_the_one_that_is_due() -> None:
+async def test_without_a_change_the_next_round_starts_when_it_is_due() -> None:
     changes = ChangeSignal()
     due = asyncio.get_running_loop().time() + 0.05
     assert not await changes.until(due, took=0.0)
 
 
-async def test_a_change_brings_the_next_round_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_change_starts_the_next_round_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "APART", 0.0)
     changes = ChangeSignal()
     asyncio.get_running_loop().call_soon(changes.note)
@@ -86,7 +86,7 @@ async def test_a_change_brings_the_next_round_forward(monkeypatch: pytest.Monkey
         assert await changes.until(asyncio.get_running_loop().time() + 3600, took=0.0)
 
 
-async def test_rounds_that_take_long_come_seldom() -> None:
+async def test_slow_rounds_start_less_often() -> None:
     """However often pods come and go, a round leaves most of the time to others."""
     changes = ChangeSignal()
     changes.note()

@@ -38,7 +38,7 @@ def run(*arguments: str, config: str = "", folder: Path) -> tuple[int, str]:
         ),
     ],
 )
-def test_a_mistake_in_the_settings_is_named_with_file_and_key(
+def test_an_invalid_setting_is_named_with_file_and_key(
     config: str, words: str, tmp_path: Path
 ) -> None:
     code, output = run("--once", config=config, folder=tmp_path)
@@ -47,25 +47,25 @@ def test_a_mistake_in_the_settings_is_named_with_file_and_key(
     assert str(tmp_path / "config.yaml") in output
 
 
-def test_once_does_not_go_with_apply(tmp_path: Path) -> None:
+def test_once_and_apply_are_rejected_together(tmp_path: Path) -> None:
     code, output = run("--once", "--apply", folder=tmp_path)
     assert code == 2
     assert "--once writes nothing" in output
 
 
-def test_a_cluster_that_is_not_there_is_a_failed_job(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_fails_the_command(tmp_path: Path) -> None:
     code, output = run("--once", "--kubeconfig", str(tmp_path / "none"), folder=tmp_path)
     assert code == 1
     assert f"kubeconfig {tmp_path / 'none'} does not exist" in output
 
 
-def test_pods_of_a_file_are_no_cluster(tmp_path: Path) -> None:
+def test_a_pods_file_is_rejected(tmp_path: Path) -> None:
     code, output = run("--once", config="cluster: {pods_file: x.yaml}", folder=tmp_path)
     assert code == 1
     assert "nodepool needs a cluster: remove cluster.pods_file" in output
 
 
-def test_help_says_how_to_look_without_writing() -> None:
+def test_help_explains_the_dry_run() -> None:
     done = CliRunner().invoke(main, ["nodepool", "--help"])
     assert done.exit_code == 0
     assert "--once" in done.output

@@ -116,7 +116,7 @@ async def test_a_dry_run_plans_and_writes_nothing() -> None:
     assert "dry run: nothing is written" in world.table.getvalue()
 
 
-async def test_a_dry_run_goes_on_from_what_it_would_have_ordered() -> None:
+async def test_a_dry_run_continues_from_its_last_plan() -> None:
     world = World(limits={"hold_seconds": 600})
     await world.round(60)
     world.load(30)
@@ -132,7 +132,7 @@ async def test_a_plan_is_printed_only_when_its_numbers_change() -> None:
     assert world.table.getvalue().count("NAMESPACE") == 1
 
 
-async def test_when_it_applies_the_placeholders_are_there() -> None:
+async def test_applying_creates_placeholders() -> None:
     world = World(apply=True)
     await world.round()
     kinds = [path.split("/")[-2] for path in world.api.paths("PATCH")]
@@ -140,7 +140,7 @@ async def test_when_it_applies_the_placeholders_are_there() -> None:
     assert [row.failure for row in world.controller.state.outcomes] == [""]
 
 
-async def test_what_cannot_be_seen_is_not_planned_for() -> None:
+async def test_nothing_is_planned_without_complete_collections() -> None:
     world = World(apply=True)
     world.problem = "GET /api/v1/pods: connection refused"
     assert await world.round() is None
@@ -154,7 +154,7 @@ async def test_what_cannot_be_seen_is_not_planned_for() -> None:
     assert world.controller.state.frozen == ""
 
 
-async def test_a_metrics_api_that_is_away_orders_nothing_and_lets_nothing_go() -> None:
+async def test_an_unavailable_metrics_api_changes_no_headroom() -> None:
     world = World()
     await world.round(60)
     del world.api.objects[VALUES]
@@ -164,7 +164,7 @@ async def test_a_metrics_api_that_is_away_orders_nothing_and_lets_nothing_go() -
     assert world.controller.values.failures["404"] > 0
 
 
-async def test_the_kill_switch_is_taken_up_while_it_runs() -> None:
+async def test_the_kill_switch_works_without_a_restart() -> None:
     world = World()
     await world.round(60)
     world.controller.use(NodepoolSettings(stop=True))
@@ -173,7 +173,7 @@ async def test_the_kill_switch_is_taken_up_while_it_runs() -> None:
     assert [row.replicas for row in decided.orders] == [0]
 
 
-async def test_its_metrics_say_what_is_planned_and_why() -> None:
+async def test_its_metrics_show_the_plan_and_the_reasons() -> None:
     world = World(apply=True)
     await world.round()
     registry = CollectorRegistry()
@@ -209,7 +209,7 @@ async def test_orders_with_the_same_labels_are_one_series() -> None:
     assert line == 'gma_nodepool_headroom_pods{namespace="team",pool="gput4",workload=""} 3.0'
 
 
-def test_what_needs_a_restart_is_said() -> None:
+def test_a_change_that_needs_a_restart_is_logged() -> None:
     world = World()
     new = world.controller.settings.model_copy(update={"stop": True, "way": "buffer"})
     with structlog.testing.capture_logs() as logs:
@@ -251,7 +251,7 @@ async def test_notes_of_pools_and_a_broken_status_are_logged_once() -> None:
         assert events.count("autoscaler") == said
 
 
-async def test_a_back_off_and_its_end_are_told_with_the_reason() -> None:
+async def test_a_back_off_and_its_end_are_logged_with_the_reason() -> None:
     world = World(apply=True)
     world.cluster.status.replace([autoscaler_status()])
     decided = await world.round(60)
@@ -269,7 +269,7 @@ async def test_a_back_off_and_its_end_are_told_with_the_reason() -> None:
     assert [row["problem"] for row in world.logs if row["event"] == "autoscaler"] == ["resolved"]
 
 
-async def test_placeholders_that_wait_as_long_as_the_pods_are_warned_of_once() -> None:
+async def test_a_warning_about_placeholders_that_wait_is_logged_once() -> None:
     world = World(apply=True)
     world.cluster.status.replace([autoscaler_status()])
     for seconds, said in ((60, 1), (75, 0)):
@@ -281,18 +281,18 @@ async def test_placeholders_that_wait_as_long_as_the_pods_are_warned_of_once() -
     assert "--bypassed-scheduler-names" in reason
 
 
-async def test_where_there_is_no_cluster_autoscaler_placeholders_do_not_wait() -> None:
+async def test_without_a_cluster_autoscaler_there_is_no_warning_about_placeholders() -> None:
     world = World(apply=True)
     await world.round()
     assert world.controller.state.method_reason == "the API server serves no CapacityBuffer"
 
 
-def test_a_plan_of_nothing_says_so() -> None:
+def test_an_empty_plan_is_explained() -> None:
     assert "no HPA scales a workload with GPU pods" in render(Plan((), ()), "none yet")
 
 
 @pytest.mark.parametrize("served", [[], ["v1beta1"]], ids=["nothing", "buffers"])
-async def test_the_probe_is_written_where_buffers_are_served(served: list[str]) -> None:
+async def test_the_probe_is_written_if_buffers_are_served(served: list[str]) -> None:
     world = World(apply=True)
     groups = [{"groupVersion": v, "version": v} for v in served]
     world.api.objects["/apis"] = {"groups": [{"name": "autoscaling.x-k8s.io", "versions": groups}]}
@@ -304,7 +304,7 @@ async def test_the_probe_is_written_where_buffers_are_served(served: list[str]) 
     assert len(probes) == 2 * len(served)
 
 
-async def test_a_probe_that_is_refused_is_told_and_not_tried_each_round() -> None:
+async def test_a_refused_probe_is_reported_and_not_tried_each_round() -> None:
     world = World(apply=True)
     versions = [{"groupVersion": "v1beta1", "version": "v1beta1"}]
     groups = [{"name": "autoscaling.x-k8s.io", "versions": versions}]
@@ -370,7 +370,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-async def test_a_tenants_object_in_our_form_moves_nobody_elses_headroom(
+async def test_a_forged_headroom_object_does_not_change_other_headroom(
     bad: headroom.HeadroomObject,
 ) -> None:
     """Not the plan of others, and of the day's budget no more than the pool's cap."""
@@ -387,7 +387,7 @@ async def test_a_tenants_object_in_our_form_moves_nobody_elses_headroom(
     assert 0 <= spent[1] - spent[0] <= 8 * 15 / 3600
 
 
-async def test_an_ignored_object_is_named_once_and_counted() -> None:
+async def test_an_ignored_object_is_logged_once_and_counted() -> None:
     world = World()
     world.cluster.placeholders.replace([BAD["no requests"]])
     said = []
@@ -400,7 +400,7 @@ async def test_an_ignored_object_is_named_once_and_counted() -> None:
     assert world.controller.state.left_out["headroom_foreign"] == 1
 
 
-async def test_pods_that_come_are_planned_for_at_once() -> None:
+async def test_created_pods_start_a_round_immediately() -> None:
     """The buffer is lowered within a second, not at the next full round."""
     world = World(apply=True, interval=300)
     leading = asyncio.create_task(world.controller.lead())
@@ -447,7 +447,7 @@ async def test_the_first_round_waits_for_the_first_lists() -> None:
     assert [row["event"] for row in logs if row["log_level"] == "warning"] == []
 
 
-async def test_values_of_an_hpa_that_was_changed_since_are_not_used() -> None:
+async def test_values_of_an_hpa_that_has_changed_are_not_used() -> None:
     world = World()
     await world.round(60)
     metrics = [

@@ -79,7 +79,7 @@ class Candidate:
             await self.task
 
 
-async def test_of_two_candidates_one_leads() -> None:
+async def test_one_of_two_candidates_leads() -> None:
     leases = Leases()
     a, b = Candidate(leases, "a"), Candidate(leases, "b")
     await asyncio.wait_for(a.begun.wait(), 5)
@@ -92,7 +92,7 @@ async def test_of_two_candidates_one_leads() -> None:
     assert a.ended.is_set()
 
 
-async def test_a_holder_that_cannot_renew_stops_by_the_clock_alone() -> None:
+async def test_a_holder_that_cannot_renew_stops_by_the_clock() -> None:
     leases = Leases()
     a = Candidate(leases, "a")
     await asyncio.wait_for(a.begun.wait(), 5)
@@ -106,7 +106,7 @@ async def test_a_holder_that_cannot_renew_stops_by_the_clock_alone() -> None:
 
 
 @pytest.mark.parametrize("taken", [True, False], ids=["taken", "deleted"])
-async def test_a_holder_that_reads_it_is_none_any_more_stops_at_once(taken: bool) -> None:
+async def test_a_holder_that_reads_another_holder_stops_immediately(taken: bool) -> None:
     """Time is left by its own clock; another's may have been set."""
     leases = Leases()
     lock = LeaseLock(leases, "lease", "ns", "a", lambda: 0.0)
@@ -120,7 +120,7 @@ async def test_a_holder_that_reads_it_is_none_any_more_stops_at_once(taken: bool
     assert lock.renewed is None
 
 
-async def test_the_lease_is_written_when_a_renewal_is_due_and_by_its_holder_alone() -> None:
+async def test_only_the_holder_writes_the_lease_when_a_renewal_is_due() -> None:
     """15/10/2, half a minute of looks every 2 s: the follower only reads."""
     leases = Leases()
     now = 0.0
@@ -134,7 +134,7 @@ async def test_the_lease_is_written_when_a_renewal_is_due_and_by_its_holder_alon
     assert leases.version == 8
 
 
-async def test_a_renewal_that_fails_is_tried_at_the_next_look() -> None:
+async def test_a_failed_renewal_is_retried_at_the_next_attempt() -> None:
     leases = Leases()
     now = 0.0
     lock = LeaseLock(leases, "lease", "ns", "a", lambda: now, due=4)
@@ -147,7 +147,7 @@ async def test_a_renewal_that_fails_is_tried_at_the_next_look() -> None:
     assert (lock.renewed, leases.version) == (6.0, 2)
 
 
-def test_three_looks_fit_between_a_due_renewal_and_the_end_of_leading() -> None:
+def test_three_attempts_fit_between_a_due_renewal_and_the_end_of_leading() -> None:
     settings = LeaseSettings()
     assert (settings.duration, settings.renew, settings.retry) == (15, 10, 2)
     election = Election(Leases(), settings, "ns", "a", _nothing)
@@ -158,7 +158,7 @@ async def _nothing() -> None:
     return
 
 
-async def test_what_keeps_the_lease_away_is_told() -> None:
+async def test_the_reason_for_a_missing_lease_is_reported() -> None:
     leases = Leases()
     leases.down = True
     a = Candidate(leases, "a")
@@ -168,7 +168,7 @@ async def test_what_keeps_the_lease_away_is_told() -> None:
     await a.stop()
 
 
-async def test_a_released_lease_is_free_at_once() -> None:
+async def test_a_released_lease_can_be_acquired_immediately() -> None:
     leases = Leases()
     a = Candidate(leases, "a")
     await asyncio.wait_for(a.begun.wait(), 5)
@@ -181,7 +181,7 @@ async def test_a_released_lease_is_free_at_once() -> None:
     await b.stop()
 
 
-async def test_a_loop_that_fails_ends_the_process() -> None:
+async def test_a_failing_loop_ends_the_process() -> None:
     async def fails() -> None:
         raise RuntimeError("bug")
 
@@ -191,6 +191,8 @@ async def test_a_loop_that_fails_ends_the_process() -> None:
 
 
 @pytest.mark.parametrize("times", [(15, 15, 2), (15, 10, 9)])
-def test_times_that_would_let_two_lead_are_refused(times: tuple[float, float, float]) -> None:
+def test_durations_that_would_allow_two_leaders_are_refused(
+    times: tuple[float, float, float],
+) -> None:
     with pytest.raises(ValueError, match="retry"):
         LeaseSettings(duration=times[0], renew=times[1], retry=times[2])

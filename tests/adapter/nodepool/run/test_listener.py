@@ -67,7 +67,7 @@ async def get(url: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-async def test_it_is_ready_once_every_collection_was_listed(listening: Listening) -> None:
+async def test_it_is_ready_when_every_collection_has_been_listed(listening: Listening) -> None:
     _, watches, url = listening
     assert (await get(f"{url}/readyz"))[0] == 500
     for _, reflector in watches.reflectors():
@@ -77,7 +77,7 @@ async def test_it_is_ready_once_every_collection_was_listed(listening: Listening
     assert "[+]lease ok" in (await get(f"{url}/readyz?verbose"))[1]
 
 
-async def test_it_is_alive_while_its_rounds_go_on(listening: Listening) -> None:
+async def test_it_is_alive_while_its_rounds_continue(listening: Listening) -> None:
     controller, _, url = listening
     await controller.look(time.time())
     assert await get(f"{url}/healthz") == (200, "ok")
@@ -111,7 +111,7 @@ async def test_by_default_both_protocol_versions_are_served(listening: Listening
         await listener.stop()
 
 
-async def test_clients_that_hold_connections_keep_nobody_else_out(listening: Listening) -> None:
+async def test_clients_that_hold_connections_do_not_block_others(listening: Listening) -> None:
     controller, watches, _ = listening
     listener = await listen("127.0.0.1", 0, controller, watches, None, Background())
     try:

@@ -17,7 +17,7 @@ def names(watches: Watches) -> set[str]:
     return {name for name, _ in watches.reflectors()}
 
 
-async def test_buffers_whose_definition_is_gone_are_no_longer_waited_for() -> None:
+async def test_a_plan_does_not_wait_for_buffers_without_a_definition() -> None:
     cluster = ClusterTables()
     watches = Watches(None, cluster, HOME, jobs_too=True, priority_class="low")
     async with asyncio.TaskGroup() as group:
@@ -33,7 +33,7 @@ async def test_buffers_whose_definition_is_gone_are_no_longer_waited_for() -> No
         watches.stop()
 
 
-async def test_what_is_not_served_is_not_watched() -> None:
+async def test_apis_that_are_not_served_are_not_watched() -> None:
     watches = Watches(None, ClusterTables(), HOME, jobs_too=False, priority_class="low")
     optional = {"node_pools", "node_claims", "buffers", "claim_templates", "jobs"}
     async with asyncio.TaskGroup() as group:

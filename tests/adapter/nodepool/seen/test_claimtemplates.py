@@ -29,5 +29,5 @@ def test_devices_of_a_claim(requests: str, count: int | None) -> None:
     assert devices(template) == count
 
 
-def test_an_empty_template_asks_for_nothing() -> None:
+def test_an_empty_template_requests_no_devices() -> None:
     assert devices({}) == 0

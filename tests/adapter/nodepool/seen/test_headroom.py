@@ -27,7 +27,7 @@ def written(shape: Shape = SHAPE) -> Object:
     return placeholder.manifest(order(shape=shape), LIFELINE, "pause", "low")
 
 
-def test_what_this_controller_wrote_is_believed() -> None:
+def test_objects_written_by_this_controller_are_accepted() -> None:
     buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", T0)[1]
     for method, obj in (
         (ProvisioningMethod.PLACEHOLDER, written()),
@@ -37,7 +37,7 @@ def test_what_this_controller_wrote_is_believed() -> None:
         assert (row.problem, row.shape, row.replicas, row.pods) == ("", SHAPE, 2, 2)
 
 
-def test_the_probe_is_believed_and_stands_for_nothing() -> None:
+def test_the_probe_is_accepted_and_has_no_shape() -> None:
     obj = capacitybuffer.probe("ns", "v1beta1", LIFELINE, "pause")[1]
     assert (
         found(ProvisioningMethod.BUFFER, obj).problem,
@@ -47,7 +47,7 @@ def test_the_probe_is_believed_and_stands_for_nothing() -> None:
     assert found(ProvisioningMethod.BUFFER, obj).problem == "a probe must have 0 replicas"
 
 
-def test_a_status_that_somebody_else_writes_changes_nothing() -> None:
+def test_a_status_written_by_another_manager_is_accepted() -> None:
     obj = written()
     status = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "status"}
     obj["metadata"]["managedFields"] = [*managed(obj), status | {"fieldsV1": {"f:status": {}}}]
@@ -88,7 +88,7 @@ FORGED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("forge", "words"), FORGED.values(), ids=FORGED)
-def test_what_this_controller_did_not_write_is_named_and_ignored(forge: Any, words: str) -> None:
+def test_objects_of_other_writers_are_named_and_ignored(forge: Any, words: str) -> None:
     obj = written()
     obj["metadata"] |= {"uid": "uid", "managedFields": managed(obj)}
     row = headroom.decoder(ProvisioningMethod.PLACEHOLDER, HOME)(raw(forge(obj)))
@@ -122,7 +122,7 @@ WRONG: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("text", "words"), WRONG.values(), ids=WRONG)
-def test_a_shape_that_no_pod_has_costs_its_object(text: str, words: str) -> None:
+def test_an_object_with_an_impossible_shape_is_ignored(text: str, words: str) -> None:
     """Even where field manager and owner are ours: both are words that anybody may write."""
     obj = written()
     obj["metadata"]["annotations"][names.SHAPE] = text
@@ -131,7 +131,7 @@ def test_a_shape_that_no_pod_has_costs_its_object(text: str, words: str) -> None
     assert row.shape is None
 
 
-def test_a_name_that_is_not_the_shapes_costs_the_object() -> None:
+def test_an_object_whose_name_does_not_match_its_shape_is_ignored() -> None:
     obj = written()
     obj["metadata"]["name"] = "gpu-headroom-0123456789"
     assert (
@@ -140,7 +140,7 @@ def test_a_name_that_is_not_the_shapes_costs_the_object() -> None:
     )
 
 
-def test_a_namespace_that_is_not_the_names_costs_the_object() -> None:
+def test_an_object_whose_namespace_does_not_match_its_name_is_ignored() -> None:
     """One workload's headroom is not taken for another's."""
     obj = written()
     obj["metadata"]["labels"][names.SERVES] = "other"
@@ -165,7 +165,7 @@ CLAIMS = replace(SHAPE, claims=("one-gpu",), claim_devices=1)
         (CLAIMS, "dra", "team", "headroom for workloads of dra must be in dra"),
     ],
 )
-def test_headroom_is_believed_in_its_place_alone(
+def test_headroom_is_accepted_only_in_its_namespace(
     shape: Shape, workload: str, there: str, words: str
 ) -> None:
     made = order(shape=shape, namespace=workload)
@@ -177,7 +177,7 @@ def test_headroom_is_believed_in_its_place_alone(
 
 
 @pytest.mark.parametrize("pods", ["-1", "many"])
-def test_a_number_of_pods_that_is_none_costs_the_object(pods: str) -> None:
+def test_an_object_with_an_invalid_number_of_pods_is_ignored(pods: str) -> None:
     obj = written()
     obj["metadata"]["annotations"][names.PODS] = pods
     assert found(ProvisioningMethod.PLACEHOLDER, obj).problem
@@ -257,7 +257,7 @@ def test_the_shape_of_any_pod_survives_its_annotation(
     assert read_shape(shape_text(shape)) == shape
 
 
-def test_placeholders_of_the_plain_pod_are_believed_by_their_key() -> None:
+def test_placeholders_with_only_defaults_are_accepted() -> None:
     shape = shape_of(SPEC)
     row: HeadroomObject = found(ProvisioningMethod.PLACEHOLDER, written(shape))
     assert row.name == names.headroom_name(names.headroom_key("team", key(shape)))

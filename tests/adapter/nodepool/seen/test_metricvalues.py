@@ -88,7 +88,7 @@ def items(*rows: tuple[str, str]) -> dict[str, Any]:
     return {"items": [{"describedObject": {"name": name}, "value": v} for name, v in rows]}
 
 
-async def test_values_come_in_the_order_of_the_metrics_in_thousandths() -> None:
+async def test_values_are_thousandths_in_the_order_of_the_metrics() -> None:
     api = FakeApi()
     api.objects[f"{ROOT}/pods/%2A/gpu_utilization"] = items(("a", "90"), ("b", "12500m"))
     api.objects[f"{ROOT}/deployments.apps/inference/queue"] = items(("inference", "7"))
@@ -98,7 +98,7 @@ async def test_values_come_in_the_order_of_the_metrics_in_thousandths() -> None:
     assert found == {REF: ({"a": 90_000, "b": 12_500}, 7000, (1000, 2000))}
 
 
-async def test_what_is_not_answered_is_missing_and_counted() -> None:
+async def test_a_request_without_an_answer_is_missing_and_counted() -> None:
     api = FakeApi()
     api.fail("GET", "gpu_utilization", 503, "no endpoints")
     api.objects[f"{ROOT}/deployments.apps/inference/queue"] = {"items": [{"value": "x"}]}
@@ -109,7 +109,7 @@ async def test_what_is_not_answered_is_missing_and_counted() -> None:
     assert values.failures == {"503": 1, "garbled": 1}
 
 
-async def test_an_answer_that_comes_too_late_is_missing() -> None:
+async def test_a_late_answer_is_missing() -> None:
     async def never(*_: object, **__: object) -> bytes:
         await asyncio.Event().wait()
         return b""
@@ -122,7 +122,7 @@ async def test_an_answer_that_comes_too_late_is_missing() -> None:
 @pytest.mark.parametrize(
     "row", [{"key": "app"}, {"key": "app", "operator": "Like"}], ids=["no operator", "unknown"]
 )
-async def test_a_selector_that_is_none_costs_its_own_metric_only(row: dict[str, Any]) -> None:
+async def test_an_invalid_selector_affects_only_its_metric(row: dict[str, Any]) -> None:
     """The API server stores such an HPA."""
     api = FakeApi()
     api.objects[f"{ROOT}/deployments.apps/inference/queue"] = items(("inference", "7"))
@@ -135,14 +135,14 @@ async def test_a_selector_that_is_none_costs_its_own_metric_only(row: dict[str, 
     assert values.failures["selector"] == 1
 
 
-async def test_pods_of_namespaces_that_are_not_answered_for_are_absent() -> None:
+async def test_namespaces_without_an_answer_are_absent() -> None:
     api = FakeApi()
     api.objects[f"{ROOT}/pods/%2A/gpu_utilization"] = items(("a", "0"))
     found = await MetricValues(api).pods(["team", "other"], "gpu_utilization", 5)
     assert found == {"team": {"a": 0.0}}
 
 
-async def test_pods_are_not_waited_for_longer_than_is_said() -> None:
+async def test_reading_pods_ends_at_the_timeout() -> None:
     async def never(*_: object, **__: object) -> bytes:
         await asyncio.Event().wait()
         return b""

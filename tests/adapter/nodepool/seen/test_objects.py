@@ -41,13 +41,13 @@ from tests.adapter.nodepool.manifests import (
     ],
     ids=["karpenter", "aks", "aks, old", "gke", "eks", "a setting", "plain"],
 )
-def test_a_node_is_of_the_pool_that_its_labels_name(
+def test_the_labels_of_a_node_name_its_pool(
     labels: dict[str, str], more: tuple[str, ...], pool: str
 ) -> None:
     assert node("a", labels=labels).pool(more) == pool
 
 
-def test_a_nodes_amounts_are_thousandths_and_its_fleeting_taints_are_left_out() -> None:
+def test_node_amounts_are_thousandths_and_temporary_taints_are_left_out() -> None:
     taints = [
         {"key": "sku", "value": "gpu", "effect": "NoSchedule"},
         {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
@@ -62,7 +62,7 @@ def test_a_nodes_amounts_are_thousandths_and_its_fleeting_taints_are_left_out() 
     [("True", {}, True), ("Unknown", {}, False), ("True", {"unschedulable": True}, False)],
     ids=["ready", "its kubelet is silent", "cordoned"],
 )
-def test_a_node_that_takes_no_pods_is_not_healthy(
+def test_a_cordoned_or_unready_node_is_not_healthy(
     ready: str, spec: dict[str, Any], *, healthy: bool
 ) -> None:
     assert node("a", ready=ready, **spec).healthy is healthy
@@ -86,14 +86,14 @@ def test_a_pod_belongs_to_its_replicaset_and_its_deployment() -> None:
     assert dict(found.shape.requests)[GPU] == 1000
 
 
-def test_pods_of_daemonsets_and_placeholders_are_told_apart() -> None:
+def test_pods_of_daemonsets_and_placeholders_are_recognised() -> None:
     assert pod("exporter", on="a", owner=("DaemonSet", "exporter")).daemon
     low = SPEC | {"priorityClassName": "gpu-metrics-adapter-headroom"}
     assert pod("headroom", labels={names.HEADROOM: "0123456789"}, spec=low).headroom
     assert not pod("labelled", labels={names.HEADROOM: "0123456789"}).headroom
 
 
-def test_who_wrote_a_deletion_cost_is_read_from_managed_fields() -> None:
+def test_the_writer_of_a_deletion_cost_comes_from_managed_fields() -> None:
     fields: dict[str, Any] = {"f:metadata": {"f:annotations": {f"f:{names.DELETION_COST}": {}}}}
     found = pod(
         "a",
@@ -107,7 +107,7 @@ def test_who_wrote_a_deletion_cost_is_read_from_managed_fields() -> None:
     assert pod("a").deletion_cost is None
 
 
-def test_pods_of_one_workload_share_what_is_equal() -> None:
+def test_pods_of_one_workload_share_equal_objects() -> None:
     decoder = PodInfoDecoder("low")
     spec = {"nodeName": "a", "containers": []}
     a, b = (
@@ -136,16 +136,16 @@ def test_pods_of_one_workload_share_what_is_equal() -> None:
         (None, ""),
     ],
 )
-def test_a_selector_becomes_the_text_of_a_query(selector: dict[str, Any], query: str) -> None:
+def test_a_selector_becomes_a_query_text(selector: dict[str, Any], query: str) -> None:
     assert text(selector) == query
 
 
-def test_an_operator_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_operator_is_refused() -> None:
     with pytest.raises(ValueError, match="Near"):
         text({"matchExpressions": [{"key": "a", "operator": "Near"}]})
 
 
-def test_a_deployment_is_its_size_its_selector_and_its_template() -> None:
+def test_a_deployment_has_replicas_selector_and_shape() -> None:
     found = deployment(3, priorityClassName="high")
     assert (found.replicas, found.selector, found.priority_class) == (3, "app=inference", "high")
     assert dict(found.shape.requests)[GPU] == 1000
@@ -160,7 +160,7 @@ def test_replicasets_of_deployments_are_not_watched() -> None:
     assert workloads.UNOWNED_REPLICASETS == "!pod-template-hash,!rollouts-pod-template-hash"
 
 
-def test_an_hpa_is_its_target_and_the_metrics_that_can_be_read() -> None:
+def test_an_hpa_has_a_target_and_the_readable_metrics() -> None:
     average = {"type": "AverageValue", "averageValue": "50"}
     found = hpa(
         [
@@ -173,7 +173,7 @@ def test_an_hpa_is_its_target_and_the_metrics_that_can_be_read() -> None:
     assert [metric.name for metric in found.readable.spec.metrics] == ["gpu_utilization"]
 
 
-def test_an_hpa_on_cpu_alone_says_why_it_is_not_planned_for() -> None:
+def test_an_hpa_with_only_cpu_has_a_problem() -> None:
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
     found = hpa([{"type": "Resource", "resource": cpu}])
     assert found.readable is None
@@ -192,7 +192,7 @@ def test_the_floor_is_an_annotation_of_the_hpa(
     assert problem in found.problem
 
 
-def test_kedas_hpa_is_known_by_its_label() -> None:
+def test_an_hpa_of_keda_is_recognised_by_its_label() -> None:
     assert hpa(labels={"scaledobject.keda.sh/name": "x"}).from_zero
     assert not hpa().from_zero
 
@@ -203,7 +203,7 @@ def test_an_hpa_without_a_target_is_left_out(obj: dict[str, Any]) -> None:
         autoscalers.decode(raw(obj))
 
 
-def test_a_job_is_what_is_left_of_it() -> None:
+def test_a_job_has_the_pods_that_are_left() -> None:
     assert job("a", parallelism=5, succeeded=2).left == 3
     ended: dict[str, Any] = {"conditions": [{"type": "Complete", "status": "True"}]}
     assert job("a", parallelism=5, **ended).left == 0
@@ -215,20 +215,20 @@ def test_a_job_without_a_template_is_left_out() -> None:
         jobs.decode(raw({"metadata": {"name": "a", "namespace": "n"}, "spec": {}}))
 
 
-def test_a_nodepool_tells_its_limits_and_why_it_makes_no_nodes() -> None:
+def test_a_nodepool_has_its_limits_and_its_problem() -> None:
     assert nodepool().limits == {GPU: 64000}
     assert nodepool().problem == ""
     row = {"type": "Ready", "status": "False", "reason": "NodeClassNotReady", "message": "m"}
     assert nodepool(conditions=[row]).problem == "NodeClassNotReady: m"
 
 
-def test_a_nodeclaim_is_ready_once_it_is_initialized() -> None:
+def test_a_nodeclaim_is_ready_when_it_is_initialized() -> None:
     claim = nodeclaim("gpu-x", "2026-01-01T00:00:33Z")
     assert (claim.pool, claim.ordered, claim.ready) == ("gpu", T0, T0 + 33)
     assert nodeclaim("gpu-x", None).ready is None
 
 
-def test_a_claim_template_is_the_devices_that_it_asks_for() -> None:
+def test_a_claim_template_has_the_number_of_its_devices() -> None:
     spec = {"spec": {"devices": {"requests": [{"name": "g", "exactly": {"count": 2}}]}}}
     obj = {"metadata": {"name": "two", "namespace": "n"}, "spec": spec}
     assert claimtemplates.decode(raw(obj)).devices == 2

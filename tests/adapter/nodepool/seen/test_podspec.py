@@ -95,11 +95,11 @@ COUNTED: dict[str, tuple[str, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("text", "counted"), COUNTED.values(), ids=COUNTED)
-def test_requests_are_counted_as_the_scheduler_does(text: str, counted: dict[str, int]) -> None:
+def test_requests_are_calculated_as_the_scheduler_does(text: str, counted: dict[str, int]) -> None:
     assert dict(shape_of(yaml.safe_load(text)).requests) == {**counted, "pods": 1000}
 
 
-def test_an_amount_that_is_none_is_refused() -> None:
+def test_an_invalid_amount_is_refused() -> None:
     with pytest.raises(ValueError, match="'two' is not a quantity"):
         shape_of({"containers": [{"resources": {"requests": {"cpu": "two"}}}]})
 
@@ -130,7 +130,7 @@ containers:
 """
 
 
-def test_a_template_and_its_admitted_pod_are_one_shape() -> None:
+def test_a_template_and_its_admitted_pod_have_one_shape() -> None:
     template = yaml.safe_load(POD)
     admitted = yaml.safe_load(POD)
     seconds = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
@@ -144,7 +144,7 @@ def test_a_template_and_its_admitted_pod_are_one_shape() -> None:
     assert shape_of(admitted) == shape_of(template)
 
 
-def test_order_in_an_affinity_makes_no_difference() -> None:
+def test_the_order_in_an_affinity_does_not_matter() -> None:
     one, other = yaml.safe_load(POD), yaml.safe_load(POD)
     required = other["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     required["nodeSelectorTerms"][0]["matchExpressions"].reverse()
@@ -152,17 +152,17 @@ def test_order_in_an_affinity_makes_no_difference() -> None:
     assert key(shape_of(one)) == key(shape_of(other))
 
 
-def test_claims_are_the_templates_a_pod_gets_devices_of_its_own_from() -> None:
+def test_claims_are_the_resource_claim_templates_of_a_pod() -> None:
     assert shape_of(yaml.safe_load(POD)).claims == ("one-gpu",)
 
 
-def test_the_size_of_a_claim_is_unknown_until_told() -> None:
+def test_the_size_of_a_claim_is_unknown_without_its_template() -> None:
     spec = yaml.safe_load(POD)
     assert gpus(shape_of(spec)) is None
     assert gpus(shape_of(spec, claim_devices={"one-gpu": 2})) == 3
 
 
-def test_an_admitted_pod_with_overhead_names_no_runtime_class_again() -> None:
+def test_a_pause_pod_does_not_repeat_the_runtime_class_of_an_admitted_pod() -> None:
     spec = {**yaml.safe_load(POD), "overhead": {"cpu": "100m"}}
     assert shape_of(spec).runtime_class == ""
 
@@ -207,7 +207,7 @@ def test_the_pause_pod_of_a_shape() -> None:
     }
 
 
-def test_huge_pages_have_a_limit_or_the_api_server_refuses_the_pod() -> None:
+def test_huge_pages_have_a_limit() -> None:
     amounts = {"cpu": "1", "hugepages-2Mi": "5120Mi", "nvidia.com/gpu": "1"}
     spec = {"containers": [{"name": "a", "resources": {"requests": amounts, "limits": amounts}}]}
     (container,) = pod_spec(shape_of(spec))["containers"]
@@ -238,7 +238,7 @@ def test_which_resources_count_as_gpus(resource: str, device: bool) -> None:
     assert gpus(Shape(((resource, 2000),))) == (2 if device else 0)
 
 
-def test_a_key_is_short_and_the_same_for_ever() -> None:
+def test_a_key_is_short_and_stable() -> None:
     assert key(shape_of(yaml.safe_load(POD))) == "e16e603de9"
 
 
@@ -274,7 +274,7 @@ def test_the_pause_pod_of_a_shape_has_that_shape(shape: Shape) -> None:
 
 
 @given(shapes)
-def test_a_pause_pod_is_the_same_however_its_spec_was_written(shape: Shape) -> None:
+def test_a_pause_pod_does_not_depend_on_the_spelling_of_its_spec(shape: Shape) -> None:
     spec: dict[str, Any] = pod_spec(shape)
     spec["tolerations"] = list(reversed(spec.get("tolerations", [])))
     spec["nodeSelector"] = dict(reversed(spec.get("nodeSelector", {}).items()))

@@ -8,7 +8,7 @@ from adapter.nodepool.seen.status import NodeGroup, groups_of, parse, pool_name
 from tests.adapter.nodepool.manifests import STATUS, T0, autoscaler_status
 
 
-def test_groups_have_their_bounds_target_and_back_off() -> None:
+def test_groups_have_limits_target_and_back_off() -> None:
     gpu, system = autoscaler_status().groups
     assert gpu == NodeGroup(
         name="aks-gput4-12345678-vmss",
@@ -32,7 +32,7 @@ def test_the_status_is_as_old_as_its_last_probe() -> None:
     [(T0 + 10, T0 + 300), (T0 + 290, T0 + 350), (T0 + 900, T0 + 960)],
     ids=["just begun", "near the usual end", "a long one"],
 )
-def test_a_back_off_lasts_five_minutes_and_as_long_as_the_status_says_so(
+def test_a_back_off_lasts_five_minutes_or_as_long_as_the_status_shows_it(
     now: float, until: float
 ) -> None:
     assert autoscaler_status().groups[0].refused_until(now) == until
@@ -48,7 +48,7 @@ def test_a_back_off_lasts_five_minutes_and_as_long_as_the_status_says_so(
     ],
     ids=["plain text", "no YAML", "another document", "empty"],
 )
-def test_what_is_no_status_is_a_problem_and_no_groups(document: str, words: str) -> None:
+def test_an_invalid_status_is_a_problem_without_groups(document: str, words: str) -> None:
     found = parse(document)
     assert found.groups == ()
     assert words in found.problem
@@ -86,7 +86,7 @@ def group(name: str) -> NodeGroup:
         ("bare-metal", "other", "node-7", False),
     ],
 )
-def test_groups_are_told_by_their_names(
+def test_groups_are_identified_by_their_names(
     name: str, pool: str, node: str | None, *, belongs: bool
 ) -> None:
     nodes = [node] if node else []
@@ -101,5 +101,5 @@ def test_groups_are_told_by_their_names(
         ("projects/x/gpu", "gpu"),
     ],
 )
-def test_a_group_without_nodes_names_its_pool_where_it_can(name: str, pool: str) -> None:
+def test_the_name_of_a_group_without_nodes_gives_its_pool(name: str, pool: str) -> None:
     assert pool_name(name) == pool

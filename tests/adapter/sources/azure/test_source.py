@@ -107,7 +107,7 @@ def tokens() -> CachedToken:
     return CachedToken("test", lambda: Token("secret-token", time.time() + 3600))
 
 
-async def test_usage_becomes_values_of_the_pod_that_has_the_uid(
+async def test_usage_becomes_values_of_the_pod_with_the_uid(
     web: Web, workspace: AzureLogsOptions, index: PodIndex
 ) -> None:
     measured = round(time.time()) - 90.0
@@ -147,7 +147,7 @@ async def test_usage_becomes_values_of_the_pod_that_has_the_uid(
     }
 
 
-async def test_the_question_is_the_documented_one(
+async def test_the_query_is_the_documented_one(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     web.replies[PATH] = said(table(row("containerGpuDutyCycle", 72)))
@@ -167,7 +167,7 @@ async def test_the_question_is_the_documented_one(
     assert (batch.origin, batch.node) == ("azure_logs/aks-gpu-000", "aks-gpu-000")
 
 
-def test_a_clusters_name_cannot_leave_its_quotes() -> None:
+def test_a_cluster_name_is_quoted_safely() -> None:
     assert "=~ 'it\\'s \\\\'" in kusto("it's \\")
 
 
@@ -195,7 +195,7 @@ async def test_rows_that_name_no_known_pod_are_counted_by_reason(
     assert [found.value for found in sink.batches[0].samples] == [72.0]
 
 
-async def test_an_empty_table_says_that_aks_stopped_feeding_it(
+async def test_an_empty_table_is_reported_as_missing_ingestion(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     web.replies[PATH] = said(table())
@@ -253,7 +253,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("status", "body", "reason", "text"), BAD)
-async def test_a_refusal_is_told_in_azures_own_words(
+async def test_a_refusal_is_reported_with_the_message_of_azure(
     web: Web,
     workspace: AzureLogsOptions,
     index: PodIndex,
@@ -274,7 +274,7 @@ async def test_a_refusal_is_told_in_azures_own_words(
     assert sink.batches == []
 
 
-async def test_a_token_that_is_refused_is_exchanged_within_the_round(
+async def test_a_refused_token_is_exchanged_within_the_round(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     async def only_t2(request: Request, writer: asyncio.StreamWriter) -> None:
@@ -296,7 +296,7 @@ async def test_a_token_that_is_refused_is_exchanged_within_the_round(
     ]
 
 
-async def test_a_redirect_takes_no_token_elsewhere(
+async def test_a_redirect_does_not_leak_the_token(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     web.replies[PATH] = said(DENIED, "307 Elsewhere", "Location: /elsewhere\r\n")
@@ -308,7 +308,7 @@ async def test_a_redirect_takes_no_token_elsewhere(
     assert {request.line for request in web.requests} == {f"POST {PATH} HTTP/1.1"}
 
 
-async def test_throttling_is_obeyed(
+async def test_retry_after_is_obeyed(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     web.replies[PATH] = said(BUSY, "429 Too Many Requests", "Retry-After: 500\r\n")
@@ -319,7 +319,7 @@ async def test_throttling_is_obeyed(
     assert source.queries == 1
 
 
-async def test_a_wait_that_is_over_does_not_come_again_with_a_clock_that_is_set_back(
+async def test_a_finished_wait_does_not_return_if_the_clock_is_set_back(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     web.replies[PATH] = said(BUSY, "429 Too Many Requests", "Retry-After: 0\r\n")
@@ -335,7 +335,7 @@ async def test_a_wait_that_is_over_does_not_come_again_with_a_clock_that_is_set_
     assert source.failures == {"unavailable": 1}
 
 
-async def test_a_partial_answer_forgets_nobody(
+async def test_a_partial_answer_drops_no_exporter(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     web.replies[PATH] = said(table(row("containerGpuDutyCycle", 72)))
@@ -350,7 +350,7 @@ async def test_a_partial_answer_forgets_nobody(
         await sink.until(lambda: sink.forgotten == ["azure_logs/aks-gpu-000"])
 
 
-async def test_without_a_token_nothing_is_asked(
+async def test_nothing_is_queried_without_a_token(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     def refuse() -> Token:
@@ -364,7 +364,7 @@ async def test_without_a_token_nothing_is_asked(
     assert web.requests == []
 
 
-async def test_a_pod_that_comes_later_is_found_by_its_uid(
+async def test_a_pod_that_is_listed_later_is_found_by_its_uid(
     web: Web, workspace: AzureLogsOptions, index: PodIndex, sink: Recorder
 ) -> None:
     late: Pod = make_pod("inf-1", uid="uid-1", node="aks-gpu-001")

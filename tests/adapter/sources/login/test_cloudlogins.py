@@ -93,7 +93,7 @@ async def secure(web: Web, tmp_path: Path) -> AsyncIterator[Secure]:
     server.close()
 
 
-async def test_azure_managed_identity_asks_the_node_for_the_audience(
+async def test_azure_managed_identity_requests_the_audience_from_the_node(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", web.url(""))
@@ -113,7 +113,9 @@ async def test_azure_managed_identity_asks_the_node_for_the_audience(
     assert (asked["resource"], asked["client_id"]) == ([AUDIENCE], [CLIENT])
 
 
-async def test_azure_without_an_identity_says_so(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_azure_without_an_identity_is_reported(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", web.url(""))
     said = json.dumps({"error": "invalid_request", "error_description": "Identity not found"})
     web.replies["/metadata/identity/oauth2/token"] = answer(
@@ -130,7 +132,7 @@ WRONG_IDENTITIES = {
 
 
 @pytest.mark.parametrize("name", WRONG_IDENTITIES)
-def test_an_azure_identity_that_cannot_be_is_refused_at_the_start(
+def test_an_impossible_azure_identity_is_refused_at_start(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     identity, said = WRONG_IDENTITIES[name]
@@ -171,7 +173,7 @@ async def test_azure_workload_identity_exchanges_the_pods_token(
     assert f"{AUDIENCE}/.default" in form["scope"][0].split(" ")
 
 
-async def test_a_managed_prometheus_is_asked_with_the_token_and_a_refused_one_is_told(
+async def test_a_managed_prometheus_gets_the_token_and_a_refusal_is_reported(
     secure: Secure, sink: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = secure.web
@@ -233,7 +235,7 @@ def service_account(tmp_path: Path, token_uri: str) -> Path:
     return file
 
 
-async def test_google_exchanges_the_default_credentials_for_a_token_to_read_with(
+async def test_google_exchanges_the_default_credentials_for_a_token(
     secure: Secure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = service_account(tmp_path, f"{secure.url}/token")
@@ -253,7 +255,7 @@ async def test_google_exchanges_the_default_credentials_for_a_token_to_read_with
     assert json.loads(base64.urlsafe_b64decode(claims + "=="))["scope"] == READ
 
 
-async def test_google_asks_the_metadata_server_in_gke(
+async def test_google_uses_the_metadata_server_in_gke(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metadata = pytest.importorskip("google.auth.compute_engine._metadata")
@@ -290,7 +292,7 @@ async def test_google_asks_the_metadata_server_in_gke(
     assert asked[0].headers["metadata-flavor"] == "Google"
 
 
-async def test_google_without_credentials_says_so(
+async def test_google_without_credentials_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "absent.json"))
@@ -356,7 +358,9 @@ AWS_REQUESTS = [
 
 
 @pytest.mark.parametrize("request_", AWS_REQUESTS)
-async def test_aws_signs_what_is_sent(monkeypatch: pytest.MonkeyPatch, request_: Outgoing) -> None:
+async def test_aws_requests_are_signed_as_sent(
+    monkeypatch: pytest.MonkeyPatch, request_: Outgoing
+) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "static-secret")
     headers = await AwsLogin("eu-central-1").headers(request_)
@@ -364,7 +368,9 @@ async def test_aws_signs_what_is_sent(monkeypatch: pytest.MonkeyPatch, request_:
     assert signed_by(headers) == ("AKIDEXAMPLE", signature(request_, headers, "static-secret"))
 
 
-async def test_aws_asks_the_node_for_credentials(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_aws_gets_credentials_from_the_node(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", web.url(""))
     roles = "/latest/meta-data/iam/security-credentials/"
@@ -393,7 +399,7 @@ ASSUMED = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15
 <Expiration>{until}</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"""
 
 
-async def test_aws_takes_on_a_role(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_aws_assumes_a_role(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "static-secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", web.url(""))
@@ -427,7 +433,7 @@ async def test_aws_exchanges_the_service_accounts_token(
     assert form["WebIdentityToken"] == ["service-account-jwt"]
 
 
-async def test_aws_is_asked_by_one_thread_however_many_give_up_waiting(
+async def test_cancelled_waiters_do_not_start_more_aws_threads(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
@@ -454,7 +460,7 @@ async def test_aws_is_asked_by_one_thread_however_many_give_up_waiting(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_what_aws_checks_is_what_goes_over_the_wire(
+async def test_aws_signs_the_request_on_the_wire(
     secure: Secure, sink: Recorder, monkeypatch: pytest.MonkeyPatch, method: Literal["GET", "POST"]
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
@@ -489,6 +495,6 @@ async def test_what_aws_checks_is_what_goes_over_the_wire(
     assert 'cluster=~"a b|ü+~/*"' in asked["query"][0]
 
 
-async def test_aws_without_credentials_says_so() -> None:
+async def test_aws_without_credentials_is_reported() -> None:
     with pytest.raises(CredentialError, match="none found in the environment"):
         await shown(AwsLogin("eu-central-1"))

@@ -59,7 +59,7 @@ async def test_a_token_is_kept_until_five_minutes_before_its_end(clock: Clock) -
     assert (await tokens.current()).text == "token-2"
 
 
-async def test_a_token_that_lives_briefly_is_renewed_half_way(clock: Clock) -> None:
+async def test_a_short_lived_token_is_renewed_at_half_of_its_life(clock: Clock) -> None:
     issuer = Issuer(clock, life=60.0)
     tokens = CachedToken("cloud", issuer, clock=clock)
     await tokens.current()
@@ -70,7 +70,7 @@ async def test_a_token_that_lives_briefly_is_renewed_half_way(clock: Clock) -> N
     assert (await tokens.current()).text == "token-2", "ten seconds before its end none is shown"
 
 
-async def test_queries_side_by_side_ask_once(clock: Clock) -> None:
+async def test_concurrent_queries_request_one_token(clock: Clock) -> None:
     issuer = Issuer(clock)
     issuer.gate.clear()
     tokens = CachedToken("cloud", issuer, clock=clock)
@@ -82,7 +82,7 @@ async def test_queries_side_by_side_ask_once(clock: Clock) -> None:
     assert issuer.asked == 1
 
 
-async def test_a_failed_renewal_costs_nothing_while_the_token_is_good(clock: Clock) -> None:
+async def test_a_failed_renewal_has_no_effect_while_the_token_is_valid(clock: Clock) -> None:
     issuer = Issuer(clock)
     tokens = CachedToken("cloud", issuer, clock=clock)
     await tokens.current()
@@ -95,7 +95,7 @@ async def test_a_failed_renewal_costs_nothing_while_the_token_is_good(clock: Clo
         await tokens.current()
 
 
-async def test_a_cloud_that_fails_is_asked_at_most_every_ten_seconds(clock: Clock) -> None:
+async def test_a_failing_cloud_is_tried_at_most_every_ten_seconds(clock: Clock) -> None:
     issuer = Issuer(clock)
     issuer.error = OSError("no")
     tokens = CachedToken("cloud", issuer, clock=clock)
@@ -108,7 +108,7 @@ async def test_a_cloud_that_fails_is_asked_at_most_every_ten_seconds(clock: Cloc
     assert (await tokens.current()).text == "token-2"
 
 
-async def test_a_token_that_was_refused_is_given_up_once_in_five_minutes(clock: Clock) -> None:
+async def test_a_refused_token_is_replaced_once_in_five_minutes(clock: Clock) -> None:
     issuer = Issuer(clock)
     tokens = CachedToken("cloud", issuer, clock=clock)
     await tokens.current()
@@ -121,7 +121,7 @@ async def test_a_token_that_was_refused_is_given_up_once_in_five_minutes(clock: 
     assert tokens.refused("token-2")
 
 
-async def test_a_token_that_has_ended_is_a_matter_of_the_clock(clock: Clock) -> None:
+async def test_an_expired_token_hints_at_the_clock(clock: Clock) -> None:
     issuer = Issuer(clock, life=-3600.0)
     tokens = CachedToken("cloud", issuer, clock=clock)
     for _ in range(3):
@@ -148,5 +148,5 @@ JWT = "eyJhbGciOiJSUzI1NiJ9." + "A" * 200 + "." + "b-_" * 40
         ),
     ],
 )
-def test_what_may_be_a_token_is_never_told(text: str, said: str) -> None:
+def test_a_possible_token_is_never_logged(text: str, said: str) -> None:
     assert redacted(ValueError(text)) == said

@@ -32,14 +32,14 @@ def test_a_group_is_one_range_selector() -> None:
     assert GROUP.promql(0.5, 'cluster="a"') == '{__name__=~"UTIL|MEM",cluster="a"}[500ms]'
 
 
-def test_a_single_series_is_asked_for_by_its_exact_name() -> None:
+def test_a_single_series_is_queried_by_its_exact_name() -> None:
     """Google's engine takes no other: "PromQL compatibility", Matching on metric names."""
     group = QueryGroup("kubernetes_io:x", ("kubernetes_io:x",))
     assert group.promql(90.0) == "kubernetes_io:x[90000ms]"
     assert group.promql(90.0, 'cluster="a"') == 'kubernetes_io:x{cluster="a"}[90000ms]'
 
 
-def test_a_query_of_the_user_is_asked_as_it_stands() -> None:
+def test_a_user_query_is_sent_unchanged() -> None:
     group = QueryGroup("usage", ("UTIL",), "avg_over_time(x[1m])")
     assert group.promql(90.0, 'cluster="a"') == "avg_over_time(x[1m])"
 
@@ -57,7 +57,7 @@ def test_a_query_of_the_user_is_asked_as_it_stands() -> None:
         ("queue offset 5m", True),
     ],
 )
-def test_only_a_selector_alone_makes_no_new_values(query: str | None, *, combines: bool) -> None:
+def test_only_a_plain_selector_creates_no_new_values(query: str | None, *, combines: bool) -> None:
     assert QueryGroup("g", ("UTIL",), query).combines is combines
 
 
@@ -100,14 +100,14 @@ def test_an_unnamed_result_takes_the_only_name_of_its_group() -> None:
         ({"instance": "", "gpu": "0"}, "prometheus"),
     ],
 )
-def test_exporters_are_told_apart_by_the_best_label_there_is(
+def test_exporters_are_identified_by_the_best_available_label(
     labels: dict[str, str], origin: str
 ) -> None:
     answer = decode(body(series("UTIL", [1, "1"], **labels)), SeriesMemo(), GROUP)
     assert list(answer.samples) == [origin]
 
 
-def test_special_numbers_are_handed_on_to_be_judged() -> None:
+def test_special_numbers_are_passed_on_for_validation() -> None:
     answer = decode(
         body(series("UTIL", [1, "NaN"], [2, "+Inf"], [3, "-Inf"], [4, "1e3"])),
         SeriesMemo(),
@@ -132,7 +132,7 @@ BAD_SERIES = [
 
 
 @pytest.mark.parametrize(("bad", "reason", "left"), BAD_SERIES)
-def test_one_bad_series_costs_that_series(bad: Any, reason: str, left: int) -> None:
+def test_a_bad_series_affects_only_itself(bad: Any, reason: str, left: int) -> None:
     good = series("MEM", [1, "7"], instance="good")
     answer = decode(body(bad, good), SeriesMemo(), GROUP)
     assert answer.samples["good"] == [Sample("MEM", {"instance": "good"}, 7.0, 1.0)]
@@ -140,7 +140,7 @@ def test_one_bad_series_costs_that_series(bad: Any, reason: str, left: int) -> N
     assert sum(map(len, answer.samples.values())) == 1 + left
 
 
-def test_a_native_histogram_has_no_samples_for_us() -> None:
+def test_a_native_histogram_is_ignored() -> None:
     result = {"metric": {"__name__": "UTIL"}, "histograms": [[1, {"count": "1"}]]}
     assert decode(body(result), SeriesMemo(), GROUP).samples == {}
 
@@ -161,7 +161,7 @@ USELESS = [
 
 
 @pytest.mark.parametrize(("answer", "reason"), USELESS)
-def test_a_useless_answer_is_an_error_with_a_reason(answer: bytes, reason: str) -> None:
+def test_an_unusable_answer_is_an_error_with_a_reason(answer: bytes, reason: str) -> None:
     with pytest.raises(SourceError) as caught:
         decode(answer, SeriesMemo(), GROUP)
     assert caught.value.reason == reason
@@ -189,7 +189,7 @@ def test_warnings_make_an_answer_partial(
     assert (answer.warnings, answer.partial) == (warnings, partial)
 
 
-def test_what_was_handed_over_is_not_handed_over_again_but_for_the_newest() -> None:
+def test_only_the_newest_known_sample_is_delivered_again() -> None:
     memo = SeriesMemo()
     times = []
     for samples in ([[1, "1"], [2, "1"]], [[1, "1"], [2, "1"]], [[2, "1"], [3, "1"], [4, "1"]]):
@@ -212,7 +212,7 @@ def test_label_sets_are_shared_between_series_and_rounds() -> None:
     assert len({id(found) for found in labels}) == 1
 
 
-def test_what_a_round_did_not_meet_is_forgotten() -> None:
+def test_series_missing_in_a_round_are_dropped() -> None:
     memo = SeriesMemo()
     for number in range(50):
         decode(body(series("UTIL", [1, "1"], churn=str(number))), memo, GROUP)
@@ -220,7 +220,7 @@ def test_what_a_round_did_not_meet_is_forgotten() -> None:
     assert len(memo) == 1
 
 
-def test_the_engines_own_words_are_found_in_an_error() -> None:
+def test_an_error_contains_the_message_of_the_engine() -> None:
     assert error_text(b'{"status":"error","errorType":"timeout","error":"slow"}') == "timeout: slow"
     assert error_text(b"<html>") == ""
 
@@ -239,7 +239,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
-def test_no_json_whatever_does_more_than_fail_with_a_reason(data: Any) -> None:
+def test_every_invalid_json_fails_with_a_reason(data: Any) -> None:
     for text in (
         json.dumps(data).encode(),
         json.dumps(

@@ -46,14 +46,14 @@ def date(seconds: float) -> str:
         ),
     ],
 )
-def test_samples_are_made_older_by(dates: list[str | None], ahead: float) -> None:
+def test_samples_are_shifted_into_the_past_by(dates: list[str | None], ahead: float) -> None:
     clock = EngineClock("http://store", Ours())
     for each in dates:
         clock.heard(each)
     assert clock.ahead == ahead
 
 
-def test_an_answer_out_of_a_cache_says_nothing_of_a_clock() -> None:
+def test_a_cached_answer_does_not_change_the_clock() -> None:
     clock = EngineClock("http://store", Ours())
     clock.heard(date(NOW + 60))
     with capture_logs() as logs:
@@ -64,7 +64,7 @@ def test_an_answer_out_of_a_cache_says_nothing_of_a_clock() -> None:
     assert clock.ahead == 31
 
 
-def test_one_shift_holds_while_time_passes_within_a_second() -> None:
+def test_the_shift_is_stable_within_a_second() -> None:
     """A sample that is seen twice must have one time."""
     ours = Ours()
     clock = EngineClock("http://store", ours)
@@ -76,7 +76,7 @@ def test_one_shift_holds_while_time_passes_within_a_second() -> None:
     assert seen == {61.0}
 
 
-def test_it_is_said_once_and_once_when_it_is_over() -> None:
+def test_a_shift_and_its_end_are_logged_once() -> None:
     clock = EngineClock("http://store", Ours())
     with capture_logs() as logs:
         for seconds in (60, 60, -90, -90, 0, 0):

@@ -187,7 +187,7 @@ class Reader:
         return {key: self.value(*key) for key in EXPECTED}
 
 
-async def test_every_way_of_labelling_and_every_vendor_gives_its_pods_their_values(
+async def test_every_labelling_and_every_vendor_gives_pods_their_values(
     scraped: Engine,
 ) -> None:
     reader = Reader(scraped.url)
@@ -198,7 +198,7 @@ async def test_every_way_of_labelling_and_every_vendor_gives_its_pods_their_valu
         assert reader.source.problem(time.time()) is None
 
 
-async def test_an_exporter_that_is_gone_and_comes_back_is_missing_in_between_never_0(
+async def test_an_exporter_that_disappears_and_returns_is_absent_and_never_0(
     scraped: Engine,
 ) -> None:
     reader = Reader(scraped.url, age_limit=3.0)
@@ -262,7 +262,7 @@ OWN_EXPECTED = {
 }
 
 
-async def test_metrics_of_the_users_own_are_answered_alike(scraped: Engine) -> None:
+async def test_user_metrics_are_the_same_on_both(scraped: Engine) -> None:
     own = [MetricSettings.model_validate({"name": name, **row}) for name, row in OWN.items()]
     reader = Reader(scraped.url, own=own)
 
@@ -281,7 +281,7 @@ async def test_a_query_for_each_exact_name_gives_the_same(scraped: Engine) -> No
         assert all(not state.last_error for state in reader.source.groups)
 
 
-def test_no_query_is_longer_than_engines_take() -> None:
+def test_no_query_exceeds_the_limit_of_engines() -> None:
     """VictoriaMetrics' ``-search.maxQueryLen`` is 16 KiB; most proxies take a URL of 8 KiB."""
     longest = max(
         len(QueryGroup(name, names).promql(90.0, 'cluster="a"'))

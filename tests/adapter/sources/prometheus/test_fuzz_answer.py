@@ -103,14 +103,14 @@ def plain(row: Sample) -> bool:
 
 @bounded(12)
 @given(st.data())
-def test_fuzz_no_bent_answer_breaks_the_promise(data: st.DataObject) -> None:
+def test_fuzz_no_modified_answer_breaks_the_promise(data: st.DataObject) -> None:
     first = data.draw(bent(seeds()))
     assert kept(first, data.draw(bent([first]))) == []
 
 
 @bounded(60)
 @given(st.lists(ANSWERS, min_size=1, max_size=3))
-def test_fuzz_no_drawn_answer_breaks_the_promise(answers: list[object]) -> None:
+def test_fuzz_no_generated_answer_breaks_the_promise(answers: list[object]) -> None:
     assert kept(*(json.dumps(answer).encode() for answer in answers)) == []
 
 

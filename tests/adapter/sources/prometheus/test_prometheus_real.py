@@ -79,7 +79,7 @@ def read_by_the_library(url: str) -> set[Exposed]:
     return found
 
 
-async def test_what_is_decoded_is_what_prometheus_holds(engine: Engine, sink: Recorder) -> None:
+async def test_decoded_samples_equal_those_of_prometheus(engine: Engine, sink: Recorder) -> None:
     options = PrometheusOptions(engine.url, interval=0.1, lookback=60.0)
     source = PrometheusSource(options, sink, GROUPS)
 
@@ -100,7 +100,7 @@ async def test_what_is_decoded_is_what_prometheus_holds(engine: Engine, sink: Re
     assert len(times) > 2, "every sample must carry the time it was scraped"
 
 
-async def test_both_ways_of_labelling_arrive_as_prometheus_wrote_them(
+async def test_both_labellings_arrive_as_prometheus_wrote_them(
     engine: Engine, sink: Recorder
 ) -> None:
     options = PrometheusOptions(engine.url, interval=0.1, lookback=60.0)
@@ -121,7 +121,7 @@ async def test_both_ways_of_labelling_arrive_as_prometheus_wrote_them(
     }
 
 
-async def test_a_wrong_query_is_told_in_prometheus_own_words(
+async def test_an_invalid_query_is_reported_with_the_message_of_prometheus(
     engine: Engine, sink: Recorder
 ) -> None:
     options = PrometheusOptions(engine.url, interval=0.1, lookback=90.0, query={"usage": "sum("})

@@ -76,7 +76,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_refusal_is_told_in_the_servers_own_words(name: str) -> None:
+def test_a_refusal_is_reported_with_the_message_of_the_server(name: str) -> None:
     status, body, reason, said, unsaid = REFUSALS[name]
     error = refusal(status, body.encode())
     assert error.reason == reason
@@ -94,7 +94,7 @@ REPEATED = {
 
 
 @pytest.mark.parametrize(("shown", "body"), REPEATED.values(), ids=REPEATED)
-def test_what_was_shown_is_withheld_however_it_is_spelled(shown: str, body: bytes) -> None:
+def test_credentials_are_redacted_in_any_spelling(shown: str, body: bytes) -> None:
     left = without(body, [shown])
     assert b"s3cr3t" not in left
     assert left.count(b"(withheld)") == 1

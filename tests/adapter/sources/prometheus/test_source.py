@@ -90,7 +90,7 @@ def state(source: PrometheusSource, name: str) -> GroupState:
     return next(found for found in source.groups if found.group.name == name)
 
 
-async def test_a_round_is_one_post_per_group_and_one_batch_per_exporter(
+async def test_a_round_is_one_post_per_group_and_one_result_per_exporter(
     web: Web, sink: Recorder
 ) -> None:
     web.replies[PATH] = by_query(
@@ -147,7 +147,7 @@ async def test_other_tasks_run_while_a_large_answer_is_ingested(
     assert len(set(seen)) == 20
 
 
-async def test_a_query_of_the_user_replaces_a_groups_and_may_add_one(
+async def test_a_user_query_replaces_the_query_of_a_group_or_adds_one(
     web: Web, sink: Recorder
 ) -> None:
     web.replies[PATH] = live("UTIL")
@@ -203,7 +203,7 @@ async def test_one_failed_group_does_not_lose_the_others(
 
 
 @pytest.mark.parametrize("reply", [hang, drip])
-async def test_a_server_that_hangs_is_given_up(web: Web, sink: Recorder, reply: Reply) -> None:
+async def test_a_hanging_server_times_out(web: Web, sink: Recorder, reply: Reply) -> None:
     web.replies[PATH] = by_query({"UTIL": reply, "USED": live("USED")})
     source = PrometheusSource(options(web, timeout=0.05, interval=0.2), sink, GROUPS)
     async with running(source.run):
@@ -212,7 +212,7 @@ async def test_a_server_that_hangs_is_given_up(web: Web, sink: Recorder, reply: 
         assert state(source, "usage").reason == "timeout"
 
 
-async def test_strings_and_nan_cost_themselves_only(web: Web, sink: Recorder) -> None:
+async def test_strings_and_nan_affect_only_themselves(web: Web, sink: Recorder) -> None:
     good, odd = now_series("UTIL", "40"), now_series("UTIL", "NaN", "nan")
     word = now_series("UTIL", "many", "word")
     web.replies[PATH] = answer(matrix(good, odd, word))
@@ -223,7 +223,7 @@ async def test_strings_and_nan_cost_themselves_only(web: Web, sink: Recorder) ->
     assert [dict(batch.rejects) for batch in sink.batches] == [{"bad_value": 1}, {}]
 
 
-async def test_a_passing_failure_is_tried_again_within_the_round(web: Web, sink: Recorder) -> None:
+async def test_a_temporary_failure_is_retried_within_the_round(web: Web, sink: Recorder) -> None:
     async def once(request: Request, writer: asyncio.StreamWriter) -> None:
         await answer(b"", "503 Service Unavailable")(request, writer)
         web.replies[PATH] = live("UTIL")
@@ -237,7 +237,7 @@ async def test_a_passing_failure_is_tried_again_within_the_round(web: Web, sink:
     assert source.failures == {"unavailable": 1}
 
 
-async def test_a_wrong_query_is_not_tried_again_within_the_round(web: Web, sink: Recorder) -> None:
+async def test_an_invalid_query_is_not_retried_within_the_round(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = answer(_ERROR, "400 Bad Request")
     source = PrometheusSource(options(web, retries=5, interval=60.0), sink, {"usage": ("UTIL",)})
     async with running(source.run):
@@ -245,9 +245,7 @@ async def test_a_wrong_query_is_not_tried_again_within_the_round(web: Web, sink:
     assert len(web.requests) == 1
 
 
-async def test_the_rows_of_a_failed_group_stand_with_the_times_they_had(
-    web: Web, sink: Recorder
-) -> None:
+async def test_samples_of_a_failed_group_keep_their_times(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = by_query({"UTIL": live("UTIL"), "USED": live("USED")})
     source = PrometheusSource(options(web), sink, GROUPS)
     async with running(source.run):
@@ -263,7 +261,7 @@ async def test_the_rows_of_a_failed_group_stand_with_the_times_they_had(
     assert sink.forgotten == []
 
 
-async def test_an_exporter_that_left_prometheus_is_forgotten(web: Web, sink: Recorder) -> None:
+async def test_an_exporter_that_left_prometheus_is_dropped(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = live("UTIL")
     async with running(PrometheusSource(options(web), sink, {"usage": ("UTIL",)}).run):
         await sink.until(lambda: len(sink.batches) > 0)
@@ -272,7 +270,7 @@ async def test_an_exporter_that_left_prometheus_is_forgotten(web: Web, sink: Rec
     assert sink.forgotten == ["gpu-1:9400"]
 
 
-async def test_a_partial_answer_is_counted_and_forgets_nobody(web: Web, sink: Recorder) -> None:
+async def test_a_partial_answer_is_counted_and_drops_no_exporter(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = live("UTIL")
     source = PrometheusSource(options(web), sink, {"usage": ("UTIL",)})
     async with running(source.run):
@@ -284,7 +282,9 @@ async def test_a_partial_answer_is_counted_and_forgets_nobody(web: Web, sink: Re
     assert sink.batches[-1].origin == "gpu-1:9400"
 
 
-async def test_nothing_stands_from_before_the_clock_was_set_back(web: Web, sink: Recorder) -> None:
+async def test_samples_from_before_the_clock_was_set_back_are_dropped(
+    web: Web, sink: Recorder
+) -> None:
     behind = [0.0]
     web.replies[PATH] = live("UTIL")
     source = PrometheusSource(
@@ -300,7 +300,7 @@ async def test_nothing_stands_from_before_the_clock_was_set_back(web: Web, sink:
     assert sink.forgotten == ["gpu-1:9400"]
 
 
-async def test_an_answer_that_is_partial_and_empty_says_why_nothing_is_here(
+async def test_an_empty_partial_answer_is_reported_with_its_reason(
     web: Web, sink: Recorder
 ) -> None:
     web.replies[PATH] = answer(matrix(warnings=["store eu-1 is away"]))
@@ -313,7 +313,7 @@ async def test_an_answer_that_is_partial_and_empty_says_why_nothing_is_here(
         assert source.problem(time.time()) is None
 
 
-async def test_a_partial_answer_to_what_combines_series_is_none(web: Web, sink: Recorder) -> None:
+async def test_a_partial_answer_to_an_aggregation_is_rejected(web: Web, sink: Recorder) -> None:
     """A sum over the stores that were reached is too small, and would scale in."""
     web.replies[PATH] = live("UTIL")
     made = options(web, query={"usage": "sum by (namespace, pod) (UTIL)"})
@@ -354,7 +354,7 @@ async def test_a_query_without_series_is_logged_once_with_a_hint(web: Web, sink:
     assert sorted(told) == [("no series at all", None), ("query gives no series", "metrics.lag")]
 
 
-async def test_an_engine_that_fails_every_group_is_told_of_in_one_line(
+async def test_an_engine_that_fails_every_group_is_logged_in_one_line(
     web: Web, sink: Recorder
 ) -> None:
     bad = answer(_ERROR, "400 Bad Request")
@@ -383,9 +383,7 @@ async def test_a_round_that_runs_out_of_time_is_counted(web: Web, sink: Recorder
         assert state(source, "usage").reason == "timeout"
 
 
-async def test_queries_that_hang_cost_a_round_no_more_than_its_time(
-    web: Web, sink: Recorder
-) -> None:
+async def test_hanging_queries_do_not_extend_a_round(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = by_query({"slow": hang, "UTIL": live("UTIL"), "USED": live("USED")})
     slow = {f"metrics.{number}": f"slow_{number}" for number in range(9)}
     made = options(web, timeout=0.3, interval=0.3, query=slow)
@@ -419,9 +417,7 @@ def numbered() -> Bearer:
     return Bearer(CachedToken("cloud", lambda: Token(f"t{next(given)}", time.time() + 3600)))
 
 
-async def test_a_token_that_is_refused_is_exchanged_for_one_that_is_not(
-    web: Web, sink: Recorder
-) -> None:
+async def test_a_refused_token_is_replaced_within_the_round(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = refusing("Bearer t1")
     source = PrometheusSource(options(web, login=numbered()), sink, {"usage": ("UTIL",)})
     async with running(source.run):
@@ -431,7 +427,7 @@ async def test_a_token_that_is_refused_is_exchanged_for_one_that_is_not(
     assert (shown[0], set(shown[1:])) == ("Bearer t1", {"Bearer t2"})
 
 
-async def test_an_engine_that_refuses_every_token_costs_the_cloud_one_more(
+async def test_an_engine_that_refuses_every_token_causes_one_more_token_request(
     web: Web, sink: Recorder
 ) -> None:
     web.replies[PATH] = refusing("Bearer t1", "Bearer t2")
@@ -442,7 +438,7 @@ async def test_an_engine_that_refuses_every_token_costs_the_cloud_one_more(
     assert (shown[0], set(shown[1:])) == ("Bearer t1", {"Bearer t2"})
 
 
-async def test_a_redirect_takes_no_token_elsewhere(web: Web, sink: Recorder) -> None:
+async def test_a_redirect_does_not_leak_the_token(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = answer(b"", "307 Elsewhere", headers="Location: /elsewhere\r\n")
     source = PrometheusSource(options(web, login=numbered()), sink, {"usage": ("UTIL",)})
     async with running(source.run):
@@ -489,7 +485,7 @@ async def test_a_post_carries_the_users_parameters_in_its_form(web: Web, sink: R
     assert (form["nocache"], form["partial_response"]) == (["1"], ["false"])
 
 
-async def test_a_server_that_is_away_is_a_problem_with_its_address(sink: Recorder) -> None:
+async def test_an_unavailable_server_is_a_problem_with_its_address(sink: Recorder) -> None:
     made = PrometheusOptions("http://127.0.0.1:1", lookback=90.0, interval=0.01, retries=0)
     source = PrometheusSource(made, sink, GROUPS)
     async with running(source.run):
@@ -497,7 +493,7 @@ async def test_a_server_that_is_away_is_a_problem_with_its_address(sink: Recorde
     assert "http://127.0.0.1:1/api/v1/query" in (source.problem(time.time()) or "")
 
 
-async def test_a_server_that_speaks_no_http_is_told_without_the_parameters(
+async def test_a_server_without_http_is_reported_without_the_parameters(
     web: Web, sink: Recorder
 ) -> None:
     async def greet(_: Request, writer: asyncio.StreamWriter) -> None:
@@ -515,7 +511,7 @@ async def test_a_server_that_speaks_no_http_is_told_without_the_parameters(
     assert "s3cr3t" not in problem
 
 
-async def test_an_error_that_comes_as_200_does_not_repeat_what_was_shown(
+async def test_an_error_with_status_200_does_not_repeat_credentials(
     web: Web, sink: Recorder
 ) -> None:
     said = {"status": "error", "errorType": "auth", "error": "no such key s3cr3t-key"}
@@ -528,7 +524,7 @@ async def test_an_error_that_comes_as_200_does_not_repeat_what_was_shown(
     assert state(source, "usage").last_error == "auth: no such key (withheld)"
 
 
-async def test_credentials_and_headers_go_with_every_query(
+async def test_every_query_has_credentials_and_headers(
     web: Web, sink: Recorder, tmp_path: Path
 ) -> None:
     web.replies[PATH] = live("UTIL")
@@ -548,7 +544,7 @@ async def test_credentials_and_headers_go_with_every_query(
     assert web.requests[0].headers["x-scope-orgid"] == "team-a"
 
 
-async def test_a_bearer_token_is_read_anew_and_missed_when_gone(
+async def test_a_bearer_token_is_read_again_and_reported_when_missing(
     web: Web, sink: Recorder, tmp_path: Path
 ) -> None:
     web.replies[PATH] = live("UTIL")
@@ -563,7 +559,7 @@ async def test_a_bearer_token_is_read_anew_and_missed_when_gone(
     assert web.requests[0].headers["authorization"] == "Bearer abc"
 
 
-async def test_a_client_certificate_is_shown_and_the_ca_checked(
+async def test_a_client_certificate_is_sent_and_the_ca_is_checked(
     web: Web, sink: Recorder, tmp_path: Path
 ) -> None:
     authority = trustme.CA()
@@ -593,7 +589,7 @@ def test_an_unusable_client_certificate_is_named(web: Web, sink: Recorder, tmp_p
         PrometheusSource(options(web, cert_file=tmp_path / "client.pem"), sink, GROUPS)
 
 
-async def test_rows_that_stand_for_a_failing_group_grow_old_though_the_engine_is_ahead(
+async def test_kept_samples_of_a_failing_group_age_even_if_the_engine_clock_is_ahead(
     web: Web, sink: Recorder
 ) -> None:
     """Its samples are of our future: without its ``Date`` they would pass for new each round."""
@@ -618,7 +614,7 @@ async def test_rows_that_stand_for_a_failing_group_grow_old_though_the_engine_is
     assert {row.time for batch in sink.batches for row in used(batch)} == {row.time}
 
 
-async def test_of_two_engines_behind_one_address_each_has_its_own_clock(
+async def test_two_engines_behind_one_address_have_separate_clocks(
     web: Web, sink: Recorder
 ) -> None:
     ahead = 600.0

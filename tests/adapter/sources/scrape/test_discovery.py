@@ -100,7 +100,7 @@ NO_TARGETS = [
 
 
 @pytest.mark.parametrize("other", NO_TARGETS)
-def test_what_is_no_exporter_or_cannot_be_asked_is_no_target(other: Pod) -> None:
+def test_other_pods_and_unreachable_exporters_are_not_targets(other: Pod) -> None:
     assert discover(other, DISCOVERY_RULES) is None
 
 
@@ -110,7 +110,7 @@ def test_an_ipv6_address_is_bracketed() -> None:
     assert target.url == "http://[fd00::7]:9400/metrics"
 
 
-def test_users_rules_come_first_and_may_say_everything() -> None:
+def test_user_rules_take_precedence_and_may_set_everything() -> None:
     mine = DiscoveryRule(
         "mine", parse("app=own"), 8443, path="/gpu", scheme="https", namespace="gpu"
     )
@@ -180,7 +180,7 @@ OWN_PAGE = ScrapeTarget(URL, uid="page", rule="inference", serves=True)
 @pytest.mark.parametrize(
     ("first", "then"), [(FIXED, EXPORTER), (FIXED, OWN_PAGE), (EXPORTER, OWN_PAGE)]
 )
-def test_nobody_silences_an_exporter_by_claiming_its_address(
+def test_a_pod_cannot_silence_an_exporter_by_taking_its_address(
     first: ScrapeTarget, then: ScrapeTarget
 ) -> None:
     """Pods on their node's network have its address, and say themselves which port is theirs."""
@@ -195,7 +195,7 @@ def test_nobody_silences_an_exporter_by_claiming_its_address(
     assert len(log.targets) == 1
 
 
-def test_of_two_alike_at_one_address_the_older_is_asked_again_once_the_newer_is_gone() -> None:
+def test_the_older_of_two_pods_at_one_address_is_scraped_again_when_the_newer_is_deleted() -> None:
     log = Log()
     older, newer = EXPORTER._replace(uid="1"), EXPORTER._replace(uid="2")
     log.targets.add(older)

@@ -73,7 +73,7 @@ def memory_below(most: int) -> Iterator[None]:
         tracemalloc.stop()
 
 
-async def test_a_few_informational_answers_are_passed_over(web: Web) -> None:
+async def test_a_few_informational_responses_are_skipped(web: Web) -> None:
     web.replies["/metrics"] = raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 8 + whole(PAGE))
     assert await fetch(web) == PAGE
 
@@ -100,7 +100,7 @@ async def test_a_few_informational_answers_are_passed_over(web: Web) -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-async def test_an_endless_answer_is_given_up_with_little_memory(
+async def test_an_endless_response_is_abandoned_with_little_memory(
     web: Web, start: bytes, piece: bytes, reason: str
 ) -> None:
     web.replies["/metrics"] = for_ever(start, piece)
@@ -126,7 +126,7 @@ async def test_a_page_in_chunks_is_read(web: Web) -> None:
     [whole(b"x" * 9), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"\r\n\r\nmore", b"\x00"],
 )
 @pytest.mark.parametrize("later", [False, True])
-async def test_bytes_that_nobody_asked_for_end_the_connection_and_nothing_else(
+async def test_unsolicited_bytes_only_end_the_connection(
     web: Web, surplus: bytes, later: bool
 ) -> None:
     sent = asyncio.Event()
@@ -160,7 +160,7 @@ async def test_a_kept_connection_that_the_server_closed_is_replaced(web: Web) ->
     assert web.connections == 3
 
 
-async def test_each_page_of_a_pod_comes_over_a_connection_of_its_own(web: Web) -> None:
+async def test_each_pod_page_uses_its_own_connection(web: Web) -> None:
     web.replies["/metrics"] = answer(PAGE)
     client = PageClient(idle=10)
     async with client.connected(), asyncio.timeout(30):
@@ -183,7 +183,9 @@ async def test_a_gzip_of_line_feeds_is_abandoned_and_counted(web: Web, sink: Rec
     assert "more lines" in state.last_error
 
 
-async def test_a_pods_page_may_be_smaller_than_an_exporters(web: Web, sink: Recorder) -> None:
+async def test_a_pod_page_has_a_smaller_limit_than_an_exporter_page(
+    web: Web, sink: Recorder
+) -> None:
     web.replies["/metrics"] = answer(PAGE + b"# x\n" * 1000)
     mine = ScrapeTarget(web.url(), pod=PodRef("n", "p"), serves=True)
     theirs = ScrapeTarget(web.url("/exporter"))
@@ -223,7 +225,7 @@ async def test_silent_pods_of_one_namespace_leave_places_for_others_and_for_expo
         assert made.overdue(now + 1000) >= 40
 
 
-async def test_pods_that_answer_do_not_stand_for_exporters_that_do_not(
+async def test_answering_pods_do_not_settle_a_source_without_exporters(
     web: Web, sink: Recorder
 ) -> None:
     web.replies["/mine"] = answer(PAGE)
@@ -275,7 +277,7 @@ async def test_a_silent_pod_does_not_keep_a_source_from_being_settled(
         assert made.settled
 
 
-async def test_large_pages_that_wait_to_be_read_take_no_memory_from_each_other(
+async def test_large_pages_waiting_to_be_read_do_not_take_memory_from_each_other(
     web: Web, sink: Recorder
 ) -> None:
     lines = (

@@ -44,7 +44,7 @@ async def test_beyond_the_bytes_pages_are_read_one_after_another() -> None:
     assert peak <= 150  # the bound, and the one page that may go beyond it
 
 
-async def test_a_reader_that_gives_up_gives_everything_back() -> None:
+async def test_a_cancelled_reader_releases_everything() -> None:
     made = room()
     full = asyncio.Event()
 
@@ -76,7 +76,7 @@ async def test_a_reader_that_gives_up_gives_everything_back() -> None:
     assert third.exception() is None
 
 
-def test_labels_are_lent_up_to_what_is_left_of_all() -> None:
+def test_labels_are_reserved_up_to_the_free_memory() -> None:
     made = room().labels
     assert made.reserve("a", 0) == 60
     made.release("a", 60, 50)
@@ -115,7 +115,7 @@ def test_pages_of_one_namespace_leave_memory_for_those_of_another() -> None:
     assert made.used == sum(held.values())
 
 
-def test_a_namespace_alone_keeps_what_its_pages_hold() -> None:
+def test_a_single_namespace_keeps_the_memory_of_its_pages() -> None:
     made = LabelMemory(3200, 100)
     reserved = [made.reserve("a", 0) for _ in range(40)]
     assert reserved[:31] == [100] * 31

@@ -87,7 +87,7 @@ FORGED = exporter("forged", namespace="tenant", born=200.0)
 
 @pytest.mark.parametrize("labels", [DCGM, OPERATOR, GKE, AMD, HAMI])
 @pytest.mark.parametrize("first", [True, False])
-def test_a_pod_with_labels_alone_is_left_out_beside_an_exporter(
+def test_a_pod_with_only_labels_is_left_out_beside_an_exporter(
     labels: dict[str, str], first: bool
 ) -> None:
     """Whichever rule it chooses, and even if it is older and a DaemonSet's."""
@@ -98,11 +98,11 @@ def test_a_pod_with_labels_alone_is_left_out_beside_an_exporter(
     assert cluster.targets.unscrapable == {"no_host_path": 1}
 
 
-def test_a_pod_with_labels_alone_is_left_out_on_nodes_without_an_exporter_too() -> None:
+def test_a_pod_with_only_labels_is_left_out_on_nodes_without_an_exporter() -> None:
     assert Cluster(REAL, replace(FORGED, node="n2")).scraped == {"real"}
 
 
-def test_a_pod_with_labels_alone_gets_no_turn_while_the_exporter_restarts() -> None:
+def test_a_pod_with_only_labels_is_not_scraped_while_the_exporter_restarts() -> None:
     waiting = replace(FORGED, born=1.0)
     cluster = Cluster(REAL, waiting)
     cluster.put(replace(REAL, deleting=True))
@@ -119,12 +119,12 @@ def test_a_pod_with_labels_alone_gets_no_turn_while_the_exporter_restarts() -> N
     assert cluster.changes == ["+real", "-real", "+anew"]
 
 
-def test_a_pending_exporter_is_proof_already() -> None:
+def test_a_pending_exporter_is_sufficient_proof() -> None:
     cluster = Cluster(replace(REAL, phase="Pending", ip=""), FORGED)
     assert cluster.scraped == set()
 
 
-def test_exporters_without_a_mount_are_scraped_where_none_has_one_any_more() -> None:
+def test_exporters_without_a_mount_are_scraped_if_none_has_a_mount() -> None:
     cluster = Cluster(REAL)
     cluster.delete(REAL)
     cluster.put(exporter("new"))
@@ -136,7 +136,7 @@ def test_exporters_without_a_mount_are_scraped_where_none_has_one_any_more() -> 
 
 
 @pytest.mark.parametrize("mounts", [True, False])
-def test_of_one_kind_on_a_node_a_daemonsets_pod_then_the_oldest_is_scraped(mounts: bool) -> None:
+def test_a_daemonset_pod_precedes_the_oldest_pod_of_one_kind_on_a_node(mounts: bool) -> None:
     older = exporter("older", namespace="a", born=50.0, mounts=mounts)
     daemon = exporter("daemon", OPERATOR, namespace="b", mounts=mounts, owner=DAEMONSET)
     younger = exporter("younger", namespace="c", born=200.0, mounts=mounts)
@@ -149,12 +149,12 @@ def test_of_one_kind_on_a_node_a_daemonsets_pod_then_the_oldest_is_scraped(mount
         assert cluster.scraped == {next_one}
 
 
-def test_a_pod_without_proof_gets_in_by_no_other_rule() -> None:
+def test_a_pod_without_proof_is_not_accepted_by_another_rule() -> None:
     cluster = Cluster(exporter("real", owner=DAEMONSET), replace(FORGED, labels=AMD, born=1.0))
     assert cluster.scraped == {"real"}
 
 
-def test_a_rolling_update_changes_over_to_the_new_pod() -> None:
+def test_a_rolling_update_switches_to_the_new_pod() -> None:
     cluster = Cluster(REAL)
     new = replace(REAL, ref=PodRef("gpu-operator", "new"), uid="new", ip="new", born=300.0)
     cluster.put(new)
@@ -179,7 +179,7 @@ def test_every_node_has_its_own_exporter() -> None:
     assert Cluster(*pods).scraped == {"e0", "e2"}
 
 
-def test_a_rule_with_a_namespace_has_all_its_pods_scraped() -> None:
+def test_all_pods_of_a_rule_with_a_namespace_are_scraped() -> None:
     pinned = DiscoveryRule("mine", parse("app=own"), 1, namespace="gpu-operator")
     mine = [exporter(f"own-{n}", OWN) for n in range(2)]
     cluster = Cluster(*mine, FORGED, rules=(pinned, *DISCOVERY_RULES))
@@ -187,7 +187,7 @@ def test_a_rule_with_a_namespace_has_all_its_pods_scraped() -> None:
     assert cluster.targets.unscrapable == {"no_host_path": 1}
 
 
-def test_rules_of_the_settings_are_kinds_of_their_own() -> None:
+def test_each_configured_rule_is_a_separate_kind() -> None:
     rules = (
         DiscoveryRule("a", parse("app=a"), 1),
         DiscoveryRule("b", parse("app=b"), 1),
@@ -198,7 +198,7 @@ def test_rules_of_the_settings_are_kinds_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("mounts", [True, False])
-def test_of_the_pods_of_a_rule_without_namespace_one_is_scraped(mounts: bool) -> None:
+def test_one_pod_of_a_rule_without_a_namespace_is_scraped(mounts: bool) -> None:
     mine = exporter("mine", OWN, mounts=mounts)
     forged = exporter("forged", OWN, namespace="tenant", born=1.0 if mounts else 200.0)
     cluster = Cluster(
@@ -207,13 +207,13 @@ def test_of_the_pods_of_a_rule_without_namespace_one_is_scraped(mounts: bool) ->
     assert cluster.scraped == {"mine"}
 
 
-def test_a_pods_own_page_is_no_rivals() -> None:
+def test_a_pod_page_does_not_compete_with_exporters() -> None:
     server = exporter("vllm", {"gpu-metrics-adapter.io/scrape": "true"}, namespace="tenant")
     labels = {**server.labels, "gpu-metrics-adapter.io/port": "8000"}
     assert Cluster(REAL, replace(server, labels=labels)).scraped == {"real", "vllm"}
 
 
-def test_an_exporter_that_is_left_out_is_logged_once_with_both_pods_and_the_remedy() -> None:
+def test_an_exporter_that_is_left_out_is_logged_once_with_both_pods_and_a_hint() -> None:
     with capture_logs() as logs:
         cluster = Cluster(REAL, replace(FORGED, host_paths=True))
         cluster.put(replace(FORGED, host_paths=True, labels={**DCGM, "touched": "yes"}))
@@ -226,7 +226,7 @@ def test_an_exporter_that_is_left_out_is_logged_once_with_both_pods_and_the_reme
     assert cluster.targets.unscrapable == {"another_exporter_on_node": 1}
 
 
-def test_a_pod_that_is_told_twice_is_one_proof() -> None:
+def test_a_pod_that_is_reported_twice_is_one_proof() -> None:
     """A source that is started again reads all pods again."""
     cluster = Cluster(REAL, FORGED)
     cluster.targets.pod_changed(None, REAL)
@@ -236,7 +236,7 @@ def test_a_pod_that_is_told_twice_is_one_proof() -> None:
     assert cluster.scraped == {"forged"}
 
 
-def test_a_change_costs_what_its_node_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_a_change_depends_on_its_node_only(monkeypatch: pytest.MonkeyPatch) -> None:
     pods = [exporter(f"e{n}", node=f"n{n}", mounts=True) for n in range(1000)]
     cluster = Cluster(*pods)
     looked = []

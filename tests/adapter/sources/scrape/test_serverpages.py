@@ -110,7 +110,7 @@ FOUND: dict[str, tuple[ServerPages, Pod, str]] = {
 
 
 @pytest.mark.parametrize(("pages", "pod", "url"), FOUND.values(), ids=FOUND)
-def test_a_pod_that_opts_in_or_is_chosen_is_asked_about_itself(
+def test_a_pod_that_opts_in_or_is_selected_is_scraped(
     pages: ServerPages, pod: Pod, url: str
 ) -> None:
     assert pages.of(pod) == ScrapeTarget(url, "gpu-1", pod.ref, "u", "inference", serves=True)
@@ -137,7 +137,7 @@ NOT_ASKED: dict[str, tuple[ServerPages, Pod]] = {
 
 
 @pytest.mark.parametrize(("pages", "pod"), NOT_ASKED.values(), ids=NOT_ASKED)
-def test_no_other_pod_is_asked(pages: ServerPages, pod: Pod) -> None:
+def test_other_pods_are_not_scraped(pages: ServerPages, pod: Pod) -> None:
     assert pages.of(pod) is None
 
 
@@ -159,14 +159,16 @@ UNSCRAPABLE = [
 
 
 @pytest.mark.parametrize(("annotations", "reason"), UNSCRAPABLE)
-def test_a_wrong_word_is_refused_with_its_reason(annotations: dict[str, str], reason: str) -> None:
+def test_an_invalid_annotation_is_refused_with_a_reason(
+    annotations: dict[str, str], reason: str
+) -> None:
     found = ServerPages().of(annotated(annotations))
     assert isinstance(found, Unscrapable)
     assert found.reason == reason
 
 
 @pytest.mark.parametrize("ports", [(), TWO])
-def test_a_pod_with_no_or_several_ports_has_to_say_which(ports: tuple[ContainerPort, ...]) -> None:
+def test_a_pod_with_no_or_several_ports_must_name_one(ports: tuple[ContainerPort, ...]) -> None:
     found = ServerPages().of(annotated(asks(), ports))
     assert isinstance(found, Unscrapable)
     assert found.reason == "no_port"
@@ -184,7 +186,7 @@ def test_an_unscrapable_pod_is_logged_and_counted_once() -> None:
     assert "'abc'" in logs[0]["problem"]
 
 
-def test_a_mended_annotation_makes_a_target() -> None:
+def test_a_fixed_annotation_creates_a_target() -> None:
     seen: list[ScrapeTarget] = []
     targets = ScrapeTargets(DISCOVERY_RULES, seen.append, lambda _: None, ServerPages())
     wrong, corrected = annotated(asks(port="abc")), annotated(asks(port="8000"))
@@ -193,7 +195,7 @@ def test_a_mended_annotation_makes_a_target() -> None:
     assert [target.url for target in seen] == ["http://10.0.0.5:8000/metrics"]
 
 
-def test_an_exporter_stays_an_exporter_whatever_it_asks_for() -> None:
+def test_an_exporter_cannot_opt_in_as_a_server() -> None:
     seen: list[ScrapeTarget] = []
     targets = ScrapeTargets(DISCOVERY_RULES, seen.append, lambda _: None, ServerPages())
     targets.decide()
@@ -227,5 +229,5 @@ def test_every_vendors_exporter_is_found_beside_the_servers() -> None:
     ("annotations", "expected"),
     [(asks(), True), (asks(scrape="TRUE"), True), (asks(scrape="no"), False), ({}, False)],
 )
-def test_opting_in_is_saying_true(annotations: dict[str, str], *, expected: bool) -> None:
+def test_only_true_opts_in(annotations: dict[str, str], *, expected: bool) -> None:
     assert opted_in(annotated(annotations)) is expected

@@ -46,7 +46,7 @@ def state(made: ScrapeSource, url: str) -> TargetState:
     return next(found for target, found in made.states.items() if target.url == url)
 
 
-async def test_a_page_becomes_a_batch(web: Web, sink: Recorder) -> None:
+async def test_a_page_becomes_a_scrape_result(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE)
     before = time.time()
     made = source(web, sink)
@@ -88,7 +88,7 @@ async def test_a_page_that_calls_itself_html_is_read_if_it_parses(web: Web, sink
     assert len(sink.batches[0].samples) == 1
 
 
-async def test_series_that_nobody_wants_are_left_out(web: Web, sink: Recorder) -> None:
+async def test_unknown_series_are_left_out(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(b'go_goroutines{a="b"} 7\n' + PAGE)
     made = ScrapeSource(
         replace(OPTIONS, targets=(ScrapeTarget(web.url()),)), sink, wanted={"DCGM_FI_DEV_GPU_UTIL"}
@@ -120,7 +120,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("reply", "reason"), BAD)
-async def test_a_bad_exporter_costs_its_own_rows_only(
+async def test_a_bad_exporter_affects_only_its_own_samples(
     web: Web, sink: Recorder, reply: Reply, reason: str
 ) -> None:
     web.replies["/bad"] = reply
@@ -137,7 +137,7 @@ async def test_a_bad_exporter_costs_its_own_rows_only(
 
 
 @pytest.mark.parametrize("reply", [hang, drip])
-async def test_a_slow_exporter_is_given_up(web: Web, sink: Recorder, reply: Reply) -> None:
+async def test_a_slow_exporter_times_out(web: Web, sink: Recorder, reply: Reply) -> None:
     web.replies["/slow"] = reply
     web.replies["/good"] = answer(PAGE)
     made = source(web, sink, "/slow", "/good", options=replace(OPTIONS, timeout=0.05))
@@ -148,7 +148,7 @@ async def test_a_slow_exporter_is_given_up(web: Web, sink: Recorder, reply: Repl
     assert {batch.origin for batch in sink.batches} == {web.url("/good")}
 
 
-async def test_one_bad_line_costs_one_line(web: Web, sink: Recorder) -> None:
+async def test_a_bad_line_affects_only_itself(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE + b'broken{a="b"} what\n' + PAGE)
     async with running(source(web, sink).run):
         await sink.until(lambda: len(sink.batches) > 0)
@@ -174,7 +174,9 @@ async def test_a_sink_that_fails_once_does_not_end_the_scraping(web: Web) -> Non
     assert made.failures["internal"] == 1
 
 
-async def test_a_source_is_settled_once_every_exporter_was_asked(web: Web, sink: Recorder) -> None:
+async def test_a_source_is_settled_when_every_exporter_was_scraped(
+    web: Web, sink: Recorder
+) -> None:
     web.replies["/good"], web.replies["/bad"] = answer(PAGE), answer(b"", "500 No")
     made = source(web, sink, "/good", "/bad")
     assert not made.settled
@@ -184,7 +186,7 @@ async def test_a_source_is_settled_once_every_exporter_was_asked(web: Web, sink:
         assert sink.batches
 
 
-async def test_nothing_listening_is_a_failure_to_connect(sink: Recorder) -> None:
+async def test_a_closed_port_is_a_connection_failure(sink: Recorder) -> None:
     made = ScrapeSource(
         replace(OPTIONS, targets=(ScrapeTarget("http://127.0.0.1:1/metrics"),)), sink
     )
@@ -195,7 +197,7 @@ async def test_nothing_listening_is_a_failure_to_connect(sink: Recorder) -> None
     assert "127.0.0.1:1" in found
 
 
-async def test_an_exporter_that_mends_is_read_again(web: Web, sink: Recorder) -> None:
+async def test_a_recovered_exporter_is_scraped_again(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(b"", "503 Service Unavailable")
     made = source(web, sink)
     async with running(made.run):
@@ -238,7 +240,7 @@ def exporter(web: Web, uid: str = "u", ip: str = "127.0.0.1") -> Pod:
     )
 
 
-async def test_exporters_come_and_go_with_their_pods(web: Web, sink: Recorder) -> None:
+async def test_exporters_follow_their_pods(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE)
     pods = PodIndex()
     pods.replace([])
@@ -280,9 +282,7 @@ async def test_pods_known_before_the_start_are_scraped(web: Web, sink: Recorder)
     assert sink.batches[0].node == "gpu-7"
 
 
-async def test_a_stopped_source_scrapes_nothing_more_and_hears_no_pods(
-    web: Web, sink: Recorder
-) -> None:
+async def test_a_stopped_source_ends_scrapes_and_ignores_pods(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE)
     pods = PodIndex()
     pods.replace([exporter(web)])
@@ -299,7 +299,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-async def test_https_exporters_are_checked_against_the_ca_and_shown_the_token(
+async def test_https_exporters_are_verified_with_the_ca_and_get_the_token(
     web: Web, sink: Recorder, authority: trustme.CA, tmp_path: Path
 ) -> None:
     web.replies["/metrics"] = answer(PAGE)
@@ -378,7 +378,7 @@ class Slow(Recorder):
             self.ended.set()
 
 
-async def test_a_page_that_is_half_taken_is_given_up_with_its_target(web: Web) -> None:
+async def test_a_partly_ingested_page_is_dropped_with_its_target(web: Web) -> None:
     web.replies["/metrics"] = answer(PAGE)
     sink = Slow()
     pods = PodIndex()

@@ -33,7 +33,7 @@ _FAILURES = st.integers(0, 1000)
 
 
 @given(_TIME, _INTERVAL, _PART, _FAILURES, st.floats(0.1, 600.0))
-def test_the_next_turn_is_later_in_phase_and_never_beyond_the_longest_back_off(
+def test_the_next_scrape_keeps_the_phase_and_the_maximum_back_off(
     now: float, interval: float, part: float, failures: int, longest: float
 ) -> None:
     start = part * interval
