@@ -359,7 +359,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("case", ROWS.values(), ids=ROWS)
-def test_a_row_of_the_contract_holds(case: Case) -> None:
+def test_a_sample_of_the_contract_gives_the_expected_value(case: Case) -> None:
     world = World(case.pod, make_pod("q", claims=case.pod.claims))
     served = ("ml", "p") if case.serves else None
     world.scrape(case.page, 100.0, pod=served, serves=case.serves)
@@ -387,7 +387,7 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize(("series", "bounds"), BOUNDS.items(), ids=BOUNDS)
-def test_a_field_has_its_range_and_nothing_beyond_is_clamped_into_it(
+def test_values_outside_the_range_of_a_field_are_not_clamped(
     series: str, bounds: tuple[float, float]
 ) -> None:
     world = World(make_pod("p"))
@@ -411,14 +411,14 @@ BLANKS = (
 
 @pytest.mark.parametrize("blank", BLANKS)
 @pytest.mark.parametrize("series", [UTIL, USED, POWER, "DCGM_FI_PROF_PCIE_TX_BYTES"])
-def test_a_blank_is_missing_whatever_the_field(series: str, blank: object) -> None:
+def test_a_blank_value_is_missing_in_every_field(series: str, blank: object) -> None:
     world = World(make_pod("p"))
     world.scrape(row(series, blank, "p"), 100.0)
     assert world.value("p", series, 100.0) == "no_value"
     assert sum(world.store.rejects.totals.values()) == 1
 
 
-def test_an_xid_is_the_last_code_and_no_count() -> None:
+def test_an_xid_is_the_last_code_and_not_a_count() -> None:
     world = World(make_pod("p"))
     for i, code in enumerate((31, 31, 43)):
         world.scrape(row("DCGM_FI_DEV_XID_ERRORS", code, "p"), 100.0 + 5 * i)
@@ -436,7 +436,7 @@ def test_an_upgrade_of_the_exporter_changes_names_and_labels_and_no_value() -> N
     assert (round(found.value, 6), len(found.devices)) == (80.0, 1)
 
 
-def test_two_exporters_on_a_node_are_one_device_and_the_newest_value() -> None:
+def test_two_exporters_on_a_node_give_one_device_with_the_newest_value() -> None:
     world = World(make_pod("p"))
     world.scrape(row(USED, 5, "p"), 100.0, origin="http://one", node="n")
     world.scrape(row(USED, 7, "p"), 102.0, origin="http://two", node="n")
@@ -446,7 +446,7 @@ def test_two_exporters_on_a_node_are_one_device_and_the_newest_value() -> None:
     assert world.count("conflict") == 1
 
 
-def test_an_exporters_page_that_is_empty_for_a_moment_takes_nothing_away() -> None:
+def test_a_briefly_empty_exporter_page_removes_no_value() -> None:
     """It answers 200 with nothing while it reloads."""
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
@@ -455,7 +455,7 @@ def test_an_exporters_page_that_is_empty_for_a_moment_takes_nothing_away() -> No
     assert world.value("p", UTIL, 165.0) == "stale"
 
 
-def test_labels_that_churn_beside_the_identity_make_no_second_device() -> None:
+def test_changing_labels_beside_the_identity_do_not_create_a_device() -> None:
     """HAMi's ``context`` and ``data``."""
     world = World(make_pod("p", gpus={"nvidia.com/gpumem": 100}))
     labels = 'podname="p",podnamespace="ml",ctrname="c",deviceuuid="GPU-0"'

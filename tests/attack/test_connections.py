@@ -38,7 +38,7 @@ def test_connections_that_never_shake_hands(siege: Callable[..., Siege]) -> None
     assert seen.peak - before < 64 << 20
 
 
-def test_strangers_that_idle_on_their_connections(siege: Callable[..., Siege]) -> None:
+def test_unknown_clients_that_keep_idle_connections(siege: Callable[..., Siege]) -> None:
     """1,500 clients ask ``/healthz`` once each and keep their connection."""
     attacked = siege(server={"handshakes_per_second": 2000})
     with idle_strangers(attacked.port, 1500) as lines:
@@ -88,7 +88,7 @@ def test_connections_that_fill_the_probe_listener(siege: Callable[..., Siege]) -
     assert attacked.verdict().probes
 
 
-def test_strangers_that_hold_heads_of_many_lines(siege: Callable[..., Siege]) -> None:
+def test_unknown_clients_that_send_heads_of_many_lines(siege: Callable[..., Siege]) -> None:
     """400 clients send 1,900 header lines each, and never the end of the head."""
     attacked = siege(server={"handshakes_per_second": 2000})
     before = attacked.process.memory_info().rss

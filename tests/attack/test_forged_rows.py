@@ -72,7 +72,7 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("way", LEFT_OUT)
-def test_rows_about_somebody_elses_pod_and_device_change_nothing(
+def test_samples_about_another_tenants_pod_and_device_change_nothing(
     siege: Callable[..., Siege], way: str
 ) -> None:
     with forgers(FORGED, FORGED) as ports:
@@ -156,7 +156,7 @@ def test_an_exporters_labels_on_the_victims_own_node_change_nothing(
     assert f'gma_unscrapable_pods_total{{reason="{reason}"}} 3.0' in counted
 
 
-def test_no_pod_takes_the_place_of_an_exporter_that_restarts(siege: Callable[..., Siege]) -> None:
+def test_no_pod_replaces_a_restarting_exporter(siege: Callable[..., Siege]) -> None:
     page = FORGERIES["another value"]
     with forgers(PAGE.format(value=VALUE), page, page, page) as (port, *ports):
         real, attackers = real_exporter(port, mounts=True), forgers_on_the_victims_node(ports)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.adapter.nodepool.run.test_controller import BAD, World
 
 
-async def test_objects_that_say_they_are_headroom_stop_no_round_and_spend_nothing() -> None:
+async def test_forged_headroom_objects_stop_no_round_and_use_no_budget() -> None:
     """Every wrong form at once, for five rounds, with a budget that 2³¹ replicas would end."""
     world = World(apply=True, limits={"gpu_hours_per_day": 1000})
     world.cluster.placeholders.replace([*BAD.values()])

@@ -55,7 +55,7 @@ def test_a_flood_of_calls(siege: Callable[..., Siege], kind: str) -> None:
     assert len(under.serving.log) < 200
 
 
-def test_questions_about_no_pods_while_no_value_changes(siege: Callable[..., Siege]) -> None:
+def test_requests_about_no_pods_while_no_value_changes(siege: Callable[..., Siege]) -> None:
     under = siege()
     under.lab.exporter.status = 500
     assert "OK" in flood(under, "devices-of-nobody")
@@ -81,7 +81,7 @@ def test_messages_that_are_not_protobuf_leave_no_traceback(siege: Callable[..., 
     assert not [entry for entry in under.serving.log if "Traceback" in str(entry)]
 
 
-def test_a_trigger_has_its_answer_after_a_flood(siege: Callable[..., Siege]) -> None:
+def test_a_trigger_is_answered_after_a_flood(siege: Callable[..., Siege]) -> None:
     under = siege()
     flood(under, "selectors-of-1000-bytes")
     metadata = {"metric": "DCGM_FI_DEV_GPU_UTIL", "target": "70", "podSelector": "app=inf"}

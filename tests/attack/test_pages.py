@@ -46,7 +46,7 @@ def pages(kind: str, count: int) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("kind", PODS)
-def test_a_hostile_page_costs_only_the_pod_that_serves_it(
+def test_a_hostile_page_affects_only_the_pod_that_serves_it(
     siege: Callable[..., Siege], kind: str
 ) -> None:
     with pages(kind, PODS[kind]) as ports:
@@ -57,7 +57,7 @@ def test_a_hostile_page_costs_only_the_pod_that_serves_it(
 
 
 @pytest.mark.parametrize(("kind", "count"), [("new-devices", 32), ("times-beside-pods", 8)])
-def test_a_page_of_an_exporters_pod_does_not_hold_the_event_loop(
+def test_an_exporter_page_does_not_block_the_event_loop(
     siege: Callable[..., Siege], kind: str, count: int
 ) -> None:
     with pages(kind, count) as ports:

@@ -113,7 +113,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize(("ask", "kind", "codes"), ATTACKS.values(), ids=ATTACKS)
-def test_strangers_do_not_spend_the_api_servers_time(
+def test_unknown_clients_do_not_cause_requests_to_the_api_server(
     siege: Callable[..., Siege],
     tmp_path: Path,
     ask: Callable[[httpx.Client, str], int],

@@ -35,7 +35,7 @@ def _queries() -> Iterator[str]:
         yield f"{PODS}?{name}={quote(text)}"
 
 
-def test_selectors_that_vary_without_end_do_not_fill_memory(
+def test_endless_different_selectors_do_not_fill_memory(
     siege: Callable[..., Siege],
 ) -> None:
     attacked = siege()

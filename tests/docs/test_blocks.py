@@ -110,7 +110,7 @@ def test_prometheus_files_and_queries_are_accepted(promtool: str, tmp_path: Path
         ("", "", None),
     ],
 )
-def test_a_block_is_told_by_its_first_line_or_its_comment(
+def test_a_block_is_identified_by_its_first_line_or_its_comment(
     text: str, comment: str, what: Kind | None
 ) -> None:
     block = Block("page", 1, "yaml", text, comment)

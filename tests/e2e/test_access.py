@@ -83,7 +83,7 @@ def test_kubectl_get_everything(stage: Stage) -> None:
     assert "dcgm-exporter-node-a" in done.stdout
 
 
-def test_the_openapi_documents_are_taken(stage: Stage) -> None:
+def test_the_openapi_documents_are_accepted(stage: Stage) -> None:
     """The API server aggregates our OpenAPI: its v3 root names our group-versions."""
     wait_until(
         lambda: f"apis/{GROUP}/v1beta2" in stage.admin.get("/openapi/v3")["paths"],
@@ -96,7 +96,7 @@ def test_the_openapi_documents_are_taken(stage: Stage) -> None:
 
 @pytest.mark.parametrize("metric", [METRIC, "no_such_metric"])
 @pytest.mark.parametrize("namespace", ["gpu-operator", "no-such-namespace"])
-def test_a_stranger_learns_nothing(stage: Stage, metric: str, namespace: str) -> None:
+def test_an_anonymous_client_gets_no_data(stage: Stage, metric: str, namespace: str) -> None:
     """What exists and what does not is refused in the same words, by us and in front of us."""
     path = VALUES.format(ns=namespace, metric=metric)
     words = (
@@ -114,7 +114,7 @@ def test_a_stranger_learns_nothing(stage: Stage, metric: str, namespace: str) ->
         client.close()
 
 
-def test_the_users_that_the_api_server_states_are_remembered(stage: Stage) -> None:
+def test_users_from_the_api_server_are_cached(stage: Stage) -> None:
     """The API server sends a new Audit-ID with each request; that is no part of a user."""
     direct = stage.adapter.client(stage.plane.proxy_client)
     path = VALUES.format(ns="gpu-operator", metric=METRIC)
@@ -150,7 +150,7 @@ def test_a_user_of_one_namespace(stage: Stage) -> None:
         client.close()
 
 
-def test_who_asks_the_adapter_directly(stage: Stage) -> None:
+def test_direct_requests_to_the_adapter(stage: Stage) -> None:
     """Tokens and the cluster's own certificates are known; nobody else is anybody."""
     url, ca = f"https://localhost:{stage.adapter.port}", str(stage.adapter.ca)
     path = f"/apis/{GROUP}/v1beta2"
@@ -175,7 +175,7 @@ def test_who_asks_the_adapter_directly(stage: Stage) -> None:
     direct.close()
 
 
-def test_the_adapters_account_may_only_what_it_needs(stage: Stage) -> None:
+def test_the_adapters_account_has_only_the_rights_it_needs(stage: Stage) -> None:
     """The chart gives it list and watch on three resources, two reviews and one ConfigMap."""
     granted: set[tuple[str, str]] = set()
     for verb in ("get", "list", "watch", "create", "update", "patch", "delete"):
@@ -216,7 +216,7 @@ _EVERYTHING = (
 )
 
 
-def test_the_front_proxys_authority_rotates(stage: Stage, tmp_path: Path) -> None:
+def test_the_front_proxy_ca_rotates(stage: Stage, tmp_path: Path) -> None:
     """A new CA is trusted beside the old one, then instead of it: nothing restarts, and while
     both are trusted no request fails."""
     plane = stage.plane

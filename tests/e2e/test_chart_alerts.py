@@ -75,7 +75,7 @@ def test_single_alerts_can_be_changed() -> None:
     )
 
 
-def test_alerts_of_what_is_off_are_left_out() -> None:
+def test_alerts_of_disabled_features_are_left_out() -> None:
     least = {"alerts": {"enabled": True}, "keda": {"enabled": False}}
     found = {rule["alert"] for rule in rules(least | {"apiServices": {"create": False}})}
     assert not {name for name in found if name.startswith("GpuNodepool")}
@@ -92,7 +92,7 @@ def test_an_alert_that_does_not_exist_is_refused() -> None:
     assert "GpuMetricsAdapterAbsnt" in done.stderr
 
 
-def test_the_dashboard_reaches_grafana_as_it_is() -> None:
+def test_the_dashboard_reaches_grafana_unchanged() -> None:
     def maps(values: dict[str, Any]) -> Object:
         (found,) = (
             row
@@ -111,7 +111,7 @@ def test_the_dashboard_reaches_grafana_as_it_is() -> None:
     assert model == json.loads((FOLDER / "files" / "dashboard.json").read_text())
 
 
-def test_pages_of_processes_in_a_cluster_have_what_alerts_read(stage: Stage) -> None:
+def test_metrics_of_processes_in_a_cluster_include_those_of_the_alerts(stage: Stage) -> None:
     controller = Controller(stage.folder, "watched", stage.plane.kubeconfig, apply=False)
     controller.start()
     client = stage.adapter.client(stage.plane.proxy_client)

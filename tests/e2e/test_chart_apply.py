@@ -29,13 +29,13 @@ def defined(running_stage: Stage) -> Stage:
 
 
 @every_value_set
-def test_the_api_server_takes_every_object(defined: Stage, values: Mapping[str, Any]) -> None:
+def test_the_api_server_accepts_every_object(defined: Stage, values: Mapping[str, Any]) -> None:
     """Server-side, strictly: no field is unknown, none is missing."""
     for obj in render(values, namespace="charted"):
         apply(defined.admin, obj)
 
 
-def test_what_only_an_installation_renders_is_taken_too(defined: Stage) -> None:
+def test_objects_of_an_installation_are_accepted_too(defined: Stage) -> None:
     """With a cluster in sight there is a hook: its Job, and its pod."""
     cluster = ("--dry-run=server", f"--kubeconfig={defined.plane.kubeconfig}")
     done = helm("template", SERVICE, FOLDER, f"--namespace={NAMESPACE}", *cluster, values={})
@@ -64,9 +64,7 @@ def test_a_field_that_does_not_exist_would_be_noticed(
 
 
 @every_value_set
-def test_the_pods_run_where_only_restricted_ones_may(
-    defined: Stage, values: Mapping[str, Any]
-) -> None:
+def test_the_pods_run_in_a_restricted_namespace(defined: Stage, values: Mapping[str, Any]) -> None:
     """Every pod passes the Pod Security Standard `restricted`, Jobs' as well."""
     for pod in pods(render(values)):
         created = create(defined, pod)

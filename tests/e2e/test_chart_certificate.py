@@ -30,7 +30,7 @@ def arguments(job: Object) -> list[str]:
 
 
 @every_value_set
-def test_manifests_are_the_same_each_time_and_hold_no_key(values: Mapping[str, Any]) -> None:
+def test_manifests_are_reproducible_and_contain_no_key(values: Mapping[str, Any]) -> None:
     command = ("template", SERVICE, FOLDER, f"--namespace={NAMESPACE}")
     first, second = (helm(*command, values=values).stdout for _ in range(2))
     assert first == second
@@ -55,7 +55,7 @@ def test_the_rotator_fills_secrets_that_are_applied_empty() -> None:
 
 
 @pytest.mark.parametrize("values", [{}, EXTERNAL_METRICS, UNREGISTERED], ids=str)
-def test_both_jobs_run_what_the_program_takes(values: Mapping[str, Any]) -> None:
+def test_both_jobs_run_valid_commands(values: Mapping[str, Any]) -> None:
     """The first one's and the CronJob's pods are the same, for the release's APIServices."""
     objects = render(values)
     job, cron = one(objects, "Job"), one(objects, "CronJob")
@@ -83,12 +83,12 @@ def test_the_rotators_rights_are_two_secrets_and_the_releases_apiservices() -> N
     }
 
 
-def test_a_ca_that_nobody_publishes_lasts_ten_years() -> None:
+def test_a_ca_without_rotation_lasts_ten_years() -> None:
     given = arguments(one(render(UNREGISTERED), "Job"))
     assert given[given.index("--ca-valid-days") + 1] == "3650"
 
 
-def test_a_change_of_what_the_job_does_makes_another_job() -> None:
+def test_a_changed_job_gets_a_new_name() -> None:
     """A Job that is there cannot be changed."""
     names = [
         one(render(values), "Job")["metadata"]["name"]
@@ -99,7 +99,7 @@ def test_a_change_of_what_the_job_does_makes_another_job() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Job", "CronJob"])
-def test_long_names_leave_room_for_those_of_pods(kind: str) -> None:
+def test_long_names_leave_room_for_pod_names(kind: str) -> None:
     """A CronJob's name has at most 52 characters, a Job's 63."""
     name = one(render({"fullnameOverride": "a" * 63}), kind)["metadata"]["name"]
     assert len(name) <= (52 if kind == "CronJob" else 63)

@@ -131,14 +131,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
     ],
     ids=str,
 )
-def test_a_wrong_value_is_refused_by_name(values: Mapping[str, Any], words: str) -> None:
+def test_an_invalid_value_is_refused_by_name(values: Mapping[str, Any], words: str) -> None:
     done = helm("template", SERVICE, FOLDER, values=values)
     assert done.returncode != 0
     assert words in done.stderr
 
 
 @pytest.mark.parametrize(("version", "taken"), [("1.26.15", False), ("1.27.0", True)])
-def test_a_cluster_without_what_is_rendered_is_refused(version: str, taken: bool) -> None:
+def test_a_cluster_without_the_required_apis_is_refused(version: str, taken: bool) -> None:
     done = helm("template", SERVICE, FOLDER, f"--kube-version={version}", values={})
     assert (done.returncode == 0) is taken
     assert ("chart requires kubeVersion: >=1.27.0-0" in done.stderr) is not taken

@@ -120,7 +120,7 @@ def test_prometheus_understands_every_value(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_each_monitor_selects_one_service_and_a_port_of_it() -> None:
+def test_each_monitor_selects_one_service_and_one_port() -> None:
     objects = render(WITH_READER | {"keda": {"headlessService": True}})
     for monitor in (row for row in objects if row["kind"] == "ServiceMonitor"):
         (endpoint,) = monitor["spec"]["endpoints"]
@@ -135,7 +135,7 @@ def test_each_monitor_selects_one_service_and_a_port_of_it() -> None:
         assert selected == [monitor["metadata"]["name"]]
 
 
-def test_each_value_of_the_monitors_counts() -> None:
+def test_each_value_of_the_monitors_has_an_effect() -> None:
     serve, nodepool = monitors(MONITOR)
     for monitor in (serve, nodepool):
         assert monitor["metadata"]["labels"]["release"] == "kube-prometheus-stack"
@@ -153,7 +153,7 @@ def test_each_value_of_the_monitors_counts() -> None:
     assert bound["subjects"] == [account]
 
 
-def test_nobody_is_trusted_unseen() -> None:
+def test_the_certificate_is_verified() -> None:
     """In no set of values is a certificate left unchecked."""
     for values in VALUES.values():
         assert "insecureSkip" not in json.dumps(render(values))

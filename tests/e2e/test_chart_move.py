@@ -55,7 +55,7 @@ spec:
 """
 
 
-def test_a_release_of_before_is_upgraded_and_no_request_fails(site: Site, tmp_path: Path) -> None:
+def test_an_upgrade_of_an_earlier_release_fails_no_request(site: Site, tmp_path: Path) -> None:
     site.helm("install", SERVICE, earlier(tmp_path), HERE, "--create-namespace", values=QUICK)
     ensure_namespace(site.admin, "moved")
     workload(site, "moved", 3)

@@ -71,7 +71,7 @@ OTHER = End("198.51.100.1")
         (MAINTAIN, CONTROL_PLANE, 6443),
     ],
 )
-def test_what_is_needed_passes(source: End, to: End, port: int) -> None:
+def test_the_policies_allow_required_traffic(source: End, to: End, port: int) -> None:
     assert lets_through(render(ON), source, to, port)
 
 
@@ -94,7 +94,7 @@ def test_what_is_needed_passes(source: End, to: End, port: int) -> None:
         (MAINTAIN, TENANT, 8080),
     ],
 )
-def test_what_is_not_needed_is_held_back(source: End, to: End, port: int) -> None:
+def test_the_policies_block_other_traffic(source: End, to: End, port: int) -> None:
     assert not lets_through(render(ON), source, to, port)
     # It is the policies that hold it back.
     assert lets_through(render(OPEN), source, to, port)
@@ -132,12 +132,12 @@ def test_the_default_policy_follows_ports_and_peers_of_the_values() -> None:
     assert not lets_through(render(values), KEDA, SERVE, 6001)
 
 
-def test_the_default_policy_holds_back_nothing_that_the_pods_ask() -> None:
+def test_the_default_policy_allows_all_requests_of_the_pods() -> None:
     for to, port in ((EXPORTER, 9400), (INTERNET, 443), (RESOLVER, 53)):
         assert lets_through(render(), SERVE, to, port)
 
 
-def test_names_are_asked_for_over_udp_and_tcp() -> None:
+def test_dns_is_allowed_over_udp_and_tcp() -> None:
     for protocol in ("UDP", "TCP"):
         assert lets_through(render(ON), SERVE, RESOLVER, 53, protocol)
         # OpenShift's resolver pods.
@@ -173,7 +173,9 @@ def test_names_are_asked_for_over_udp_and_tcp() -> None:
         (NODEPOOL, OTHER, 9090, False),
     ],
 )
-def test_each_value_of_the_policies_counts(source: End, to: End, port: int, passes: bool) -> None:
+def test_each_value_of_the_policies_has_an_effect(
+    source: End, to: End, port: int, passes: bool
+) -> None:
     assert lets_through(render(NETWORK), source, to, port) is passes
 
 
@@ -190,7 +192,7 @@ def test_each_value_of_the_policies_counts(source: End, to: End, port: int, pass
         (NETWORK_OF_A_CLOUD, TENANT, 80, False),
     ],
 )
-def test_the_source_of_the_settings_is_reached(
+def test_the_configured_source_is_reachable(
     values: Mapping[str, Any], to: End, port: int, passes: bool
 ) -> None:
     assert lets_through(render(values), SERVE, to, port) is passes
@@ -206,14 +208,14 @@ def test_the_source_of_the_settings_is_reached(
         ("http://[fd00::1]", 80),
     ],
 )
-def test_the_port_of_a_url_is_let_through(url: str, port: int) -> None:
+def test_the_port_of_a_url_is_allowed(url: str, port: int) -> None:
     source = {"kind": "prometheus", "prometheus": {"url": url}}
     policies = render({"networkPolicy": {"enabled": True}, "config": {"source": source}})
     assert lets_through(policies, SERVE, PROMETHEUS, port)
     assert not lets_through(policies, SERVE, PROMETHEUS, port + 1)
 
 
-def test_the_ports_of_every_exporter_that_is_found_are_open() -> None:
+def test_the_ports_of_every_discovered_exporter_are_open() -> None:
     """The default is that of the discovery rules, so that a new rule needs a new port."""
     known = yaml.safe_load((FOLDER / "values.yaml").read_text())["networkPolicy"]["exporterPorts"]
     assert set(known) == {rule.fallback for rule in DISCOVERY_RULES}
@@ -229,7 +231,7 @@ def test_each_pod_has_a_policy() -> None:
         assert len(chosen) == 1, pod["metadata"]
 
 
-def test_there_are_policies_only_where_they_are_asked_for() -> None:
+def test_policies_exist_only_if_enabled() -> None:
     for values in (OPEN, {"keda": {"enabled": False}}):
         found = [row for row in render(EXTERNAL_METRICS | values) if row["kind"] == "NetworkPolicy"]
         assert not found

@@ -71,7 +71,7 @@ def test_what_a_default_installation_is() -> None:
         assert "insecureSkipTLSVerify" not in spec
 
 
-def test_external_metrics_are_registered_where_they_are_asked_for() -> None:
+def test_external_metrics_are_registered_if_enabled() -> None:
     """One more APIService, behind the same certificate; the adapter may look whose it is."""
     objects = render(EXTERNAL_METRICS)
     rows = {obj["metadata"]["name"]: obj["spec"] for obj in objects if obj["kind"] == "APIService"}
@@ -98,7 +98,7 @@ def test_keda_finds_the_pods_through_the_service_or_one_by_one() -> None:
     assert [port["name"] for port in without["spec"]["ports"]] == ["https"]
 
 
-def test_scaled_objects_are_read_only_where_they_are_asked_for() -> None:
+def test_scaled_objects_are_read_only_in_the_configured_namespaces() -> None:
     assert may(render(KEDA), "scaledobjects") == ["list", "watch"]
     assert may(render(), "scaledobjects") == []
 
@@ -114,7 +114,7 @@ def may(objects: list[Object], resource: str) -> list[str]:
     return [verb for rule in rules if resource in rule["resources"] for verb in rule["verbs"]]
 
 
-def test_a_certificate_of_ones_own_is_all_that_is_used() -> None:
+def test_a_supplied_certificate_replaces_all_others() -> None:
     objects = render(OWN_CERTIFICATE)
     assert not [obj for obj in objects if obj["kind"] == "Secret"]
     volumes = one(objects, "Deployment")["spec"]["template"]["spec"]["volumes"]
@@ -124,7 +124,7 @@ def test_a_certificate_of_ones_own_is_all_that_is_used() -> None:
 
 
 @every_value_set
-def test_each_selector_means_the_pods_of_one_component(values: Mapping[str, Any]) -> None:
+def test_each_selector_matches_the_pods_of_one_component(values: Mapping[str, Any]) -> None:
     """Those of Services, budgets, Deployments and spreads, in every set of values."""
     objects = render(values)
     labels = [pod["metadata"]["labels"].items() for pod in pods(objects)]
@@ -146,7 +146,7 @@ def selectors(objects: list[Object]) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 @every_value_set
-def test_a_service_leads_to_ports_that_its_pods_have(values: Mapping[str, Any]) -> None:
+def test_a_service_uses_ports_of_its_pods(values: Mapping[str, Any]) -> None:
     objects = render(values)
     for service in (obj["spec"] for obj in objects if obj["kind"] == "Service"):
         (pod,) = [
@@ -180,7 +180,7 @@ def test_the_controller_survives_drains_as_the_server_does() -> None:
 
 
 @every_value_set
-def test_probes_ask_what_the_pod_serves(values: Mapping[str, Any]) -> None:
+def test_probes_use_endpoints_of_the_pod(values: Mapping[str, Any]) -> None:
     """Live restarts and ready takes out of service: decision 2 says why they differ."""
     for obj in render(values):
         if obj["kind"] != "Deployment":

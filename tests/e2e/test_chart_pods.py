@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
     ],
     ids=str,
 )
-def test_kubernetes_waits_longer_than_the_adapter_takes(
+def test_the_grace_period_is_longer_than_the_shutdown_of_the_adapter(
     server: Mapping[str, Any], seconds: int
 ) -> None:
     """The grace of the pod is that of `server.drain` and `server.grace`, and ten seconds."""
@@ -37,7 +37,7 @@ def test_kubernetes_waits_longer_than_the_adapter_takes(
     assert seconds >= settings.drain + settings.grace + 10
 
 
-def test_pods_are_replaced_for_what_they_cannot_take_up() -> None:
+def test_only_changes_that_need_a_restart_replace_the_pods() -> None:
     """A change of source, values or log leaves the pods running: they take it up themselves."""
     changed = {
         "server": {"drain": 1},
@@ -63,7 +63,7 @@ def test_pods_are_replaced_for_what_they_cannot_take_up() -> None:
     assert replaced == list(RESTART)
 
 
-def test_the_image_is_what_the_chart_runs() -> None:
+def test_the_chart_runs_the_image() -> None:
     """User, entry point and port of the Dockerfile are those that the Deployment counts on."""
     text = (FOLDER.parents[1] / "Dockerfile").read_text()
     pod = pod_of({})["spec"]
@@ -91,7 +91,7 @@ def test_openshift_chooses_the_pods_user() -> None:
         }
 
 
-def test_every_pod_has_the_label_of_a_component_once() -> None:
+def test_every_pod_has_one_component_label() -> None:
     """Two of a key are one too many for whoever reads YAML strictly."""
     done = helm(
         "template", SERVICE, FOLDER, values={"podLabels": {"app.kubernetes.io/component": "mine"}}

@@ -55,7 +55,7 @@ def whole(stage: Stage) -> Iterator[Adapter]:
         adapter.stop()
 
 
-def test_every_right_is_used_and_no_other_is_asked_for(stage: Stage, whole: Adapter) -> None:
+def test_the_permissions_are_exactly_those_in_use(stage: Stage, whole: Adapter) -> None:
     """By kube-apiserver's audit log: no rule of the chart's could be left out."""
     given = own(ALL) | REVIEWS | TRUST
     url, token = f"https://localhost:{whole.port}", stage.admin.token("default", "default")
@@ -91,7 +91,7 @@ def own(values: Mapping[str, Any]) -> set[Right]:
     ],
     ids=str,
 )
-def test_a_right_goes_with_what_needs_it(
+def test_a_permission_exists_only_with_its_feature(
     values: Mapping[str, Any], rights: set[tuple[str, str]]
 ) -> None:
     found = {(right.verb, right.resource) for right in own(values)}
@@ -117,14 +117,14 @@ def test_a_right_goes_with_what_needs_it(
     ],
     ids=str,
 )
-def test_the_controllers_rights_go_with_its_settings(
+def test_the_permissions_of_the_controller_follow_its_settings(
     settings: Mapping[str, Any], right: Right, there: bool
 ) -> None:
     values = {"nodepool": {"enabled": True, "apply": True}, "config": {"nodepool": settings}}
     assert (right in granted(render(values, only=["nodepool/rbac"]))) is there
 
 
-def test_who_is_not_to_be_reviewed_needs_no_review() -> None:
+def test_without_authentication_no_review_permission_is_rendered() -> None:
     def bound(values: Mapping[str, Any]) -> set[str]:
         rows = render(values, only=["rbac"])
         return {row["roleRef"]["name"] for row in rows if row["kind"].endswith("Binding")}

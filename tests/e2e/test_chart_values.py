@@ -29,7 +29,7 @@ def test_lint_finds_nothing(values: Mapping[str, Any]) -> None:
 
 
 @every_value_set
-def test_the_adapter_accepts_its_settings_as_they_were_given(
+def test_the_adapter_accepts_its_rendered_settings(
     values: Mapping[str, Any], tmp_path: Path
 ) -> None:
     """The ConfigMap is `config`, verbatim, and valid in the environment that the pod sets."""
@@ -54,7 +54,7 @@ def test_the_adapter_accepts_its_settings_as_they_were_given(
 
 
 @pytest.mark.parametrize("values", [{}, NODEPOOL], ids=["dry", "every value"])
-def test_the_controller_accepts_its_settings_as_they_were_given(
+def test_the_controller_accepts_its_rendered_settings(
     values: Mapping[str, Any], tmp_path: Path
 ) -> None:
     values = {"nodepool": {"enabled": True}, **values}

@@ -81,7 +81,7 @@ def defined(running_stage: Stage) -> Stage:
 
 
 @pytest.mark.parametrize("place", sorted({place.partition(":")[0] for place, _ in manifests()}))
-def test_the_api_server_takes_every_manifest(defined: Stage, place: str) -> None:
+def test_the_api_server_accepts_every_manifest(defined: Stage, place: str) -> None:
     """Server-side and strictly, as kubectl sends it."""
     objects = [obj for where, obj in manifests() if where.partition(":")[0] == place]
     for obj in objects:
@@ -98,7 +98,7 @@ def test_the_api_server_takes_every_manifest(defined: Stage, place: str) -> None
     assert done.stdout.count("serverside-applied") == len(objects)
 
 
-def test_a_wrong_field_would_be_noticed(defined: Stage) -> None:
+def test_an_unknown_field_would_be_noticed(defined: Stage) -> None:
     wrong = next(obj for _, obj in manifests() if obj["kind"] == "ScaledObject")
     wrong = wrong | {"spec": wrong["spec"] | {"maxReplicas": 3}}
     ensure_namespace(defined.admin, wrong["metadata"].get("namespace", "default"))
@@ -116,12 +116,12 @@ def test_a_wrong_field_would_be_noticed(defined: Stage) -> None:
     [block for block in blocks("yaml") if kind(block) is Kind.VALUES],
     ids=lambda block: block.place,
 )
-def test_the_chart_takes_every_values_file(block: Any) -> None:
+def test_the_chart_accepts_every_values_file(block: Any) -> None:
     assert chart.render(yaml.safe_load(block.text) or {})
 
 
 @every(of("helm"))
-def test_helm_takes_the_command(page: Page, command: Command, tmp_path: Path) -> None:
+def test_helm_accepts_the_command(page: Page, command: Command, tmp_path: Path) -> None:
     """Its flags are helm's, and the chart renders with exactly them."""
     parsed(chart.helm(*command.arguments, "--help"))
     verb, *rest = command.arguments
@@ -154,7 +154,7 @@ def _values(page: Page, command: Command, name: str, folder: Path) -> Path:
 
 
 @every(of("kubectl"))
-def test_kubectl_takes_the_command(defined: Stage, page: Page, command: Command) -> None:
+def test_kubectl_accepts_the_command(defined: Stage, page: Page, command: Command) -> None:
     """Its flags are kubectl's; what reads is run, what writes is tried without a trace."""
     parsed(kubectl(*command.arguments, "--help"))
     words = [word for word in command.arguments if word not in ("-w", "--watch")]

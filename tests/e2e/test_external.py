@@ -50,13 +50,15 @@ def test_the_sum_over_the_pods_scales_out_and_in(external: Stage) -> None:
     external.wait_size("ext", 1)
 
 
-def test_a_mean_over_the_pods_scales_as_a_value(external: Stage) -> None:
+def test_a_mean_over_the_pods_scales_with_a_value_target(external: Stage) -> None:
     target: Object = {"type": "Value", "value": "70"}
     scale_on(external, "ext-mean", 1, 140, metric=metric(aggregate="mean"), target=target)
     external.wait_size("ext-mean", 2)
 
 
-def test_without_readings_the_hpa_holds_and_is_told_which_pods_lack_them(external: Stage) -> None:
+def test_without_readings_the_hpa_keeps_its_replicas_and_gets_the_pods_without_them(
+    external: Stage,
+) -> None:
     target: Object = {"type": "AverageValue", "averageValue": "70"}
     scale_on(external, "ext-gone", 3, 210, metric=metric(), target=target)
     external.wait_size("ext-gone", 3)
@@ -104,7 +106,7 @@ def test_series_are_selected_by_pod_and_device_labels(external: Stage) -> None:
     assert {"gpu_utilization", "dcgm_fi_dev_gpu_util"} <= {row["name"] for row in listed}
 
 
-def test_whoever_has_the_api_is_named_in_the_log_and_in_the_metrics(external: Stage) -> None:
+def test_the_owner_of_the_api_is_named_in_the_log_and_in_the_metrics(external: Stage) -> None:
     """The adapter has the right to look, and says what it sees when that changes."""
     client = external.adapter.client(external.plane.proxy_client)
 

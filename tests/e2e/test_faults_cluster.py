@@ -207,7 +207,7 @@ def test_while_the(seen: Seen, fault: str) -> None:
         assert [each.failure for each in during if each.failure] == []
 
 
-def test_nobody_was_told_anything_wrong_or_scaled(seen: Seen) -> None:
+def test_no_client_got_a_wrong_value_and_nothing_was_scaled(seen: Seen) -> None:
     assert not seen.traffic.wrong()
     assert seen.sizes == [2]
     assert seen.same

@@ -87,12 +87,12 @@ def test_a_page_that(seen: Seen, page: str) -> None:
     assert seen.sizes[namespace] == [2]
 
 
-def test_pods_of_other_nodes_notice_nothing(seen: Seen) -> None:
+def test_pods_of_other_nodes_are_not_affected(seen: Seen) -> None:
     """They have their values while the others have none."""
     assert not seen.traffic.failed(WELL)
     assert seen.sizes[WELL] == [2]
 
 
-def test_nothing_that_was_told_was_wrong(seen: Seen) -> None:
+def test_no_served_value_was_wrong(seen: Seen) -> None:
     assert not seen.traffic.wrong()
     assert seen.same_process

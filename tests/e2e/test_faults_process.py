@@ -164,7 +164,9 @@ def test_a_process_whose(seen: Seen, fault: str) -> None:
     assert seen.same[fault]
 
 
-def test_without_room_for_a_certificate_it_says_so_and_ends(stage: Stage, tmp_path: Path) -> None:
+def test_a_full_disk_for_the_certificate_ends_the_process_with_a_message(
+    stage: Stage, tmp_path: Path
+) -> None:
     """The chart's own certificate comes in a Secret: no disk is needed for that."""
     folder = tmp_path / "none-certs"
     each = FaultyAdapter(

@@ -216,6 +216,6 @@ def test_a_replica(seen: Seen, fault: str) -> None:
     assert [answer for answer in answers if not answer.failure and len(answer.pods) != 2] == []
 
 
-def test_nobody_was_told_anything_wrong_or_scaled(seen: Seen) -> None:
+def test_no_client_got_a_wrong_value_and_nothing_was_scaled(seen: Seen) -> None:
     assert not seen.wrong
     assert (seen.replicas, seen.generation) == (2, 1)

@@ -91,7 +91,7 @@ def test_exactly_the_locked_distributions_are_installed(image: Image) -> None:
     assert distributions(image) == {**wanted, "gpu-metrics-adapter": __version__}
 
 
-def test_the_bill_of_materials_lists_exactly_what_is_installed_with_licences(
+def test_the_bill_of_materials_lists_exactly_the_installed_distributions_with_licences(
     image: Image, bill: dict[str, Any]
 ) -> None:
     listed = {
@@ -105,7 +105,7 @@ def test_the_bill_of_materials_lists_exactly_what_is_installed_with_licences(
     assert (bill["bomFormat"], "serialNumber" in bill) == ("CycloneDX", False)
 
 
-def test_nothing_in_it_is_for_installing_or_for_becoming_somebody_else(image: Image) -> None:
+def test_the_image_has_no_installers_and_no_setuid_programs(image: Image) -> None:
     privileged = [path for path, mode in every_file(image) if mode & (stat.S_ISUID | stat.S_ISGID)]
     assert privileged == []
     found = run(
@@ -120,14 +120,14 @@ def test_nothing_in_it_is_for_installing_or_for_becoming_somebody_else(image: Im
     assert not (image.tree / "tools").exists()
 
 
-def test_nothing_of_it_is_writable_by_its_user(image: Image) -> None:
+def test_no_file_of_the_image_is_writable_by_its_user(image: Image) -> None:
     everybody = [path for path, mode in every_file(image) if mode & stat.S_IWOTH]
     assert everybody == []
     owners = {path.lstat().st_uid for path in (image.tree / HOME).rglob("*")}
     assert owners == {0}
 
 
-def test_its_user_is_a_number_that_is_nobody_else(image: Image) -> None:
+def test_the_user_is_numeric_and_unused_by_others(image: Image) -> None:
     assert run(image, "id").split() == [
         "uid=65532(nonroot)",
         "gid=65532(nonroot)",
@@ -135,14 +135,14 @@ def test_its_user_is_a_number_that_is_nobody_else(image: Image) -> None:
     ]
 
 
-def test_how_the_build_reached_its_packages_is_nowhere_in_it(image: Image) -> None:
+def test_the_image_contains_no_trace_of_the_package_index(image: Image) -> None:
     settings = [path for path, _ in every_file(image) if path.name in {"pip.conf", "ca.crt"}]
     assert settings == []
     assert [row for row in image.config["Env"] if row.startswith("PIP_")] == []
     assert list(modules(image).glob("*.dist-info/direct_url.json")) == []
 
 
-def test_what_a_command_loads_has_bytecode_that_no_time_of_a_file_makes_stale(
+def test_loaded_modules_have_bytecode_that_does_not_depend_on_file_times(
     image: Image,
 ) -> None:
     """Bit 0 of the flags: hash-based; bit 1, unset: not compared with the source (PEP 552)."""
@@ -167,7 +167,7 @@ def test_what_a_command_loads_has_bytecode_that_no_time_of_a_file_makes_stale(
     assert set(flags.values()) == {b"\x01\0\0\0"}
 
 
-def test_installed_files_are_those_of_the_wheel_and_all_of_one_time(image: Image) -> None:
+def test_installed_files_are_those_of_the_wheel_with_one_timestamp(image: Image) -> None:
     times = {
         path.lstat().st_mtime
         for path in (image.tree / HOME).rglob("*")
@@ -183,7 +183,9 @@ def test_installed_files_are_those_of_the_wheel_and_all_of_one_time(image: Image
         assert (modules(image) / path).read_bytes() == (ROOT / path).read_bytes()
 
 
-def test_its_size_is_known(image: Image, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_size_of_the_image_is_as_documented(
+    image: Image, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Printed, and bounded, so that a dependency that doubles it does not go unseen."""
     rows = [(path.relative_to(image.tree), path.lstat().st_size) for path, _ in every_file(image)]
     total = sum(size for _, size in rows) / 2**20
@@ -202,7 +204,7 @@ def test_its_size_is_known(image: Image, capsys: pytest.CaptureFixture[str]) -> 
     [("serve", "--check"), ("nodepool", "--help"), ("maintain", "--help"), ("demo", "--help")],
     ids=" ".join,
 )
-def test_every_command_runs_on_a_read_only_root(image: Image, command: tuple[str, ...]) -> None:
+def test_every_command_runs_with_a_read_only_root(image: Image, command: tuple[str, ...]) -> None:
     assert run(image, *image.config["Entrypoint"], *command)
 
 

@@ -53,7 +53,7 @@ EVERYTHING = QUICK | {
 }
 
 
-def test_the_readme_leads_from_helm_install_to_an_hpa_that_scales(site: Site) -> None:
+def test_the_steps_of_the_readme_install_and_scale_an_hpa(site: Site) -> None:
     """Its commands and its manifest as they stand; only IMAGE is somebody's own."""
     site.shell(block("sh", "helm install").replace("IMAGE", IMAGE))
     workload(site, "default", 1)
@@ -143,7 +143,9 @@ def newer_chart(folder: Path) -> Path:
     return newer
 
 
-def test_every_feature_runs_on_the_charts_rights_and_leaves_no_trace(site: Site) -> None:
+def test_every_feature_works_with_the_rights_of_the_chart_and_uninstalls_completely(
+    site: Site,
+) -> None:
     """`serve` answers KEDA too, `nodepool` keeps headroom, and both go with all that they had.
 
     While an APIService of the release points to somebody else's Service, it stays, and so does

@@ -208,7 +208,7 @@ def test_push_starts_a_workload_between_polls(
     wait_size(stage, "keda-push", 0)
 
 
-def test_a_stream_that_is_cut_is_opened_again_and_still_starts_a_workload(
+def test_a_reopened_stream_still_starts_a_workload(
     stage: Stage, scaler: Scaler, made: Callable[..., None]
 ) -> None:
     """The adapter is killed; nothing but the stream could say in time that there is work."""
@@ -229,7 +229,7 @@ def test_a_stream_that_is_cut_is_opened_again_and_still_starts_a_workload(
     wait_size(stage, "keda-cut", 2)
 
 
-def test_the_fallback_comes_when_readings_go_missing_and_goes_when_they_return(
+def test_the_fallback_applies_while_readings_are_missing(
     stage: Stage, scaler: Scaler, made: Callable[..., None]
 ) -> None:
     stage.load.set("keda-fallback", 120)
@@ -251,7 +251,7 @@ def test_the_fallback_comes_when_readings_go_missing_and_goes_when_they_return(
     wait_condition(stage, "keda-fallback", "Fallback", "False")
 
 
-def test_replicas_hold_while_the_adapter_is_stopped_and_move_again_after(
+def test_replicas_do_not_change_while_the_adapter_is_stopped(
     stage: Stage, scaler: Scaler, made: Callable[..., None]
 ) -> None:
     """No fallback comes while GetMetricSpec fails too (kedacore/keda#8056): nothing moves."""
@@ -272,7 +272,7 @@ def test_replicas_hold_while_the_adapter_is_stopped_and_move_again_after(
     wait_size(stage, "keda-stop", 1)
 
 
-def test_a_wrong_trigger_is_said_where_its_owner_looks(
+def test_an_invalid_trigger_is_reported_on_its_scaled_object(
     stage: Stage, scaler: Scaler, made: Callable[..., None]
 ) -> None:
     """Nothing is scaled on it; KEDA logs our words and marks the ScaledObject."""
@@ -285,7 +285,7 @@ def test_a_wrong_trigger_is_said_where_its_owner_looks(
     assert stage.sizes["keda-wrong"] == [1]
 
 
-def test_a_prometheus_trigger_gives_way_to_ours_at_the_same_number(
+def test_migration_from_a_prometheus_trigger_keeps_the_replicas(
     stage: Stage, scaler: Scaler, made: Callable[..., None]
 ) -> None:
     """The page on migration: what the HPA is told is the same before and after."""

@@ -30,7 +30,7 @@ def test_the_vendor_neutral_name_scales_too(stage: Stage) -> None:
     stage.wait_size("neutral", 2)
 
 
-def test_the_value_is_the_exporters_own(stage: Stage) -> None:
+def test_the_value_equals_that_of_the_exporter(stage: Stage) -> None:
     """What the page says about a pod is what the API says about it."""
     stage.workload("exact", replicas=2, demand=74, low=2)
     stage.wait_size("exact", 2)
@@ -46,7 +46,7 @@ def test_the_value_is_the_exporters_own(stage: Stage) -> None:
     [None, *(health for health in Health if health is not Health.WELL)],
     ids=lambda health: health.name.lower() if health else "dead",
 )
-def test_without_values_the_hpa_holds(stage: Stage, failure: Health | None) -> None:
+def test_without_values_the_hpa_keeps_its_replicas(stage: Stage, failure: Health | None) -> None:
     """The exporters fail while the work goes away: no scale-in until they are back."""
     namespace = f"outage-{failure.name.lower() if failure else 'dead'}"
     stage.workload(namespace, replicas=3, demand=210)
@@ -71,7 +71,7 @@ def test_without_values_the_hpa_holds(stage: Stage, failure: Health | None) -> N
     stage.wait_size(namespace, 1)
 
 
-def test_one_dead_node_costs_only_its_own_pods(stage: Stage) -> None:
+def test_a_dead_node_affects_only_its_own_pods(stage: Stage) -> None:
     """The pods of the other node keep their values."""
     stage.workload("half", replicas=4, demand=240, low=4)
     stage.wait_size("half", 4)

@@ -221,7 +221,7 @@ def test_certificate_and_ca_are_replaced_without_a_failed_request(site: Site) ->
     assert rights == granted(roles), "it has what it uses, and nothing more"
 
 
-def test_what_any_tool_applies_again_leaves_the_certificate_alone(site: Site) -> None:
+def test_applying_the_manifests_again_keeps_the_certificate(site: Site) -> None:
     """Helm's upgrade and rollback, and `helm template` handed to `kubectl apply`."""
     installed(site)
     before = kept(site)
@@ -239,7 +239,7 @@ def test_what_any_tool_applies_again_leaves_the_certificate_alone(site: Site) ->
         assert kept(site) == before
 
 
-def test_manifests_alone_make_a_working_installation(site: Site) -> None:
+def test_applied_manifests_make_a_working_installation(site: Site) -> None:
     """As Argo CD, Flux's kustomizations and people do: no Helm in sight, and no hook."""
     ensure_namespace(site.admin, NAMESPACE)
     manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": render(QUICK)})
@@ -253,7 +253,7 @@ def test_manifests_alone_make_a_working_installation(site: Site) -> None:
     assert not apiservices(site).keys() & set(NAMES)
 
 
-def test_what_is_somebody_elses_is_neither_written_nor_deleted(site: Site) -> None:
+def test_objects_of_other_owners_are_neither_written_nor_deleted(site: Site) -> None:
     """After a takeover, the CronJob reports it, an uninstall stops, and the named fix works."""
     external = "v1beta1.external.metrics.k8s.io"
     installed(site, {"externalMetrics": {"enabled": True}})

@@ -178,7 +178,7 @@ def test_an_external_metric_has_the_same_sum(both: Both, theirs: str, mine: str)
     wait_until(lambda: external(both.adapter_client.get, mine) == 3 + 4, f"{mine} is 7 here")
 
 
-def test_the_api_changes_hands_and_the_workload_keeps_its_size(both: Both) -> None:
+def test_the_api_is_taken_over_and_the_workload_keeps_its_replicas(both: Both) -> None:
     """The last step of the page, under an HPA that asks every second."""
     stage, admin = both.stage, both.stage.admin
     wait_until(lambda: _of_both_pods(custom(admin.get, "gpu_busiest")), "the API server asks them")

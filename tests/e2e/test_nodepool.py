@@ -97,9 +97,7 @@ def start(
     return each
 
 
-def test_headroom_follows_what_the_metric_asks_for(
-    running: NodepoolStage, controllers: list[Controller]
-) -> None:
+def test_headroom_follows_the_metric(running: NodepoolStage, controllers: list[Controller]) -> None:
     """Two pods at 145 % of a target of 50 % need six: the HPA adds two, two more are ordered."""
     limits = {"hold_seconds": 2, "decay_seconds": 1}
     one = start(running, controllers, "follows", limits=limits)
@@ -143,7 +141,7 @@ def placed(stage: NodepoolStage) -> list[str]:
     ]
 
 
-def test_what_a_dead_controller_leaves_ends_by_itself(
+def test_headroom_of_a_dead_controller_is_deleted(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     """Nothing of ours runs: the Job controller, the TTL controller and the garbage collector."""
@@ -161,7 +159,7 @@ def test_what_a_dead_controller_leaves_ends_by_itself(
     running.clear("dead")
 
 
-def test_of_two_controllers_one_acts_and_the_other_takes_over(
+def test_one_of_two_controllers_acts_and_the_other_takes_over(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     first = start(running, controllers, "first")
@@ -178,7 +176,7 @@ def test_of_two_controllers_one_acts_and_the_other_takes_over(
     running.clear("pair")
 
 
-def test_an_orderly_end_hands_the_lease_over_at_once(
+def test_a_graceful_shutdown_releases_the_lease_immediately(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     first = start(running, controllers, "leaves")
@@ -187,7 +185,7 @@ def test_an_orderly_end_hands_the_lease_over_at_once(
     assert running.admin.get(LEASE)["spec"].get("holderIdentity", "") == ""
 
 
-def test_a_field_of_somebody_else_is_left_alone(
+def test_a_field_of_another_manager_is_not_changed(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     one = start(running, controllers, "conflict", lifeline=30)
@@ -271,7 +269,7 @@ def test_once_prints_the_plan_as_a_table(running: NodepoolStage) -> None:
     running.clear("once")
 
 
-def test_once_names_the_right_that_is_missing(running: NodepoolStage) -> None:
+def test_once_names_the_missing_permission(running: NodepoolStage) -> None:
     nobody = running.plane.write_kubeconfig("nobody", pair=running.plane.user("nobody"))
     done = once(running, nobody)
     assert done.returncode == 1
@@ -279,7 +277,7 @@ def test_once_names_the_right_that_is_missing(running: NodepoolStage) -> None:
     assert "grant list and watch on it" in done.stderr
 
 
-def test_the_kill_switch_lets_all_headroom_go_without_a_restart(
+def test_the_kill_switch_removes_all_headroom_without_a_restart(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     one = start(running, controllers, "killed", limits={"hold_seconds": 3600})
@@ -291,7 +289,7 @@ def test_the_kill_switch_lets_all_headroom_go_without_a_restart(
     running.clear("killed")
 
 
-def test_an_api_server_that_goes_away_changes_nothing(
+def test_an_outage_of_the_api_server_changes_no_headroom(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     """It freezes, gives the lease up by the clock, and goes on when the API server is back."""
@@ -308,7 +306,7 @@ def test_an_api_server_that_goes_away_changes_nothing(
     running.clear("outage")
 
 
-def test_deletion_costs_are_ours_alone_and_of_the_pod_that_was_seen(
+def test_deletion_costs_have_one_writer_and_apply_to_the_observed_pod(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     ensure_namespace(running.admin, "costs")
@@ -336,9 +334,7 @@ def test_deletion_costs_are_ours_alone_and_of_the_pod_that_was_seen(
     running.clear("costs")
 
 
-def test_nothing_is_forgotten_by_a_restart(
-    running: NodepoolStage, controllers: list[Controller]
-) -> None:
+def test_a_restart_keeps_the_history(running: NodepoolStage, controllers: list[Controller]) -> None:
     one = start(running, controllers, "before", history={"interval": 1})
     running.workload("remembered", 2, 90)
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/gpu-metrics-adapter-nodepool"
@@ -355,7 +351,7 @@ def test_nothing_is_forgotten_by_a_restart(
     wait_until(lambda: two.metric(series) == 4, "the new one knows what the old one learned")
 
 
-def test_a_capacity_buffer_counts_only_once_somebody_takes_it_up(
+def test_a_capacity_buffer_counts_only_after_a_controller_accepts_it(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
     """A CRD without a controller: placeholders. When a controller accepts the probe, buffers."""
@@ -410,7 +406,7 @@ def test_the_account_of_a_dry_run_may_write_nothing(running: NodepoolStage) -> N
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
 
 
-def test_the_account_may_touch_no_other_job(running: NodepoolStage) -> None:
+def test_the_account_may_not_change_other_jobs(running: NodepoolStage) -> None:
     """Of Jobs it may write the lifeline alone, and nothing beyond its own namespace: asked of the
     API server itself."""
     ensure_namespace(running.admin, "rights")
@@ -465,7 +461,9 @@ def test_the_account_may_touch_no_other_job(running: NodepoolStage) -> None:
         ("buffer", "deployments", set()),
     ],
 )
-def test_the_account_may_write_what_its_way_needs(way: str, resource: str, verbs: set[str]) -> None:
+def test_the_account_may_write_what_its_method_needs(
+    way: str, resource: str, verbs: set[str]
+) -> None:
     values = {"nodepool": {"enabled": True, "apply": True}, "config": {"nodepool": {"way": way}}}
     rows = chart.render(values, only=["nodepool/rbac"])
     (role,) = [
@@ -500,7 +498,7 @@ def _id(row: Object) -> tuple[str, str, str | None]:
     return row["kind"], row["metadata"]["name"], row["metadata"].get("namespace")
 
 
-def test_rights_to_write_are_in_its_own_namespace_and_where_they_are_asked_for() -> None:
+def test_write_permissions_exist_in_its_namespace_and_the_configured_ones() -> None:
     headroom = {"jobs", "capacitybuffers", "podtemplates", "deployments", "events"}
     own = {("own", NAMESPACE): {"configmaps", "leases"}}
     assert writing() == own | {
@@ -514,7 +512,7 @@ def test_rights_to_write_are_in_its_own_namespace_and_where_they_are_asked_for()
     }
 
 
-def test_the_chart_hands_its_namespaces_on() -> None:
+def test_the_chart_passes_its_namespaces_to_the_controller() -> None:
     nodepool = {"enabled": True, "apply": True, "namespaces": ["ml"], "claimNamespaces": ["dra"]}
     values = {"nodepool": nodepool}
     (deployment,) = chart.render(values, only=["nodepool/deployment"])
@@ -525,11 +523,11 @@ def test_the_chart_hands_its_namespaces_on() -> None:
     assert settings["GMA_NODEPOOL__APPLY"] == "true"
 
 
-def test_without_the_value_there_is_nothing_of_it() -> None:
+def test_it_is_not_rendered_by_default() -> None:
     assert not [row for row in chart.render() if "nodepool" in json.dumps(row["metadata"])]
 
 
-def test_the_api_server_takes_every_object_of_it(running: NodepoolStage) -> None:
+def test_the_api_server_accepts_every_object_of_it(running: NodepoolStage) -> None:
     for row in chart.render({"nodepool": {"enabled": True, "apply": True}}):
         if "nodepool" not in row["metadata"]["name"]:
             continue
@@ -539,7 +537,7 @@ def test_the_api_server_takes_every_object_of_it(running: NodepoolStage) -> None
         running.admin.request("PATCH", f"{path}?{query}", row, **kind)
 
 
-def test_the_notes_say_how_to_see_what_it_orders(running: NodepoolStage) -> None:
+def test_the_notes_explain_how_to_see_its_orders(running: NodepoolStage) -> None:
     to = ("--namespace=elsewhere", f"--kubeconfig={running.plane.kubeconfig}", "--dry-run=server")
     for apply in (False, True):
         nodepool = {"enabled": True, "apply": apply, "priorityClass": {"create": False}}
@@ -562,7 +560,7 @@ UNASKED = {
 }
 
 
-def test_every_right_of_the_account_was_used(
+def test_every_permission_of_the_account_was_used(
     running: NodepoolStage, request: pytest.FixtureRequest
 ) -> None:
     """By kube-apiserver's audit log, over all tests above: no rule of the chart's is too much."""

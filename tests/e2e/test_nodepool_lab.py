@@ -49,7 +49,7 @@ def steps(lab: LabStage, namespace: str, headroom: int) -> dict[str, float]:
     return waits
 
 
-def test_steps_wait_for_a_boot_without_the_controller_and_not_with_it(lab: LabStage) -> None:
+def test_steps_wait_for_a_boot_only_without_the_controller(lab: LabStage) -> None:
     without = steps(lab, "plain", headroom=0)
     controller = lab.controller("buffers", way="auto")
     controller.start()
@@ -70,7 +70,7 @@ def held(lab: LabStage, namespace: str) -> int:
     return sum(buffer["spec"]["replicas"] for buffer in buffers)
 
 
-def test_placeholders_keep_the_place_where_buffers_are_not_used(lab: LabStage) -> None:
+def test_placeholders_reserve_capacity_if_buffers_are_not_used(lab: LabStage) -> None:
     controller = lab.controller("placeholders", way="placeholder")
     controller.start()
     try:
@@ -104,7 +104,7 @@ def test_headroom_outlives_a_restart_of_the_api_server(lab: LabStage) -> None:
         controller.stop()
 
 
-def test_headroom_of_a_controller_that_was_killed_ends_and_its_nodes_go(lab: LabStage) -> None:
+def test_headroom_and_nodes_of_a_killed_controller_are_removed(lab: LabStage) -> None:
     controller = lab.controller("killed", lifeline=20)
     controller.start()
     try:
@@ -122,7 +122,7 @@ def test_headroom_of_a_controller_that_was_killed_ends_and_its_nodes_go(lab: Lab
     lab.lab.wait_nodes(0)
 
 
-def test_a_burst_of_fifty_jobs_comes_and_goes_within_the_caps(lab: LabStage) -> None:
+def test_a_burst_of_fifty_jobs_stays_within_the_limits(lab: LabStage) -> None:
     """The jobs' pods order their own nodes; the controller must not order them again."""
     cap = 4
     controller = lab.controller("burst", limits={"max_pods": cap, "max_gpus_per_pool": cap})

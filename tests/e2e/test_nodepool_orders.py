@@ -63,7 +63,7 @@ def jump(lab: LabStage, namespace: str, **behavior: Any) -> tuple[int, int]:
     return nodes, held
 
 
-def test_pods_that_the_hpa_creates_itself_are_not_ordered_beside_it(
+def test_pods_that_the_hpa_creates_are_not_ordered_again(
     lab: LabStage, controller: Controller
 ) -> None:
     """The HPA doubles its pods in one sync, and is at its most replicas then."""
@@ -72,7 +72,7 @@ def test_pods_that_the_hpa_creates_itself_are_not_ordered_beside_it(
     assert [nodes for nodes, _ in found] == [8, 8, 8]
 
 
-def test_what_the_hpa_holds_back_is_ordered_ahead_and_once(
+def test_pods_that_the_hpa_delays_are_ordered_ahead_once(
     lab: LabStage, controller: Controller
 ) -> None:
     """It adds a pod in a sync: the other nodes are ordered before it asks for them."""

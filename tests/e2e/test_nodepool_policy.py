@@ -117,7 +117,7 @@ def job(change: Change = lambda _: None) -> Object:
     return obj
 
 
-def test_what_the_controller_writes_is_admitted(account: Cluster) -> None:
+def test_objects_of_the_controller_are_admitted(account: Cluster) -> None:
     probe = capacitybuffer.probe(NAMESPACE, "v1beta1", OWNER, IMAGE)[0]
     claims = deployment(lambda obj: obj["metadata"].update(namespace="dra"))
     for obj in (deployment(), template(), job(), probe, claims):
@@ -186,7 +186,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("kind", [deployment, template, job], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("change", "words"), CHANGES.values(), ids=CHANGES)
-def test_anything_else_by_its_account_is_refused(
+def test_other_writes_by_its_account_are_refused(
     account: Cluster, kind: Callable[[Change], Object], change: Change, words: str
 ) -> None:
     assert words in refusal(account, kind(change))
@@ -198,7 +198,7 @@ def test_a_lifeline_with_pods_and_a_class_of_another_kind_are_refused(account: C
     assert CLASS in refusal(account, other)
 
 
-def test_its_account_deletes_headroom_alone_and_changes_a_cost_alone(
+def test_its_account_may_only_delete_headroom_and_change_deletion_costs(
     plane: ControlPlane, account: Cluster
 ) -> None:
     theirs = deployment(lambda obj: obj["metadata"].update(name="theirs", labels={}))
@@ -239,7 +239,9 @@ def test_its_account_deletes_headroom_alone_and_changes_a_cost_alone(
         account.request("PATCH", path, other, **kind)
 
 
-def test_nobody_else_makes_or_changes_headroom(plane: ControlPlane, tenant: Cluster) -> None:
+def test_other_accounts_may_not_create_or_change_headroom(
+    plane: ControlPlane, tenant: Cluster
+) -> None:
     """Not even under our field manager's name: the API server knows who asks."""
     assert ALONE in refusal(tenant, deployment())
     assert ALONE in refusal(tenant, template())
@@ -261,7 +263,7 @@ def test_nobody_else_makes_or_changes_headroom(plane: ControlPlane, tenant: Clus
     assert refusal(tenant, plain) == ""
 
 
-def test_an_api_server_without_policies_gets_none() -> None:
+def test_policies_are_not_rendered_for_an_api_server_without_them() -> None:
     done = chart.helm("template", "a", chart.FOLDER, values=VALUES)
     assert done.returncode == 0, done.stderr
     assert "ValidatingAdmissionPolicy" not in done.stdout

@@ -48,7 +48,7 @@ def test_the_api_server_restarts(stage: Stage) -> None:
     assert stage.adapter.process.running()
 
 
-def test_without_the_api_server_values_are_still_served(stage: Stage) -> None:
+def test_values_are_served_while_the_api_server_is_unavailable(stage: Stage) -> None:
     """Who is authorized already gets answers while the API server is away."""
     stage.workload("away", replicas=2, demand=140, low=2)
     stage.wait_size("away", 2)
@@ -64,7 +64,7 @@ def test_without_the_api_server_values_are_still_served(stage: Stage) -> None:
     wait_available(stage.admin)
 
 
-def test_the_adapter_is_killed_and_comes_back(stage: Stage) -> None:
+def test_the_adapter_recovers_after_a_kill(stage: Stage) -> None:
     """Meanwhile the HPA holds; afterwards nothing has to be repaired by hand."""
     stage.workload("killed", replicas=3, demand=210)
     stage.wait_size("killed", 3)
@@ -80,7 +80,7 @@ def test_the_adapter_is_killed_and_comes_back(stage: Stage) -> None:
     stage.wait_size("killed", 1)
 
 
-def test_the_adapter_ends_in_order(stage: Stage) -> None:
+def test_the_adapter_shuts_down_gracefully(stage: Stage) -> None:
     """SIGTERM ends it with status 0, and the same certificate is served after a restart."""
     before = stage.adapter.ca.read_bytes()
     assert stage.adapter.stop(signal.SIGTERM) == 0

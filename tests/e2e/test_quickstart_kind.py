@@ -30,7 +30,7 @@ def bare(site: Site) -> Iterator[Site]:
         exporter.health = Health.WELL
 
 
-def test_every_command_does_what_the_page_shows(bare: Site) -> None:
+def test_every_command_gives_the_documented_output(bare: Site) -> None:
     """Commands run as they stand; what a page shows comes, but for times and ages."""
     shown = 0
     for block in PAGE.blocks:

@@ -80,7 +80,7 @@ def running(site: Site, name: str, ready: bool = True) -> PodRunner:
     return wait_until(look, f"{name} runs")
 
 
-def test_a_pod_is_who_and_has_what_its_spec_says(site: Site) -> None:
+def test_a_pod_has_the_user_and_the_files_of_its_spec(site: Site) -> None:
     meta = {"name": "mine", "namespace": "default"}
     site.admin.create(
         {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"key": "s"}}
@@ -120,7 +120,7 @@ def test_a_pod_is_who_and_has_what_its_spec_says(site: Site) -> None:
     assert user["status"]["user"]["username"] == "system:serviceaccount:default:default"
 
 
-def test_a_pod_is_started_again_and_ended_in_order(site: Site) -> None:
+def test_a_pod_is_restarted_and_stopped_gracefully(site: Site) -> None:
     """SIGTERM first; what is killed comes back."""
     site.admin.create(pod("twice", WAIT))
     runner = running(site, "twice")
@@ -137,7 +137,7 @@ def test_a_pod_is_started_again_and_ended_in_order(site: Site) -> None:
     assert runner.log.read_text() == "begun\nbegun\nended\n"
 
 
-def test_a_job_ends_as_its_pods_do(site: Site) -> None:
+def test_a_job_ends_with_its_pods(site: Site) -> None:
     rows = {"well": ("print('done')", "succeeded"), "badly": ("raise SystemExit(4)", "failed")}
     for name, (script, _) in rows.items():
         spec = pod(name, script, restartPolicy="Never")["spec"]

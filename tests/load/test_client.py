@@ -65,7 +65,7 @@ def once(pki: Pki, port: int, targets: list[str], connections: int = 1) -> Plan:
         pytest.param([CHUNKED[:60], CHUNKED[60:]], id="chunked, cut within a pod's name"),
     ],
 )
-async def test_every_target_is_asked_once_and_its_answer_read(
+async def test_every_target_is_requested_once_and_its_answer_read(
     pki: Pki, pieces: list[bytes]
 ) -> None:
     heads: list[bytes] = []
@@ -80,7 +80,7 @@ async def test_every_target_is_asked_once_and_its_answer_read(
     assert len(audits) == 3, "kube-apiserver never sends one twice"
 
 
-async def test_it_asks_as_the_hpa_controller_does(pki: Pki) -> None:
+async def test_it_sends_the_requests_of_the_hpa_controller(pki: Pki) -> None:
     heads: list[bytes] = []
     async with answering(pki, [COUNTED], heads) as port:
         load = Load(once(pki, port, ["/a"]))
@@ -104,9 +104,7 @@ async def test_it_asks_as_the_hpa_controller_does(pki: Pki) -> None:
         ),
     ],
 )
-async def test_an_answer_that_is_not_the_expected_one_is_a_failure(
-    pki: Pki, answer: bytes, told: str
-) -> None:
+async def test_an_unexpected_answer_is_a_failure(pki: Pki, answer: bytes, told: str) -> None:
     async with answering(pki, [answer], []) as port:
         load = Load(once(pki, port, ["/a"]))
         await load.connect()

@@ -42,7 +42,7 @@ def test_no_values_have_no_percentile() -> None:
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
-def test_at_least_the_share_does_not_exceed_its_percentile(
+def test_at_least_the_given_fraction_does_not_exceed_its_percentile(
     values: list[float], share: float
 ) -> None:
     ordered = sorted(values)
@@ -50,7 +50,7 @@ def test_at_least_the_share_does_not_exceed_its_percentile(
     assert sum(value <= bound for value in ordered) >= share * len(ordered) - 1e-9
 
 
-def test_the_middle_of_runs_is_the_median_figure_by_figure() -> None:
+def test_the_summary_of_runs_is_the_median_of_each_figure() -> None:
     runs = [measured(10, cpu=3), measured(30, cpu=1), measured(20, cpu=2)]
     assert middle(runs).rate == 20
     assert middle(runs).cpu == {"adapter": 2}
@@ -64,5 +64,5 @@ def test_the_middle_of_runs_is_the_median_figure_by_figure() -> None:
         pytest.param(0.0, 0.0, "< 0.001", id="is never nothing"),
     ],
 )
-def test_a_cost_that_does_not_stand_out_is_a_bound(cpu: float, gross: float, text: str) -> None:
+def test_a_cost_within_noise_is_reported_as_a_bound(cpu: float, gross: float, text: str) -> None:
     assert measured(1, cpu, gross).cost("adapter") == text

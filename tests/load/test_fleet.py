@@ -34,7 +34,7 @@ def test_values_stay_inside_their_range_and_change_with_the_tick() -> None:
     assert all(0 <= value <= 100 for row in seen for value in row.values())
 
 
-def test_a_set_utilisation_holds_for_one_page_alone() -> None:
+def test_a_set_utilisation_applies_to_one_page_only() -> None:
     fleet = Fleet(pages(16))
     code, body = fleet.answer("/control/util/node-00001/85")
     assert code == 200

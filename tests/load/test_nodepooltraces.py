@@ -27,12 +27,12 @@ def test_missing_traces_are_named_with_the_fix(
         folder()
 
 
-def test_every_recorded_trace_is_there(traces: dict[str, Trace]) -> None:
+def test_every_recorded_trace_exists(traces: dict[str, Trace]) -> None:
     whole = [f"genai-{number}" for number in range(1, 5)]
     assert list(traces) == ["genai", *whole, "genai-qps", "azure-code", "azure-conv"]
 
 
-def test_the_services_are_the_cluster_dealt_out(traces: dict[str, Trace]) -> None:
+def test_the_services_together_are_the_cluster(traces: dict[str, Trace]) -> None:
     parts = [traces[f"genai-{number}"].work for number in range(1, 5)]
     assert [sum(each) for each in zip(*parts, strict=True)] == pytest.approx(traces["genai"].work)
 
@@ -42,7 +42,7 @@ def test_a_day_has_its_minutes(traces: dict[str, Trace]) -> None:
     assert 50 < len(traces["azure-code"].work) < 60
 
 
-def test_constructed_rows_become_minutes(tmp_path: Path) -> None:
+def test_constructed_data_becomes_minutes(tmp_path: Path) -> None:
     duty = "value,timestamp_anon,container_ip\n50.0,600.0,a\n70.0,657.0,a\n10.0,600.0,b\n"
     qps = "timestamp_anon,value,container_ip,request_type\n600.0,1,a,G\n600.0,9,,A\n660.0,3,a,G\n"
     azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(

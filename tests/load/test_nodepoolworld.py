@@ -33,7 +33,7 @@ def oracle(work: Sequence[float]) -> Oracle:
     return Oracle(ample.replicas, BEGIN, Physics().boot)
 
 
-def test_a_constant_load_waits_for_nothing_and_pays_for_its_pods() -> None:
+def test_a_constant_load_has_no_wait_and_pays_for_its_pods() -> None:
     outcome = run([TWO] * 60, Reactive())
     assert outcome.pending_pod_seconds == 0
     assert outcome.gpu_hours == pytest.approx(2)
@@ -44,12 +44,12 @@ def test_a_pod_without_a_node_waits_for_the_autoscaler_and_for_the_boot() -> Non
     assert outcome.pending_pod_seconds == 30 + 300
 
 
-def test_a_step_into_headroom_waits_for_nothing() -> None:
+def test_a_step_into_headroom_has_no_wait() -> None:
     work = [ONE] * 10 + [TWO] * 30
     assert run(work, Static(1)).pending_pod_seconds == 0
 
 
-def test_what_does_not_fit_is_looked_at_at_once_where_there_is_headroom() -> None:
+def test_with_headroom_pods_that_do_not_fit_are_handled_immediately() -> None:
     """A buffer that does not fit lifts the 30 s wait from all pending pods."""
     outcome = run([ONE] * 10 + [FOUR] * 30, Static(1))
     assert outcome.pending_pod_seconds == 2 * 300
@@ -60,7 +60,7 @@ def test_headroom_that_pods_took_is_ordered_again() -> None:
     assert run(work, Static(1)).pending_pod_seconds == 0
 
 
-def test_a_node_goes_ten_minutes_after_its_pod() -> None:
+def test_a_node_is_removed_ten_minutes_after_its_pod() -> None:
     """The HPA keeps the second pod for 5 minutes, the autoscaler its node for 10 more."""
     outcome = run([TWO] * 5 + [ONE] * 60, Reactive())
     assert outcome.gpu_hours * 3600 == pytest.approx(65 * 60 + (5 + 5 + 10) * 60, abs=30)
@@ -75,7 +75,7 @@ def test_a_share_of_the_pods_is_rounded_up() -> None:
     assert run([4 * ONE] * 3, Share(0.3)).headroom == (2, 2, 2)
 
 
-def test_the_oracle_waits_for_nothing_and_costs_less_than_any_size_that_does() -> None:
+def test_the_oracle_has_no_wait_and_costs_less_than_any_fixed_size_without_wait() -> None:
     work = ([ONE] * 20 + [FOUR] * 20) * 3
     knowing, fixed = run(work, oracle(work)), run(work, Static(3))
     assert knowing.pending_pod_seconds == fixed.pending_pod_seconds == 0
@@ -86,7 +86,7 @@ BURSTS = [*([ONE] * 29), FOUR] * 8
 """Four pods for one minute in each half an hour: longer than any node stays unneeded."""
 
 
-def test_the_plan_learns_bursts_that_come_again_and_again() -> None:
+def test_the_plan_learns_recurring_bursts() -> None:
     reactive = run(BURSTS, Reactive())
     ours = run(BURSTS, planned(BURSTS, quantile=0.9))
     assert ours.pending_pod_seconds < reactive.pending_pod_seconds / 2
@@ -101,7 +101,7 @@ loads = st.lists(st.integers(0, 700).map(float), min_size=41, max_size=80)
 
 @bounded(8)
 @given(loads)
-def test_no_policy_but_the_oracle_knows_what_comes(work: list[float]) -> None:
+def test_only_the_oracle_knows_the_future(work: list[float]) -> None:
     """What comes after minute 40 in another order changes nothing before."""
     other = work[:40] + work[:39:-1]
     for make in (planned, lambda _: Static(2), lambda _: Share(0.3)):

@@ -15,12 +15,12 @@ def test_every_scenario_has_its_section_in_the_order_of_the_table() -> None:
     assert [title for title in titles if title in SCENARIOS] == list(SCENARIOS)
 
 
-def test_every_result_has_a_place_to_be_written_to() -> None:
+def test_every_result_has_a_section_to_be_written_to() -> None:
     text = README.read_text()
     begun, ended = re.findall(r"<!-- begin (\w+)", text), re.findall(r"<!-- end (\w+)", text)
     assert begun == ended == ["machine", *SCENARIOS]
 
 
-def test_the_scenarios_that_the_makefile_names_are_there() -> None:
+def test_the_scenarios_in_the_makefile_exist() -> None:
     (example,) = re.findall(r'^bench:.*\(ARGS="(.*)"\)$', MAKEFILE.read_text(), re.MULTILINE)
     assert set(example.split()) <= SCENARIOS.keys()

@@ -23,7 +23,7 @@ NOT_FREE = re.compile(r"\b(A?GPL|LGPL|SSPL|BUSL|proprietary|commercial)\b", re.I
 
 
 @pytest.mark.parametrize("file", [RUNTIME, DEVELOPMENT], ids=lambda file: file.name)
-def test_every_row_is_one_version_with_hashes_and_names_no_index(file: Path) -> None:
+def test_every_line_is_one_version_with_hashes_and_no_index(file: Path) -> None:
     text = file.read_text()
     locked = read(text)
     assert len(locked) > 20
@@ -33,7 +33,7 @@ def test_every_row_is_one_version_with_hashes_and_names_no_index(file: Path) -> 
     assert re.findall(r"^(?!\s|#|[A-Za-z0-9][\w.-]*(\[[\w,-]+\])?==)\S.*", text, re.MULTILINE) == []
 
 
-def test_tests_run_on_what_is_shipped() -> None:
+def test_tests_run_with_the_shipped_versions() -> None:
     shipped, tested = read(RUNTIME.read_text()), read(DEVELOPMENT.read_text())
     differ = {
         name: (row.version, tested[name].version)
@@ -43,7 +43,7 @@ def test_tests_run_on_what_is_shipped() -> None:
     assert differ == {}
 
 
-def test_what_is_shipped_may_be() -> None:
+def test_shipped_licences_are_allowed() -> None:
     """By what each distribution itself states; those of extras that are not installed apart."""
     rows = read(RUNTIME.read_text()).values()
     stated = {row.name: _licence(row) for row in rows if _installed(row)}

@@ -105,7 +105,7 @@ def asked(serving: Serving) -> list[str]:
         ]
 
 
-def test_an_engine_that_repeats_what_it_was_shown_gives_nothing_away(
+def test_an_engine_that_repeats_credentials_does_not_leak_them(
     tmp_path: Path, engine: Engine
 ) -> None:
     """Its error reaches the log and the readiness page: without what it was shown."""
@@ -167,7 +167,7 @@ def test_a_traceback_in_the_log_shows_no_variables(layout: str) -> None:
     assert CALLER not in ended.stderr
 
 
-def test_a_wrong_setting_beside_a_secret_does_not_show_it(tmp_path: Path) -> None:
+def test_an_invalid_setting_beside_a_secret_does_not_show_it(tmp_path: Path) -> None:
     """The error of a configuration repeats the wrong value only."""
     exporter = Exporter()
     lab = Lab(tmp_path, exporter)

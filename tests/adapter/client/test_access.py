@@ -161,7 +161,7 @@ async def test_a_missing_view_api_names_the_next_step(
     assert "kubectl get apiservice v1alpha1.view.gpu-metrics-adapter.io" in str(error)
 
 
-async def test_an_answer_that_is_no_object_is_not_an_api_server(
+async def test_an_answer_that_is_not_an_object_is_not_from_an_api_server(
     lab: tuple[ApiServer, Path],
 ) -> None:
     server, file = lab

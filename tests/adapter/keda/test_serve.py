@@ -134,6 +134,6 @@ def test_settings_that_contradict_each_other_are_refused(name: str) -> None:
         load(environ=environ)
 
 
-def test_keda_is_served_on_port_6000_unless_set_otherwise() -> None:
+def test_keda_is_served_on_port_6000_by_default() -> None:
     keda = load(environ={}).keda
     assert (keda.enabled, keda.port, keda.tls) == (True, 6000, False)
