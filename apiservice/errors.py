@@ -31,10 +31,14 @@ def _clean(text: str) -> str:
 
 
 class ApiError(Exception):
-    """A response other than 200. Subclasses define the code and the reason."""
+    """A response other than 200. Subclasses define the code and the reason, or inherit them."""
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
+
+    def __init_subclass__(cls, *, code: int | None = None, reason: str | None = None) -> None:
+        cls.code = cls.code if code is None else int(code)
+        cls.reason = cls.reason if reason is None else reason
 
     def __init__(self, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -61,32 +65,23 @@ class ApiError(Exception):
         return msgspec.json.encode(self.status())
 
 
-class BadRequest(ApiError):
+class BadRequest(ApiError, code=HTTPStatus.BAD_REQUEST, reason="BadRequest"):
     """The request does not parse; the message is the parse error."""
-
-    code = HTTPStatus.BAD_REQUEST.value
-    reason = "BadRequest"
 
 
 class BadQuery(BadRequest):
     """The request parses but this server cannot answer it."""
 
 
-class Unauthorized(ApiError):
+class Unauthorized(ApiError, code=HTTPStatus.UNAUTHORIZED, reason="Unauthorized"):
     """Credentials were sent and are not valid. The text reveals nothing to an attacker."""
-
-    code = HTTPStatus.UNAUTHORIZED.value
-    reason = "Unauthorized"
 
     def __init__(self, message: str = "Unauthorized") -> None:
         super().__init__(message)
 
 
-class Forbidden(ApiError):
+class Forbidden(ApiError, code=HTTPStatus.FORBIDDEN, reason="Forbidden"):
     """The user does not have the right."""
-
-    code = HTTPStatus.FORBIDDEN.value
-    reason = "Forbidden"
 
     def __init__(self, user: User, attributes: Attributes, why: str = "") -> None:
         refusal = _refusal(user, attributes).translate(_HTML)
@@ -123,11 +118,8 @@ def _refusal(user: User, attributes: Attributes) -> str:
     return f"User {name} cannot {verb} resource {quoted(resource)} in API group {group} {where}"
 
 
-class NotFound(ApiError):
+class NotFound(ApiError, code=HTTPStatus.NOT_FOUND, reason="NotFound"):
     """The object, metric or route does not exist."""
-
-    code = HTTPStatus.NOT_FOUND.value
-    reason = "NotFound"
 
 
 class MetricNotFound(NotFound):
@@ -152,11 +144,8 @@ class RouteNotFound(NotFound):
         super().__init__("the server could not find the requested resource", {})
 
 
-class MethodNotAllowed(ApiError):
+class MethodNotAllowed(ApiError, code=HTTPStatus.METHOD_NOT_ALLOWED, reason="MethodNotAllowed"):
     """Every route is GET only."""
-
-    code = HTTPStatus.METHOD_NOT_ALLOWED.value
-    reason = "MethodNotAllowed"
 
     def __init__(
         self,
@@ -174,80 +163,60 @@ class WatchNotSupported(MethodNotAllowed):
         super().__init__(message, {"group": group, "kind": "*"})
 
 
-class NotAcceptable(ApiError):
+class NotAcceptable(ApiError, code=HTTPStatus.NOT_ACCEPTABLE, reason="NotAcceptable"):
     """The Accept header does not allow JSON."""
-
-    code = HTTPStatus.NOT_ACCEPTABLE.value
-    reason = "NotAcceptable"
 
     def __init__(self, accepted: str = "application/json") -> None:
         super().__init__(f"only the following media types are accepted: {accepted}")
 
 
-class PayloadTooLarge(ApiError):
+class PayloadTooLarge(
+    ApiError, code=HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason="RequestEntityTooLarge"
+):
     """The body is larger than the server reads; no route needs one."""
-
-    code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.value
-    reason = "RequestEntityTooLarge"
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the request body is larger than {limit} bytes", {})
 
 
-class UriTooLong(ApiError):
+class UriTooLong(ApiError, code=HTTPStatus.REQUEST_URI_TOO_LONG, reason="RequestURITooLong"):
     """The request target is longer than the server reads."""
-
-    code = HTTPStatus.REQUEST_URI_TOO_LONG.value
-    reason = "RequestURITooLong"
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the request URI is longer than {limit} bytes", {})
 
 
-class TooManyRequests(ApiError):
+class TooManyRequests(ApiError, code=HTTPStatus.TOO_MANY_REQUESTS, reason="TooManyRequests"):
     """The client has caused more work than its share; the message names the limit."""
-
-    code = HTTPStatus.TOO_MANY_REQUESTS.value
-    reason = "TooManyRequests"
 
     def __init__(self, why: str) -> None:
         super().__init__(f"too many requests: {why}", {})
 
 
-class HeadersTooLarge(ApiError):
+class HeadersTooLarge(
+    ApiError, code=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason="RequestHeaderFieldsTooLarge"
+):
     """The request's headers are larger than the server reads."""
-
-    code = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE.value
-    reason = "RequestHeaderFieldsTooLarge"
 
     def __init__(self, limit: int | str) -> None:
         size = f"larger than {limit} bytes" if isinstance(limit, int) else f"too large: {limit}"
         super().__init__(f"the request headers are {size}", {})
 
 
-class ClientGone(ApiError):
+class ClientGone(ApiError, code=499, reason="ClientGone"):
     """The client closed its connection before the answer was ready."""
-
-    code = 499
-    reason = "ClientGone"
 
     def __init__(self) -> None:
         super().__init__("the client closed its connection")
 
 
-class Internal(ApiError):
+class Internal(ApiError, code=HTTPStatus.INTERNAL_SERVER_ERROR, reason="InternalError"):
     """This server failed; the message names the cause without its traceback."""
-
-    code = HTTPStatus.INTERNAL_SERVER_ERROR.value
-    reason = "InternalError"
 
     def __init__(self, cause: object) -> None:
         text = _clean(str(cause))
         super().__init__(f"Internal error occurred: {text}", {"causes": [{"message": text}]})
 
 
-class Unavailable(ApiError):
+class Unavailable(ApiError, code=HTTPStatus.SERVICE_UNAVAILABLE, reason="ServiceUnavailable"):
     """The needed data has never been read or is not reliable; the message says which."""
-
-    code = HTTPStatus.SERVICE_UNAVAILABLE.value
-    reason = "ServiceUnavailable"

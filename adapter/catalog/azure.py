@@ -8,29 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
-from adapter.catalog.units import MAX_BYTES
+from adapter.catalog.wholedevices import whole_devices
 
 UTIL: Final = "containerGpuDutyCycle"
 USED: Final = "containerGpumemoryUsedBytes"
 TOTAL: Final = "containerGpumemoryTotalBytes"
 
-
-def _bytes(name: str) -> Field:
-    return Field(
-        name,
-        Unit.BYTES,
-        MAX_BYTES,
-        mig=Mig.INVALID,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        group="azure",
-    )
-
-
-FIELDS: Final[tuple[Field, ...]] = (
-    Field(UTIL, Unit.PERCENT, 100.0, kind=Kind.MEAN, mig=Mig.INVALID, group="azure"),
-    _bytes(USED),
-    _bytes(TOTAL),
-)
+FIELDS: Final = whole_devices(UTIL, USED, TOTAL, group="azure")

@@ -10,30 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
-from adapter.catalog.units import MAX_BYTES
+from adapter.catalog.wholedevices import whole_devices
 
 GROUP: Final = "google"
 UTIL: Final = "kubernetes_io:container_accelerator_duty_cycle"
 USED: Final = "kubernetes_io:container_accelerator_memory_used"
 TOTAL: Final = "kubernetes_io:container_accelerator_memory_total"
 
-
-def _bytes(name: str) -> Field:
-    return Field(
-        name,
-        Unit.BYTES,
-        MAX_BYTES,
-        mig=Mig.INVALID,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        group=GROUP,
-    )
-
-
-FIELDS: Final[tuple[Field, ...]] = (
-    Field(UTIL, Unit.PERCENT, 100.0, kind=Kind.MEAN, mig=Mig.INVALID, group=GROUP),
-    _bytes(USED),
-    _bytes(TOTAL),
-)
+FIELDS: Final = whole_devices(UTIL, USED, TOTAL, group=GROUP)

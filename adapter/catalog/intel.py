@@ -34,23 +34,24 @@ HW_POWERS: Final = tuple(f"hw_power_watts {domain}" for domain in ("gpu", "packa
 HW_TEMPERATURE: Final = "hw_temperature_celsius gpu"
 
 
-def _ratio(name: str, group: str = "intel_utilization") -> Field:
-    kind = Kind.LAST if name == USED_SHARE else Kind.MEAN
-    return Field(name, Unit.RATIO, 1.0, kind=kind, group=group, parts=_TILES)
-
-
-def _task(name: str, task: str) -> Field:
-    """A ratio of the differences of two counters; rounding may push it above 1: it is rejected."""
+def _ratio(
+    name: str, series: str = "", *where: tuple[str, str], parts: tuple[str, ...] = _TILES
+) -> Field:
     return Field(
         name,
         Unit.RATIO,
         1.0,
         kind=Kind.MEAN,
         group="intel_utilization",
-        series="hw_gpu_utilization_ratio",
-        where=(("hw_gpu_task", task),),
-        parts=_TILES,
+        series=series,
+        where=where,
+        parts=parts,
     )
+
+
+def _task(name: str, task: str) -> Field:
+    """A ratio of the differences of two counters; rounding may push it above 1: it is rejected."""
+    return _ratio(name, "hw_gpu_utilization_ratio", ("hw_gpu_task", task))
 
 
 def _bytes(name: str, series: str = "") -> Field:
@@ -102,19 +103,15 @@ FIELDS: Final[tuple[Field, ...]] = (
     _ratio(BANDWIDTH),
     _ratio(ACTIVE),
     _bytes(USED),
-    _ratio(USED_SHARE, "intel_memory"),
+    Field(USED_SHARE, Unit.RATIO, 1.0, group="intel_memory", parts=_TILES),
     _watts(POWER),
     _celsius(TEMPERATURE, "xpum_temperature_celsius", ("location", "gpu")),
     _task(TASKS, "all"),
     _task(COMPUTE, "compute-all"),
-    Field(
+    _ratio(
         HW_BANDWIDTH,
-        Unit.RATIO,
-        1.0,
-        kind=Kind.MEAN,
-        group="intel_utilization",
-        series="hw_memory_bandwidth_utilization_ratio",
-        where=(("hw_memory_location", "device"),),
+        "hw_memory_bandwidth_utilization_ratio",
+        ("hw_memory_location", "device"),
         parts=(*_TILES, "hw_name"),
     ),
     _bytes(HW_USED, "hw_memory_usage_bytes"),

@@ -48,8 +48,10 @@ _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
 """(Used, total), each in bytes."""
 
 
-def _mean(name: str, *formulas: Formula) -> Metric:
-    return Metric(name, Unit.PERCENT, Kind.MEAN, formulas)
+def _mean(
+    name: str, *formulas: Formula, devices: Combine = Combine.MEAN, pods: Combine = Combine.MEAN
+) -> Metric:
+    return Metric(name, Unit.PERCENT, Kind.MEAN, formulas, devices, pods)
 
 
 def _bytes(name: str, *formulas: Formula) -> Metric:
@@ -89,22 +91,8 @@ def _server(name: str, unit: Unit, how: Combine, *formulas: Formula) -> Metric:
 
 METRICS: Final[tuple[Metric, ...]] = (
     _mean("gpu_utilization", *_BUSY),
-    Metric(
-        "gpu_utilization_max",
-        Unit.PERCENT,
-        Kind.MEAN,
-        _BUSY,
-        over_devices=Combine.MAX,
-        over_pods=Combine.MAX,
-    ),
-    Metric(
-        "gpu_utilization_imbalance",
-        Unit.PERCENT,
-        Kind.MEAN,
-        _BUSY,
-        over_devices=Combine.SPREAD,
-        over_pods=Combine.MAX,
-    ),
+    _mean("gpu_utilization_max", *_BUSY, devices=Combine.MAX, pods=Combine.MAX),
+    _mean("gpu_utilization_imbalance", *_BUSY, devices=Combine.SPREAD, pods=Combine.MAX),
     Metric("gpu_utilization_of_request", Unit.PERCENT, Kind.MEAN, _BUSY, of_request=True),
     Metric(
         "gpu_memory_utilization",

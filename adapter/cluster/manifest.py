@@ -32,6 +32,10 @@ GPU_RESOURCES: tuple[str, ...] = (
 """Extended resources whose holders hold a GPU (gpu-telemetry section 6). Shell patterns."""
 
 
+_ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/")
+"""Prefixes of the annotations that are kept."""
+
+
 class OwnerManifest(msgspec.Struct):
     """One of ``metadata.ownerReferences``."""
 
@@ -112,18 +116,10 @@ _manifest = msgspec.json.Decoder(PodManifest)
 
 
 class PodDecoder:
-    """Decodes pods. One instance per collection, for the values that its pods share.
+    """Decodes pods. One instance per collection, for the values that its pods share."""
 
-    ``annotations`` are the keys to keep. A key that ends in ``/`` keeps all keys below it.
-    """
-
-    def __init__(
-        self,
-        gpu_resources: Sequence[str] = GPU_RESOURCES,
-        annotations: Sequence[str] = ("prometheus.io/", "gpu-metrics-adapter.io/"),
-    ) -> None:
+    def __init__(self, gpu_resources: Sequence[str] = GPU_RESOURCES) -> None:
         self._is_gpu = re.compile("|".join(map(translate, gpu_resources)) or r"(?!)").match
-        self._annotations = tuple(annotations)
         self._shared = SharedValues()
 
     def decode(self, raw: msgspec.Raw | bytes) -> Pod:
@@ -150,7 +146,9 @@ class PodDecoder:
             ready=ready is not None,
             deleting=meta.deletionTimestamp is not None,
             labels=self._shared.mapping(meta.labels or {}),
-            annotations=self._shared.mapping(self._kept(meta.annotations or {})),
+            annotations=self._shared.mapping(
+                {k: v for k, v in (meta.annotations or {}).items() if k.startswith(_ANNOTATIONS)}
+            ),
             owner=self._owner(meta.ownerReferences or ()),
             containers=self._shared.once(tuple(self._shared.text(c.name) for c in running)),
             gpus=self._shared.mapping(self._gpus(spec)),
@@ -160,13 +158,6 @@ class PodDecoder:
             ready_since=_seconds(ready.lastTransitionTime) if ready else 0.0,
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
         )
-
-    def _kept(self, annotations: Mapping[str, str]) -> dict[str, str]:
-        return {
-            key: value
-            for key, value in annotations.items()
-            if any(key == k or (k.endswith("/") and key.startswith(k)) for k in self._annotations)
-        }
 
     def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
         for owner in references:

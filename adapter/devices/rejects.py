@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -35,44 +34,35 @@ class RejectCount:
 class Rejects:
     """Counters since the start, and the most recent rejects."""
 
-    __slots__ = ("_recent", "_totals")
+    __slots__ = ("recent", "totals")
 
     def __init__(self) -> None:
-        self._totals: Counter[str] = Counter()
-        self._recent: OrderedDict[Reject, RejectCount] = OrderedDict()
-
-    @property
-    def totals(self) -> Mapping[str, int]:
+        self.totals: Counter[str] = Counter()
         """Reason -> count since the start; never decreases."""
-        return self._totals
-
-    @property
-    def recent(self) -> Mapping[Reject, RejectCount]:
+        self.recent: OrderedDict[Reject, RejectCount] = OrderedDict()
         """The most recent rejects with their device, oldest first; at most 1,024."""
-        return self._recent
 
     def count(self, reason: str, times: int = 1) -> None:
         """Count rejects without a device."""
-        self._totals[reason] += times
+        self.totals[reason] += times
 
     def add(
         self, reject: Reject, time: float, value: float = float("nan"), detail: str = ""
     ) -> None:
         """Count a reject and remember its device."""
-        self._totals[reject.reason] += 1
+        self.totals[reject.reason] += 1
         self._remember(reject, RejectCount(1, value, time, detail))
 
     def merge(self, later: Rejects) -> None:
         """Add the rejects of another object."""
-        for reason, times in later.totals.items():
-            self._totals[reason] += times
+        self.totals.update(later.totals)
         for reject, seen in later.recent.items():
             self._remember(reject, seen)
 
     def _remember(self, reject: Reject, seen: RejectCount) -> None:
-        before = self._recent.pop(reject, None)
+        before = self.recent.pop(reject, None)
         if before is not None:
             seen = replace(seen, count=before.count + seen.count)
-        self._recent[reject] = seen
-        if len(self._recent) > _MAX_RECENT:
-            self._recent.popitem(last=False)
+        self.recent[reject] = seen
+        if len(self.recent) > _MAX_RECENT:
+            self.recent.popitem(last=False)

@@ -76,11 +76,11 @@ class ScrapeResult:
 class Sink(Protocol):
     """Takes the scrape results of a source."""
 
-    def ingest(self, result: ScrapeResult) -> None:
-        """Take a scrape result. Invalid samples do not raise an error: they are counted."""
-
     def steps(self, result: ScrapeResult) -> Steps[None]:
-        """Take a scrape result in steps. It becomes visible, and is counted, with the last step."""
+        """Take a scrape result in steps. It becomes visible, and is counted, with the last step.
+
+        Invalid samples do not raise an error: they are counted.
+        """
 
     def forget(self, origin: str) -> None:
         """Note that the origin is no longer a target; its samples are kept until the age limit."""

@@ -16,11 +16,11 @@ from typing import Protocol
 import structlog
 
 from apiservice.auth.allowance import Allowance
-from apiservice.auth.flight import SingleFlight
 from apiservice.auth.tokens import ReviewError
 from apiservice.errors import Internal, TooManyRequests
 from apiservice.identity import ANONYMOUS, PRIVILEGED_GROUP, AccessDecision, Attributes, User
 from apiservice.runtime.bytecache import ByteCache, Remembering, weight
+from apiservice.runtime.flight import SingleFlight
 
 log = structlog.get_logger(__name__)
 

@@ -16,10 +16,10 @@ from typing import Protocol
 import structlog
 
 from apiservice.auth.allowance import Allowance
-from apiservice.auth.flight import SingleFlight
 from apiservice.errors import TooManyRequests
 from apiservice.identity import User
 from apiservice.runtime.bytecache import ByteCache, Remembering
+from apiservice.runtime.flight import SingleFlight
 
 log = structlog.get_logger(__name__)
 

@@ -43,12 +43,8 @@ class Slots:
         self._by_address: Counter[str] = Counter()
         self._idle: OrderedDict[Holder, None] = OrderedDict()
         """Strangers without a request in progress; the one that is idle for longest first."""
-        self._strangers = 0
-
-    @property
-    def strangers(self) -> int:
+        self.strangers = 0
         """Connections that are not a front proxy's."""
-        return self._strangers
 
     def take(self, holder: Holder) -> bool:
         """Give a slot. Return False, and count the refusal, if there is none."""
@@ -63,11 +59,11 @@ class Slots:
             if not self._evict_of(holder.address):
                 self._stats.refuse("connections-per-address", holder.address)
                 return False
-        elif (full or self._strangers >= self._strangers_most) and not self.evict():
+        elif (full or self.strangers >= self._strangers_most) and not self.evict():
             self._stats.refuse("connections", holder.address)
             return False
         self._holders.add(holder)
-        self._strangers += 1
+        self.strangers += 1
         self._by_address[holder.address] += 1
         self._idle[holder] = None
         return True
@@ -80,7 +76,7 @@ class Slots:
         if holder.proxy:
             return
         self._idle.pop(holder, None)
-        self._strangers -= 1
+        self.strangers -= 1
         self._by_address[holder.address] -= 1
         if not self._by_address[holder.address]:
             del self._by_address[holder.address]

@@ -14,6 +14,7 @@ from typing import Any, Final
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import Login, Outgoing, required
 from adapter.sources.login.tokens import redacted
+from apiservice.runtime.flight import SingleFlight
 
 _SESSION: Final = "gpu-metrics-adapter"
 _PATIENCE: Final[dict[str, Any]] = {
@@ -52,23 +53,17 @@ class AwsLogin(Login):
         if not self._session.get_config_variable("region"):
             self._session.set_config_variable("region", region)
         self._credentials: Any = None
-        self._pending: asyncio.Task[Any] | None = None
+        self._flights: SingleFlight[str, Any] = SingleFlight()
 
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """Return the headers of the request's signature."""
-        frozen = await self._current()
+        # The library fetches new credentials within this call, and blocks. All callers wait for one
+        # thread. A query that times out leaves the thread running for the next query.
+        frozen = await self._flights.ask("", lambda: asyncio.to_thread(self._frozen))
         signed = self._request(request.method, request.url, dict(request.headers), request.body)
         self._auth.SigV4Auth(frozen, _SERVICE, self._region).add_auth(signed)
         names = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
         return {name: signed.headers[name] for name in names if name in signed.headers}
-
-    async def _current(self) -> Any:
-        # The library fetches new credentials within this call, and blocks. All callers wait for one
-        # thread. A query that times out leaves the thread running for the next query.
-        if self._pending is None or self._pending.done():
-            self._pending = asyncio.create_task(asyncio.to_thread(self._frozen))
-            self._pending.add_done_callback(_heard)
-        return await asyncio.shield(self._pending)
 
     def _frozen(self) -> Any:
         try:
@@ -106,9 +101,3 @@ class AwsLogin(Login):
         return credentials.RefreshableCredentials.create_from_metadata(
             refresh(), refresh, "sts-assume-role"
         )
-
-
-def _heard(task: asyncio.Task[Any]) -> None:
-    """Retrieve the error of a task without a waiter, so that asyncio does not log it."""
-    if not task.cancelled():
-        task.exception()

@@ -18,8 +18,8 @@ READ: Final = "https://www.googleapis.com/auth/monitoring.read"
 _TIMEOUT: Final = 10.0
 
 
-def google_tokens(scope: str = READ) -> CachedToken:
-    """Return tokens for a scope. The identity is determined with the first token.
+def google_tokens() -> CachedToken:
+    """Return tokens for the query API. The identity is determined with the first token.
 
     Raises:
         CredentialError: the extra ``google`` is not installed.
@@ -31,7 +31,7 @@ def google_tokens(scope: str = READ) -> CachedToken:
 
     def fetch() -> Token:
         if not found:
-            credentials, _ = auth.default(scopes=[scope], request=request)
+            credentials, _ = auth.default(scopes=[READ], request=request)
             found.append(credentials)
         found[0].refresh(request)
         expiry: datetime.datetime = found[0].expiry
