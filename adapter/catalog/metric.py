@@ -132,7 +132,6 @@ class Metric:
     Args:
         formulas: ways to compute a device's value; the first that applies is used.
         per_board: count a board once, not each of its MIG instances.
-        scope: of the fields that the formulas read.
         divisible: see :class:`adapter.catalog.field.Field`.
         window: seconds for a mean or rate; None means the window of ``values.window``.
         percentile: 0-100, over the window, instead of the mean.

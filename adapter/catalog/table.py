@@ -64,9 +64,7 @@ class Catalog:
         """Return the seconds of samples that a device with these columns must keep.
 
         Args:
-            columns: the columns that the device's exporter writes.
             window: seconds of the window for metrics without their own.
-            oldest: the age limit in seconds.
         """
         longest = self._longest(columns)
         return window if longest is None else max(window, longest, oldest)

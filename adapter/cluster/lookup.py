@@ -96,8 +96,6 @@ class ObjectLookup:
         what the pods of another namespace do.
 
         Args:
-            query: on ``nodes``.
-            node: a node that it selects.
             named: namespaces of the pods that the node's samples name.
 
         Raises:

@@ -80,8 +80,6 @@ def accounted(
 
     Args:
         builders: the builders of one scrape result; changed in place.
-        before: the exporter's device series before the scrape result.
-        rejects: counts the zeros that are left out.
         patience: seconds for which the device's own sample may be missing before the adapter
             assumes that the exporter no longer accounts processes, for example because an older
             version replaced it.

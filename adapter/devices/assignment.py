@@ -69,7 +69,6 @@ def assignment(
     """Return the workload that a sample's labels name, or None for an unassigned device.
 
     Args:
-        labels: of the sample.
         exporter: (namespace, name) of the exporter's own pod, if known.
         direct: the adapter fetched the page from the exporter, so no scrape renamed a label.
     """
@@ -88,7 +87,6 @@ def named(labels: Mapping[str, str], *, direct: bool, mixed: bool = True) -> fro
     A Prometheus scrape prefixes ``exported_`` to a label's name until the name is unique.
 
     Args:
-        labels: of the sample.
         direct: the adapter fetched the page from the exporter, so no scrape renamed a label.
         mixed: also combine ``pod`` with an exported namespace, and ``namespace`` with an exported
             pod. A scrape that adds only one of the two labels produces such samples.
@@ -118,7 +116,6 @@ def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Assign
     """Return the pod that a server's sample is about, or None if the labels do not name one.
 
     Args:
-        labels: of the sample.
         serving: (namespace, name) of the pod that the adapter fetched the page from. If None,
             a Prometheus fetched the page, and its target labels name the pod: ``pod``, or
             Google's ``instance="<pod>:<port>"``. Other labels that name a pod are used only if
@@ -161,13 +158,7 @@ def target(labels: Mapping[str, str]) -> PodRef | None:
 
 
 def mismatch(assigned: Assignment, pod: Pod | None, node: str | None) -> Mismatch | None:
-    """Return why the adapter does not accept an assignment to ``pod``, or None if it does.
-
-    Args:
-        assigned: the assignment that the sample states.
-        pod: the pod with that name in the cluster, or None.
-        node: the device's node, if certain.
-    """
+    """Return why the adapter does not accept an assignment to ``pod``, or None if it does."""
     if pod is None:
         return Mismatch.SELF_ATTRIBUTION if assigned.suspect else Mismatch.UNKNOWN_POD
     if assigned.uid and assigned.uid != pod.uid:
@@ -184,7 +175,6 @@ def unfit(pod: Pod, *, unready: bool) -> Mismatch | None:
     """Return why no value is served for a pod at present, regardless of its samples.
 
     Args:
-        pod: the pod.
         unready: also serve pods that are not Ready, for example while a model loads.
     """
     if pod.finished:

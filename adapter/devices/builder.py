@@ -20,7 +20,6 @@ class SeriesBuilder:
     """Collects the samples of one device series.
 
     Args:
-        identity: what the labels of its samples say.
         most: times to keep, the newest ones.
     """
 

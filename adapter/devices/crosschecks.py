@@ -33,10 +33,7 @@ def cross_checked(
     pod's own utilisation they carry the device's counters, which do not describe the pod.
 
     Args:
-        all_series: those for which the scrape result had samples.
-        before: the exporter's state before the scrape result.
         idle: the power that the exporter's devices draw when idle; updated from idle devices.
-        options: window and collect interval.
         rejects: counts every doubted field once per device and scrape result.
     """
     active = _active_boards(all_series.values())

@@ -87,7 +87,6 @@ def device(
     """Return the device that a sample's labels name, or None if they name none.
 
     Args:
-        labels: of the sample.
         origin: distinguishes this exporter's device 0 from another's if nothing else does.
         node: the exporter's node, if its source knows it. It takes precedence over the sample's
             labels: ``hostname`` may be a container's, and a tenant may add a pod label named
@@ -131,8 +130,6 @@ def part(
     Two scrapes of one page, by two jobs or ports, give the same part, so it counts once.
 
     Args:
-        labels: of the sample.
-        pod: the pod that serves the page.
         part_labels: labels that distinguish parts. None uses every label that a scrape is not known
             to add.
         aside: labels that distinguish values, not parts, such as a state or a kind of memory.

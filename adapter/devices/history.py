@@ -44,8 +44,6 @@ class History:
         """Return a field's newest value, or its mean or rate over a window; None without a sample.
 
         Args:
-            field: its name.
-            kind: which of the three.
             window: seconds up to the field's newest sample.
             share: 0-100; return this percentile instead of the mean.
         """
@@ -187,7 +185,6 @@ def rate(samples: Samples, since: float) -> float | None:
     still gives a rate. If a counter falls, it has restarted from 0 (as in Prometheus' ``rate``).
 
     Args:
-        samples: of the counter.
         since: epoch seconds at which the window begins.
     """
     first = next((i for i, (time, _) in enumerate(samples) if time > since), len(samples))

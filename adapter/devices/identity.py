@@ -25,11 +25,8 @@ def identify(
     """Return what a sample's labels say. Its ``device`` is None if they do not identify one.
 
     Args:
-        labels: of the sample.
         spelling: of the sample's series; it states whether the sample is about a device or a
             server.
-        result: the scrape result that contains the sample.
-        exporter: the exporter's own pod, if known.
     """
     if spelling.server:
         return _of_server(labels, spelling, result)

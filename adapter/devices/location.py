@@ -32,11 +32,6 @@ class Location:
     follows from the exporter's own pod, from the address in ``instance`` if a pod has it, and
     from ``node`` or ``Hostname`` if this is a node of the cluster. ``Hostname`` may also be
     ``localhost`` or the name of a container (dcgm-exporter#572).
-
-    Args:
-        result: the scrape result.
-        exporter: the exporter's own pod, if known.
-        cluster: the known pods and nodes.
     """
 
     def __init__(

@@ -92,7 +92,6 @@ def judge(history: History, before: Verdict, at: Circumstances) -> Verdict:
         history: the device's samples. Do not pass those of a pod on a device whose exporter
             accounts some fields per process and others per device.
         before: the device's verdict after the previous scrape result, regardless of its pod.
-        at: what else is known.
     """
     if not history.times or _beyond_suspicion(history, at):
         return CLEAR

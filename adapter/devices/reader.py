@@ -47,16 +47,7 @@ _NOTHING: Final = (0, 0.0, 0.0, 1.0)
 
 
 class PageReader:
-    """Reads the samples of one scrape result into one builder per device and container.
-
-    Args:
-        before: the exporter's state before the scrape result.
-        result: the scrape result.
-        catalog: the known series.
-        options: ages, scale of ratios and the maximum number of builders.
-        rejects: counts every sample that is left out.
-        find: returns a known pod by name.
-    """
+    """Reads the samples of one scrape result into one builder per device and container."""
 
     def __init__(
         self,

@@ -30,9 +30,7 @@ def unassigned(
     """Return the builders whose samples name the scrape target's pod -> the mismatch.
 
     Args:
-        builders: the builders of one scrape result.
         known: pods of scrape targets.
-        find: returns a known pod by name.
     """
     found: dict[SeriesKey, Mismatch] = {}
     unknown: dict[SeriesKey, Mismatch] = {}

@@ -40,8 +40,6 @@ def believed(known: Identity, find: Find, again: Identify, before: Belief | None
     """Return what a sample's labels name without a tenant's labels, and what was ignored.
 
     Args:
-        known: what all of the sample's labels name.
-        find: returns a known pod by name.
         again: identifies a changed copy of the sample's labels.
         before: the result for the exporter's previous page.
     """

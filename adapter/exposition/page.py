@@ -118,7 +118,6 @@ def parsing(
     line without a line feed was cut, and its number may be cut too, so it is left out.
 
     Args:
-        page: the body, decompressed.
         time: epoch seconds of the scrape; a sample's own timestamp takes precedence.
         memo: the label sets of this exporter's last page; updated.
         wanted: series names to keep. Others are skipped and not counted. None keeps all.

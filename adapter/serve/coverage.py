@@ -55,8 +55,6 @@ class Coverage:
     """Counts repeatedly.
 
     Args:
-        known: the values.
-        pods: the known pods.
         attributions: starts a count of how devices are attributed to pods.
     """
 

@@ -37,13 +37,7 @@ def resident() -> int:
 
 
 class Garbage:
-    """Decides when full collections run. Collections of young objects are not changed.
-
-    Args:
-        collect: runs a full collection.
-        clock: monotonic seconds.
-        memory: returns the bytes in use.
-    """
+    """Decides when full collections run. Collections of young objects are not changed."""
 
     def __init__(
         self,

@@ -42,13 +42,7 @@ def build_keda(
     """Return the listener, not started; None if it is off.
 
     Args:
-        settings: all settings.
-        catalog: the metrics.
-        pipelines: the values of the metrics.
-        objects: the pods.
-        client: of the cluster; None without one.
         certificate: the HTTPS listener's, used if KEDA's listener has no certificate of its own.
-        ready: whether this process is ready.
 
     Raises:
         CertificatePairError: a certificate or CA cannot be used.

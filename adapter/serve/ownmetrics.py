@@ -21,7 +21,6 @@ def rows(wanted: Sequence[MetricSettings], catalog: Catalog) -> tuple[list[Field
 
     Args:
         wanted: entries for which :func:`problems` finds nothing.
-        catalog: the catalogue without them.
     """
     fields: list[Field] = []
     metrics: list[Metric] = []
@@ -47,8 +46,6 @@ def problems(
     """Yield what is wrong with the entries, as key and fix.
 
     Args:
-        wanted: the entries.
-        catalog: the catalogue without them.
         prometheus: whether values come from a query API.
     """
     mine: dict[str, int] = {}

@@ -46,8 +46,6 @@ async def decoded(
     """Return the decompressed body that arrives in ``chunks``.
 
     Args:
-        chunks: the body as sent.
-        encoding: the header ``Content-Encoding``.
         limit: the maximum number of bytes, before and after decompression.
         length: the header ``Content-Length``; 0 if it is not known.
         take: accounts for decompressed bytes.

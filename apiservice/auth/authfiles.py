@@ -27,7 +27,6 @@ class FileTrust:
     """Feeds a :class:`ClientAuth` from files. The cluster's ConfigMap decides what is None.
 
     Args:
-        into: the trust to set.
         proxy_ca_file: PEM: ``--requestheader-client-ca-file``.
         allowed_names: used with ``proxy_ca_file``; empty allows every name.
         client_ca_file: PEM: ``--client-ca-file``.

@@ -84,7 +84,6 @@ class ReviewedTokens(Remembering):
         """Return the token's user, or None if the token is not valid.
 
         Args:
-            token: the token as it was sent.
             sender: the client's address. Each has its own allowance of unknown tokens.
 
         Raises:

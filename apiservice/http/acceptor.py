@@ -37,8 +37,6 @@ class Acceptor:
         listener: bound, and listening.
         make: creates the protocol of a connection whose handshake is done.
         context: TLS; None serves plain text.
-        options: the limits.
-        stats: where refusals are counted.
         make_room: closes a connection that may be closed; False if there is none.
     """
 

@@ -60,13 +60,7 @@ class _Bucket:
 
 
 class Handshakes:
-    """The handshakes in progress.
-
-    Args:
-        options: the limits.
-        stats: where refusals are counted.
-        clock: monotonic seconds.
-    """
+    """The handshakes in progress."""
 
     def __init__(
         self,

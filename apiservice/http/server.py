@@ -55,11 +55,8 @@ class Server:
         """Create a server that is not started.
 
         Args:
-            app: the ASGI application.
-            options: address and limits.
             context: the TLS context for the next connection; None serves plain text.
             proven: returns whether a certificate is a front proxy's; None: no client is one.
-            stats: where to count.
             background: runs the loop that keeps deadlines.
             sweep_seconds: seconds between checks of the deadlines.
             event: the log event when it starts to listen.

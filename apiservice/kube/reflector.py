@@ -82,8 +82,6 @@ class Reflector(Generic[T]):
             (``metadata.name=x`` for one object).
         decode: reads one object's JSON; an object for which it raises is left out and counted.
         into: what to update. A collection that has ``replacing`` is replaced in steps.
-        options: limits.
-        clock: epoch seconds.
     """
 
     def __init__(

@@ -43,7 +43,6 @@ class Background:
     Args:
         pause: seconds before the first restart; doubled with each failure in a row.
         longest: the longest such pause.
-        clock: monotonic seconds.
     """
 
     def __init__(
@@ -65,8 +64,6 @@ class Background:
         """Return ``loop`` as a loop that starts again whenever it fails.
 
         Args:
-            name: for the log, the metric and readiness.
-            loop: runs until cancelled.
             essential: answers depend on it, so readiness reports it.
         """
         self.failures.setdefault(name, 0)

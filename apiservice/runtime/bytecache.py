@@ -28,7 +28,6 @@ class ByteCache(Generic[K, V]):
     Args:
         limit: bytes that all entries may take together.
         ttl: seconds that an entry is kept; None keeps it until it is dropped.
-        clock: what ``ttl`` is measured with.
         first_in: drop the oldest entries instead, which makes a hit a third as expensive.
     """
 

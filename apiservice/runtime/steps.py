@@ -29,9 +29,6 @@ async def paced(
     """Run ``work`` to its end, with a pause after each slice.
 
     Args:
-        work: what to run.
-        seconds: the length of a slice.
-        clock: measures slices.
         slices: how many the work may take; None sets no limit.
 
     Returns:

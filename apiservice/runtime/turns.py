@@ -20,7 +20,6 @@ class Turns:
 
     Args:
         seconds: the length of a slice. One step may take longer.
-        clock: measures slices.
     """
 
     def __init__(self, seconds: float = SLICE, clock: Callable[[], float] = perf_counter) -> None:

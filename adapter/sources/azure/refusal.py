@@ -14,7 +14,6 @@ def describe_query_error(error: Exception, library: Any) -> SourceError:
     """Return any failure of a query as a SourceError.
 
     Args:
-        error: the exception.
         library: ``azure.core.exceptions``.
     """
     status = getattr(error, "status_code", None)

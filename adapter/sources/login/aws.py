@@ -31,7 +31,6 @@ class AwsLogin(Login):
     """Signs requests. The library renews credentials itself, only when they are about to expire.
 
     Args:
-        region: of the requests.
         role_arn: the role to assume; None uses the pod's or the node's own role.
         external_id: of the role's trust policy, if it requires one.
 

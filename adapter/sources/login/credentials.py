@@ -13,7 +13,6 @@ class SecretFile:
     """A secret in a file, read again when the file changes: tokens rotate within the hour.
 
     Args:
-        path: the file.
         setting: the settings key that names the file, for messages.
 
     Raises:
@@ -54,7 +53,6 @@ class TlsClient:
     Args:
         ca_file: PEM; None trusts the system's CAs.
         cert_file: the client's certificate, with ``key_file``; None presents none.
-        key_file: its private key.
 
     Raises:
         CredentialError: a file is missing or holds no certificate or key.

@@ -135,9 +135,6 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0)
     """Parse an answer of ``/api/v1/query``. A malformed series costs only that series.
 
     Args:
-        body: of the answer.
-        memo: known label sets.
-        group: the query.
         ahead: seconds by which the engine's clock is ahead of the local clock.
 
     Raises:

@@ -53,7 +53,6 @@ def without(body: bytes, secrets: Iterable[str]) -> bytes:
     """Return a body without secrets: proxies repeat request headers in their errors.
 
     Args:
-        body: of an error.
         secrets: texts as they were sent. Short ones are kept, because errors contain such words.
     """
     for secret in sorted(set(secrets), key=len, reverse=True):

@@ -79,7 +79,6 @@ class PageClient:
         """Return the target's page, decompressed. The caller sets the deadline.
 
         Args:
-            target: the target.
             limit: the largest page in bytes, after decompression.
             take: accounts for the bytes that are read, and may make the reader wait.
 

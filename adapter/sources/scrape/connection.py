@@ -75,7 +75,6 @@ class PageConnection(asyncio.Protocol):
         """Send a request, and wait for the head of its answer.
 
         Args:
-            request: its bytes.
             most: the maximum size of the answer on the wire, in bytes.
 
         Raises:

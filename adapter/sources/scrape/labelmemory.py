@@ -17,7 +17,6 @@ class LabelMemory:
     the pages of another are read.
 
     Args:
-        size: bytes in total.
         page: maximum bytes of one page.
     """
 

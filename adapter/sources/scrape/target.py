@@ -78,9 +78,6 @@ def due(now: float, phase: float, interval: float, failures: int, max_backoff: f
     """Return the epoch seconds of the next scrape, at the target's phase.
 
     Args:
-        now: epoch seconds.
-        phase: seconds into the interval.
-        interval: seconds between scrapes.
         failures: failed scrapes in succession. The first is retried after one interval; each
             further failure doubles the wait.
         max_backoff: longest wait in seconds, so that a repaired exporter is soon noticed.
