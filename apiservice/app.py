@@ -2,14 +2,15 @@
 
 Every request passes the same steps: authenticate, authorize, negotiate, check the method, answer.
 No metric is looked up before the request is authorized, so that a denial does not reveal what
-exists. Metric routes are answered here from prepared bytes; :mod:`apiservice.documents.pages`
-answers all others.
+exists. Metric routes are answered here from prepared bytes, :mod:`apiservice.view.endpoint` answers
+read-only resources, and :mod:`apiservice.documents.pages` all others.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -28,9 +29,11 @@ from apiservice.errors import (
     NotAcceptable,
     RouteNotFound,
 )
-from apiservice.identity import Attributes, Authenticator, Authorizer
+from apiservice.identity import AccessDecision, Attributes, Authenticator, Authorizer, User
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
 from apiservice.selfmetrics.requeststats import RequestStats
+from apiservice.view.endpoint import ViewEndpoint
+from apiservice.view.resource import ViewGroup
 from apiservice.wire.answers import Key, json_messages
 from apiservice.wire.largeanswers import LargeAnswers
 from apiservice.wire.metricroutes import (
@@ -79,6 +82,7 @@ def create_app(
     health: HealthRegistry,
     registry: CollectorRegistry,
     release: str,
+    views: ViewGroup | None = None,
     clock: Callable[[], float] = time.time,
 ) -> ASGIApp:
     """Return the application that serves the groups that have a provider.
@@ -93,10 +97,11 @@ def create_app(
     if external is not None:
         endpoint = external_endpoint(external)
         endpoints |= {(EXTERNAL_GROUP, version): endpoint for version in EXTERNAL_VERSIONS}
-    pages = create_pages(Discovery(custom, external), health, registry, release, clock)
+    discovery = Discovery(custom, external, views)
     return ApiServer(
         endpoints=endpoints,
-        pages=pages,
+        views=views,
+        pages=create_pages(discovery, health, registry, release, clock),
         authenticator=authenticator,
         authorizer=authorizer,
         stats=RequestStats(registry),
@@ -111,6 +116,7 @@ class ApiServer:
         self,
         *,
         endpoints: dict[tuple[str, str], Endpoint],
+        views: ViewGroup | None,
         pages: ASGIApp,
         authenticator: Authenticator,
         authorizer: Authorizer,
@@ -118,6 +124,9 @@ class ApiServer:
         clock: Callable[[], float],
     ) -> None:
         self._endpoints = endpoints
+        self._views = (
+            {} if views is None else {(views.group, views.version): ViewEndpoint(views, clock)}
+        )
         self._pages = pages
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -163,18 +172,23 @@ class ApiServer:
         prepared = await asked.soon(self._clock())
         if prepared is None or prepared.large:
             del prepared
-            await self._large.answer(asked, self._clock, receive, send)
+            await self._large.answer(asked.key[0], partial(asked.fresh, self._clock), receive, send)
         else:
             await send(prepared.start)
             await send(prepared.body)
 
-    async def _admit(self, scope: Scope, wanted: Attributes) -> None:
+    async def _admit(self, scope: Scope, wanted: Attributes) -> User:
         user = await self._authenticator.authenticate(scope)
+        decision = await self._decide(user, wanted)
+        if not decision.allowed:
+            raise Forbidden(user, wanted, decision.reason)
+        return user
+
+    async def _decide(self, user: User, wanted: Attributes) -> AccessDecision:
         decision = self._authorizer.cached(user, wanted)
         if decision is None:
             decision = await self._authorizer.authorize(user, wanted)
-        if not decision.allowed:
-            raise Forbidden(user, wanted, decision.reason)
+        return decision
 
     async def _first(
         self, scope: Scope, receive: Receive, send: Send, key: Key, started: float
@@ -186,7 +200,7 @@ class ApiServer:
             if where is None:
                 await self._page(scope, receive, watch)
             else:
-                await self._metric(scope, where, receive, watch, key)
+                await self._resource(scope, where, receive, watch, key)
         except Exception as error:
             if watch.code == 0:
                 await self._fail(scope, send, error, started)
@@ -196,12 +210,20 @@ class ApiServer:
         label, version = self._labels(key[0], where)
         self._stats.series(label, version, watch.code).observe(perf_counter() - started)
 
-    async def _metric(
+    async def _resource(
         self, scope: Scope, where: ResourcePath, receive: Receive, send: Send, key: Key
     ) -> None:
         parameters = query_parameters(key[1])
         wanted = attributes(scope["method"], key[0], parameters)
-        await self._admit(scope, wanted)
+        user = await self._admit(scope, wanted)
+        if (view := self._views.get((where.group, where.version))) is not None:
+
+            async def may_list() -> bool:
+                listing = wanted._replace(verb="list", name="")
+                return (await self._decide(user, listing)).allowed
+
+            await view.answer(scope, where, receive, send, may_list)
+            return
         endpoint = self._endpoints.get((where.group, where.version))
         if endpoint is None:
             raise RouteNotFound
@@ -238,6 +260,8 @@ class ApiServer:
         """Return route and API version to count a request as, from a fixed set."""
         if where is None:
             return _PAGE_LABELS.get(path.strip("/").partition("/")[0], "other"), ""
+        if (where.group, where.version) in self._views:
+            return "view", where.version
         endpoint = self._endpoints.get((where.group, where.version))
         return ("other", "") if endpoint is None else (endpoint.label, where.version)
 

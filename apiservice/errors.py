@@ -10,6 +10,7 @@ would sleep that long inside an HPA worker.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -125,16 +126,31 @@ class NotFound(ApiError, code=HTTPStatus.NOT_FOUND, reason="NotFound"):
 class MetricNotFound(NotFound):
     """The metric is not known, or the named object has no value.
 
-    ``resource`` is a ``GroupResource`` or its text; ``name`` is the one requested object.
+    ``resource`` is a ``GroupResource`` or its text; ``name`` is the one requested object, and
+    ``why`` says why it has no value.
     """
 
-    def __init__(self, metric: str, resource: object = "", name: str | None = None) -> None:
+    def __init__(
+        self, metric: str, resource: object = "", name: str | None = None, why: str = ""
+    ) -> None:
         message = f"the server could not find the metric {metric}"
         if text := str(resource):
             message = f"{message} for {text}"
         if name is not None:
             message = f"{message} {name}"
+        if why:
+            message = f"{message}: {why}"
         super().__init__(message)
+
+
+class ObjectNotFound(NotFound):
+    """A resource has no object of this name; ``like`` are names that resemble it."""
+
+    def __init__(self, group: str, plural: str, name: str, like: Sequence[str] = ()) -> None:
+        message = f"{plural}.{group} {quoted(name)} not found"
+        if like:
+            message = f"{message}: did you mean {', '.join(map(quoted, like))}?"
+        super().__init__(message, {"name": _clean(name), "group": group, "kind": plural})
 
 
 class RouteNotFound(NotFound):
@@ -161,6 +177,17 @@ class WatchNotSupported(MethodNotAllowed):
     def __init__(self, group: str) -> None:
         message = f'watch is not supported on resources of kind "*.{group}"'
         super().__init__(message, {"group": group, "kind": "*"})
+
+
+class ViewNotWatchable(MethodNotAllowed):
+    """``watch=true`` on a resource whose objects are computed when they are requested."""
+
+    def __init__(self, group: str, plural: str) -> None:
+        message = (
+            f"watch is not supported on {plural}.{group}: its objects are computed when they are "
+            f'requested; repeat the list instead, as with "watch -n 5 kubectl get {plural}"'
+        )
+        super().__init__(message, {"group": group, "kind": plural})
 
 
 class NotAcceptable(ApiError, code=HTTPStatus.NOT_ACCEPTABLE, reason="NotAcceptable"):

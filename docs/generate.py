@@ -17,7 +17,16 @@ from adapter.process.environment import PREFIX
 from adapter.settings import Settings
 from adapter.settings.types import ADVANCED
 from adapter.settings.values import ValueSettings
-from docs import chart, chartdefaults, chartschema, checks, codemap, dashboard, selfmetrics
+from docs import (
+    chart,
+    chartdefaults,
+    chartschema,
+    checks,
+    codemap,
+    dashboard,
+    reasonpage,
+    selfmetrics,
+)
 from docs.paragraphs import wrapped
 
 FOLDER = Path(__file__).parent
@@ -277,6 +286,7 @@ PAGES = {
     "code-map.md": codemap.page,
     "settings.md": settings_page,
     "metrics.md": metrics_page,
+    "reasons.md": reasonpage.page,
     "self-metrics.md": selfmetrics.page,
     "../charts/gpu-metrics-adapter/files/dashboard.json": dashboard.page,
     "../charts/gpu-metrics-adapter/files/defaults.yaml": chartdefaults.page,

@@ -11,8 +11,9 @@ import uvloop
 from grpc_health.v1 import health
 
 from adapter.keda import externalscaler_pb2 as messages
-from adapter.keda.server import KedaOptions, build
+from adapter.keda.server import build
 from adapter.keda.service import NAME
+from adapter.settings.keda import KedaSettings
 
 _VALUE = messages.MetricValue(metricName="gpu_utilization", metricValue=70, metricValueFloat=70.5)
 
@@ -28,7 +29,7 @@ async def _serve(port: int) -> None:
         response_serializer=messages.GetMetricsResponse.SerializeToString,
     )
     generic = grpc.method_handlers_generic_handler(NAME, {"GetMetrics": handler})
-    server = build(generic, health.aio.HealthServicer(), KedaOptions())
+    server = build(generic, health.aio.HealthServicer(), KedaSettings())
     server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     await asyncio.Event().wait()

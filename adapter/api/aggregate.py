@@ -102,7 +102,7 @@ def enough(have: int, expected: int, *, summed: bool) -> bool:
 
 
 def describe_missing(lacking: Sequence[PodValue], of: int) -> str:
-    """Describe which pods lack a value: ``2 of 5 pods have no value: a (stale), b (no_rows)``."""
+    """Describe which pods lack a value: ``2 of 5 pods have no value: a (stale), b (stale)``."""
     named = ", ".join(
         f"{pod.ref.name} ({value.reason})"
         for pod, value in lacking[:_NAMED]

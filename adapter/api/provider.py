@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.api.aggregate import PodValue, enough, missing
+from adapter.api.aggregate import PodValue, describe_missing, enough, missing
 from adapter.api.expected import expected_pods
 from adapter.attribution.reading import Absence, Reading
+from adapter.attribution.reasons import explanation
 from adapter.catalog.metric import Combine, Metric, Scope
 from adapter.catalog.names import Names
 from adapter.cluster.lookup import LISTED, NAMESPACES, NODES, PODS, ObjectLookup
@@ -37,6 +38,8 @@ class _Found:
     def __init__(self) -> None:
         self.items: list[MetricValue] = []
         self.expires = float("inf")
+        self.why = ""
+        """Why the last object without a value has none."""
 
     def add(self, value: MetricValue, expires: float) -> None:
         """Add a value."""
@@ -110,7 +113,7 @@ class GpuMetricsProvider:
         else:
             found = yield from self._groups(asked)
         if query.name is not None and not found.items:
-            raise MetricNotFound(query.metric, query.resource, query.name)
+            raise MetricNotFound(query.metric, query.resource, query.name, found.why)
         return Answer(found.items, found.expires)
 
     def _pods(self, asked: _Asked) -> Steps[_Found]:
@@ -122,8 +125,17 @@ class GpuMetricsProvider:
                     self._serve(found, pod.ref, asked.metric.name, reading)
                 else:
                     self.absent[reading.reason] += 1
+                    found.why = "" if asked.query.name is None else self._why(reading, pod)
             yield
         return found
+
+    def _why(self, absence: Absence, pod: Pod | None) -> str:
+        """Return the message about an absence: the cause, the reason and the fix."""
+        why = explanation(absence, pod, self._find)
+        return f"{why.message} ({why.reason}); fix: {why.hint}"
+
+    def _find(self, ref: PodRef) -> Pod | None:
+        return self._objects.pod_index.get(*ref)
 
     def _nodes(self, asked: _Asked) -> Steps[_Found]:
         query, metric, snapshot, now = asked
@@ -135,6 +147,8 @@ class GpuMetricsProvider:
             reading = snapshot.node(name, metric.name, query.metric_selector, now)
             if isinstance(reading, Reading):
                 self._serve(found, ObjectReference("Node", name), metric.name, reading)
+            elif query.name is not None:
+                found.why = self._why(reading, None)
             yield
         return found
 
@@ -151,7 +165,10 @@ class GpuMetricsProvider:
             self.absent.update(value.reason for _, value in found if isinstance(value, Absence))
             yield
             readings = [value for _, value in found if isinstance(value, Reading)]
-            whole = len(readings) + len((yield from missing(found, expected)))
+            lacking = yield from missing(found, expected)
+            whole = len(readings) + len(lacking)
+            if lacking:
+                served.why = describe_missing(lacking, whole)
             if readings and enough(len(readings), whole, summed=summed):
                 combined = combine(metric.over_pods, readings, partial=len(readings) < whole)
                 yield

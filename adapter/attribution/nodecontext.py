@@ -161,6 +161,10 @@ class NodeContexts:
             return _NOBODY
         return self._of_node(node, self._cluster.stamp(node))
 
+    def reporting(self, node: str) -> tuple[str, ...]:
+        """Return the origins of the exporters that report devices of a node."""
+        return self._on_node.get(node, ())
+
     def rests_on(self, pod: Pod, origin: str) -> bool:
         """Return whether a pod's answers change only with this exporter's scrape results."""
         return self._on_node.get(pod.node, (origin,)) == (origin,) or not pod.holds_gpu

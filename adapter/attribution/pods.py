@@ -24,6 +24,7 @@ from adapter.attribution.split import (
     NodeContext,
     shared_series,
 )
+from adapter.attribution.unnamed import NO_EXPORTER, NOT_NAMED
 from adapter.catalog.metric import Metric, Scope
 from adapter.catalog.migprofile import normalized
 from adapter.cluster.pod import Pod
@@ -34,8 +35,8 @@ from adapter.devices.series import DeviceSeries, Doubt
 from apiservice.labels.selector import Selector
 
 UNKNOWN_METRIC: Final = "unknown_metric"
-NO_ROWS: Final = "no_rows"
 NO_VALUE: Final = "no_value"
+NOT_EXPORTED: Final = "metric_not_exported"
 STALE: Final = "stale"
 CONFLICT: Final = "conflict"
 TOO_FEW: Final = "too_few_devices"
@@ -44,13 +45,14 @@ PREDECESSOR: Final = "predecessors_row"
 UNPLACED: Final = "shared_device_unknown"
 
 _NEARNESS: Final[Mapping[str, int]] = {
-    SHARE_UNKNOWN: 4,
-    NOT_EXACT: 4,
-    NO_WEIGHT: 4,
-    TOO_MANY: 4,
-    STALE: 3,
-    **dict.fromkeys(Doubt, 3),
-    NO_VALUE: 2,
+    SHARE_UNKNOWN: 5,
+    NOT_EXACT: 5,
+    NO_WEIGHT: 5,
+    TOO_MANY: 5,
+    STALE: 4,
+    **dict.fromkeys(Doubt, 4),
+    NO_VALUE: 3,
+    NOT_EXPORTED: 2,
     CONFLICT: 1,
 }
 """Reason -> how near it came to a value. Of several reasons, the nearest one is reported."""
@@ -115,7 +117,7 @@ def pod_value(
     if not kept and not left and not server and pod.ref in context.sharing.unplaced:
         return Absence(UNPLACED, "no sample names the pod for one of the node's shared devices")
     if not kept:
-        return _absence(left, NO_ROWS)
+        return _absence(left, NOT_NAMED)
     mixed = several_clusters(kept)
     if mixed is not None:
         return replace(mixed, left_out=tuple(left))
@@ -149,7 +151,7 @@ def node_value(
     per_board = question.metric.per_board
     kept = [t for t in all_series if per_board or t.mig or t.device.id not in cut]
     if not kept:
-        return Absence(NO_ROWS)
+        return Absence(NO_EXPORTER)
     return _combined(kept, question, [], 0, None, context)
 
 
@@ -165,6 +167,7 @@ def _combined(
     devices: dict[str, list[Candidate]] = {}
     everything = selector.empty
     named: dict[str, list[Candidate]] = {}
+    unread = NOT_EXPORTED
     for series in all_series:
         found = _candidate(series, question, pod, context)
         device = series.device.board if metric.per_board else series.device.id
@@ -175,6 +178,7 @@ def _combined(
             left.append(Absence(NOT_SELECTED, series.origin, series.device.id))
             continue
         if found.measured is None and series.serves:
+            unread = unread if reason == NOT_EXPORTED else NO_VALUE
             continue  # another part of the server, such as a model without this value
         usable = devices.setdefault(device, [])
         if reason is not None:
@@ -192,7 +196,7 @@ def _combined(
     )
     expected = max(requested if everything else 0, len(devices))
     if not parts:
-        return _absence(left, NO_VALUE)
+        return _absence(left, unread)
     if len(parts) < options.at_least * expected:
         detail = f"{len(parts)} of {expected} devices have a valid reading"
         return Absence(TOO_FEW, detail, left_out=tuple(left))
@@ -221,11 +225,19 @@ def _candidate(
 def _unusable(found: Candidate, question: Question) -> str | None:
     """Return why a candidate has no part in the value."""
     if found.measured is None:
-        return doubt(question.metric, found.series) or NO_VALUE
+        return doubt(question.metric, found.series) or _unread(question.metric, found.series)
     age = question.now - found.measured.time
     if age >= question.options.oldest or age < -_STEP:
         return STALE
     return found.allocation if isinstance(found.allocation, str) else None
+
+
+def _unread(metric: Metric, series: DeviceSeries) -> str:
+    """Return why the formulas of a metric have no value for a device."""
+    if series.mig:
+        return NO_VALUE  # `reported` is about whole devices
+    exported = any(series.reports(name) for way in metric.formulas for name in way.fields)
+    return NO_VALUE if exported else NOT_EXPORTED
 
 
 def _refused(

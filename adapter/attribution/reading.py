@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from adapter.cluster.pod import PodRef
+
 
 class Attribution(StrEnum):
     """How a pod's value follows from a device's value."""
@@ -73,3 +75,5 @@ class Absence:
     """The device that has no part in a value; empty if the value itself is missing."""
     left_out: tuple[Absence, ...] = ()
     """The devices without a part in the value, if there are any."""
+    exporter: PodRef | None = None
+    """The exporter's own pod, if the reason is about an exporter and its pod is known."""

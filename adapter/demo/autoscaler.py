@@ -23,6 +23,7 @@ from adapter.hpa import (
     decide,
     from_manifest,
 )
+from adapter.hpa.replicas import Tolerances
 
 PERIOD = 15.0
 """Seconds of the simulation between two syncs (the controller's default)."""
@@ -126,10 +127,11 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
     if proposal is None or proposal.usage is None or proposal.replicas is None:
         return decision.reason or "nothing to decide"
     goal, asked = spec.metrics[0].target.milli, proposal.replicas
+    tolerances = Tolerances.of(spec.behavior, ControllerOptions().tolerance)
     words = _compare(proposal.usage, goal)
     if missing:
         words += f" ({missing} without a value)"
-    elif proposal.usage != goal and _tolerated(spec, proposal.usage / goal):
+    elif proposal.usage != goal and tolerances.within(proposal.usage / goal):
         words += " within the tolerance"
     if asked == decision.current == decision.desired:
         return f"{words}: stays at {asked}"
@@ -137,12 +139,6 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
     if asked != decision.desired:
         words += _held(decision, asked, rows)
     return words
-
-
-def _tolerated(spec: HpaSpec, ratio: float) -> bool:
-    rules = spec.behavior and (spec.behavior.scale_up if ratio > 1 else spec.behavior.scale_down)
-    own = rules.tolerance if rules else None
-    return abs(ratio - 1) <= (ControllerOptions().tolerance if own is None else own)
 
 
 def _compare(usage: int, goal: int) -> str:

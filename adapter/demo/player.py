@@ -10,7 +10,7 @@ from pathlib import Path
 from adapter.demo import manifests, story
 from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
 from adapter.demo.client import MetricsClient
-from adapter.demo.screen import Screen
+from adapter.demo.screen import DemoScreen
 from adapter.demo.server import AGE_LIMIT
 from adapter.demo.state import DemoState, OutagePlayed
 from adapter.demo.world import World
@@ -30,7 +30,7 @@ class Player:
         self._due = PERIOD
 
     async def play(
-        self, seconds: float, ended: asyncio.Task[None], stop: asyncio.Event, screen: Screen
+        self, seconds: float, ended: asyncio.Task[None], stop: asyncio.Event, screen: DemoScreen
     ) -> None:
         """Continue for so many real seconds, or until ``stop`` is set.
 

@@ -21,7 +21,7 @@ from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool
 from adapter.demo.options import DemoOptions
 from adapter.demo.player import Player
-from adapter.demo.screen import Screen, make_screen, write_closing, write_opening
+from adapter.demo.screen import DemoScreen, make_screen, write_closing, write_opening
 from adapter.demo.server import HOST, DemoError, Serve, choose_port, configuration
 from adapter.demo.state import DemoCluster, DemoState, curl_command, curl_options
 from adapter.demo.world import World
@@ -135,7 +135,7 @@ async def _until_ready(
     serve: Serve,
     ended: asyncio.Task[None],
     stop: asyncio.Event,
-    screen: Screen,
+    screen: DemoScreen,
 ) -> None:
     """Wait until ``serve`` has data. Return early when stopped.
 

@@ -23,7 +23,7 @@ _REFRESH = 0.2
 """Real seconds between two pictures."""
 
 
-class Screen(Protocol):
+class DemoScreen(Protocol):
     """What the player draws on. As a context manager it starts and ends the picture."""
 
     def __enter__(self) -> object:
@@ -128,7 +128,7 @@ def nodepool_line(state: DemoState) -> str:
     )
 
 
-def make_screen(state: DemoState, console: Console, *, plain: bool) -> Screen:
+def make_screen(state: DemoState, console: Console, *, plain: bool) -> DemoScreen:
     """Return the live picture if the terminal can show it, else lines."""
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return Lines(state, console)

@@ -150,7 +150,7 @@ class _Sync:
     def _ask_metrics(self) -> tuple[int, str, str]:
         """computeReplicasForMetrics: the highest proposal, its metric, and what went wrong."""
         current = self.seen.replicas
-        tolerances = self._tolerances()
+        tolerances = Tolerances.of(self.spec.behavior, self.controller.tolerance)
         asked, metric, failure = 0, "", ("", "", "")
         proposals: list[Proposal] = []
         for each, values in zip(self.spec.metrics, self.seen.values, strict=True):
@@ -205,16 +205,6 @@ class _Sync:
         held = limited.replicas != stable.replicas
         self.conditions.set("ScalingLimited", held, limited.reason, limited.message)
         return limited.replicas
-
-    def _tolerances(self) -> Tolerances:
-        """Per-behavior tolerance: gate HPAConfigurableTolerance, on since 1.35."""
-        down = up = self.controller.tolerance
-        if (behavior := self.spec.behavior) is not None:
-            if behavior.scale_down.tolerance is not None:
-                down = behavior.scale_down.tolerance
-            if behavior.scale_up.tolerance is not None:
-                up = behavior.scale_up.tolerance
-        return Tolerances(down, up)
 
     def _outcome(self, desired: int, reason: str, error: str = "") -> tuple[Decision, HpaState]:
         current = self.seen.replicas

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from adapter.hpa.conditions import selector_text
 from adapter.hpa.observation import Missing, Observation, PodState, Values
-from adapter.hpa.spec import MetricKind, MetricSpec, TargetKind
+from adapter.hpa.spec import Behavior, MetricKind, MetricSpec, TargetKind
 
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
@@ -24,6 +24,14 @@ class Tolerances(NamedTuple):
 
     down: float
     up: float
+
+    @classmethod
+    def of(cls, behavior: Behavior | None, default: float) -> Tolerances:
+        """Per-behavior tolerance: gate HPAConfigurableTolerance, on since 1.35."""
+        if behavior is None:
+            return cls(default, default)
+        down, up = behavior.scale_down.tolerance, behavior.scale_up.tolerance
+        return cls(default if down is None else down, default if up is None else up)
 
     def within(self, ratio: float) -> bool:
         """Return whether the ratio is within tolerance, so that nothing changes."""

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from adapter.api.aggregate import PodValue, describe_missing
-from adapter.attribution.pods import NO_ROWS, NO_VALUE, NOT_SELECTED
+from adapter.attribution.pods import NO_VALUE, NOT_EXPORTED, NOT_SELECTED
 from adapter.attribution.reading import Absence, Reading
+from adapter.attribution.unnamed import UNNAMED
 from adapter.catalog.metric import Scope
 from adapter.catalog.names import Names
 from adapter.cluster.lookup import ObjectLookup
@@ -19,7 +20,7 @@ from adapter.devices.assignment import Mismatch
 from adapter.keda.demand import Standing, demand, number
 from adapter.keda.errors import BadTrigger, NoReadings
 from adapter.keda.scaledobjects import ScaledObjects
-from adapter.keda.trigger import Ref, Trigger, TriggerError
+from adapter.keda.trigger import Ref, Trigger
 from adapter.keda.triggerpods import TriggerPods
 from adapter.keda.triggers import AnswerVersion, Entry, TriggerAnswer, Triggers
 from apiservice.labels.selector import Selector
@@ -28,6 +29,8 @@ from apiservice.runtime.steps import Steps, at_once
 _STEP: Final = 4
 """Pods that are examined in one step."""
 
+_UNREAD: Final = UNNAMED | {NO_VALUE, NOT_EXPORTED}
+"""Reasons that a pod has until the first page with its samples."""
 _LONGEST_NAME: Final = 253
 """The longest name of a Kubernetes object, in characters."""
 
@@ -204,7 +207,7 @@ class Scaler:
                 pending += 1
             elif reason in (Mismatch.NOT_READY, Mismatch.NOT_RUNNING):
                 unready += 1
-            elif reason in (NO_ROWS, NO_VALUE) and self._starts(other.pod, now):
+            elif reason in _UNREAD and self._starts(other.pod, now):
                 starting += 1
                 until = min(until, _ready_since(other.pod) + self._patience())
             elif reason != NOT_SELECTED:
@@ -235,10 +238,7 @@ class Scaler:
                 f"the ScaledObject's name or namespace has more than {_LONGEST_NAME} characters, "
                 f"which is the limit of Kubernetes"
             )
-        try:
-            return self._triggers.get(ref, self._catalog.metrics)
-        except TriggerError as error:
-            raise BadTrigger(str(error)) from None
+        return self._triggers.get(ref, self._catalog.metrics)
 
 
 def _ready_since(pod: Pod) -> float:

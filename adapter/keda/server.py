@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -29,12 +28,10 @@ from adapter.keda.scaler import Scaler
 from adapter.keda.selfmetrics import KedaStats
 from adapter.keda.service import NAME, ScalerService
 from adapter.settings.keda import KedaSettings
-from apiservice.http.options import ServingOptions
 from apiservice.http.server import ListenError
 
 log = structlog.get_logger(__name__)
 
-_DEFAULTS: Final = KedaSettings()
 _MARGIN: Final = 30.0
 """Seconds that a connection outlives its streams' age."""
 _MESSAGE: Final = 16 * 1024
@@ -55,41 +52,29 @@ _KEEPALIVE: Final = 60.0
 """Seconds after which a silent peer gets a keepalive ping."""
 
 
-@dataclass(frozen=True, slots=True)
-class KedaOptions:
-    """Options of the listener. Durations in seconds."""
-
-    host: str = _DEFAULTS.host
-    port: int = _DEFAULTS.port
-    """Port; 0 takes a free one."""
-    max_connection_age: float = _DEFAULTS.max_connection_age
-    push_interval: float = _DEFAULTS.push_interval
-    max_calls: int = _DEFAULTS.max_calls
-    max_connections: int = _DEFAULTS.max_connections
-    drain: float = ServingOptions().drain_seconds
-    """Time from SIGTERM, with health failing, until the listener closes."""
-    grace: float = ServingOptions().shutdown_seconds
-    """Time that calls in progress may take after that."""
-
-
 class KedaServer:
     """Serves KEDA on one port.
 
     Args:
         scaler: answers the calls.
-        options: see there.
+        settings: the listener's; those of TLS are in ``credentials``.
         credentials: TLS; None serves plain text.
         ready: returns whether health is SERVING.
+        drain: seconds from SIGTERM, with health failing, until the listener closes.
+        grace: seconds that calls in progress may take after that.
     """
 
     def __init__(
         self,
         scaler: Scaler,
-        options: KedaOptions,
+        settings: KedaSettings,
         credentials: Credentials | None,
         ready: Callable[[], bool],
+        drain: float,
+        grace: float,
     ) -> None:
-        self._options = options
+        self._settings = settings
+        self._drain, self._grace = drain, grace
         self._credentials = credentials
         self._ready = ready
         self._pulse = Pulse()
@@ -98,9 +83,9 @@ class KedaServer:
             self.stats.problem = lambda: credentials.problem
         self._grpc_log = GrpcLog()
         self.stats.library_errors = lambda: self._grpc_log.errors
-        streams = max(1, int(options.max_calls * _STREAMS))
+        streams = max(1, int(settings.max_calls * _STREAMS))
         self._service = ScalerService(
-            scaler, self._pulse, options.max_connection_age, streams, self.stats
+            scaler, self._pulse, settings.max_connection_age, streams, self.stats
         )
         self._health: Any = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
@@ -117,18 +102,18 @@ class KedaServer:
                 allowed.
         """
         self._grpc_log.install()
-        server = build(self._service.handler(), self._health, self._options)
+        server = build(self._service.handler(), self._health, self._settings)
         await self._update_health()
         self.port = self._bind(server)
         await server.start()
         self._server = server
         tls = self._credentials is not None
-        log.info("listening for KEDA", address=self._options.host or "*", port=self.port, tls=tls)
+        log.info("listening for KEDA", address=self._settings.host or "*", port=self.port, tls=tls)
 
     async def run(self) -> None:
         """Keep streams and health up to date until cancelled."""
         while True:
-            await asyncio.sleep(self._options.push_interval / PARTS)
+            await asyncio.sleep(self._settings.push_interval / PARTS)
             await self._update_health()
             self._pulse.beat()
 
@@ -141,18 +126,18 @@ class KedaServer:
         """Stop in order: health first, then the streams, then the remaining calls."""
         self._draining = True
         await self._update_health()
-        await asyncio.sleep(self._options.drain)
+        await asyncio.sleep(self._drain)
         await self.stop()
 
     async def stop(self) -> None:
         """End streams with OK, accept no more calls, and let calls in progress finish."""
         self._pulse.close()
         if self._server is not None:
-            await self._server.stop(self._options.grace)
+            await self._server.stop(self._grace)
             self._server = None
 
     def _bind(self, server: grpc.aio.Server) -> int:
-        address = _address(self._options)
+        address = _address(self._settings)
         try:
             if self._credentials is None:
                 return server.add_insecure_port(address)
@@ -174,14 +159,16 @@ class KedaServer:
             await self._health.set(service, status.SERVING if serving else status.NOT_SERVING)
 
 
-def build(handler: grpc.GenericRpcHandler, healthy: Any, options: KedaOptions) -> grpc.aio.Server:
+def build(handler: grpc.GenericRpcHandler, healthy: Any, settings: KedaSettings) -> grpc.aio.Server:
     """Return a server of KEDA's protocol, health and reflection that does not listen yet.
 
     Args:
         handler: the handler of KEDA's protocol.
         healthy: a ``grpc_health`` servicer.
     """
-    server = grpc.aio.server(options=_arguments(options), maximum_concurrent_rpcs=options.max_calls)
+    server = grpc.aio.server(
+        options=_arguments(settings), maximum_concurrent_rpcs=settings.max_calls
+    )
     server.add_generic_rpc_handlers((handler,))
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     names = (NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -189,31 +176,29 @@ def build(handler: grpc.GenericRpcHandler, healthy: Any, options: KedaOptions) -
     return server
 
 
-def _address(options: KedaOptions) -> str:
-    host = options.host or "::"
+def _address(settings: KedaSettings) -> str:
+    host = settings.host or "::"
     try:
-        return f"[{host}]:{options.port}" if ip_address(host).version == 6 else _plain(options)
+        if ip_address(host).version == 6:
+            return f"[{host}]:{settings.port}"
     except ValueError:
-        return _plain(options)
+        pass
+    return f"{host}:{settings.port}"
 
 
-def _plain(options: KedaOptions) -> str:
-    return f"{options.host}:{options.port}"
-
-
-def _arguments(options: KedaOptions) -> list[tuple[str, int]]:
+def _arguments(settings: KedaSettings) -> list[tuple[str, int]]:
     """See ``include/grpc/impl/channel_arg_names.h``; times in milliseconds."""
-    age = _ms(options.max_connection_age)
+    age = _ms(settings.max_connection_age)
     return [
         ("grpc.so_reuseport", 0),  # a port in use is an error
-        ("grpc.max_allowed_incoming_connections", options.max_connections),
+        ("grpc.max_allowed_incoming_connections", settings.max_connections),
         ("grpc.server_handshake_timeout_ms", _ms(_HANDSHAKE)),
         ("grpc.http2.settings_timeout", _ms(_HANDSHAKE)),
         ("grpc.max_connection_idle_ms", _ms(_IDLE)),
         ("grpc.max_connection_age_ms", age),
         ("grpc.max_connection_age_grace_ms", age + _ms(_MARGIN)),
         # Per connection; more than max_calls, because a client waits when this one is reached.
-        ("grpc.max_concurrent_streams", 2 * options.max_calls),
+        ("grpc.max_concurrent_streams", 2 * settings.max_calls),
         ("grpc.max_receive_message_length", _MESSAGE),
         ("grpc.max_metadata_size", _HEADERS),
         ("grpc.absolute_max_metadata_size", _HEADERS),

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from adapter.api.aggregate import Aggregate
 from adapter.hpa import quantity
+from adapter.keda.errors import BadTrigger
 from apiservice.labels.selector import EVERYTHING, Selector, SelectorError, parse
 
 OWN: Final = ("metric", "target", "activation", "podSelector", "aggregate", "metricSelector")
@@ -47,35 +49,21 @@ class Ref(NamedTuple):
     metadata: Mapping[str, str]
 
 
-class TriggerError(ValueError):
-    """A key of the metadata is wrong; the message names it and the fix."""
-
-
+@dataclass(frozen=True, slots=True)
 class Trigger:
     """A compiled trigger."""
 
-    __slots__ = ("activation", "aggregate", "devices", "metric", "pods", "target")
-
-    def __init__(
-        self,
-        metric: str,
-        target: float,
-        activation: float,
-        aggregate: Aggregate,
-        pods: Selector | None,
-        devices: Selector,
-    ) -> None:
-        self.metric = metric
-        """A metric's name in the catalogue."""
-        self.target = target
-        """In the metric's unit: per replica for a sum, else for the value itself."""
-        self.activation = activation
-        """The trigger is active above it."""
-        self.aggregate = aggregate
-        self.pods = pods
-        """Matches labels of the namespace's pods; None uses the ScaledObject's target."""
-        self.devices = devices
-        """Matches labels of the devices."""
+    metric: str
+    """A metric's name in the catalogue."""
+    target: float
+    """In the metric's unit: per replica for a sum, else for the value itself."""
+    activation: float
+    """The trigger is active above it."""
+    aggregate: Aggregate
+    pods: Selector | None
+    """Matches labels of the namespace's pods; None uses the ScaledObject's target."""
+    devices: Selector
+    """Matches labels of the devices."""
 
 
 def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trigger:
@@ -86,21 +74,21 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
         known: the names of the metrics.
 
     Raises:
-        TriggerError: see there.
+        BadTrigger: a key of the metadata is wrong; the message names it and the fix.
     """
     size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
     if size > _MOST_BYTES:
-        raise TriggerError(
+        raise BadTrigger(
             f"metadata: has {size} bytes, at most {_MOST_BYTES} are read; shorten its longest value"
         )
     if len(metadata) > _MOST_KEYS:
-        raise TriggerError(
+        raise BadTrigger(
             f"metadata: has {len(metadata)} keys, at most {_MOST_KEYS} are read; leave out those "
             f"that docs/keda.md does not name"
         )
     for key in metadata:
         if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):
-            raise TriggerError(f"{_shown(key)}: no such key; {_nearest(key, OWN)}")
+            raise BadTrigger(f"{_shown(key)}: no such key; {_nearest(key, OWN)}")
     return Trigger(
         metric=_metric(metadata, known),
         target=_number(metadata, "target", _SMALLEST),
@@ -116,24 +104,24 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
 def _metric(metadata: Mapping[str, str], known: Collection[str]) -> str:
     name = metadata.get("metric", "")
     if not name:
-        raise TriggerError("metric: is missing; name a metric, e.g. gpu_utilization")
+        raise BadTrigger("metric: is missing; name a metric, e.g. gpu_utilization")
     if name not in known:
-        raise TriggerError(f"metric: no metric is named {_quoted(name)}; {_nearest(name, known)}")
+        raise BadTrigger(f"metric: no metric is named {_quoted(name)}; {_nearest(name, known)}")
     return name
 
 
 def _number(metadata: Mapping[str, str], key: str, least: Decimal) -> float:
     text = metadata.get(key, "").strip()
     if not text:
-        raise TriggerError(f'{key}: is missing; give a number, e.g. {key}: "70"')
+        raise BadTrigger(f'{key}: is missing; give a number, e.g. {key}: "70"')
     try:
         value = quantity.parse(text)
     except ValueError:
-        raise TriggerError(
+        raise BadTrigger(
             f'{key}: {_quoted(text)} is not a number; write e.g. "70", "0.5" or "2Gi"'
         ) from None
     if not least <= value <= _LARGEST:
-        raise TriggerError(f"{key}: {_quoted(text)} must be at least {least} and below 9.2e15")
+        raise BadTrigger(f"{key}: {_quoted(text)} must be at least {least} and below 9.2e15")
     return float(value)
 
 
@@ -141,23 +129,23 @@ def _aggregate(metadata: Mapping[str, str]) -> Aggregate:
     text = metadata.get("aggregate", Aggregate.SUM.value)
     if text not in AGGREGATES:
         known = ", ".join(AGGREGATES)
-        raise TriggerError(f"aggregate: {_quoted(text)} is not an aggregate; use one of {known}")
+        raise BadTrigger(f"aggregate: {_quoted(text)} is not an aggregate; use one of {known}")
     return Aggregate(text)
 
 
 def _selector(metadata: Mapping[str, str], key: str) -> Selector:
     text = metadata[key]
     if not text.strip():
-        raise TriggerError(f"{key}: is empty; write e.g. {_EXAMPLES[key]}, or leave the key out")
+        raise BadTrigger(f"{key}: is empty; write e.g. {_EXAMPLES[key]}, or leave the key out")
     if text.count(",") >= _MOST_PARTS:
-        raise TriggerError(
+        raise BadTrigger(
             f"{key}: has more than {_MOST_PARTS} requirements and values; select by a label that "
             f"they have in common"
         )
     try:
         return parse(text)
     except SelectorError as error:
-        raise TriggerError(
+        raise BadTrigger(
             f"{key}: is not a label selector: {_short(str(error))}; write e.g. {_EXAMPLES[key]}"
         ) from None
 

@@ -90,7 +90,7 @@ class Triggers:
         """Return the entry of this trigger; the same object while ``known`` is the same.
 
         Raises:
-            TriggerError: the metadata is wrong. Failures are not cached.
+            BadTrigger: the metadata is wrong. Failures are not cached.
         """
         key = (ref.namespace, ref.name, frozenset(ref.metadata.items()))
         found = self._entries.get(key)

@@ -6,27 +6,41 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import reduce, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from adapter.maintain.cluster import ObjectStore
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+class Run(NamedTuple):
+    """What the options say that every command has."""
+
+    namespace: str
+    service: str
+    apiservices: tuple[str, ...]
+    wait: float
+    kubeconfig: Path | None
+    context: str | None
+    log_level: Literal["debug", "info", "warning", "error"]
+    log_format: Literal["auto", "console", "json"]
 
 
-def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def apply(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
+def _common(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of every command; the function gets their values as its first argument."""
 
-    return apply
+    @wraps(function)
+    def command(**given: Any) -> None:
+        run = Run(*(given.pop(name) for name in Run._fields))
+        function(run, **given)
+
+    return reduce(lambda made, option: option(made), reversed(_COMMON), command)
 
 
-_COMMON = _options(
+_COMMON = (
     click.option(
         "--namespace", required=True, metavar="NAME", help="Namespace of the installation."
     ),
@@ -82,7 +96,7 @@ def maintain() -> None:
 
 
 @maintain.command()
-@_COMMON
+@_common
 @click.option(
     "--secret",
     required=True,
@@ -118,19 +132,7 @@ def maintain() -> None:
     help="Time until every pod and API server uses a written certificate or CA.",
 )
 def certificates(
-    namespace: str,
-    service: str,
-    apiservices: tuple[str, ...],
-    wait: float,
-    kubeconfig: Path | None,
-    context: str | None,
-    log_level: Literal["debug", "info", "warning", "error"],
-    log_format: Literal["auto", "console", "json"],
-    secret: str,
-    ca_secret: str,
-    valid_days: float,
-    ca_valid_days: float,
-    settle: float,
+    run: Run, secret: str, ca_secret: str, valid_days: float, ca_valid_days: float, settle: float
 ) -> None:
     """Create, renew and publish the serving certificate, as far as currently possible.
 
@@ -158,28 +160,19 @@ def certificates(
     from adapter.maintain.rotation import Installation, Rotation  # noqa: PLC0415
     from adapter.maintain.state import RotationPolicy  # noqa: PLC0415
 
-    host = f"{service}.{namespace}.svc"
+    host = f"{run.service}.{run.namespace}.svc"
     policy = RotationPolicy((host, f"{host}.cluster.local"), valid_days, ca_valid_days, settle)
-    target = Installation(namespace, service, ca_secret, secret, apiservices)
+    target = Installation(run.namespace, run.service, ca_secret, secret, run.apiservices)
 
     async def job(objects: ObjectStore) -> object:
-        return await Rotation(objects, target, policy, wait, asyncio.sleep).run()
+        return await Rotation(objects, target, policy, run.wait, asyncio.sleep).run()
 
-    _run(job, kubeconfig, context, log_level, log_format)
+    _run(job, run)
 
 
 @maintain.command()
-@_COMMON
-def unregister(
-    namespace: str,
-    service: str,
-    apiservices: tuple[str, ...],
-    wait: float,
-    kubeconfig: Path | None,
-    context: str | None,
-    log_level: Literal["debug", "info", "warning", "error"],
-    log_format: Literal["auto", "console", "json"],
-) -> None:
+@_common
+def unregister(run: Run) -> None:
     """Delete the APIServices before an uninstallation deletes the pods behind them.
 
     If one points to another Service, this command deletes nothing and exits with 2, because Helm
@@ -189,21 +182,15 @@ def unregister(
     from adapter.maintain import unregistration  # noqa: PLC0415
     from adapter.maintain.rotation import Installation  # noqa: PLC0415
 
-    target = Installation(namespace, service, "", "", apiservices)
+    target = Installation(run.namespace, run.service, "", "", run.apiservices)
 
     async def job(objects: ObjectStore) -> object:
-        return await unregistration.unregister(objects, target, wait, asyncio.sleep)
+        return await unregistration.unregister(objects, target, run.wait, asyncio.sleep)
 
-    _run(job, kubeconfig, context, log_level, log_format)
+    _run(job, run)
 
 
-def _run(
-    job: Callable[[ObjectStore], Awaitable[object]],
-    kubeconfig: Path | None,
-    context: str | None,
-    log_level: Literal["debug", "info", "warning", "error"],
-    log_format: Literal["auto", "console", "json"],
-) -> None:
+def _run(job: Callable[[ObjectStore], Awaitable[object]], run: Run) -> None:
     # Imported late: --help needs none of it.
     from adapter.maintain.cluster import MaintainError, RefusalError, reach  # noqa: PLC0415
     from adapter.process.logs import configure  # noqa: PLC0415
@@ -211,9 +198,9 @@ def _run(
 
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            await job(await reach(stack, kubeconfig, context))
+            await job(await reach(stack, run.kubeconfig, run.context))
 
-    configure(LogSettings(level=log_level, format=log_format))
+    configure(LogSettings(level=run.log_level, format=run.log_format))
     try:
         asyncio.run(work())
     except MaintainError as error:

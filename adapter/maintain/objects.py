@@ -86,10 +86,10 @@ def secret_patch(
     version: str, data: Mapping[str, bytes], annotations: Mapping[str, str | None]
 ) -> Object:
     """Return the patch that writes these keys and marks them as this project's."""
-    body = _patch(version, {KEPT: KEEPER, **annotations})
-    if data:
-        body["data"] = {key: _encode(value) for key, value in data.items()}
-    return body
+    notes = {KEPT: KEEPER, **annotations}
+    encoded = {key: _encode(value) for key, value in data.items()}
+    body = {"metadata": {"resourceVersion": version, "annotations": notes}}
+    return body | ({"data": encoded} if encoded else {})
 
 
 def registration_patch(version: str, bundle: bytes) -> Object:
@@ -111,10 +111,6 @@ def _read_stamp(text: str | None) -> Since | None:
         return Since(found, datetime.fromisoformat(moment).timestamp())
     except ValueError:
         return None
-
-
-def _patch(version: str, annotations: Mapping[str, str | None]) -> Object:
-    return {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}}
 
 
 def _data(obj: Object) -> dict[str, bytes]:

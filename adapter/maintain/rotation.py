@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 import structlog
@@ -25,7 +25,13 @@ from adapter.maintain.objects import (
     write_stamp,
 )
 from adapter.maintain.plan import next_step
-from adapter.maintain.state import ObservedState, RotationPolicy, Since
+from adapter.maintain.state import (
+    AuthoritySecret,
+    CertificateSecret,
+    ObservedState,
+    RotationPolicy,
+    Since,
+)
 from adapter.maintain.trust import fingerprint, read_bundle, write_bundle
 from apiservice.tls.authority import new_authority
 
@@ -142,9 +148,7 @@ class Rotation:
 
     async def _take(self, step: steps.Write, state: ObservedState) -> None:
         """Carry out a step; raises MaintainError, ConflictError."""
-        now, target = self._objects.now(), self._target
-        authority = secret_path(target.namespace, target.authority)
-        certificate = secret_path(target.namespace, target.certificate)
+        now = self._objects.now()
         match step:
             case steps.MakeAuthority(before, why):
                 made = new_authority(now, self._policy.ca_days)
@@ -152,41 +156,41 @@ class Rotation:
                     "ca.crt": write_bundle((made.certificate, *before)),
                     "ca.key": made.key_pem,
                 }
-                body = secret_patch(state.authority.version, keys, {PUBLISHED: None, RENEW: None})
-                await self._objects.patch(authority, body)
-                self._say("CA created", reason=why, trusted=len(before) + 1)
+                await self._write(state.authority, keys, {PUBLISHED: None, RENEW: None})
+                self._say("CA created", why=why, trusted=len(before) + 1)
             case steps.Trust(bundle, why):
-                keys = {"ca.crt": write_bundle(bundle)}
-                await self._objects.patch(
-                    authority, secret_patch(state.authority.version, keys, {})
-                )
-                self._say("CAs trusted", trusted=len(bundle), reason=why)
+                await self._write(state.authority, {"ca.crt": write_bundle(bundle)}, {})
+                self._say("CAs trusted", trusted=len(bundle), why=why)
             case steps.Publish(name, pem):
                 (version,) = (row.version for row in state.registrations if row.name == name)
                 body = registration_patch(version, pem)
                 await self._objects.patch(registration_path(name), body)
                 self._say("caBundle written", apiservice=name, trusted=len(read_bundle(pem)))
             case steps.StampPublished(stamp):
-                notes = {PUBLISHED: write_stamp(stamp)}
-                body = secret_patch(state.authority.version, {}, notes)
-                await self._objects.patch(authority, body)
+                await self._write(state.authority, {}, {PUBLISHED: write_stamp(stamp)})
             case steps.Copy(pem):
-                body = secret_patch(state.certificate.version, {"ca.crt": pem}, {})
-                await self._objects.patch(certificate, body)
+                await self._write(state.certificate, {"ca.crt": pem}, {})
             case steps.StampIssued(stamp):
-                notes = {ISSUED: write_stamp(stamp)}
-                body = secret_patch(state.certificate.version, {}, notes)
-                await self._objects.patch(certificate, body)
+                await self._write(state.certificate, {}, {ISSUED: write_stamp(stamp)})
             case steps.Issue(signer, pem, why):
                 issued = signer.issue(self._policy.names, now, self._policy.days)
                 (leaf,) = read_bundle(issued.certificate)
                 keys = {"tls.crt": issued.certificate, "tls.key": issued.key, "ca.crt": pem}
                 since = write_stamp(Since(fingerprint(leaf), float(int(now))))
-                notes = {ISSUED: since, RENEW: None}
-                body = secret_patch(state.certificate.version, keys, notes)
-                await self._objects.patch(certificate, body)
+                await self._write(state.certificate, keys, {ISSUED: since, RENEW: None})
                 ends = leaf.not_valid_after_utc.isoformat()
-                self._say("certificate issued", reason=why, ends=ends)
+                self._say("certificate issued", why=why, ends=ends)
+
+    async def _write(
+        self,
+        secret: AuthoritySecret | CertificateSecret,
+        data: Mapping[str, bytes],
+        annotations: Mapping[str, str | None],
+    ) -> None:
+        target = self._target
+        mine = isinstance(secret, AuthoritySecret)
+        path = secret_path(target.namespace, target.authority if mine else target.certificate)
+        await self._objects.patch(path, secret_patch(secret.version, data, annotations))
 
     def _say(self, event: str, **facts: object) -> None:
         target = self._target

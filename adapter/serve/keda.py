@@ -52,7 +52,7 @@ def build_keda(
         return None
     # Imported here: a process without KEDA saves 30 MB.
     from adapter.keda.credentials import Credentials  # noqa: PLC0415
-    from adapter.keda.server import KedaOptions, KedaServer  # noqa: PLC0415
+    from adapter.keda.server import KedaServer  # noqa: PLC0415
 
     targets = ScaledObjects() if chosen.scaled_objects and client is not None else None
     options = Options(
@@ -66,18 +66,11 @@ def build_keda(
     tls = Credentials(certificate, chosen.client_ca_file, time.time()) if chosen.tls else None
     server = KedaServer(
         scaler,
-        KedaOptions(
-            host=chosen.host,
-            port=chosen.port,
-            max_connection_age=chosen.max_connection_age,
-            push_interval=chosen.push_interval,
-            max_calls=chosen.max_calls,
-            max_connections=chosen.max_connections,
-            drain=settings.server.drain,
-            grace=settings.server.grace,
-        ),
+        chosen,
         tls,
         ready,
+        settings.server.drain,
+        settings.server.grace,
     )
     loops: list[Loop] = [server.run]
     if targets is not None:

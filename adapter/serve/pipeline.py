@@ -21,6 +21,7 @@ from adapter.serve.build import Source, build_source, sharing_options, telemetry
 from adapter.serve.ownmetrics import problems, rows
 from adapter.settings import Settings
 from adapter.sources.errors import CredentialError
+from adapter.sources.scrape.source import ScrapeSource
 from adapter.store.snapshot import Snapshot
 from adapter.store.store import Store
 from apiservice.runtime.background import Background
@@ -133,6 +134,8 @@ class PipelineSwitcher:
             source = build_source(settings, catalog, store, self._objects)
         except CredentialError as error:
             raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
+        if isinstance(source, ScrapeSource):
+            store.pages = source
         self._latest = settings
         self._next = Pipeline(settings, catalog, store, source)
         if self._current is None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.api.provider import TOO_LARGE
-from adapter.attribution import credibility, pods, split
+from adapter.attribution import pods
+from adapter.attribution.reasons import REASONS
 from adapter.devices import accounting, identity, reader, tenantlabels
 from adapter.devices.assignment import Mismatch
 from adapter.devices.series import Doubt
@@ -62,33 +62,7 @@ REJECTS: Final = tuple(
 )
 """Why a sample or a value was left out."""
 
-ABSENCES: Final = tuple(
-    map(
-        str,
-        (
-            pods.UNKNOWN_METRIC,
-            pods.NO_ROWS,
-            pods.NO_VALUE,
-            pods.STALE,
-            pods.CONFLICT,
-            pods.TOO_FEW,
-            pods.NOT_SELECTED,
-            pods.PREDECESSOR,
-            pods.UNPLACED,
-            credibility.WAITS,
-            credibility.TOO_MANY,
-            credibility.CLUSTERS,
-            credibility.BOARD,
-            split.NO_REQUEST,
-            split.SHARE_UNKNOWN,
-            split.NOT_EXACT,
-            split.NO_WEIGHT,
-            TOO_LARGE,
-            *Mismatch,
-            *Doubt,
-        ),
-    )
-)
+ABSENCES: Final = tuple(REASONS)
 """Why a pod has no value."""
 
 FAILURES: Final = (

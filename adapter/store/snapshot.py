@@ -7,23 +7,31 @@ result of its exporter, a change of its pod or its age ends it, so that it is re
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from adapter.attribution.census import attributions
 from adapter.attribution.nodecontext import ClusterContext, NodeContexts, Stamp
 from adapter.attribution.pods import (
-    NO_ROWS,
     UNKNOWN_METRIC,
     Question,
     node_value,
     pod_value,
 )
 from adapter.attribution.reading import Absence, Attribution, Reading
+from adapter.attribution.unnamed import (
+    NO_EXPORTER,
+    NOT_NAMED,
+    unnamed_on_node,
+    unnamed_server,
+    unreported_node,
+)
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.options import TelemetryOptions
+from adapter.devices.readpages import NO_PAGES, ReadPages
 from adapter.devices.series import DeviceSeries
 from adapter.devices.state import ExporterState
 from apiservice.labels.selector import Selector
@@ -77,6 +85,7 @@ class Snapshot:
         contested: Mapping[str, tuple[str, ...]],
         contexts: NodeContexts,
         servers: Container[PodRef] = (),
+        pages: ReadPages = NO_PAGES,
     ) -> None:
         self.version = version
         self._catalog = catalog
@@ -89,6 +98,7 @@ class Snapshot:
         self._contexts = contexts
         self._servers = servers
         """Pods whose server page was seen earlier and is no longer in the store."""
+        self._pages = pages
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""
         self._nodes: Mapping[str, Sequence[DeviceSeries]] | None = None
@@ -96,12 +106,20 @@ class Snapshot:
 
     def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
         """Return a metric's value for a pod, or an absence; both with the devices left out."""
+        value = self._answer(pod, metric, selector, now)
+        if isinstance(value, Reading):
+            return value
+        if value.reason == NOT_NAMED and not value.left_out:
+            return self._unnamed(pod, metric, now)
+        return replace(value, exporter=self._exporter_of(pod))
+
+    def _answer(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
         origins = self._holders.get(pod.ref)
         if origins is not None and len(origins) > 1:
             origins = self._speaking(pod.ref, origins, metric)
         if not origins:
             absence = self._unheard_of(pod, metric)
-            if absence.reason != NO_ROWS or not self._contexts.may_share(pod):
+            if absence.reason != NOT_NAMED or not self._contexts.may_share(pod):
                 return absence
             origins = ()
         # Clients choose selectors, so answers with a selector are dropped with the snapshot.
@@ -128,6 +146,8 @@ class Snapshot:
         all_series = self._by_node().get(node, ())
         question = Question(found, selector, self._options, now)
         value = node_value(all_series, question, self._contexts.node(node))
+        if isinstance(value, Absence) and value.reason == NO_EXPORTER:
+            value = unreported_node(node, self._pages.on_node(node), now)
         usual = node in self._by_node() and selector.bytes <= _LARGEST_SELECTOR
         if usual and len(self._own) < _MAX_ANSWERS:
             self._own[key] = _remembered(value, None, now, None)
@@ -234,7 +254,23 @@ class Snapshot:
             return Absence(UNKNOWN_METRIC)
         # A pod that does not run yet is not expected to have samples.
         wrong = unfit(pod, unready=self._options.unready) or self._disowned().get(pod.ref)
-        return Absence(wrong or NO_ROWS)
+        return Absence(wrong or NOT_NAMED)
+
+    def _unnamed(self, pod: Pod, metric: str, now: float) -> Absence:
+        """Return why no sample names the pod. Not cached: it changes with failed scrapes."""
+        if self._about_servers(metric):
+            return unnamed_server(pod, self._pages, now)
+        if not pod.holds_gpu:
+            return Absence(Mismatch.NO_GPU)
+        exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
+        return unnamed_on_node(
+            pod.node, exporters, self._pages, now=now, oldest=self._options.oldest
+        )
+
+    def _exporter_of(self, pod: Pod) -> PodRef | None:
+        """Return the pod of the exporter on the pod's node, if it is the only one."""
+        origins = self._contexts.reporting(pod.node)
+        return self._exporters[origins[0]].pod if len(origins) == 1 else None
 
     def _disowned(self) -> Mapping[PodRef, Mismatch]:
         """Pods that only a scrape's target labels named for devices -> the mismatch."""

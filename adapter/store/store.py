@@ -22,6 +22,7 @@ from adapter.catalog import Catalog
 from adapter.cluster.pod import PodRef
 from adapter.devices.ingest import absorb
 from adapter.devices.options import TelemetryOptions
+from adapter.devices.readpages import NO_PAGES, ReadPages
 from adapter.devices.rejects import Rejects
 from adapter.devices.state import ExporterState
 from adapter.exposition.limits import OVER_BUDGET
@@ -37,7 +38,8 @@ log = structlog.get_logger(__name__)
 _RETENTION: Final = 600.0
 """Seconds for which a silent exporter's last samples are kept, at least.
 
-Past the age limit they are not served. They distinguish the reason ``stale`` from ``no_rows``.
+Past the age limit they are not served. They distinguish the reason ``stale`` from
+``exporter_down``.
 """
 
 
@@ -64,6 +66,8 @@ class Store:
         sharing: SharingOptions | None = None,
     ) -> None:
         self.rejects = Rejects()
+        self.pages: ReadPages = NO_PAGES
+        """The pages that the source reads; the source's owner sets it."""
         self._catalog = catalog
         self._options = options
         self._pods = pods
@@ -173,6 +177,7 @@ class Store:
                 holders=holders,
                 contested=contested,
                 servers=self._servers,
+                pages=self.pages,
                 contexts=NodeContexts(self._cluster, exporters, on_node, self._recognition.view()),
             )
         return self._snapshot

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider, MetricResource
+from apiservice.view.resource import ServedResource, ViewGroup
 from apiservice.wire.metricvalues import (
     CUSTOM_GROUP,
     CUSTOM_VERSIONS,
@@ -67,8 +68,12 @@ class Discovery:
     """The documents at ``/apis`` and below it, down to the versions."""
 
     def __init__(
-        self, custom: CustomMetricsProvider | None, external: ExternalMetricsProvider | None
+        self,
+        custom: CustomMetricsProvider | None,
+        external: ExternalMetricsProvider | None,
+        views: ViewGroup | None = None,
     ) -> None:
+        self.views = views
         self._lists: dict[str, ResourceLists] = {}
         if custom is not None:
             self._lists[CUSTOM_GROUP] = ResourceLists(
@@ -77,6 +82,10 @@ class Discovery:
         if external is not None:
             self._lists[EXTERNAL_GROUP] = ResourceLists(
                 EXTERNAL_GROUP, EXTERNAL_VERSIONS, external.metrics, _external_resources
+            )
+        if views is not None:
+            self._lists[views.group] = ResourceLists(
+                views.group, (views.version,), lambda: views.views, _view_resources
             )
         groups = {name: _group(name, lists.versions) for name, lists in self._lists.items()}
         kind = {"kind": "APIGroupList", "apiVersion": "v1"}
@@ -91,6 +100,11 @@ class Discovery:
         return [
             (name, version) for name, lists in self._lists.items() for version in lists.versions
         ]
+
+    def metric_versions(self) -> list[tuple[str, str]]:
+        """Every (group, version) of metrics that is served."""
+        own = None if self.views is None else self.views.group
+        return [(group, version) for group, version in self.group_versions() if group != own]
 
     def group(self, name: str) -> bytes | None:
         """Return the APIGroup, or None if it is not served."""
@@ -128,6 +142,21 @@ def _custom_resources(rows: Sequence[MetricResource]) -> list[Json]:
 
 def _external_resources(rows: Sequence[str]) -> list[Json]:
     return [_resource(name, "ExternalMetricValueList", namespaced=True) for name in rows]
+
+
+def _view_resources(rows: Sequence[ServedResource]) -> list[Json]:
+    return [
+        {
+            "name": row.plural,
+            "singularName": row.singular,
+            "namespaced": row.namespaced,
+            "kind": row.kind,
+            "verbs": ["get", "list"],
+            "shortNames": list(row.short_names),
+            "categories": list(row.categories),
+        }
+        for row, _ in rows
+    ]
 
 
 def _resource(name: str, kind: str, *, namespaced: bool) -> Json:

@@ -8,12 +8,15 @@ FastAPI's own schema is 3.1 and does not contain these routes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
+from apiservice.documents.openapi_operation import Operation
 from apiservice.documents.openapi_schemas import Json, definitions, list_type
+from apiservice.documents.openapi_views import view_definitions, view_operations
+from apiservice.view.resource import ViewGroup
 from apiservice.wire.metricvalues import EXTERNAL_GROUP
 
 _json = msgspec.json.Encoder(order="deterministic").encode
@@ -42,16 +45,30 @@ class Document:
         return f'"{self.hash}"'
 
 
+class _Described(NamedTuple):
+    """The description of one group-version."""
+
+    name: str
+    """Such as ``apis/custom.metrics.k8s.io/v1beta2``."""
+    definitions: Callable[[str], Json]
+    """Returns its definitions; takes what a ``$ref`` begins with."""
+    operations: list[Operation]
+
+
 class OpenApi:
     """All documents of a server, built once."""
 
-    def __init__(self, group_versions: Iterable[tuple[str, str]], release: str) -> None:
-        served = list(group_versions)
+    def __init__(
+        self,
+        group_versions: Iterable[tuple[str, str]],
+        release: str,
+        views: ViewGroup | None = None,
+    ) -> None:
+        served = [_metrics(group, version) for group, version in group_versions]
+        if views is not None:
+            served.append(_views(views))
         self.v2 = Document(_swagger(served, release))
-        self.v3 = {
-            f"apis/{group}/{version}": Document(_openapi3(group, version, release))
-            for group, version in served
-        }
+        self.v3 = {described.name: Document(_openapi3(described, release)) for described in served}
         self.v3_root = Document(
             {
                 "paths": {
@@ -67,51 +84,48 @@ class OpenApi:
         return f"/openapi/v3/{name}?hash={document.hash}"
 
 
-def _swagger(served: list[tuple[str, str]], release: str) -> Json:
-    paths: Json = {}
+def _metrics(group: str, version: str) -> _Described:
+    return _Described(
+        f"apis/{group}/{version}",
+        lambda prefix: definitions(group, version, prefix),
+        _operations(group, version),
+    )
+
+
+def _views(group: ViewGroup) -> _Described:
+    return _Described(
+        f"apis/{group.api_version}",
+        lambda prefix: view_definitions(group, prefix),
+        view_operations(group),
+    )
+
+
+def _swagger(served: list[_Described], release: str) -> Json:
     schemas: Json = {}
-    for group, version in served:
-        schemas |= definitions(group, version, "#/definitions/")
-        reference = {"$ref": f"#/definitions/{list_type(group, version)}"}
-        answer = {"description": "OK", "schema": reference}
-        for path, operation in _operations(group, version):
-            parameters = [
-                {**place, "type": kind, "uniqueItems": True} for place, kind in _parameters(path)
-            ]
-            operation |= {
-                "produces": ["application/json"],
-                "schemes": ["https"],
-                "responses": {"200": answer, "401": {"description": "Unauthorized"}},
-            }
-            paths[path] = {"get": operation, "parameters": parameters}
+    for described in served:
+        schemas |= described.definitions("#/definitions/")
     return {
         "swagger": "2.0",
         "info": {"title": _TITLE, "version": release},
-        "paths": paths,
+        "paths": {
+            operation.path: operation.swagger()
+            for described in served
+            for operation in described.operations
+        },
         "definitions": schemas,
     }
 
 
-def _openapi3(group: str, version: str, release: str) -> Json:
-    reference = {"$ref": f"#/components/schemas/{list_type(group, version)}"}
-    answer = {"description": "OK", "content": {"application/json": {"schema": reference}}}
-    paths: Json = {}
-    for path, operation in _operations(group, version):
-        parameters = [
-            {**place, "schema": {"type": kind, "uniqueItems": True}}
-            for place, kind in _parameters(path)
-        ]
-        operation["responses"] = {"200": answer, "401": {"description": "Unauthorized"}}
-        paths[path] = {"get": operation, "parameters": parameters}
+def _openapi3(described: _Described, release: str) -> Json:
     return {
         "openapi": "3.0.0",
         "info": {"title": _TITLE, "version": release},
-        "paths": paths,
-        "components": {"schemas": definitions(group, version, "#/components/schemas/")},
+        "paths": {operation.path: operation.openapi3() for operation in described.operations},
+        "components": {"schemas": described.definitions("#/components/schemas/")},
     }
 
 
-def _operations(group: str, version: str) -> list[tuple[str, dict[str, Any]]]:
+def _operations(group: str, version: str) -> list[Operation]:
     base = f"/apis/{group}/{version}"
     stem = f"{group.split('.', 1)[0].capitalize()}Metrics{version.capitalize()}"
     if group == EXTERNAL_GROUP:
@@ -126,10 +140,12 @@ def _operations(group: str, version: str) -> list[tuple[str, dict[str, Any]]]:
             ),
             ("namespaces/{namespace}/metrics/{metric}", "OfNamespace", "the value of a namespace"),
         ]
-    kind = {"group": group, "kind": list_type(group, version).rpartition(".")[2]}
+    answer = list_type(group, version)
+    kind = {"group": group, "kind": answer.rpartition(".")[2]}
     return [
-        (
+        Operation(
             f"{base}/{route}",
+            answer,
             {
                 "description": f"list the {words}",
                 "operationId": f"list{stem}{scope}",
@@ -137,19 +153,7 @@ def _operations(group: str, version: str) -> list[tuple[str, dict[str, Any]]]:
                 "x-kubernetes-action": "list",
                 "x-kubernetes-group-version-kind": kind | {"version": version},
             },
+            _QUERY if group == EXTERNAL_GROUP else (*_QUERY, _METRIC_QUERY),
         )
         for route, scope, words in routes
     ]
-
-
-def _parameters(path: str) -> list[tuple[dict[str, Any], str]]:
-    """Return every parameter of a path template: (name, place and description; type)."""
-    variables = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    found: list[tuple[dict[str, Any], str]] = [
-        ({"name": name, "in": "path", "required": True, "description": f"the {name}"}, "string")
-        for name in variables
-    ]
-    queries = _QUERY if EXTERNAL_GROUP in path else (*_QUERY, _METRIC_QUERY)
-    for name, kind, words in queries:
-        found.append(({"name": name, "in": "query", "description": words}, kind))
-    return found

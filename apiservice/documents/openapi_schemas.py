@@ -7,11 +7,11 @@ from typing import Any
 Json = dict[str, Any]
 
 _METRICS = "io.k8s.metrics.pkg.apis"
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _REFERENCE = "io.k8s.api.core.v1.ObjectReference"
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
-_TYPE_META: Json = {
+TYPE_META: Json = {
     "apiVersion": {"type": "string", "description": "The versioned schema of this object."},
     "kind": {"type": "string", "description": "The REST resource this object represents."},
 }
@@ -32,16 +32,16 @@ def definitions(group: str, version: str, prefix: str) -> Json:
     item = list_type(group, version).removesuffix("List")
     found: Json = {
         list_type(group, version): _list(group, version, item, prefix),
-        f"{_META}.ListMeta": _LIST_META,
-        f"{_META}.Time": {"type": "string", "format": "date-time"},
+        f"{META}.ListMeta": LIST_META,
+        f"{META}.Time": {"type": "string", "format": "date-time"},
         _QUANTITY: {"type": "string", "description": "A fixed-point number such as 87500m."},
     }
     if group.startswith("external"):
         return found | {item: _external_value(prefix)}
     found |= {
         _REFERENCE: _OBJECT_REFERENCE,
-        f"{_META}.LabelSelector": _label_selector(prefix),
-        f"{_META}.LabelSelectorRequirement": _LABEL_SELECTOR_REQUIREMENT,
+        f"{META}.LabelSelector": _label_selector(prefix),
+        f"{META}.LabelSelectorRequirement": _LABEL_SELECTOR_REQUIREMENT,
     }
     if version == "v1beta1":
         return found | {item: _value_v1beta1(prefix)}
@@ -52,20 +52,22 @@ def definitions(group: str, version: str, prefix: str) -> Json:
     }
 
 
-def _ref(prefix: str, name: str, words: str) -> Json:
+def described(prefix: str, name: str, words: str) -> Json:
+    """Return a reference to a definition, with a description."""
     # Siblings of $ref are ignored in both dialects: a description needs allOf.
     return {"allOf": [{"$ref": prefix + name}], "description": words}
 
 
-def _object(properties: Json, required: list[str], words: str) -> Json:
+def object_schema(properties: Json, required: list[str], words: str) -> Json:
+    """Return the schema of an object."""
     schema: Json = {"type": "object", "description": words, "properties": properties}
     return schema | {"required": required} if required else schema
 
 
 def _list(group: str, version: str, item: str, prefix: str) -> Json:
     kind = list_type(group, version).rpartition(".")[2]
-    properties = _TYPE_META | {
-        "metadata": _ref(prefix, f"{_META}.ListMeta", "Always empty."),
+    properties = TYPE_META | {
+        "metadata": described(prefix, f"{META}.ListMeta", "Standard metadata of the list."),
         "items": {
             "type": "array",
             "items": {"$ref": prefix + item},
@@ -73,56 +75,56 @@ def _list(group: str, version: str, item: str, prefix: str) -> Json:
         },
     }
     gvk = {"group": group, "kind": kind, "version": version}
-    return _object(properties, ["items"], "A list of metric values.") | {
+    return object_schema(properties, ["items"], "A list of metric values.") | {
         "x-kubernetes-group-version-kind": [gvk]
     }
 
 
 def _measurement(prefix: str, window: str) -> Json:
     return {
-        "timestamp": _ref(prefix, f"{_META}.Time", "When the value was measured."),
+        "timestamp": described(prefix, f"{META}.Time", "When the value was measured."),
         window: {
             "type": "integer",
             "format": "int64",
             "description": "Seconds before the timestamp that the value is a mean over.",
         },
-        "value": _ref(prefix, _QUANTITY, "The value."),
+        "value": described(prefix, _QUANTITY, "The value."),
     }
 
 
 def _value_v1beta1(prefix: str) -> Json:
     properties = (
-        _TYPE_META
+        TYPE_META
         | {
-            "describedObject": _ref(prefix, _REFERENCE, "The object the value is about."),
+            "describedObject": described(prefix, _REFERENCE, "The object the value is about."),
             "metricName": {"type": "string", "description": "The metric's name."},
-            "selector": _ref(prefix, f"{_META}.LabelSelector", "The metric's selector."),
+            "selector": described(prefix, f"{META}.LabelSelector", "The metric's selector."),
         }
         | _measurement(prefix, "window")
     )
     required = ["describedObject", "metricName", "timestamp", "value", "selector"]
-    return _object(properties, required, "The value of a metric for one object.")
+    return object_schema(properties, required, "The value of a metric for one object.")
 
 
 def _value_v1beta2(prefix: str, identifier: str) -> Json:
     properties = (
-        _TYPE_META
+        TYPE_META
         | {
-            "describedObject": _ref(prefix, _REFERENCE, "The object the value is about."),
-            "metric": _ref(prefix, identifier, "The metric."),
+            "describedObject": described(prefix, _REFERENCE, "The object the value is about."),
+            "metric": described(prefix, identifier, "The metric."),
         }
         | _measurement(prefix, "windowSeconds")
     )
     required = ["describedObject", "metric", "timestamp", "value"]
-    return _object(properties, required, "The value of a metric for one object.")
+    return object_schema(properties, required, "The value of a metric for one object.")
 
 
 def _metric_identifier(prefix: str) -> Json:
     properties = {
         "name": {"type": "string", "description": "The metric's name."},
-        "selector": _ref(prefix, f"{_META}.LabelSelector", "The selector of the request."),
+        "selector": described(prefix, f"{META}.LabelSelector", "The selector of the request."),
     }
-    return _object(properties, ["name", "selector"], "A metric's name and selector.")
+    return object_schema(properties, ["name", "selector"], "A metric's name and selector.")
 
 
 def _external_value(prefix: str) -> Json:
@@ -132,7 +134,7 @@ def _external_value(prefix: str) -> Json:
         "description": "The labels that identify a series of the metric.",
     }
     properties = (
-        _TYPE_META
+        TYPE_META
         | {
             "metricName": {"type": "string", "description": "The metric's name."},
             "metricLabels": labels,
@@ -140,20 +142,27 @@ def _external_value(prefix: str) -> Json:
         | _measurement(prefix, "window")
     )
     required = ["metricName", "metricLabels", "timestamp", "value"]
-    return _object(properties, required, "The value of one series of an external metric.")
+    return object_schema(properties, required, "The value of one series of an external metric.")
 
 
-_LIST_META = _object(
+LIST_META = object_schema(
     {
-        "continue": {"type": "string", "description": "Never set."},
-        "remainingItemCount": {"type": "integer", "format": "int64", "description": "Never set."},
-        "resourceVersion": {"type": "string", "description": "Never set."},
+        "continue": {
+            "type": "string",
+            "description": "Position of the next page; set if the list has one.",
+        },
+        "remainingItemCount": {
+            "type": "integer",
+            "format": "int64",
+            "description": "Objects after this page; not set if a selector may leave out some.",
+        },
+        "resourceVersion": {"type": "string", "description": "Opaque; no watch can use it."},
     },
     [],
     "Metadata of a list.",
 )
 
-_OBJECT_REFERENCE = _object(
+_OBJECT_REFERENCE = object_schema(
     {
         name: {"type": "string", "description": words}
         for name, words in (
@@ -170,7 +179,7 @@ _OBJECT_REFERENCE = _object(
     "A reference to the object that a value is about.",
 )
 
-_LABEL_SELECTOR_REQUIREMENT = _object(
+_LABEL_SELECTOR_REQUIREMENT = object_schema(
     {
         "key": {"type": "string", "description": "The label's key."},
         "operator": {"type": "string", "description": "In, NotIn, Exists or DoesNotExist."},
@@ -182,7 +191,7 @@ _LABEL_SELECTOR_REQUIREMENT = _object(
 
 
 def _label_selector(prefix: str) -> Json:
-    expression = {"$ref": f"{prefix}{_META}.LabelSelectorRequirement"}
+    expression = {"$ref": f"{prefix}{META}.LabelSelectorRequirement"}
     properties = {
         "matchExpressions": {
             "type": "array",
@@ -195,4 +204,4 @@ def _label_selector(prefix: str) -> Json:
             "description": "Labels that must all be present.",
         },
     }
-    return _object(properties, [], "Selects by labels; empty selects everything.")
+    return object_schema(properties, [], "Selects by labels; empty selects everything.")

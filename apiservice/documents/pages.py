@@ -39,7 +39,7 @@ def create_pages(
 ) -> FastAPI:
     """Return the application. ``release`` is this server's version, such as ``0.1.0``."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    openapi = OpenApi(discovery.group_versions(), release)
+    openapi = OpenApi(discovery.metric_versions(), release, discovery.views)
 
     def index() -> bytes:
         return _json({"paths": _paths(discovery, openapi, health)})

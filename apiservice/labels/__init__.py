@@ -1,1 +1,1 @@
-"""Label selectors: parsing and matching."""
+"""Label and field selectors: parsing and matching."""

@@ -14,7 +14,7 @@ from apiservice.runtime.steps import Steps
 
 Json = dict[str, Any]
 Cell = str | int | float | bool | None
-"""A table cell; None prints as ``<none>`` (kubectl)."""
+"""A table cell; None becomes ``<none>``, because kubectl prints null as nothing."""
 
 
 class Column(NamedTuple):
@@ -52,7 +52,7 @@ class ViewResource:
     """OpenAPI v3 schema of the object: ``type``, ``description``, ``properties`` (without
     apiVersion, kind and metadata, which are added)."""
     fields: tuple[str, ...] = ()
-    """Field selectors beside ``metadata.name`` and ``metadata.namespace``: ``spec.node``."""
+    """Field selectors beside ``metadata.name`` and ``metadata.namespace``: ``node``."""
     categories: tuple[str, ...] = ()
 
 
@@ -88,3 +88,24 @@ class ViewProvider(Protocol):
         ``metadata`` has name, namespace if namespaced, labels, and uid and creationTimestamp if
         known.
         """
+
+
+class ServedResource(NamedTuple):
+    """A resource, and where its objects come from."""
+
+    resource: ViewResource
+    provider: ViewProvider
+
+
+@dataclass(frozen=True, slots=True)
+class ViewGroup:
+    """The resources of one group-version."""
+
+    group: str
+    version: str
+    views: tuple[ServedResource, ...]
+
+    @property
+    def api_version(self) -> str:
+        """The ``apiVersion`` of its objects."""
+        return f"{self.group}/{self.version}"

@@ -7,7 +7,7 @@ number is bounded. A request that waits for its turn holds neither.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import structlog
@@ -15,7 +15,6 @@ from starlette.types import Receive, Send
 
 from apiservice.errors import ClientGone
 from apiservice.wire.answers import Prepared
-from apiservice.wire.metricroutes import Asked
 
 log = structlog.get_logger(__name__)
 
@@ -40,27 +39,32 @@ class LargeAnswers:
         self._seconds = seconds
 
     async def answer(
-        self, asked: Asked, clock: Callable[[], float], receive: Receive, send: Send
+        self, path: str, prepare: Callable[[], Awaitable[Prepared]], receive: Receive, send: Send
     ) -> None:
         """Answer a request when its turn comes.
 
-        Raises:
-            ApiError: raised by the provider; ClientGone if the client did not wait.
-        """
-        await _while_there(receive, self._answer(asked, clock, send))
+        Args:
+            path: of the request.
+            prepare: makes the answer.
+            receive: says that the client disconnects.
+            send: takes the answer.
 
-    async def _answer(self, asked: Asked, clock: Callable[[], float], send: Send) -> None:
+        Raises:
+            ApiError: raised by ``prepare``; ClientGone if the client did not wait.
+        """
+        await _while_there(receive, self._answer(path, prepare, send))
+
+    async def _answer(
+        self, path: str, prepare: Callable[[], Awaitable[Prepared]], send: Send
+    ) -> None:
         async with self._places:
-            now = clock()
-            prepared = asked.recall(now)
-            if prepared is None:
-                prepared = await asked.prepare(now)
+            prepared = await prepare()
             try:
                 async with asyncio.timeout(self._seconds):
                     await _send(prepared, send)
             except TimeoutError:
                 # Returning ends the connection, because the answer is not complete.
-                log.warning("client reads too slowly", path=asked.key[0])
+                log.warning("client reads too slowly", path=path)
 
 
 async def _send(prepared: Prepared, send: Send) -> None:

@@ -53,6 +53,11 @@ class Asked(NamedTuple):
         expires, body = await paced(self.source(now), slices=slices)
         return self.answers.put(self.key, version, expires, body)
 
+    async def fresh(self, clock: Callable[[], float]) -> Prepared:
+        """Return the prepared answer if it is still valid, else prepare it."""
+        now = clock()
+        return self.recall(now) or await self.prepare(now)
+
     async def soon(self, now: float) -> Prepared | None:
         """Return the answer, or None if it takes long to prepare."""
         prepared = self.recall(now)

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 
 from apiservice.errors import BadQuery, BadRequest, RouteNotFound, WatchNotSupported
 from apiservice.identity import Attributes
+from apiservice.labels.fields import parse_fields
 from apiservice.labels.requirement import integer
 from apiservice.labels.selector import EVERYTHING, Selector, SelectorError
 from apiservice.labels.selector import parse as parse_selector
@@ -33,6 +34,8 @@ _VERBS = {
 _NAMESPACE_PARTS = ("status", "finalize")
 _FALSE = ("0", "false")
 _BOOLEANS = frozenset({"1", "t", "true", "0", "f", "false", ""})
+NAME_FIELD = "metadata.name"
+_NO_SEGMENT = re.compile(r"[/%]")
 _RESOURCE_VERSION = re.compile(r"[0-9]*")
 
 
@@ -66,7 +69,8 @@ def attributes(method: str, path: str, query: Mapping[str, str]) -> Attributes:
     name = parts[1] if len(parts) > 1 else ""
     verb = _VERBS.get(method, "")
     if not name and verb == "get":
-        verb = "watch" if _truth(query, "watch") else "list"
+        verb = "watch" if truth(query, "watch") else "list"
+        name = _selected_name(query)
     if not name and verb == "delete":
         verb = "deletecollection"
     return Attributes(
@@ -78,6 +82,17 @@ def attributes(method: str, path: str, query: Mapping[str, str]) -> Attributes:
         name=name,
         namespace=namespace,
     )
+
+
+def _selected_name(query: Mapping[str, str]) -> str:
+    """Return the name to which a field selector restricts a list, or an empty text."""
+    if "fieldSelector" not in query:
+        return ""
+    try:
+        name = parse_fields(query["fieldSelector"]).exact(NAME_FIELD) or ""
+    except SelectorError:
+        return ""  # answered with 400 after the authorization
+    return "" if name in (".", "..") or _NO_SEGMENT.search(name) else name
 
 
 def query_parameters(query_string: bytes) -> dict[str, str]:
@@ -98,18 +113,18 @@ def custom_query(parts: tuple[str, ...], query: Mapping[str, str]) -> ObjectQuer
         BadQuery: a field selector contradicts the path.
     """
     resource, namespace, name, metric = _custom_route(parts)
-    _check_list_options(query)
+    check_list_options(query)
     field_selector = query.get("fieldSelector", "")
     if field_selector not in ("", f"metadata.name={name}", f"metadata.name=={name}"):
         raise BadQuery("fieldSelector metadata.name doesn't match requested name")  # prose: ignore
-    object_selector = _selector(query, "labelSelector")
+    object_selector = label_selector(query, "labelSelector")
     return ObjectQuery(
         resource=GroupResource.parse(resource),
         namespace=namespace,
         name=None if name == ANY else name,
         metric=metric,
         object_selector=object_selector if name == ANY else EVERYTHING,
-        metric_selector=_selector(query, "metricLabelSelector"),
+        metric_selector=label_selector(query, "metricLabelSelector"),
     )
 
 
@@ -144,20 +159,21 @@ def external_query(parts: tuple[str, ...], query: Mapping[str, str]) -> External
         raise BadRequest("invalid request path")
     if len(parts) != 3:
         raise RouteNotFound
-    _check_list_options(query)
-    if _truth(query, "watch"):
+    check_list_options(query)
+    if truth(query, "watch"):
         raise WatchNotSupported("external.metrics.k8s.io")
     if query.get("fieldSelector"):
         raise BadQuery("field selectors are not supported on external metrics: use labelSelector")
-    return ExternalQuery(parts[1], parts[2], _selector(query, "labelSelector"))
+    return ExternalQuery(parts[1], parts[2], label_selector(query, "labelSelector"))
 
 
-def _truth(query: Mapping[str, str], name: str) -> bool:
+def truth(query: Mapping[str, str], name: str) -> bool:
     """Go's conversion: everything but absence, ``0`` and ``false`` is true."""
     return (value := query.get(name)) is not None and value.lower() not in _FALSE
 
 
-def _selector(query: Mapping[str, str], name: str) -> Selector:
+def label_selector(query: Mapping[str, str], name: str) -> Selector:
+    """Return the selector in a parameter. Raise BadRequest if it does not parse."""
     try:
         return parse_selector(query.get(name, ""))
     except SelectorError as error:
@@ -165,7 +181,7 @@ def _selector(query: Mapping[str, str], name: str) -> Selector:
         raise BadRequest(message) from error
 
 
-def _check_list_options(query: Mapping[str, str]) -> None:
+def check_list_options(query: Mapping[str, str]) -> None:
     """Check list options. They are ignored, but must have the right type."""
     for name in ("limit", "timeoutSeconds"):
         if (value := query.get(name)) is not None and integer(value) is None:

@@ -64,8 +64,7 @@ QUALITY: Final = Row(
         ),
         Panel(
             "Pods without a value, by reason",
-            "no_rows: no exporter names the pod. no_value: its device lacks this field. stale: too "
-            "old. The troubleshooting page lists every reason.",
+            "The page docs/reasons.md explains every reason, with its fix.",
             "none",
             (Query("topk(8, max by (reason) (gma_gpu_pods_unmeasured))", "{{reason}}"),),
             low=0,

@@ -75,7 +75,7 @@ SECTION_1 = {
 SECTION_2 = {
     "gpu_utilization is GPU_UTIL": Case(row(UTIL, 50, "p"), "gpu_utilization", 50),
     "the controller's time is no occupancy": Case(
-        row("DCGM_FI_DEV_MEM_COPY_UTIL", 50, "p"), "gpu_memory_utilization", "no_value"
+        row("DCGM_FI_DEV_MEM_COPY_UTIL", 50, "p"), "gpu_memory_utilization", "metric_not_exported"
     ),
     "FB_TOTAL where there is one": Case(
         row(USED, 30, "p") + row("DCGM_FI_DEV_FB_TOTAL", 40, "p"), "gpu_memory_utilization", 75
@@ -101,7 +101,7 @@ SECTION_2 = {
         200,
         make_pod("p", gpus={"nvidia.com/gpu": 2}),
     ),
-    "no number where DCGM had a string": Case(row(UTIL, "<<<NULL>>>", "p"), UTIL, "no_rows"),
+    "no number where DCGM had a string": Case(row(UTIL, "<<<NULL>>>", "p"), UTIL, "pod_not_named"),
 }
 SECTION_3 = {
     "MIG single asks for nvidia.com/gpu": Case(

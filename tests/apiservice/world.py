@@ -24,6 +24,7 @@ from apiservice.provider import (
     ObjectReference,
 )
 from apiservice.runtime.steps import Steps
+from apiservice.view.resource import ViewGroup
 
 MEASURED = 1767323045
 """2026-01-02T03:04:05Z."""
@@ -164,7 +165,7 @@ class World:
         return await self.client.get(path, headers=sent)
 
 
-async def make_world() -> AsyncIterator[World]:
+async def make_world(views: ViewGroup | None = None) -> AsyncIterator[World]:
     """A server in front of fresh fakes."""
     custom, external, authorizer = FakeCustom(), FakeExternal(), FakeAuthorizer()
     health, clock = HealthRegistry(), Clock()
@@ -176,6 +177,7 @@ async def make_world() -> AsyncIterator[World]:
         health=health,
         registry=CollectorRegistry(),
         release="0.1.0",
+        views=views,
         clock=clock,
     )
     transport = httpx.ASGITransport(app, raise_app_exceptions=True)

@@ -98,17 +98,17 @@ CASES = [
         "GpuMetricsAdapterPodsWithoutValue",
         {
             f"gma_gpu_pods{{{ONE}}}": level(100, 100),
-            f'gma_gpu_pods_unmeasured{{reason="no_rows",{ONE}}}': level(2, 30),
+            f'gma_gpu_pods_unmeasured{{reason="pod_not_named",{ONE}}}': level(2, 30),
             f'gma_gpu_pods_unmeasured{{reason="no_value",{ONE}}}': level(5, 5),
         },
-        "30% of the pods with GPUs have no value: no_rows.",
-        labels={**GMA, "reason": "no_rows"},
+        "30% of the pods with GPUs have no value: pod_not_named.",
+        labels={**GMA, "reason": "pod_not_named"},
     ),
     Case(
         "GpuMetricsAdapterValuesStale",
         {
             f'gma_gpu_pods_unmeasured{{reason="stale",{ONE}}}': level(0, 3),
-            f'gma_gpu_pods_unmeasured{{reason="no_rows",{ONE}}}': level(3, 3),
+            f'gma_gpu_pods_unmeasured{{reason="pod_not_named",{ONE}}}': level(3, 3),
         },
         "The values of 3 pods are too old to be served.",
         labels={**GMA, "reason": "stale"},

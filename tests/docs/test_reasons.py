@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
+from adapter.api.provider import TOO_LARGE
+from adapter.attribution import credibility, pods, split, unnamed
+from adapter.attribution.reading import Absence
+from adapter.attribution.reasons import REASONS, explanation
+from adapter.cluster.pod import Owner, PodRef
+from adapter.devices.assignment import Mismatch
+from adapter.devices.series import Doubt
 from adapter.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
+from tests.adapter.world import make_pod
 from tests.docs.pages import ROOT
 
 
@@ -51,3 +59,41 @@ def test_every_reason_in_the_code_is_known(
     # KEDA's are the scaler's own and are not counted.
     assert found - {"gone", "no_gpu"} <= set(known)
     assert known
+
+
+def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
+    engine = {
+        *unnamed.UNNAMED,
+        *(pods.UNKNOWN_METRIC, pods.NO_VALUE, pods.NOT_EXPORTED, pods.STALE, pods.CONFLICT),
+        *(pods.TOO_FEW, pods.NOT_SELECTED, pods.PREDECESSOR, pods.UNPLACED),
+        *(credibility.WAITS, credibility.TOO_MANY, credibility.CLUSTERS, credibility.BOARD),
+        *(split.NO_REQUEST, split.SHARE_UNKNOWN, split.NOT_EXACT, split.NO_WEIGHT),
+        TOO_LARGE,
+        *Mismatch,
+        *Doubt,
+    }
+    assert set(REASONS) == engine
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_reason_has_a_hint_and_a_heading(reason: str) -> None:
+    exporter = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
+    absence = Absence(reason, "what is known", exporter=PodRef("gpu", "dcgm-1"))
+    found = explanation(absence, make_pod("llm", node="n1"), {exporter.ref: exporter}.get)
+    assert found.hint
+    assert "{" not in found.hint
+    assert "what is known" in found.message
+    page, _, heading = found.docs.partition("#")
+    assert f"\n## {heading}\n" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_a_hint_without_its_names_is_the_fix() -> None:
+    found = explanation(Absence(unnamed.NAMES_NO_POD), make_pod("llm", node="n1"), lambda _: None)
+    assert found.hint == REASONS[unnamed.NAMES_NO_POD].fix
+
+
+def test_a_hint_names_the_exporters_own_objects() -> None:
+    exporter = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
+    absence = Absence(unnamed.NAMES_NO_POD, "http://e", exporter=exporter.ref)
+    found = explanation(absence, make_pod("llm", node="n1"), {exporter.ref: exporter}.get)
+    assert found.hint == "kubectl -n gpu set env daemonset/dcgm DCGM_EXPORTER_KUBERNETES=true"

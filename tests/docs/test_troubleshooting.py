@@ -18,7 +18,6 @@ PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 ALERTS = ROOT / "charts" / "gpu-metrics-adapter" / "files" / "alerts.yaml"
 
 TABLES = {
-    "Why a pod has no value": reasons.ABSENCES,
     "Why a sample or value was left out": reasons.REJECTS,
     "Why a scrape or query failed": (*reasons.FAILURES, *reasons.UNSCRAPABLE),
     "Refused connections and failed authentication": (*reasons.REFUSALS, *reasons.CREDENTIALS),

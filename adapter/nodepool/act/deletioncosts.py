@@ -13,9 +13,9 @@ import structlog
 from adapter.hpa import MetricKind, TargetKind, Values
 from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.model.names import MANAGER
+from adapter.nodepool.model.names import DELETION_COST, MANAGER
 from adapter.nodepool.model.shape import device_resource, gpus
-from adapter.nodepool.plan.deletioncost import ANNOTATION, PodLoad, costs, near
+from adapter.nodepool.plan.deletioncost import PodLoad, costs, near
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.targets import ScaleTarget
@@ -124,7 +124,7 @@ def _near(target: ScaleTarget, values: tuple[Values, ...], *, was: bool) -> bool
 
 def _costed(pod: PodInfo, cost: int | None) -> KubeObject:
     """Return an apply patch. Without the annotation, it removes the controller's own value."""
-    annotations = {} if cost is None else {ANNOTATION: str(cost)}
+    annotations = {} if cost is None else {DELETION_COST: str(cost)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -8,6 +8,7 @@ write is tried again only when its order changes or after some minutes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -58,6 +59,15 @@ class OrderOutcome:
         return (self.namespace, name_of(self.order))
 
 
+class _Means(NamedTuple):
+    """What the cluster offers in one round to carry out orders with."""
+
+    choice: MethodChoice
+    served: ServedApis
+    classes: Mapping[str, PriorityClass]
+    now: float
+
+
 class _Refused(NamedTuple):
     replicas: int
     until: float
@@ -95,6 +105,7 @@ class Orders:
         for row in there:
             if row.shape is not None:
                 found.setdefault(row.key, []).append(row)
+        means = _Means(choice, served, classes, now)
         rows = list(orders)
         places = {self._place(order) for order in rows}
         self._refused = {place: row for place, row in self._refused.items() if place in places}
@@ -108,10 +119,11 @@ class Orders:
             refused = self._refused.get(place)
             if refused and refused.replicas == order.replicas and now < refused.until:
                 if order.replicas:
-                    await self._prolong(place[0], now)
+                    with suppress(LifelineError, WriteError):
+                        await self._lifelines.keep(place[0], now)
                 outcomes.append(refused.outcome)
                 continue
-            outcome = await self._sure(order, own, choice, served, classes, now)
+            outcome = await self._outcome(order, own, means)
             self._refused.pop(place, None)
             if outcome.failure and outcome.failure not in _PASSING:
                 self._refused[place] = _Refused(order.replicas, now + _AGAIN, outcome)
@@ -122,40 +134,20 @@ class Orders:
         """Return the namespace and name of an order's objects."""
         return self._home.of(order.namespace, order.shape), name_of(order)
 
-    async def _prolong(self, namespace: str, now: float) -> None:
-        try:
-            await self._lifelines.keep(namespace, now)
-        except (LifelineError, WriteError):
-            return
-
-    async def _sure(
-        self,
-        order: Order,
-        own: list[HeadroomObject],
-        choice: MethodChoice,
-        served: ServedApis,
-        classes: Mapping[str, PriorityClass],
-        now: float,
+    async def _outcome(
+        self, order: Order, own: list[HeadroomObject], means: _Means
     ) -> OrderOutcome:
         """Apply one order. An unexpected error affects only this order."""
         try:
-            return await self._one(order, own, choice, served, classes, now)
+            return await self._apply(order, own, means)
         except Exception as error:
             log.exception("order failed", namespace=order.namespace, name=name_of(order))
             text = f"{type(error).__name__}: {error}"
             uid = own[0].uid if own else ""
-            place, _ = self._place(order)
-            return OrderOutcome(order, place, uid, failure="error", text=text)
+            return OrderOutcome(order, self._place(order)[0], uid, failure="error", text=text)
 
-    async def _one(
-        self,
-        order: Order,
-        own: list[HeadroomObject],
-        choice: MethodChoice,
-        served: ServedApis,
-        classes: Mapping[str, PriorityClass],
-        now: float,
-    ) -> OrderOutcome:
+    async def _apply(self, order: Order, own: list[HeadroomObject], means: _Means) -> OrderOutcome:
+        choice, served, now = means.choice, means.served, means.now
         uid = own[0].uid if own else ""
         place, _ = self._place(order)
         try:
@@ -173,9 +165,9 @@ class Orders:
             if method is None:
                 return OrderOutcome(order, place, uid, failure="method", text=choice.reason)
             current = next((row for row in own if row.method is method), None)
-            if method is ProvisioningMethod.PLACEHOLDER and (
-                refusal := self._refusal(order, classes)
-            ):
+            name = self._settings.placeholder.priority_class
+            refusal = placeholder.refusal(name, means.classes.get(name), order.shape)
+            if method is ProvisioningMethod.PLACEHOLDER and refusal:
                 return OrderOutcome(order, place, uid, failure="priority", text=refusal)
             if headroomobjects.worth_a_write(order, current, method, lifeline):
                 uid = await self._write(order, current, method, lifeline, served, now)
@@ -183,10 +175,6 @@ class Orders:
             return OrderOutcome(order, place, uid, failure="", text=order.why)
         except WriteError as error:
             return OrderOutcome(order, place, uid, failure=error.failure, text=str(error))
-
-    def _refusal(self, order: Order, classes: Mapping[str, PriorityClass]) -> str:
-        name = self._settings.placeholder.priority_class
-        return placeholder.refusal(name, classes.get(name), order.shape)
 
     async def _write(
         self,

@@ -9,10 +9,11 @@ written or truncated the text. If it cannot be read, the workload starts without
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
 
 from adapter.nodepool.model.history import (
     DAYS,
@@ -28,8 +29,14 @@ from adapter.nodepool.model.history import (
 _VERSION: Final = "1"
 _LARGEST: Final = 64 * 1024
 """Maximum bytes of JSON: several times the largest history."""
-_MOST_PODS: Final = 2**31 - 1
-"""Maximum of ``spec.replicas``."""
+_Whole = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""Up to the maximum of ``spec.replicas``."""
+_Peaks = Annotated[list[_Whole | None], msgspec.Meta(min_length=SLOTS, max_length=SLOTS)]
+_Document = tuple[
+    _Whole,
+    Annotated[list[_Whole | None], msgspec.Meta(max_length=RECENT)],
+    Annotated[list[tuple[_Whole, _Peaks]], msgspec.Meta(max_length=DAYS + 1)],
+]
 
 
 class DecodedHistory(NamedTuple):
@@ -49,8 +56,8 @@ def encode(history: DemandHistory) -> str:
         index = int(point.time) // MINUTE - first
         pods += [None] * (index - len(pods))
         pods.append(point.pods)
-    document = [first, pods, [[day.number, day.peaks] for day in history.days]]
-    packed = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 9)
+    document = first, pods, history.days
+    packed = zlib.compress(msgspec.json.encode(document), 9)
     return f"{_VERSION}:{base64.b64encode(packed).decode()}"
 
 
@@ -60,8 +67,9 @@ def decode(text: str) -> DecodedHistory:
     if version != _VERSION:
         return DecodedHistory(EMPTY, f"the history is of version {version[:20]!r}, not {_VERSION}")
     try:
-        return DecodedHistory(_history(json.loads(_inflate(body))), None)
-    except (ValueError, TypeError, zlib.error, RecursionError) as error:
+        document = msgspec.json.decode(_inflate(body), type=_Document)
+        return DecodedHistory(_history(document), None)
+    except (ValueError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
         return DecodedHistory(EMPTY, f"the history cannot be read: {error}")
 
 
@@ -73,31 +81,14 @@ def _inflate(body: str) -> bytes:
     return data
 
 
-def _history(document: Any) -> DemandHistory:
+def _history(document: _Document) -> DemandHistory:
     first, pods, days = document
-    if len(pods) > RECENT or len(days) > DAYS + 1:
-        raise ValueError(f"{len(pods)} minutes and {len(days)} days are more than are ever kept")
-    start = _whole(first)
     recent = tuple(
-        DemandPoint(float((start + index) * MINUTE), _whole(each))
+        DemandPoint(float((first + index) * MINUTE), each)
         for index, each in enumerate(pods)
         if each is not None
     )
-    known = tuple(_day(*day) for day in days)
+    known = tuple(DemandDay(number, tuple(peaks)) for number, peaks in days)
     if any(left.number >= right.number for left, right in pairwise(known)):
         raise ValueError("its days are not in order")
     return DemandHistory(recent, known)
-
-
-def _day(number: Any, peaks: Any) -> DemandDay:
-    if len(peaks) != SLOTS:
-        raise ValueError(f"a day has {len(peaks)} slots, not {SLOTS}")
-    return DemandDay(
-        _whole(number), tuple(None if each is None else _whole(each) for each in peaks)
-    )
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= _MOST_PODS:
-        raise ValueError(f"{str(value)[:20]!r} is not a whole number from 0 to {_MOST_PODS}")
-    return value

@@ -22,44 +22,23 @@ _MOST = 2000
 """Maximum number of workloads. Beyond that, the least recently seen are dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerView:
-    """The parts of the ledger that planning uses."""
-
-    histories: Mapping[WorkloadRef, DemandHistory]
-    known_at: Mapping[WorkloadRef, float]
-    boots: Mapping[str, float]
-    """Pool -> 90th percentile of its boot times."""
-    gpu_hours: Mapping[str, float]
-    """Pool -> GPU-hours of headroom used in the current day."""
-    queues: Mapping[tuple[str, str], Shape]
-    """Namespace and shape key -> shape of Jobs that were seen before."""
-    paces: Mapping[WorkloadRef, Pace] = field(default_factory=dict)
-    """Recent scaling of the targets of HPAs."""
-
-
 @dataclass(slots=True)
 class Ledger:
     """Data that is kept between rounds. Only the loop changes it."""
 
     histories: dict[WorkloadRef, DemandHistory] = field(default_factory=dict)
     known_at: dict[WorkloadRef, float] = field(default_factory=dict)
+    """Epoch seconds when a workload's demand was last known."""
     queues: dict[tuple[str, str], Shape] = field(default_factory=dict)
+    """Shapes of Jobs that were seen before, by namespace and the shape's key."""
     paces: dict[WorkloadRef, Pace] = field(default_factory=dict)
-    """Existing workloads only; not kept across restarts."""
+    """Recent scaling of the targets of HPAs; not kept across restarts."""
     boots: BootTimes = field(default_factory=BootTimes)
     day: int = 0
     """The day of ``gpu_hours``, in days since the epoch (UTC)."""
     gpu_hours: dict[str, float] = field(default_factory=dict)
+    """Pool to GPU-hours of headroom spent in that day."""
     counted_at: float | None = None
-
-    def known(self) -> LedgerView:
-        """Return the parts that planning uses."""
-        pools = self.boots.seconds
-        p90s = {pool: found for pool in pools if (found := self.boots.p90(pool)) is not None}
-        return LedgerView(
-            self.histories, self.known_at, p90s, self.gpu_hours, self.queues, self.paces
-        )
 
     def learn(self, demand: Iterable[Demand], now: float) -> None:
         """Record the known demand, and how HPAs have scaled."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-ANNOTATION: Final = "controller.kubernetes.io/pod-deletion-cost"
 BUCKET: Final = 100
 """Cost per 10 percent of utilisation: 0, 100, … 1000."""
 BUSIEST: Final = 10 * BUCKET

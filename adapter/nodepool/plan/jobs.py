@@ -10,6 +10,7 @@ Queueing systems such as Kueue hold Jobs back by suspending them. A suspended Jo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -55,7 +56,7 @@ def queues(
             max_replicas=None,
             history=histories.get(queue, EMPTY),
             known_at=now,
-            pools=_pools(theirs),
+            pools=sum((Counter(job.pools) for job in theirs), Counter()),
             about=_about(queue, theirs),
         )
         for queue, theirs in sorted(rows.items())
@@ -69,11 +70,3 @@ def _about(queue: WorkloadRef, jobs: Iterable[JobPods]) -> str:
         return f"Job queue {queue.name} (no Jobs now)"
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"Job queue {queue.name} (Job {names[0]}{others})"
-
-
-def _pools(jobs: Iterable[JobPods]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for job in jobs:
-        for pool, pods in job.pools.items():
-            total[pool] = total.get(pool, 0) + pods
-    return total

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from adapter.cluster.workload import JOBS, Workload
 from adapter.hpa import Observation, Values
-from adapter.nodepool.learn.ledger import LedgerView
+from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.learn.pace import NEW, after_next_sync, ceiling, follow
 from adapter.nodepool.model.capacity import Capacity, Headroom
 from adapter.nodepool.model.demand import Demand, WorkloadRef
@@ -48,7 +48,7 @@ def observe(
     targets: Sequence[ScaleTarget],
     values: Mapping[WorkloadRef, tuple[Values, ...]],
     pods_of: PodsOf,
-    known: LedgerView,
+    known: Ledger,
     pool_labels: Sequence[str],
     now: float,
     *,
@@ -112,7 +112,7 @@ def _scaled(
     target: ScaleTarget,
     values: tuple[Values, ...] | None,
     pool_of: Mapping[str, str],
-    known: LedgerView,
+    known: Ledger,
     now: float,
 ) -> Demand:
     count, parked = None, False
@@ -150,7 +150,7 @@ def _queues(
     cluster: ClusterTables,
     pods_of: PodsOf,
     pool_of: Mapping[str, str],
-    known: LedgerView,
+    known: Ledger,
     left_out: Counter[str],
     within: Collection[str],
     now: float,

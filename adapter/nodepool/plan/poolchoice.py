@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -54,10 +55,9 @@ def choose(
     Pools that never had a node come last, because their nodes are unknown. Pools in a back-off or
     with a trap come after the other pools.
     """
-    on: dict[str, int] = {}
+    on: Counter[str] = Counter()
     for each in members:
-        for name, pods in each.pools.items():
-            on[name] = on.get(name, 0) + pods
+        on.update(each.pools)
     fit = [pool for pool in pools.values() if pool.example is None or ever(shape, pool.example)]
     if not fit:
         return PoolChoice(
@@ -67,7 +67,7 @@ def choose(
     pool = min(
         fit,
         key=lambda pool: (
-            -on.get(pool.name, 0),
+            -on[pool.name],
             bool(pool.traps & HARMFUL) or backed_off(pool, now),
             pool.example is None,
             pool.name not in named,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.model.capacity import Pool, PoolNode, Trap
 from adapter.nodepool.seen.karpenter import NodePool
 from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, UNLABELLED, NodeInfo, devices
@@ -106,7 +107,7 @@ def pools(
     nodes: Sequence[PoolNode],
     groups: Sequence[NodeGroup],
     karpenter: Iterable[NodePool],
-    boots: Mapping[str, float],
+    boots: BootTimes,
     labels: Sequence[str],
     now: float,
 ) -> Mapping[str, Pool]:
@@ -116,7 +117,6 @@ def pools(
         every: all nodes of the cluster, with or without GPUs.
         nodes: the nodes from :func:`with_pods`.
         groups: node groups of the cluster-autoscaler's status.
-        boots: pool -> 90th percentile of its boot times.
     """
     names: dict[str, list[str]] = {}
     odd: dict[str, set[Trap]] = {}
@@ -137,7 +137,7 @@ def pools(
         found[name] = Pool(
             name=name,
             high=sum(group.high for group in own) if own else None,
-            boot_seconds=boots.get(name),
+            boot_seconds=boots.p90(name),
             # The status of a NodePool that is not Ready does not contain an end time.
             backoff_until=now + _MOMENT
             if name in rows and rows[name].problem

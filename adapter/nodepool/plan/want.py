@@ -54,7 +54,7 @@ def wanted(
 def _proposals(spec: HpaSpec, seen: Observation) -> list[int]:
     """Return the pods that each metric calls for, without metrics that cannot be read."""
     asked: list[int] = []
-    tolerances = _tolerances(spec)
+    tolerances = Tolerances.of(spec.behavior, ControllerOptions().tolerance)
     for metric, values in zip(spec.metrics, seen.values, strict=True):
         with suppress(InvalidMetricError):
             asked.append(propose(metric, values, seen, spec.namespace, tolerances)[0])
@@ -77,12 +77,3 @@ def _decided(status: Mapping[str, Any]) -> list[int]:
         return [desired + 1]
     grows = why == AT_MOST or desired > (status.get("currentReplicas") or 0)
     return [desired] if grows else []
-
-
-def _tolerances(spec: HpaSpec) -> Tolerances:
-    """Return the tolerance of the behavior, or the controller's default."""
-    default = ControllerOptions().tolerance
-    if spec.behavior is None:
-        return Tolerances(default, default)
-    down, up = spec.behavior.scale_down.tolerance, spec.behavior.scale_up.tolerance
-    return Tolerances(default if down is None else down, default if up is None else up)

@@ -254,7 +254,7 @@ class NodepoolController:
             found.targets,
             values,
             pods_of,
-            self.ledger.known(),
+            self.ledger,
             settings.pool_labels,
             now,
             jobs=settings.jobs,

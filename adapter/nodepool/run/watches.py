@@ -54,7 +54,7 @@ class Watches:
         self._priority_class = priority_class
         self._cluster = cluster
         self._changes = changes or ChangeSignal()
-        self._required = dict(self._always(jobs_too=jobs_too))
+        self._required = self._always(jobs_too=jobs_too)
         self._optional: dict[str, Reflector[Any]] = {
             "status": self._reflector(
                 status.PATH, status.decode, cluster.status, fields=f"metadata.name={status.NAME}"
@@ -143,50 +143,31 @@ class Watches:
         buffers = self._optional.get("buffers")
         return self._required | ({"buffers": buffers} if buffers is not None else {})
 
-    def _always(self, *, jobs_too: bool) -> Iterator[tuple[str, Reflector[Any]]]:
-        cluster = self._cluster
-        decoder = pods.PodInfoDecoder(self._priority_class)
-        yield (
-            "pods",
-            self._reflector(
-                pods.PATH, decoder.decode, cluster.pods, fields=pods.LIVE, counts=living
-            ),
-        )
-        yield "nodes", self._reflector(nodes.PATH, nodes.decode, cluster.nodes)
-        yield (
-            "autoscalers",
-            self._reflector(autoscalers.PATH, autoscalers.decode, cluster.autoscalers),
-        )
-        for name, kind, table, labels in (
-            ("deployments", "Deployment", cluster.deployments, f"!{headroom.SELECTOR}"),
-            ("statefulsets", "StatefulSet", cluster.statefulsets, ""),
-            ("replicasets", "ReplicaSet", cluster.replicasets, workloads.UNOWNED_REPLICASETS),
-        ):
-            yield (
-                name,
-                self._reflector(
-                    workloads.PATHS[kind],
-                    workloads.decoder(kind),
-                    table,
-                    labels=labels,
-                    counts=sized,
-                ),
-            )
-        if jobs_too:
-            yield "jobs", self._reflector(jobs.PATH, jobs.decode, cluster.jobs)
-        yield (
-            "classes",
-            self._reflector(priorityclasses.PATH, priorityclasses.decode, cluster.classes),
-        )
-        yield (
-            "placeholders",
-            self._reflector(
+    def _always(self, *, jobs_too: bool) -> dict[str, Reflector[Any]]:
+        cluster, reflector = self._cluster, self._reflector
+        decode_pod = pods.PodInfoDecoder(self._priority_class).decode
+        found = {
+            "pods": reflector(pods.PATH, decode_pod, cluster.pods, fields=pods.LIVE, counts=living),
+            "nodes": reflector(nodes.PATH, nodes.decode, cluster.nodes),
+            "autoscalers": reflector(autoscalers.PATH, autoscalers.decode, cluster.autoscalers),
+            "classes": reflector(priorityclasses.PATH, priorityclasses.decode, cluster.classes),
+            "placeholders": reflector(
                 headroom.DEPLOYMENTS,
                 headroom.decoder(ProvisioningMethod.PLACEHOLDER, self._home),
                 cluster.placeholders,
                 labels=headroom.SELECTOR,
             ),
-        )
+        }
+        for name, kind, table, labels in (
+            ("deployments", "Deployment", cluster.deployments, f"!{headroom.SELECTOR}"),
+            ("statefulsets", "StatefulSet", cluster.statefulsets, ""),
+            ("replicasets", "ReplicaSet", cluster.replicasets, workloads.UNOWNED_REPLICASETS),
+        ):
+            path, decode = workloads.PATHS[kind], workloads.decoder(kind)
+            found[name] = reflector(path, decode, table, labels=labels, counts=sized)
+        if jobs_too:
+            found["jobs"] = reflector(jobs.PATH, jobs.decode, cluster.jobs)
+        return found
 
     def _reflector(
         self,

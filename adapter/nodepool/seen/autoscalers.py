@@ -12,7 +12,7 @@ from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, from_manifest
 from adapter.nodepool.model.names import FLOOR
-from adapter.nodepool.seen.meta import resource_of
+from adapter.nodepool.seen.meta import Namespaced, resource_of
 
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 
@@ -28,7 +28,7 @@ class ReadableHpa(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HpaInfo:
+class HpaInfo(Namespaced):
     """An HPA."""
 
     namespace: str
@@ -45,11 +45,6 @@ class HpaInfo:
     """Whether KEDA manages it. KEDA then scales the target from 0, not the HPA."""
     floor: int | None
     """Minimum headroom pods from the annotation; None without it."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return (self.namespace, self.name)
 
 
 class _ScaleTargetRef(msgspec.Struct, rename="camel"):

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen.meta import ObjectMeta
+from adapter.nodepool.seen.meta import Namespaced, ObjectMeta
 
 GROUP = "resource.k8s.io"
 VERSIONS = ("v1", "v1beta2", "v1beta1")
@@ -25,18 +25,13 @@ def path(version: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimTemplate:
+class ClaimTemplate(Namespaced):
     """A ResourceClaimTemplate."""
 
     namespace: str
     name: str
     devices: int | None
     """Number of devices; None if the template names no number."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return (self.namespace, self.name)
 
 
 ClaimTemplateTable = Table[tuple[str, str], ClaimTemplate]

@@ -28,7 +28,13 @@ from adapter.nodepool.model.names import (
 from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.seen import instant
 from adapter.nodepool.seen.fieldmanagers import ManagedFieldsEntry, applied
-from adapter.nodepool.seen.meta import ConditionRow, ObjectCondition, ObjectMeta, conditions
+from adapter.nodepool.seen.meta import (
+    ConditionRow,
+    Namespaced,
+    ObjectCondition,
+    ObjectMeta,
+    conditions,
+)
 from adapter.nodepool.seen.podspec import pod_spec, shape_of
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
@@ -38,7 +44,7 @@ BUFFER_VERSIONS: Final = ("v1beta1", "v1alpha1")
 
 
 @dataclass(frozen=True, slots=True)
-class HeadroomObject:
+class HeadroomObject(Namespaced):
     """One headroom object."""
 
     namespace: str
@@ -59,11 +65,6 @@ class HeadroomObject:
     conditions: Mapping[str, ObjectCondition]
     problem: str = ""
     """Why the object does not count as written by this controller; empty if it does."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return (self.namespace, self.name)
 
 
 HeadroomTable = Table[tuple[str, str], HeadroomObject]

@@ -10,7 +10,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import ObjectMeta
+from adapter.nodepool.seen.meta import Namespaced, ObjectMeta
 from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/apis/batch/v1/jobs"
@@ -18,7 +18,7 @@ _ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"}
 
 
 @dataclass(frozen=True, slots=True)
-class JobInfo:
+class JobInfo(Namespaced):
     """A Job."""
 
     namespace: str
@@ -29,11 +29,6 @@ class JobInfo:
     """Suspended, for example by Kueue: it has no pods until it is resumed."""
     shape: Shape
     priority_class: str
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return (self.namespace, self.name)
 
 
 JobInfoTable = Table[tuple[str, str], JobInfo]

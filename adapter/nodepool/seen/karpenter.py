@@ -9,7 +9,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.hpa import quantity
-from adapter.nodepool.seen.meta import ConditionRow, ObjectMeta, conditions
+from adapter.nodepool.seen.meta import ConditionRow, Named, ObjectMeta, conditions
 
 GROUP = "karpenter.sh"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
@@ -17,7 +17,7 @@ CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 
 @dataclass(frozen=True, slots=True)
-class NodePool:
+class NodePool(Named):
     """A NodePool."""
 
     name: str
@@ -26,14 +26,9 @@ class NodePool:
     problem: str
     """Why it creates no nodes; empty if it is Ready."""
 
-    @property
-    def key(self) -> str:
-        """The name."""
-        return self.name
-
 
 @dataclass(frozen=True, slots=True)
-class NodeClaim:
+class NodeClaim(Named):
     """One ordered node."""
 
     name: str
@@ -43,11 +38,6 @@ class NodeClaim:
     ordered: float
     ready: float | None
     """When it became Initialized: Ready, with all requested resources allocatable."""
-
-    @property
-    def key(self) -> str:
-        """The name."""
-        return self.name
 
 
 NodePoolTable = Table[str, NodePool]

@@ -12,6 +12,31 @@ from adapter.nodepool.seen import instant
 from apiservice.provider import GroupResource
 
 
+class Named:
+    """An object that a table finds by its name."""
+
+    __slots__ = ()
+    name: str
+
+    @property
+    def key(self) -> str:
+        """The name."""
+        return self.name
+
+
+class Namespaced:
+    """An object that a table finds by its namespace and name."""
+
+    __slots__ = ()
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.namespace, self.name)
+
+
 class OwnerReference(msgspec.Struct, rename="camel"):
     """One of ``metadata.ownerReferences``."""
 

@@ -11,7 +11,7 @@ from adapter.cluster.table import Table
 from adapter.hpa import quantity
 from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.model.shape import device_resource
-from adapter.nodepool.seen.meta import ConditionRow, ObjectMeta, conditions
+from adapter.nodepool.seen.meta import ConditionRow, Named, ObjectMeta, conditions
 
 PATH = "/api/v1/nodes"
 
@@ -47,7 +47,7 @@ _FLEETING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class NodeInfo:
+class NodeInfo(Named):
     """The current state of a node."""
 
     name: str
@@ -58,11 +58,6 @@ class NodeInfo:
     healthy: bool
     """Whether its Ready condition is True and it is not cordoned."""
     created: float
-
-    @property
-    def key(self) -> str:
-        """The name."""
-        return self.name
 
     def pool(self, labels: Sequence[str] = ()) -> str:
         """Return its pool, from the first of the labels that it has; empty without one."""

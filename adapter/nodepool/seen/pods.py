@@ -12,7 +12,7 @@ from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload, workloads_of
 from adapter.nodepool.model.names import DELETION_COST, HEADROOM
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import ConditionRow, ObjectMeta, conditions, resource_of
+from adapter.nodepool.seen.meta import ConditionRow, Namespaced, ObjectMeta, conditions, resource_of
 from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/api/v1/pods"
@@ -21,7 +21,7 @@ LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass(frozen=True, slots=True)
-class PodInfo:
+class PodInfo(Namespaced):
     """A pod that has not ended."""
 
     namespace: str
@@ -44,11 +44,6 @@ class PodInfo:
     deletion_cost: str | None = None
     cost_writer: str = ""
     """Field manager of ``deletion_cost``, from managedFields."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return (self.namespace, self.name)
 
 
 PodInfoTable = Table[tuple[str, str], PodInfo]

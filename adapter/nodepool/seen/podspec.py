@@ -8,6 +8,7 @@ beside every init container after it.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -24,18 +25,12 @@ _POD_LEVEL = ("cpu", "memory")
 _HUGE = "hugepages-"
 
 
-def shape_of(
-    spec: Mapping[str, Any],
-    *,
-    priority: int | None = None,
-    claim_devices: Mapping[str, int] | None = None,
-) -> Shape:
-    """Return the shape of a pod, or of the pods of a template.
+def shape_of(spec: Mapping[str, Any], *, priority: int | None = None) -> Shape:
+    """Return the shape of a pod, or of the pods of a template. The size of its claims is unknown.
 
     Args:
         spec: ``spec`` of a Pod or of a pod template, as in the API.
         priority: resolved from the PriorityClass. None uses the priority of the spec, or 0.
-        claim_devices: ResourceClaimTemplate -> number of devices that it requests.
 
     Raises:
         ValueError: a quantity is invalid or negative.
@@ -47,8 +42,6 @@ def shape_of(
         for claim in spec.get("resourceClaims") or ()
         if claim.get("resourceClaimTemplateName")
     )
-    sizes = [(claim_devices or {}).get(claim) for claim in claims]
-    known = [size for size in sizes if size is not None]
     own = spec.get("priority") or 0
     return Shape(
         requests=tuple(sorted(_requests(spec, overhead).items())),
@@ -56,7 +49,7 @@ def shape_of(
         tolerations=_tolerations(spec.get("tolerations") or ()),
         node_affinity=_affinity(spec),
         claims=tuple(claims),
-        claim_devices=sum(known) if len(known) == len(sizes) else None,
+        claim_devices=None if claims else 0,
         # An admitted pod already includes overhead and scheduling of its RuntimeClass. If the
         # pause pod named the class, the API server would add them again.
         runtime_class="" if overhead else str(spec.get("runtimeClassName") or ""),
@@ -102,28 +95,28 @@ def pod_spec(shape: Shape) -> dict[str, Any]:
 
 
 def _requests(spec: Mapping[str, Any], overhead: Mapping[str, Any]) -> dict[str, int]:
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for container in spec.get("containers") or ():
-        _add(total, _amounts(container))
+        total.update(_amounts(container))
     starting: dict[str, int] = {}
-    sidecars: dict[str, int] = {}
+    sidecars: Counter[str] = Counter()
     for container in spec.get("initContainers") or ():
         needed = _amounts(container)
         if container.get("restartPolicy") == "Always":
-            _add(sidecars, needed)
-            _add(total, needed)
+            sidecars.update(needed)
+            total.update(needed)
             needed = {}
         for name in {*needed, *sidecars}:
-            both = needed.get(name, 0) + sidecars.get(name, 0)
+            both = needed.get(name, 0) + sidecars[name]
             starting[name] = max(starting.get(name, 0), both)
     for name, milli in starting.items():
-        total[name] = max(total.get(name, 0), milli)
+        total[name] = max(total[name], milli)
     whole = spec.get("resources") or {}
     for name, milli in _amounts({"resources": whole}).items():
         asked = name in (whole.get("requests") or {})
         if (name in _POD_LEVEL or name.startswith(_HUGE)) and (asked or name not in total):
             total[name] = milli
-    _add(total, _milli(overhead))
+    total.update(_milli(overhead))
     # For the scheduler, the maximum number of pods of a node is a resource too.
     return {name: milli for name, milli in total.items() if milli} | {"pods": 1000}
 
@@ -141,11 +134,6 @@ def _milli(amounts: Mapping[str, Any]) -> dict[str, int]:
         if milli < 0:
             raise ValueError(f"{name} is negative: {amounts[name]}")
     return found
-
-
-def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, milli in more.items():
-        total[name] = total.get(name, 0) + milli
 
 
 def _tolerations(rows: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ...]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen.meta import ObjectMeta
+from adapter.nodepool.seen.meta import Named, ObjectMeta
 
 PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityClass:
+class PriorityClass(Named):
     """A PriorityClass."""
 
     name: str
@@ -21,11 +21,6 @@ class PriorityClass:
     preempts: bool
     default: bool
     """Whether it applies to pods without a PriorityClass."""
-
-    @property
-    def key(self) -> str:
-        """The name."""
-        return self.name
 
 
 PriorityClassTable = Table[str, PriorityClass]

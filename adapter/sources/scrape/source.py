@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import structlog
 
 from adapter.cluster.index import PodIndex
+from adapter.cluster.pod import PodRef
+from adapter.devices.readpages import PageState
 from adapter.exposition.limits import EXPORTER, SERVER, PageLimits
 from adapter.exposition.page import LabelMemo, Page, parsing
 from adapter.exposition.samples import ScrapeResult, Sink
@@ -90,6 +93,8 @@ class ScrapeSource:
         self._tasks: dict[ScrapeTarget, asyncio.Task[None]] = {}
         self.states: dict[ScrapeTarget, TargetState] = {}
         """Current target -> its state."""
+        self._on_node: dict[str, set[ScrapeTarget]] = {}
+        self._of_pod: dict[PodRef, set[ScrapeTarget]] = {}
         self._begun = False
         self._began = 0.0
         self.scrapes = 0
@@ -100,6 +105,18 @@ class ScrapeSource:
         """Epoch seconds of the last good page of any exporter; 0 before the first."""
         self.durations = Durations(SLOW)
         """Durations of scrapes, with or without success."""
+
+    def on_node(self, node: str) -> Sequence[PageState]:
+        """See :class:`adapter.devices.readpages.ReadPages`."""
+        return self._pages_of(self._on_node.get(node, ()))
+
+    def of_pod(self, pod: PodRef) -> Sequence[PageState]:
+        """See :class:`adapter.devices.readpages.ReadPages`."""
+        return self._pages_of(self._of_pod.get(pod, ()))
+
+    def _pages_of(self, targets: Collection[ScrapeTarget]) -> Sequence[PageState]:
+        states = (self.states[target] for target in sorted(targets))
+        return [PageState(s.target.url, s.target.pod, s.last_success, s.last_error) for s in states]
 
     @property
     def settled(self) -> bool:
@@ -182,14 +199,26 @@ class ScrapeSource:
 
     def _start(self, target: ScrapeTarget) -> None:
         state = self.states[target] = TargetState(target, due=self._clock())
+        by_subject, subject = self._subjects(target)
+        by_subject.setdefault(subject, set()).add(target)
         self._tasks[target] = asyncio.create_task(self._follow(target, state))
         log.info("exporter found", url=target.url, node=target.node, rule=target.rule)
 
     def _stop(self, target: ScrapeTarget) -> None:
         del self.states[target]
+        by_subject, subject = self._subjects(target)
+        by_subject[subject].discard(target)
+        if not by_subject[subject]:
+            del by_subject[subject]
         self._tasks.pop(target).cancel()
         self._sink.forget(target.url)
         log.info("exporter gone", url=target.url, node=target.node)
+
+    def _subjects(
+        self, target: ScrapeTarget
+    ) -> tuple[dict[Any, set[ScrapeTarget]], PodRef | str | None]:
+        """Return the index that has the target, and its key there: a node, or a server's pod."""
+        return (self._of_pod, target.pod) if target.serves else (self._on_node, target.node)
 
     async def _follow(self, target: ScrapeTarget, state: TargetState) -> None:
         options = self._options

@@ -201,14 +201,16 @@ def test_a_sum_is_complete_or_an_error_that_names_the_pod(lab: Lab) -> None:
     """A pod without a reading would count as 0 in the HPA's sum."""
     lab.index.replace([A, B, pod("late")])
     for where in ("", "app=inf", "aggregate=sum"):
-        with pytest.raises(Unavailable, match=r"1 of 3 pods have no value: late \(no_rows\)"):
+        with pytest.raises(
+            Unavailable, match=r"1 of 3 pods have no value: late \(device_named_for_other_pod\)"
+        ):
             lab.ask(where)
     assert lab.one("aggregate=mean") == 60_000, "half of the pods speak for a mean"
     assert lab.one("pod in (a,late),aggregate=max") == 90_000
     lab.index.replace([A, pod("late"), pod("later")])
     with pytest.raises(Unavailable, match=r"2 of 3 pods have no value"):
         lab.ask("aggregate=mean")
-    assert lab.custom.absent["no_rows"] > 0, "each is counted"
+    assert lab.custom.absent["device_named_for_other_pod"] > 0, "each is counted"
 
 
 NOT_WAITED_FOR = {

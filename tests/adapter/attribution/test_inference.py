@@ -76,8 +76,8 @@ def store(world: World, page: str, target: dict[str, str], origin: str = "10.0.0
 PAGES: dict[str, tuple[str, dict[str, float | str]]] = {
     "vLLM": (VLLM, {WAITING: 8.0, RUNNING: 6.0, CACHE: 37.5}),
     "vLLM before V1": (OLD_VLLM, {WAITING: 8.0, RUNNING: 4.0, CACHE: 37.5}),
-    "Triton": (TRITON, {WAITING: 8.0, CACHE: "no_value"}),
-    "TGI": (TGI, {WAITING: 8.0, RUNNING: 2.0, CACHE: "no_value"}),
+    "Triton": (TRITON, {WAITING: 8.0, CACHE: "metric_not_exported"}),
+    "TGI": (TGI, {WAITING: 8.0, RUNNING: 2.0, CACHE: "metric_not_exported"}),
     "SGLang": (SGLANG, {WAITING: 8.0, RUNNING: 2.0, CACHE: 37.5}),
 }
 
@@ -157,7 +157,7 @@ def test_labels_added_by_a_scrape_or_a_store_do_not_create_parts(
 def test_a_server_sample_without_a_pod_is_counted() -> None:
     world = World(make_pod("llm", gpus={}))
     store(world, TGI, {"instance": "10.0.0.5:80", "namespace": "ml"})
-    assert world.value("llm", WAITING, T) == "no_rows"
+    assert world.value("llm", WAITING, T) == "server_not_scraped"
     assert world.count("server_without_pod") == 2
 
 
@@ -166,8 +166,8 @@ def test_a_server_page_cannot_describe_devices_or_other_pods() -> None:
     forged = row("DCGM_FI_DEV_GPU_UTIL", 1, "victim")
     forged += 'vllm:num_requests_waiting{pod="victim",namespace="ml"} 9\n'
     serve(world, forged)
-    assert world.value("victim", "gpu_utilization", T) == "no_rows"
-    assert world.value("victim", WAITING, T) == "no_rows"
+    assert world.value("victim", "gpu_utilization", T) == "pod_not_named"
+    assert world.value("victim", WAITING, T) == "server_not_scraped"
     assert world.value("llm", WAITING, T) == 9.0
     assert world.count("device_row_of_a_server") == 1
 
@@ -183,8 +183,8 @@ def test_an_exporter_page_cannot_describe_inference_servers() -> None:
     for node in ("n1", "n2"):
         world.scrape(FORGED, T, origin="http://fake", node=node, pod=("ml", "fake"))
         assert world.value("victim", WAITING, T) == 7.0
-        assert world.value("victim", "gpu_utilization", T) == "no_rows"
-        assert world.value("fake", WAITING, T) == "no_rows"
+        assert world.value("victim", "gpu_utilization", T) == "no_exporter_on_node"
+        assert world.value("fake", WAITING, T) == "server_not_scraped"
     assert world.count("server_row_of_an_exporter") == 4
 
 
@@ -197,7 +197,7 @@ def test_a_pod_that_prometheus_scrapes_cannot_describe_another_pod() -> None:
     page = 'vllm:num_requests_waiting{engine="0"} 999\nnv_gpu_utilization{gpu_uuid="GPU-7"} 0\n'
     store(world, page, target | forged, origin="10.0.0.6:8000")
     assert world.value("victim", WAITING, T) == 7.0
-    assert world.value("victim", "gpu_utilization", T) == "no_rows"
+    assert world.value("victim", "gpu_utilization", T) == "pod_not_named"
     assert world.count("server_names_another_pod") == 2
 
 
@@ -263,7 +263,7 @@ def test_gpu_values_of_triton_count_only_without_an_exporter() -> None:
 def test_a_pod_without_a_gpu_has_no_gpu_values() -> None:
     world = World(make_pod("llm", gpus={}))
     serve(world, TRITON_GPUS)
-    assert world.value("llm", "gpu_utilization", T) == "no_rows"
+    assert world.value("llm", "gpu_utilization", T) == "no_gpu_in_spec"
 
 
 def test_a_server_that_names_another_pods_gpu_does_not_change_its_value() -> None:
@@ -287,8 +287,8 @@ def test_the_value_of_a_shared_gpu_from_triton_is_copied_to_all_pods() -> None:
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        (SharingPolicy.EQUAL, "no_rows"),
-        (SharingPolicy.MEMORY, "no_rows"),
+        (SharingPolicy.EQUAL, "pod_not_named"),
+        (SharingPolicy.MEMORY, "pod_not_named"),
         (SharingPolicy.EXACT, "not_exact"),
     ],
 )
@@ -446,7 +446,7 @@ def test_a_deployments_queue_is_absent_while_a_ready_pods_page_is_missing() -> N
     store, provider = objects_lab(A, B)
     store.ingest(page("a"))
     assert deployment(provider) == []
-    assert provider.absent["no_rows"] == 1
+    assert provider.absent["server_not_scraped"] == 1
 
 
 def namespace(provider: GpuMetricsProvider, now: float) -> list[int]:

@@ -180,9 +180,9 @@ CASES = {
     "per process: zeros under an idle device are zeros": Case(
         row(UTIL, 0) + row(UTIL, 0, "p", more='vgpu="0"'), UTIL, 0.0
     ),
-    "nobody's row": Case(row(UTIL, 50), UTIL, "no_rows"),
+    "nobody's row": Case(row(UTIL, 50), UTIL, "pod_not_named"),
     "an unknown metric": Case(row(UTIL, 50, "p"), "nonsense", "unknown_metric"),
-    "a field that the exporter lacks": Case(row(UTIL, 50, "p"), USED, "no_value"),
+    "a field that the exporter lacks": Case(row(UTIL, 50, "p"), USED, "metric_not_exported"),
     "the last XID code": Case(
         row("DCGM_FI_DEV_XID_ERRORS", 31, "p", more='err_code="31"'), "DCGM_FI_DEV_XID_ERRORS", 31.0
     ),

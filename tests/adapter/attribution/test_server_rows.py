@@ -69,7 +69,7 @@ PAGES = {
     ),
     "tgi": ("tgi_queue_size 5\n", WAITING, 5.0),
     "tgi running": ("tgi_batch_current_size 6\n", RUNNING, 6.0),
-    "tgi has no cache": ("tgi_queue_size 5\n", CACHE, "no_value"),
+    "tgi has no cache": ("tgi_queue_size 5\n", CACHE, "metric_not_exported"),
     "sglang": ('sglang:num_queue_reqs{model_name="m"} 5\n', WAITING, 5.0),
     "sglang running": ('sglang:num_running_reqs{model_name="m"} 6\n', RUNNING, 6.0),
     "sglang cache": ('sglang:token_usage{model_name="m"} 0.5\n', CACHE, 50.0),

@@ -80,7 +80,7 @@ def test_node_labels_can_rule_out_sharing() -> None:
     lab = world(on_node("p"), on_node("q"), labels=labels)
     lab.scrape(row(UTIL, 71, "q"), 100.0, node="n")
     assert lab.value("q", UTIL, 100.0, "sharing=exclusive,attribution=exact") == 71.0
-    assert lab.value("p", UTIL, 100.0) == "no_rows"
+    assert lab.value("p", UTIL, 100.0) == "device_named_for_other_pod"
 
 
 def flapping(*pods: Pod, sharing: SharingOptions | None = None) -> World:

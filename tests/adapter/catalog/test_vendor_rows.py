@@ -150,7 +150,7 @@ PAGES = {
     "xpum 2: an engine of another kind is none": (
         f'hw_gpu_utilization_ratio{{{XPUM2},hw_gpu_task="copy-all"}} 0.9\n',
         "gpu_utilization",
-        "no_rows",
+        "pod_not_named",
     ),
     "xpum 2: memory of the device": (
         (

@@ -11,11 +11,12 @@ from google.protobuf.message import Message
 
 from adapter.keda import externalscaler_pb2 as messages
 from adapter.keda.credentials import Credentials
-from adapter.keda.server import KedaOptions, KedaServer
+from adapter.keda.server import KedaServer
 from adapter.keda.service import NAME
+from adapter.settings.keda import KedaSettings
 from tests.adapter.keda.cluster import Cluster, trigger
 
-OPTIONS = {"host": "127.0.0.1", "port": 0, "drain": 0.0, "grace": 5.0, "push_interval": 0.01}
+LOOPBACK = {"host": "127.0.0.1", "port": 0, "push_interval": 0.01}
 
 
 class Client:
@@ -91,8 +92,10 @@ async def listening(
     **options: Any,
 ) -> AsyncIterator[KedaServer]:
     """A listener on loopback; the caller beats its pulse by running it."""
-    chosen = KedaOptions(**{**OPTIONS, **options})
-    server = KedaServer(cluster.scaler, chosen, credentials, ready or Readiness())
+    chosen = KedaSettings(**{**LOOPBACK, **options})
+    server = KedaServer(
+        cluster.scaler, chosen, credentials, ready or Readiness(), drain=0.0, grace=5.0
+    )
     await server.start()
     try:
         yield server

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adapter.attribution.pods import NO_ROWS, STALE
+from adapter.attribution.pods import STALE
 from adapter.attribution.reading import Absence, Reading
+from adapter.attribution.unnamed import NOT_NAMED
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup
@@ -24,7 +25,7 @@ STALE_AFTER = 300.0
 JUST_NOW = 0.5
 """Epoch seconds at which pods become ready, unless a test says otherwise: tests ask at about 0."""
 METRIC = "gpu_utilization"
-__all__ = ["METRIC", "NO_ROWS", "PATIENCE", "STALE", "STALE_AFTER", "Cluster", "named", "trigger"]
+__all__ = ["METRIC", "NOT_NAMED", "PATIENCE", "STALE", "STALE_AFTER", "Cluster", "named", "trigger"]
 
 
 class Feed:
@@ -72,7 +73,7 @@ class Cluster:
             Options(lambda: PATIENCE, STALE_AFTER, hold),
         )
 
-    def put(self, name: str, reading: float | str = NO_ROWS, **how: object) -> None:
+    def put(self, name: str, reading: float | str = NOT_NAMED, **how: object) -> None:
         """A pod ``app=inf`` of Deployment ``inf``, and what is known of it."""
         made: dict[str, object] = {"uid": f"uid-{name}", "ready_since": JUST_NOW, **how}
         base = make_pod(name, **made)  # type: ignore[arg-type]  # the caller's

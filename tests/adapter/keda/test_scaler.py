@@ -15,7 +15,7 @@ from adapter.keda.trigger import Ref
 from apiservice.kube.reflector import EventType
 from apiservice.provider import GroupResource
 from tests.adapter.keda.cluster import (
-    NO_ROWS,
+    NOT_NAMED,
     PATIENCE,
     STALE,
     STALE_AFTER,
@@ -113,7 +113,7 @@ def test_a_pod_that_starts_counts_as_the_hpa_would_count_it() -> None:
     cluster = Cluster()
     cluster.put("a", 50.0)
     cluster.put("b", 30.0)
-    cluster.put("c", NO_ROWS)
+    cluster.put("c", NOT_NAMED)
     assert cluster.value() == 50.0 + 30.0 + 70.0, "as if at the target when scaling in"
     cluster.put("a", 190.0)
     assert cluster.value() == 190.0 + 30.0, "as if at 0 when scaling out"
@@ -123,10 +123,10 @@ def test_a_new_pod_without_samples_is_not_a_failure_until_it_could_have_some() -
     cluster = Cluster()
     cluster.put("a", 90.0)
     for name in ("b", "c", "d"):
-        cluster.put(name, NO_ROWS, ready_since=1000.0)
+        cluster.put(name, NOT_NAMED, ready_since=1000.0)
     assert cluster.value(1000.0) == 4 * 70.0, "no change while they start"
     assert cluster.value(1000.0 + PATIENCE - 1) == 4 * 70.0
-    with pytest.raises(NoReadings, match=r"3 of 4 pods have no value: b \(no_rows\)"):
+    with pytest.raises(NoReadings, match=r"3 of 4 pods have no value: b \(pod_not_named\)"):
         cluster.value(1000.0 + PATIENCE)
 
 
@@ -136,7 +136,7 @@ def test_a_pod_that_had_a_value_for_hours_never_counts_as_starting_in_an_outage(
     for name, value in {"a": 10.0, "b": 10.0, "c": 60.0}.items():
         cluster.put(name, value, ready_since=1000.0)
     assert cluster.value(fell_silent, target="20") == 80.0
-    for after, reason in ((61.0, STALE), (130.0, NO_ROWS), (200.0, NO_VALUE), (700.0, NO_ROWS)):
+    for after, reason in ((61.0, STALE), (130.0, NOT_NAMED), (200.0, NO_VALUE), (700.0, NOT_NAMED)):
         cluster.readings["c"] = reason
         with pytest.raises(NoReadings, match=rf"1 of 3 pods have no value: c \({reason}\)"):
             cluster.value(fell_silent + after, target="20")
@@ -145,8 +145,8 @@ def test_a_pod_that_had_a_value_for_hours_never_counts_as_starting_in_an_outage(
 def test_a_replica_that_starts_in_an_outage_does_not_take_old_pods_for_new_ones() -> None:
     cluster = Cluster()
     cluster.put("a", 10.0, ready_since=1000.0)
-    cluster.put("b", NO_ROWS, ready_since=1000.0)
-    with pytest.raises(NoReadings, match=r"b \(no_rows\)"):
+    cluster.put("b", NOT_NAMED, ready_since=1000.0)
+    with pytest.raises(NoReadings, match=r"b \(pod_not_named\)"):
         cluster.value(20_000.0)
 
 
@@ -166,11 +166,11 @@ def test_a_pod_without_rows_starts_only_if_its_ready_condition_says_so(name: str
     times, starts = READY_TIMES[name]
     cluster = Cluster()
     cluster.put("a", 190.0)
-    cluster.put("b", NO_ROWS, **times)
+    cluster.put("b", NOT_NAMED, **times)
     if starts:
         assert cluster.value(10_000.0) == 190.0
         return
-    with pytest.raises(NoReadings, match=r"b \(no_rows\)"):
+    with pytest.raises(NoReadings, match=r"b \(pod_not_named\)"):
         cluster.value(10_000.0)
 
 
@@ -200,7 +200,7 @@ def test_a_pod_that_was_not_measured_yet_is_named_so() -> None:
 
 def test_pods_without_a_gpu_are_left_out_and_only_they_are_an_error() -> None:
     cluster = Cluster()
-    cluster.put("front", NO_ROWS, gpus={})
+    cluster.put("front", NOT_NAMED, gpus={})
     with pytest.raises(NoReadings, match="none of 1 pods holds a GPU by its spec; correct podSel"):
         cluster.value()
     cluster.put("a", 30.0)
@@ -283,8 +283,8 @@ ACTIVITY: dict[str, tuple[dict[str, float | str], dict[str, str], bool]] = {
         {"activation": "5", "aggregate": "mean"},
         False,
     ),
-    "idle, and one that starts and may be busy": ({"a": 0.0, "b": NO_ROWS}, {}, True),
-    "busy, with any state of the starting one": ({"a": 9.0, "b": NO_ROWS}, {}, True),
+    "idle, and one that starts and may be busy": ({"a": 0.0, "b": NOT_NAMED}, {}, True),
+    "busy, with any state of the starting one": ({"a": 9.0, "b": NOT_NAMED}, {}, True),
 }
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from adapter.api.aggregate import Aggregate
 from adapter.keda.demand import number
-from adapter.keda.trigger import TriggerError, compile_trigger
+from adapter.keda.errors import BadTrigger
+from adapter.keda.trigger import compile_trigger
 
 KNOWN = ("gpu_utilization", "DCGM_FI_DEV_GPU_UTIL", "inference_requests_waiting")
 LEAST = {"metric": "gpu_utilization", "target": "70"}
@@ -101,7 +102,7 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_wrong_metadata_is_rejected_with_key_and_fix(name: str) -> None:
     change, words = REFUSED[name]
-    with pytest.raises(TriggerError, match="^" + re.escape(words)):
+    with pytest.raises(BadTrigger, match="^" + re.escape(words)):
         compile_trigger({**LEAST, **change}, KNOWN)
 
 

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from adapter.keda.trigger import TriggerError
+from adapter.keda.errors import BadTrigger
 from adapter.keda.triggers import Triggers
 from tests.adapter.keda.cluster import METRIC, named, trigger
 
@@ -92,6 +92,6 @@ def test_names_count_as_what_they_take_in_memory(key: str) -> None:
 def test_a_wrong_trigger_is_not_remembered() -> None:
     triggers = Triggers()
     for _ in range(2):
-        with pytest.raises(TriggerError, match="metric: no metric is named 'x'"):
+        with pytest.raises(BadTrigger, match="metric: no metric is named 'x'"):
             triggers.get(trigger(metric="x"), KNOWN)
     assert triggers.size == 0

@@ -73,16 +73,22 @@ SCENES: Final = {
                 Line("gpu_power_watts", 28.722, "the board's"),
                 Line("gpu_temperature_celsius", 55, "the board's"),
                 Line("gpu_count", 1, "the other device is unassigned"),
-                Line("gpu_sm_activity", "no_value", "the page has no SM_ACTIVE"),
-                Line("gpu_sm_occupancy", "no_value", "the page has no SM_OCCUPANCY"),
-                Line("DCGM_FI_DEV_FB_TOTAL", "no_value", "not on the page, and not made up"),
+                Line("gpu_sm_activity", "metric_not_exported", "the page has no SM_ACTIVE"),
+                Line("gpu_sm_occupancy", "metric_not_exported", "the page has no SM_OCCUPANCY"),
+                Line(
+                    "DCGM_FI_DEV_FB_TOTAL",
+                    "metric_not_exported",
+                    "not on the page, and not made up",
+                ),
                 Line("gpu_utilization", 0, "the model's words", "model=Tesla-T4"),
                 Line("gpu_utilization", "not_selected", "another model", "model=NVIDIA-A100"),
                 Line("gpu_utilization", 0, "a whole GPU", "sharing=exclusive,attribution=exact"),
             ),
             "ml/waits-for-rows": (
-                Line("gpu_utilization", "no_rows", "empty labels are nobody's, not any pod's"),
-                Line("gpu_count", "no_rows", "no row names it"),
+                Line(
+                    "gpu_utilization", "pod_not_named", "empty labels are nobody's, not any pod's"
+                ),
+                Line("gpu_count", "pod_not_named", "no row names it"),
             ),
             "node:t4": (
                 Line("DCGM_FI_DEV_SM_CLOCK", 442.5, "mean of both, assigned or not"),
@@ -122,7 +128,9 @@ SCENES: Final = {
         build=_guest,
         now=100.0,
         says={
-            "ml/waits-for-rows": (Line("gpu_utilization", "no_rows", "absent labels: nobody's"),),
+            "ml/waits-for-rows": (
+                Line("gpu_utilization", "exporter_names_no_pod", "absent labels: nobody's"),
+            ),
             "node:guest": (
                 Line("DCGM_FI_DEV_SM_CLOCK", 1410, "verbatim"),
                 Line("DCGM_FI_DEV_MEM_CLOCK", 1215, "verbatim"),
@@ -142,9 +150,11 @@ SCENES: Final = {
                 Line("gpu_memory_total_bytes", 7531 * MIB, "used and free"),
                 Line("gpu_memory_headroom_bytes", 7531 * MIB, "all of it"),
                 Line("gpu_count", 1, "one vGPU"),
-                Line("gpu_power_watts", "no_value", "a guest has no power reading"),
-                Line("gpu_temperature_celsius", "no_value", "MEMORY_TEMP is another thing"),
-                Line("gpu_sm_activity", "no_value", "a guest has no profiling fields"),
+                Line("gpu_power_watts", "metric_not_exported", "a guest has no power reading"),
+                Line(
+                    "gpu_temperature_celsius", "metric_not_exported", "MEMORY_TEMP is another thing"
+                ),
+                Line("gpu_sm_activity", "metric_not_exported", "a guest has no profiling fields"),
                 Line("gpu_count", 1, "by the model of the guest", "model=GRID-A100-8C"),
             ),
         },
@@ -166,8 +176,8 @@ SCENES: Final = {
                 Line("gpu_temperature_celsius", 31, "the board's"),
                 Line("gpu_count", 1, "one of eight"),
                 Line("DCGM_FI_DEV_MEM_COPY_UTIL", "no_value", "the page is cut before its row"),
-                Line("gpu_memory_used_bytes", "no_value", "the page is cut before it"),
-                Line("gpu_memory_utilization", "no_value", "the page is cut before it"),
+                Line("gpu_memory_used_bytes", "metric_not_exported", "the page is cut before it"),
+                Line("gpu_memory_utilization", "metric_not_exported", "the page is cut before it"),
                 Line("gpu_utilization", 0, "one container", "container=main"),
             ),
             "node:ip-100-64-171-120": (

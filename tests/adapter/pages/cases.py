@@ -63,7 +63,7 @@ SCENES: Final = {
                 Line("gpu_utilization", "self_attribution", "and holds no GPU by its spec"),
                 Line("gpu_count", "self_attribution", "nor one device"),
             ),
-            "ml/llm-0": (Line(UTIL, "no_rows", "no row names it"),),
+            "ml/llm-0": (Line(UTIL, "exporter_names_no_pod", "no row names it"),),
             f"node:{NODE}": (
                 *_one(UTIL, 0, "mean of three idle ones")[:-1],
                 Line("gpu_count", 3, "in all three spellings of unassigned"),
@@ -81,7 +81,9 @@ SCENES: Final = {
                 Line(UTIL, 87, "exported_container", "container=server"),
                 Line(UTIL, "not_selected", "container names the exporter", "container=exporter"),
             ),
-            f"monitoring/{EXPORTER}": (Line(UTIL, "no_rows", "pod names the scrape target"),),
+            f"monitoring/{EXPORTER}": (
+                Line(UTIL, "no_gpu_in_spec", "pod names the scrape target"),
+            ),
         },
     ),
     "case 06": Scene(

@@ -25,7 +25,7 @@ def _served(page: str, *, then: str = "", gpus: dict[str, int] | None = None) ->
 
 
 def _beside() -> tuple[Line, ...]:
-    return (Line("inference_requests_waiting", "no_rows", "it serves no page"),)
+    return (Line("inference_requests_waiting", "server_not_scraped", "it serves no page"),)
 
 
 SCENES: Final = {
@@ -41,8 +41,8 @@ SCENES: Final = {
                 Line("inference_requests_waiting", 0, "the queue; a zero is a value"),
                 Line("inference_requests_running", 0, "in batches"),
                 Line("inference_kv_cache_utilization", 0, "percent"),
-                Line("gpu_utilization", "no_rows", "no GPU's row, and no GPU"),
-                Line("gpu_count", "no_rows", "an engine is no GPU"),
+                Line("gpu_utilization", "no_gpu_in_spec", "no GPU's row, and no GPU"),
+                Line("gpu_count", "no_gpu_in_spec", "an engine is no GPU"),
             ),
             "ml/beside-0": _beside(),
         },
@@ -58,7 +58,7 @@ SCENES: Final = {
                 Line("inference_requests_running", 1, "scheduled; 512 is a maximum, not a load"),
                 Line("inference_kv_cache_utilization", 48.75, "fraction, in percent"),
                 Line("nv_inference_queue_duration_us", "no_value", "no rate from one scrape"),
-                Line("gpu_utilization", "no_rows", "not on the page"),
+                Line("gpu_utilization", "no_gpu_in_spec", "not on the page"),
             ),
             "ml/beside-0": _beside(),
         },
@@ -71,8 +71,10 @@ SCENES: Final = {
             "ml/server-0": (
                 Line("nv_inference_pending_request_count", 0, "sum over three models"),
                 Line("inference_requests_waiting", 0, "sum over three models"),
-                Line("inference_requests_running", "no_value", "Triton does not say"),
-                Line("inference_kv_cache_utilization", "no_value", "nor does it have one"),
+                Line("inference_requests_running", "metric_not_exported", "Triton does not say"),
+                Line(
+                    "inference_kv_cache_utilization", "metric_not_exported", "nor does it have one"
+                ),
                 Line("nv_inference_queue_duration_us", "no_value", "no rate from one scrape"),
                 Line("nv_gpu_utilization", 0, "of the one GPU that it sees"),
                 Line("gpu_utilization", 0, "no exporter speaks of its GPU"),
@@ -100,7 +102,7 @@ SCENES: Final = {
                 Line("tgi_batch_current_size", 0, "verbatim"),
                 Line("inference_requests_waiting", 0, "the queue"),
                 Line("inference_requests_running", 0, "the batch"),
-                Line("inference_kv_cache_utilization", "no_value", "not on the page"),
+                Line("inference_kv_cache_utilization", "metric_not_exported", "not on the page"),
             ),
             "ml/beside-0": _beside(),
         },

@@ -116,7 +116,7 @@ SCENES: Final = {
             "ai-1/d85np-t6mdg": (
                 *_held(ENGINE, 0.008246, 0.8246, "no GPU_UTIL at all: the engine stands in"),
             ),
-            "ml/waits-for-rows": (Line("gpu_utilization", "no_rows", "pod_name is empty"),),
+            "ml/waits-for-rows": (Line("gpu_utilization", "pod_not_named", "pod_name is empty"),),
         },
     ),
     "11 dcgm-exporter#68": _scene(
@@ -150,7 +150,9 @@ SCENES: Final = {
                 Line("gpu_count", 1, "one device"),
             ),
             "monitoring/dcgm-exporter-dev-78z52": (
-                Line("gpu_temperature_celsius", "no_rows", "the exporter is not the workload"),
+                Line(
+                    "gpu_temperature_celsius", "no_gpu_in_spec", "the exporter is not the workload"
+                ),
             ),
         },
     ),
@@ -186,7 +188,7 @@ SCENES: Final = {
         ),
         {
             "gpu-test4/pod-56dbf5cf44-xnfk5": (
-                Line("gpu_count", "no_rows", "a licence is not read"),
+                Line("gpu_count", "pod_not_named", "a licence is not read"),
             ),
         },
     ),

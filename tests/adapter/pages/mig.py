@@ -44,8 +44,12 @@ SCENES: Final = {
         now=100.0,
         says={
             "ml/waits-for-rows": (
-                Line("gpu_utilization", "no_rows", "which of three instances is not said"),
-                Line("gpu_count", "no_rows", "no row names it"),
+                Line(
+                    "gpu_utilization",
+                    "exporter_names_no_pod",
+                    "which of three instances is not said",
+                ),
+                Line("gpu_count", "exporter_names_no_pod", "no row names it"),
             ),
             "node:a100": (
                 Line("DCGM_FI_DEV_SM_CLOCK", 1410, "the board's, repeated"),
@@ -91,7 +95,9 @@ SCENES: Final = {
         now=100.0,
         says={
             "ml/waits-for-rows": (
-                Line("gpu_utilization", "no_rows", "which of two instances is not said"),
+                Line(
+                    "gpu_utilization", "exporter_names_no_pod", "which of two instances is not said"
+                ),
             ),
             "node:a100": (
                 Line("DCGM_FI_DEV_SM_CLOCK", 1410, "the board's, repeated"),
@@ -128,7 +134,9 @@ SCENES: Final = {
         build=lambda: _unattributed(DOCS),
         now=100.0,
         says={
-            "ml/waits-for-rows": (Line("gpu_utilization", "no_rows", "the page names no pod"),),
+            "ml/waits-for-rows": (
+                Line("gpu_utilization", "exporter_names_no_pod", "the page names no pod"),
+            ),
             "node:a100": (
                 Line("gpu_utilization", 99.5687, "a cut board counts by its instances"),
                 Line("gpu_utilization_max", 99.5687, "one instance"),
@@ -160,8 +168,8 @@ SCENES: Final = {
         now=100.0,
         says={
             f"gpu-test4/{CLAIMANT}": (
-                Line("gpu_utilization", "no_rows", "a licence says nothing of use"),
-                Line("gpu_count", "no_rows", "a series that is not read"),
+                Line("gpu_utilization", "no_exporter_on_node", "a licence says nothing of use"),
+                Line("gpu_count", "no_exporter_on_node", "a series that is not read"),
             ),
         },
     ),

@@ -145,7 +145,9 @@ SCENES: Final = {
         now=100.0,
         says={
             f"default/{LISTED}": _alone(71, "sharing=exclusive,attribution=exact"),
-            f"default/{OTHER}": (Line(UTIL, "no_rows", "one page tells of one pod"),),
+            f"default/{OTHER}": (
+                Line(UTIL, "device_named_for_other_pod", "one page tells of one pod"),
+            ),
         },
     ),
     "case 03 and 03b": Scene(

@@ -87,7 +87,9 @@ SCENES: Final = {
         build=_amd,
         now=100.0,
         says={
-            "ml/waits-for-rows": (Line("gpu_utilization", "no_rows", "empty labels: nobody's"),),
+            "ml/waits-for-rows": (
+                Line("gpu_utilization", "exporter_names_no_pod", "empty labels: nobody's"),
+            ),
             f"node:{VIRTUAL}": (
                 *_busy("gpu_gfx_activity", 83, "the prefix amd_ is the same field"),
                 Line("gpu_utilization", 83, "its model", "model=Aqua-Vanjaram-Instinct-MI325X-VF"),
@@ -122,13 +124,15 @@ SCENES: Final = {
         build=_bare,
         now=100.0,
         says={
-            "ml/waits-for-rows": (Line("gpu_count", "no_rows", "empty labels: nobody's"),),
+            "ml/waits-for-rows": (
+                Line("gpu_count", "exporter_names_no_pod", "empty labels: nobody's"),
+            ),
             "node:amd-1": (
                 Line("gpu_used_vram", 26, "MB as the exporter has it"),
                 Line("gpu_memory_used_bytes", 26 * MIB, "its MB are MiB"),
                 Line("gpu_count", 1, "no UUID, no serial: node, index"),
                 Line("gpu_memory_utilization", "no_value", "no total"),
-                Line("gpu_utilization", "no_value", "no activity on the page"),
+                Line("gpu_utilization", "metric_not_exported", "no activity on the page"),
             ),
             "node:amd-2": (
                 Line("gpu_used_vram", 26, "another node's device 0 is another device"),
@@ -156,7 +160,11 @@ SCENES: Final = {
                 Line("gpu_utilization", 99, "accounted per container", "attribution=exact"),
             ),
             "default/not-started": (
-                Line("gpu_utilization", "no_rows", "absent until the first touch, not 0"),
+                Line(
+                    "gpu_utilization",
+                    "device_named_for_other_pod",
+                    "absent until the first touch, not 0",
+                ),
             ),
         },
         # The author masked the UUIDs of two devices alike.
@@ -168,7 +176,7 @@ SCENES: Final = {
         now=100.0,
         says={
             "node:flex": (
-                Line("gpu_utilization", "no_rows", "a decoder's share is not the device's"),
+                Line("gpu_utilization", "pod_not_named", "a decoder's share is not the device's"),
             ),
         },
     ),

@@ -45,7 +45,11 @@ async def test_pods_are_counted_with_and_without_a_value() -> None:
     found = await coverage(
         make_pod("busy", node="n"), make_pod("silent", node="n"), page=row(UTIL, 80, "busy")
     ).count()
-    assert (found.pods, found.measured, dict(found.missing)) == (2, 1, {"no_rows": 1})
+    assert (found.pods, found.measured, dict(found.missing)) == (
+        2,
+        1,
+        {"device_named_for_other_pod": 1},
+    )
 
 
 @pytest.mark.parametrize(

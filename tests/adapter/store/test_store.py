@@ -46,7 +46,7 @@ def test_samples_of_a_dropped_exporter_are_kept_until_the_age_limit() -> None:
     world.scrape(row(UTIL, 50, uuid="GPU-9"), 150.0, origin="http://other")
     assert world.value("p", UTIL, 150.0) == 50.0
     world.scrape(row(UTIL, 50, uuid="GPU-9"), 166.0, origin="http://other")
-    assert world.value("p", UTIL, 166.0) == "no_rows"
+    assert world.value("p", UTIL, 166.0) == "pod_not_named"
 
 
 def test_a_silent_exporter_is_dropped_eventually() -> None:
@@ -55,7 +55,7 @@ def test_a_silent_exporter_is_dropped_eventually() -> None:
     world.scrape(row(UTIL, 50, uuid="GPU-9"), 600.0, origin="http://other")
     assert world.value("p", UTIL, 600.0) == "stale"
     world.scrape(row(UTIL, 50, uuid="GPU-9"), 701.0, origin="http://other")
-    assert world.value("p", UTIL, 701.0) == "no_rows"
+    assert world.value("p", UTIL, 701.0) == "pod_not_named"
     assert list(world.store.snapshot.ages(701.0)) == ["http://other"]
 
 
@@ -81,7 +81,7 @@ def test_a_reassigned_device_leaves_the_first_pod() -> None:
     world = World(make_pod("p"), make_pod("q"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
     world.scrape(row(UTIL, 70, "q"), 105.0)
-    assert world.value("p", UTIL, 105.0) == "no_rows"
+    assert world.value("p", UTIL, 105.0) == "pod_not_named"
     assert world.value("q", UTIL, 105.0) == 70.0
 
 
@@ -361,7 +361,7 @@ def test_a_range_in_which_a_device_changed_pods_belongs_to_the_last_pod() -> Non
     rows = [Sample(UTIL, labels[0], 90, t) for t in (60.0, 75.0)]
     rows += [Sample(UTIL, labels[1], 10, t) for t in (90.0, 105.0)]
     world.store.ingest(ScrapeResult("instance", None, rows, 110))
-    assert world.value("a", UTIL, 110) == "no_rows"
+    assert world.value("a", UTIL, 110) == "pod_not_named"
     assert world.value("b", UTIL, 110, "sharing=exclusive") == 10
 
 
@@ -380,7 +380,7 @@ def test_old_values_still_expire_if_the_clock_is_set_back() -> None:
     answer = reading(world.read("p", UTIL, 101))
     assert (answer.value, answer.time) == (10, 100)
     world.scrape(row(UTIL, 20, "q"), 105)
-    assert world.value("p", UTIL, 106) == "no_rows"
+    assert world.value("p", UTIL, 106) == "pod_not_named"
 
 
 def test_a_value_from_before_the_clock_was_set_back_is_not_served() -> None:
@@ -425,7 +425,7 @@ def test_an_empty_store_gives_absences() -> None:
     store = World().store
     assert store.snapshot.nodes() == []
     assert store.snapshot.ages(1.0) == {}
-    assert store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0).reason == "no_rows"  # type: ignore[union-attr]
+    assert store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0).reason == "pod_not_named"  # type: ignore[union-attr]
 
 
 def test_a_sample_of_a_pod_that_cannot_have_the_device_is_not_a_conflict() -> None:
@@ -463,5 +463,5 @@ def test_answers_with_large_selectors_are_not_remembered() -> None:
 def test_no_answer_about_an_unknown_node_is_remembered() -> None:
     world = World(make_pod("a"))
     world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "a"), 100.0)
-    assert said(world.node("x" * 10_000, "gpu_utilization", 100.0)) == "no_rows"
+    assert said(world.node("x" * 10_000, "gpu_utilization", 100.0)) == "no_exporter_on_node"
     assert world.store.snapshot._own == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -109,7 +110,11 @@ async def test_a_few_are_prepared_at_once_and_a_client_that_leaves_ends_the_work
     work, large = Work(), LargeAnswers(at_once=2)
     clients = [Client() for _ in range(5)]
     tasks = [
-        asyncio.create_task(large.answer(work.asked(at), lambda: 0.0, client.receive, client.send))
+        asyncio.create_task(
+            large.answer(
+                "/", partial(work.asked(at).fresh, lambda: 0.0), client.receive, client.send
+            )
+        )
         for at, client in enumerate(clients)
     ]
     await turns(20)
@@ -129,6 +134,7 @@ async def test_a_client_that_does_not_read_frees_its_place() -> None:
     answers = PreparedAnswers()
     answers.put(("a", b""), 1, float("inf"), body)
     asked = Asked(("a", b""), lambda: 1, Work().source, answers)
+    fresh = partial(asked.fresh, lambda: 0.0)
     slow, quick = Client(), Client()
 
     async def stuck(message: Any) -> None:
@@ -136,8 +142,8 @@ async def test_a_client_that_does_not_read_frees_its_place() -> None:
         await asyncio.Event().wait()
 
     await asyncio.gather(
-        large.answer(asked, lambda: 0.0, slow.receive, stuck),
-        large.answer(asked, lambda: 0.0, quick.receive, quick.send),
+        large.answer("/", fresh, slow.receive, stuck),
+        large.answer("/", fresh, quick.receive, quick.send),
     )
     assert len(slow.sent) == 1
     pieces = [message["body"] for message in quick.sent[1:]]

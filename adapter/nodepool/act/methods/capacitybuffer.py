@@ -22,16 +22,8 @@ def manifests(
 ) -> tuple[KubeObject, KubeObject]:
     """Return the PodTemplate and the CapacityBuffer, in the order in which they are applied."""
     meta = headroomobjects.metadata(order, lifeline, nudged_at)
-    template: KubeObject = {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        # Only facts that rarely change: otherwise each round would write the template.
-        "metadata": meta | {"annotations": {}},
-        "template": {
-            "metadata": {"labels": headroomobjects.labels(order)},
-            "spec": headroomobjects.pause_pod(order, image),
-        },
-    }
+    # Only facts that rarely change: otherwise each round would write the template.
+    template = headroomobjects.pod_template(meta | {"annotations": {}}, order, image)
     return template, buffer(meta, version, order.replicas)
 
 

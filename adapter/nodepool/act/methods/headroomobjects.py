@@ -68,6 +68,16 @@ def labels(order: Order) -> dict[str, str]:
     }
 
 
+def pod_template(metadata: KubeObject, order: Order, image: str) -> KubeObject:
+    """The PodTemplate of pods of the order's shape that do nothing."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": metadata,
+        "template": {"metadata": {"labels": labels(order)}, "spec": pause_pod(order, image)},
+    }
+
+
 def pause_pod(order: Order, image: str) -> KubeObject:
     """Return the spec of a pause pod of the order's shape."""
     spec: KubeObject = pod_spec(order.shape)

@@ -29,15 +29,6 @@ def manifests(
     """Return the PodTemplate and the ProvisioningRequest. ``step`` makes the name unique."""
     meta = headroomobjects.metadata(order, lifeline, None)
     meta["name"] = f"{meta['name']}-{step}"
-    template: KubeObject = {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": meta,
-        "template": {
-            "metadata": {"labels": headroomobjects.labels(order)},
-            "spec": headroomobjects.pause_pod(order, image),
-        },
-    }
     request: KubeObject = {
         "apiVersion": API,
         "kind": "ProvisioningRequest",
@@ -49,4 +40,4 @@ def manifests(
             ],
         },
     }
-    return template, request
+    return headroomobjects.pod_template(meta, order, image), request

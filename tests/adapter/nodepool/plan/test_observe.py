@@ -57,7 +57,7 @@ def look(
     pods_of = by_workload(seen.pods)
     rows = targets(seen, pods_of).targets
     ledger = options.pop("ledger", Ledger())
-    return observe(seen, rows, values, pods_of, ledger.known(), (), NOW, **options)
+    return observe(seen, rows, values, pods_of, ledger, (), NOW, **options)
 
 
 def only(seen: PlanInput) -> Demand:

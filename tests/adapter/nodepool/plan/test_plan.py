@@ -240,9 +240,9 @@ def test_halvings_do_not_depend_on_the_number_of_rounds() -> None:
     assert seen == [8, 8, 4, 2, 1, 0]
 
 
-@pytest.mark.parametrize(("age", "every"), [(3.3, 1.1), (2.1, 0.7), (6.6, 2.2)])
+@pytest.mark.parametrize(("age", "every"), [(4.4, 1.1), (2.8, 0.7), (8.8, 2.2)])
 def test_a_halving_that_is_due_exactly_now_happens_once(age: float, every: float) -> None:
-    limits = Limits(hold_seconds=0, decay_seconds=every)
+    limits = Limits(hold_seconds=every, decay_seconds=every)
     row = demand(0, bound=1)
     first = order(row, at=capacity(headroom(64, pods=1, needed=NOW - age)), limits=limits)
     held = headroom(first.replicas, first.pods, first.needed_at)

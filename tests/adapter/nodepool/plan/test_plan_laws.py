@@ -129,15 +129,15 @@ bounds = st.builds(
     Limits,
     quantile=st.floats(0.01, 0.99),
     boot_seconds=st.floats(1, 1000),
-    hold_seconds=st.floats(0, 2000),
+    hold_seconds=st.floats(0.001, 2000),
     decay_seconds=st.floats(1, 1000),
-    stale_seconds=st.floats(0, 1000),
+    stale_seconds=st.floats(0.001, 1000),
     min_pods=st.integers(0, 3),
     max_pods=st.integers(0, 12),
     max_gpus_per_pool=st.integers(0, 16),
-    gpu_hours_per_day=st.none() | st.floats(0, 12),
-    cost_per_day=st.none() | st.floats(0, 40),
-    gpu_hour_prices=st.sampled_from(({}, {"*": 2.0}, {"a": 0.0, "b": 3.5})),
+    gpu_hours_per_day=st.none() | st.floats(0.001, 12),
+    cost_per_day=st.none() | st.floats(0.001, 40),
+    gpu_hour_prices=st.sampled_from(({"*": 2.0}, {"a": 0.0, "b": 3.5})),
     lifeline_seconds=st.floats(60, 7200),
     claim_namespaces=st.sampled_from((frozenset(), frozenset({"x"}), frozenset({"x", "y"}))),
 )
@@ -279,7 +279,9 @@ def test_a_forecast_never_lowers_an_order(
 def test_the_kill_switch_leaves_nothing(
     rows: tuple[Demand, ...], at: Capacity, limits: Limits
 ) -> None:
-    assert not any(numbers(plan(rows, at, replace(limits, enabled=False), NOW)).values())
+    assert not any(
+        numbers(plan(rows, at, limits.model_copy(update={"enabled": False}), NOW)).values()
+    )
 
 
 @given(st.integers(0, 40), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
@@ -310,7 +312,7 @@ def test_pods_count_once_whether_they_are_bound_or_pending(
 def test_headroom_without_known_demand_ends_within_a_bounded_time(
     was: int, gaps: list[float], limits: Limits, known: float | None
 ) -> None:
-    limits = replace(limits, max_pods=1000, max_gpus_per_pool=1000)
+    limits = limits.model_copy(update={"max_pods": 1000, "max_gpus_per_pool": 1000})
     row = Demand(
         WorkloadRef("x", "Deployment", "w"),
         GPU,

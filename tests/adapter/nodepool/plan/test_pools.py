@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.model.capacity import Trap
 from adapter.nodepool.plan.pools import pools, traps, with_pods
 from adapter.nodepool.seen.nodes import UNLABELLED
@@ -112,7 +113,9 @@ def test_traps_are_recognised(
 def test_a_pool_has_the_limits_and_the_back_off_of_its_groups() -> None:
     every = [node("aks-gput4-12345678-vmss000001"), node("b", created="2026-01-01T00:00:00Z")]
     nodes = with_pods(every, [pod("x", on="b")], (), NOW)
-    found = pools(every, nodes, autoscaler_status().groups, [], {"gput4": 90.0}, (), NOW)
+    found = pools(
+        every, nodes, autoscaler_status().groups, [], BootTimes({"gput4": (90.0,)}), (), NOW
+    )
     pool = found["gput4"]
     assert (pool.high, pool.boot_seconds) == (6, 90.0)
     assert pool.backoff_until == T0 + 300
@@ -121,20 +124,20 @@ def test_a_pool_has_the_limits_and_the_back_off_of_its_groups() -> None:
 
 
 def test_a_karpenter_pool_has_limits_and_may_have_no_nodes_yet() -> None:
-    found = pools([], [], (), [nodepool()], {}, (), NOW)
+    found = pools([], [], (), [nodepool()], BootTimes(), (), NOW)
     assert found["gpu"].limits == {GPU: 64000}
     assert (found["gpu"].high, found["gpu"].example) == (None, None)
 
 
 def test_a_nodepool_that_is_not_ready_counts_as_backed_off() -> None:
     row = {"type": "Ready", "status": "False", "reason": "NodeClassNotReady", "message": "m"}
-    found = pools([], [], (), [nodepool(conditions=[row])], {}, (), NOW)
+    found = pools([], [], (), [nodepool(conditions=[row])], BootTimes(), (), NOW)
     assert found["gpu"].backoff_until == NOW + 60
 
 
 def test_a_group_without_nodes_may_be_a_gpu_pool() -> None:
     plain = node("aks-system-12345678-vmss000001", {"cpu": "8"}, labels={"agentpool": "system"})
-    found = pools([plain], [], autoscaler_status().groups, [], {}, (), NOW)
+    found = pools([plain], [], autoscaler_status().groups, [], BootTimes(), (), NOW)
     assert list(found) == ["gput4"]
 
 
@@ -142,4 +145,4 @@ def test_a_pool_of_mig_mixed_nodes_is_found_without_allocatable_gpus() -> None:
     labels = {"agentpool": "mig", "kubernetes.azure.com/accelerator": "nvidia"}
     mixed = node("a", {"cpu": "8", "nvidia.com/mig-1g.5gb": "7"}, labels=labels)
     nodes = with_pods([mixed], [], (), NOW)
-    assert pools([mixed], nodes, (), [], {}, (), NOW)["mig"].traps == {Trap.MIG_MIXED}
+    assert pools([mixed], nodes, (), [], BootTimes(), (), NOW)["mig"].traps == {Trap.MIG_MIXED}

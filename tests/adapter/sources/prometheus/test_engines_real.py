@@ -192,7 +192,7 @@ async def test_every_labelling_and_every_vendor_gives_pods_their_values(
 ) -> None:
     reader = Reader(scraped.url)
     async with running(reader.source.run):
-        await settled(lambda: "no_rows" not in reader.values().values())
+        await settled(lambda: "pod_not_named" not in reader.values().values())
         assert reader.values() == EXPECTED
         assert all(not state.last_error for state in reader.source.groups)
         assert reader.source.problem(time.time()) is None
@@ -241,7 +241,7 @@ async def test_a_query_with_an_instant_vector_gives_the_same_on_both(scraped: En
     )
     async with running(source.run):
         await settled(lambda: reader.value("false-0", "gpu_utilization") == 10.0)
-    assert reader.value("true-0", "gpu_utilization") == "no_rows"
+    assert reader.value("true-0", "gpu_utilization") == "pod_not_named"
 
 
 OWN: dict[str, dict[str, object]] = {

@@ -391,3 +391,27 @@ async def test_a_partly_ingested_page_is_dropped_with_its_target(web: Web) -> No
         async with asyncio.timeout(90):
             await sink.ended.wait()
     assert sink.batches == []
+
+
+async def test_a_source_says_which_pages_are_about_a_node_and_a_pod(
+    web: Web, sink: Recorder
+) -> None:
+    web.replies["/metrics"] = answer(PAGE)
+    web.replies["/broken"] = answer(b"<html>")
+    llm = PodRef("ml", "llm")
+    targets = (
+        ScrapeTarget(web.url("/metrics"), node="gpu-1"),
+        ScrapeTarget(web.url("/broken"), node="gpu-2"),
+        ScrapeTarget(web.url("/server"), pod=llm, serves=True),
+    )
+    made = ScrapeSource(replace(OPTIONS, targets=targets), sink)
+    async with running(made.run):
+        await settled(lambda: made.settled)
+        (good,) = made.on_node("gpu-1")
+        (broken,) = made.on_node("gpu-2")
+        (server,) = made.of_pod(llm)
+    assert (good.url, good.error) == (web.url("/metrics"), "")
+    assert good.last_success > 0
+    assert broken.error.startswith("the page has no series")
+    assert server.error
+    assert (made.on_node("gpu-3"), made.of_pod(PodRef("ml", "x"))) == ([], [])

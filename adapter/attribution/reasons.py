@@ -1,0 +1,264 @@
+"""The reasons of absences in words: what each means, the fix, and a command to paste.
+
+One table for the API's messages, the view API, ``explain``, the log and the page
+``docs/reasons.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from adapter.attribution.reading import Absence
+from adapter.cluster.pod import Pod, PodRef
+
+PAGE: Final = "docs/reasons.md"
+_POD: Final = "kubectl -n {namespace} describe pod {pod}"
+_ON_NODE: Final = "kubectl get pods -A -o wide --field-selector spec.nodeName={node}"
+_LOGS: Final = "kubectl -n {exporter_namespace} logs {exporter} --tail=20"
+_RESTART: Final = "kubectl -n {exporter_namespace} delete pod {exporter}"
+
+
+class Cause(NamedTuple):
+    """What a reason means, and what to do."""
+
+    cause: str
+    """One sentence."""
+    fix: str
+    """One or two sentences; no placeholders."""
+    command: str = ""
+    """A shell command with placeholders: ``namespace``, ``pod``, ``node``, ``exporter`` (a pod),
+    ``exporter_namespace``, ``exporter_owner`` (``daemonset/NAME``). Empty if the fix is not one."""
+
+
+class Explanation(NamedTuple):
+    """An absence in words."""
+
+    reason: str
+    message: str
+    """What is known about this case, in one line."""
+    hint: str
+    """A command to paste, or the fix if no command can be named."""
+    docs: str
+    """Page and heading about the reason."""
+
+
+REASONS: Final[Mapping[str, Cause]] = {
+    # No sample names the pod.
+    "no_exporter_on_node": Cause(
+        "No exporter reports devices of the node.",
+        "Run the exporter's DaemonSet on the node: check its node selector and tolerations. With "
+        "Prometheus as the source, check that the target is up and its series show their node.",
+        _ON_NODE,
+    ),
+    "exporter_down": Cause(
+        "The exporter of the node does not answer, or its samples are too old.",
+        "Repair the exporter, or the network to it.",
+        _LOGS,
+    ),
+    "exporter_without_devices": Cause(
+        "The exporter of the node answers, but its page has no device that the adapter can "
+        "identify.",
+        "Check that the exporter sees the driver. Each sample needs a UUID or an index.",
+        _LOGS,
+    ),
+    "exporter_names_no_pod": Cause(
+        "The exporter of the node answers, but names no pod for any device.",
+        "Turn on the exporter's pod mapping, and mount the kubelet's pod-resources directory.",
+        "kubectl -n {exporter_namespace} set env {exporter_owner} DCGM_EXPORTER_KUBERNETES=true",
+    ),
+    "device_named_for_other_pod": Cause(
+        "The exporter names other pods for all devices of the node.",
+        "If pods share the devices, enable a sharing policy (docs/sharing.md). Otherwise the "
+        "exporter's pod mapping is outdated: restart the exporter.",
+        _RESTART,
+    ),
+    "pod_not_named": Cause(
+        "The exporter names other pods, but not this one.",
+        "Wait for two reads of the exporter if the pod is new. Otherwise restart the exporter.",
+        _RESTART,
+    ),
+    "server_not_scraped": Cause(
+        "The pod does not opt in to have its server page scraped.",
+        "Opt in with a label or annotation in the pod template (docs/inference.md).",
+        "kubectl -n {namespace} annotate pod {pod} gpu-metrics-adapter.io/scrape=true",
+    ),
+    "server_down": Cause(
+        "The pod's server page does not answer.",
+        "Check the server, and the annotations gpu-metrics-adapter.io/port and /path.",
+        "kubectl -n {namespace} logs {pod} --tail=20",
+    ),
+    # The pod's devices are known, and the metric is missing.
+    "metric_not_exported": Cause(
+        "The exporter writes no sample of the fields that the metric needs.",
+        "Add the field to the exporter's list (docs/metrics.md names the fields of each metric).",
+        "kubectl -n {exporter_namespace} describe {exporter_owner}",
+    ),
+    "no_value": Cause(
+        "The pages have samples of the pod's device, but the values of this metric were left out, "
+        "or a rate needs a second sample.",
+        "See why values were left out: gma_rejects_total, docs/troubleshooting.md.",
+        _LOGS,
+    ),
+    "stale": Cause(
+        "The newest value is older than the age limit.",
+        "Check the exporter. Set values.collect_interval to the exporter's real interval.",
+        _LOGS,
+    ),
+    "too_few_devices": Cause(
+        "Less than half of the pod's devices have a value.",
+        "Check the exporter of the pod's node.",
+        _LOGS,
+    ),
+    "not_selected": Cause(
+        "The metric selector matches none of the pod's devices.",
+        "Correct metric.selector of the HPA, or metricSelector of the trigger.",
+    ),
+    "unknown_metric": Cause(
+        "The metric does not exist; a change of the configuration removed it.",
+        "Name a metric that the API lists, or add an entry of `metrics`.",
+        "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2",
+    ),
+    # The pod.
+    "pod_not_running": Cause("The pod is not running.", "Wait until the pod runs.", _POD),
+    "pod_not_ready": Cause(
+        "The pod is not Ready, so it does not serve requests yet.",
+        "Wait until it is Ready, or set values.include_unready.",
+        _POD,
+    ),
+    "finished_pod": Cause("The pod has finished.", "Nothing to do."),
+    "no_gpu_in_spec": Cause(
+        "The spec of the pod requests no GPU resource that the adapter knows.",
+        "Request a GPU in the pod's limits, or add the resource's name to cluster.gpu_resources.",
+        _POD,
+    ),
+    # Samples that name the pod and are not believed.
+    "predecessors_row": Cause(
+        "The samples are older than the pod, or belong to an earlier pod of the same name.",
+        "Wait for the next read of the exporter.",
+    ),
+    "unknown_pod": Cause(
+        "The samples name a pod that does not exist, or a pod of another cluster.",
+        'Set source.prometheus.matchers, such as cluster="a".',
+    ),
+    "pod_uid_mismatch": Cause(
+        "The samples belong to an earlier pod of the same name.",
+        "Wait for the next read of the exporter.",
+    ),
+    "wrong_node": Cause(
+        "The samples that name the pod come from an exporter of another node.",
+        "Check for two clusters in one store, and for host names that repeat.",
+        _ON_NODE,
+    ),
+    "self_attribution": Cause(
+        "Prometheus added the exporter's own pod to the samples of idle devices.",
+        "Nothing to do for the exporter's pod.",
+    ),
+    "row_without_node": Cause(
+        "Nothing shows the node of the exporter, and an exporter on the pod's node reports the "
+        "same field.",
+        "Keep the label `instance`, `pod` or `Hostname` in Prometheus.",
+    ),
+    "more_devices_than_asked": Cause(
+        "Samples name the pod for more devices than its spec requests, and no UID shows which are "
+        "its own.",
+        "Start dcgm-exporter with --kubernetes-enable-pod-uid, and restart the exporter that "
+        "writes the outdated samples.",
+        "kubectl -n {exporter_namespace} set env {exporter_owner} "
+        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID=true",
+    ),
+    "several_clusters": Cause(
+        "One store has samples of several clusters for pods of this name.",
+        'Set source.prometheus.matchers, such as cluster="a".',
+    ),
+    "board_of_mig_instances": Cause(
+        "Only a sample of a MIG board names the pod, and pods hold instances of the board.",
+        "Check the exporter's version, and its pod mapping for MIG.",
+        _LOGS,
+    ),
+    "conflict": Cause(
+        "Another exporter assigns the device to another pod, and its sample is newer.",
+        "Run one exporter per node.",
+        _ON_NODE,
+    ),
+    # Shared devices.
+    "shared_device_unknown": Cause(
+        "The node has several shared devices, and no sample ever named the pod for one of them.",
+        "Run one shared device per node, or an exporter that names every pod (docs/sharing.md).",
+        "kubectl describe node {node}",
+    ),
+    "not_exact": Cause(
+        "The sharing policy is `exact`, and the value is not measured per process.",
+        "Choose another sharing.policy (docs/sharing.md).",
+    ),
+    "no_memory_weight": Cause(
+        "The sharing policy is `memory`, and the memory of one of the sharing pods is not known.",
+        "Choose another sharing.policy (docs/sharing.md).",
+    ),
+    "nothing_requested": Cause(
+        "gpu_utilization_of_request has a value for pods only.", "Request the metric for pods."
+    ),
+    "requested_share_unknown": Cause(
+        "The spec does not show which share of the device the pod requests, or the value includes "
+        "the work of other pods.",
+        "Use gpu_utilization, or another sharing.policy.",
+    ),
+    # Values that other fields contradict.
+    "util_zero_while_active": Cause(
+        "GPU_UTIL is 0 while the engines are active: the field is broken.",
+        "Restart the exporter or its host engine. To serve the value, set values.cross_checks.",
+        _RESTART,
+    ),
+    "util_high_at_idle_power": Cause(
+        "GPU_UTIL is high while all other fields show an idle device: the field is broken.",
+        "Restart the exporter or its host engine. To serve the value, set values.cross_checks.",
+        _RESTART,
+    ),
+    "profiling_stuck_at_zero": Cause(
+        "The profiling counters are 0 while the device is busy.",
+        "Restart the exporter. Another profiler on the node may hold the counters.",
+        _RESTART,
+    ),
+    "too_large": Cause(
+        "The API cannot express the number.", "Set `scale` of the entry of `metrics`."
+    ),
+}
+
+
+def explanation(
+    absence: Absence, pod: Pod | None, find: Callable[[PodRef], Pod | None]
+) -> Explanation:
+    """Describe an absence.
+
+    Args:
+        absence: the absence.
+        pod: the pod that has no value; None for a node.
+        find: returns a known pod by name.
+    """
+    known = REASONS.get(absence.reason)
+    docs = f"{PAGE}#{absence.reason}"
+    if known is None:
+        return Explanation(absence.reason, absence.detail or absence.reason, "", docs)
+    message = known.cause.removesuffix(".")
+    if absence.detail:
+        message = f"{message}: {absence.detail}"
+    names = _names(pod, absence.exporter and find(absence.exporter), absence.exporter)
+    try:
+        hint = known.command.format_map(names) or known.fix
+    except KeyError:
+        hint = known.fix
+    return Explanation(absence.reason, message, hint, docs)
+
+
+def _names(pod: Pod | None, exporter: Pod | None, ref: PodRef | None) -> Mapping[str, str]:
+    """Return placeholder -> name, for those that are known."""
+    names = {}
+    if pod is not None:
+        names = {"namespace": pod.ref.namespace, "pod": pod.ref.name}
+        if pod.node:
+            names["node"] = pod.node
+    if ref is not None:
+        names |= {"exporter_namespace": ref.namespace, "exporter": ref.name}
+    if exporter is not None and exporter.owner is not None:
+        names["exporter_owner"] = f"{exporter.owner.kind.lower()}/{exporter.owner.name}"
+    return names

@@ -1,0 +1,132 @@
+"""Determine why no sample names a pod: its exporter is missing, silent, or names other pods.
+
+The question is asked only about pods without a sample, so the usual request does not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from adapter.attribution.reading import Absence
+from adapter.cluster.pod import Pod, PodRef
+from adapter.devices.readpages import PageState, ReadPages
+from adapter.devices.series import DeviceSeries
+from adapter.devices.state import ExporterState
+
+NOT_NAMED: Final = "pod_not_named"
+NO_EXPORTER: Final = "no_exporter_on_node"
+EXPORTER_DOWN: Final = "exporter_down"
+NO_DEVICES: Final = "exporter_without_devices"
+NAMES_NO_POD: Final = "exporter_names_no_pod"
+OTHER_POD: Final = "device_named_for_other_pod"
+SERVER_NOT_SCRAPED: Final = "server_not_scraped"
+SERVER_DOWN: Final = "server_down"
+
+UNNAMED: Final = frozenset(
+    {
+        NOT_NAMED,
+        NO_EXPORTER,
+        EXPORTER_DOWN,
+        NO_DEVICES,
+        NAMES_NO_POD,
+        OTHER_POD,
+        SERVER_NOT_SCRAPED,
+        SERVER_DOWN,
+    }
+)
+"""Reasons of pods that no sample names. A pod that has just started may have one of them."""
+_LISTED: Final = 3
+"""Devices that a detail lists; it only counts the others."""
+
+
+def unnamed_on_node(
+    node: str,
+    exporters: Sequence[ExporterState],
+    pages: ReadPages,
+    *,
+    now: float,
+    oldest: float,
+) -> Absence:
+    """Return why no sample names a pod of a node for a device.
+
+    Args:
+        node: the pod's node; empty if not known.
+        exporters: those that report devices of the node.
+        pages: the pages that the source reads.
+        now: epoch seconds.
+        oldest: the age limit in seconds.
+    """
+    if not node:
+        return Absence(NOT_NAMED)
+    read = pages.on_node(node)
+    if not exporters:
+        return unreported_node(node, read, now)
+    newest = max(exporters, key=lambda exporter: exporter.received)
+    if now - newest.received >= oldest:
+        error = next((page.error for page in read if page.error), "")
+        said = _silence(newest.origin, now - newest.received, error)
+        return Absence(EXPORTER_DOWN, said, exporter=newest.pod)
+    all_series = [s for e in exporters for s in e.all_series.values() if not s.serves]
+    if all(series.assignment is None for series in all_series):
+        return Absence(NAMES_NO_POD, newest.origin, exporter=newest.pod)
+    others = _holders(all_series)
+    if others and all(others.values()):
+        return Absence(OTHER_POD, _list_holders(others), exporter=newest.pod)
+    return Absence(NOT_NAMED, newest.origin, exporter=newest.pod)
+
+
+def unnamed_server(pod: Pod, pages: ReadPages, now: float) -> Absence:
+    """Return why there is no sample from the server that a pod runs."""
+    read = pages.of_pod(pod.ref)
+    if not read:
+        return Absence(SERVER_NOT_SCRAPED)
+    worst = next((page for page in read if page.error), read[0])
+    if not worst.error and worst.last_success:
+        return Absence(NOT_NAMED, f"{worst.url} has no samples of an inference server")
+    return Absence(SERVER_DOWN, _page_failure(worst, now))
+
+
+def unreported_node(node: str, read: Sequence[PageState], now: float) -> Absence:
+    """Return why no exporter reports devices of a node."""
+    if not read:
+        return Absence(NO_EXPORTER, f"node {node}")
+    failing = next((page for page in read if page.error or not page.last_success), None)
+    if failing is not None:
+        return Absence(EXPORTER_DOWN, _page_failure(failing, now), exporter=failing.pod)
+    return Absence(NO_DEVICES, read[0].url, exporter=read[0].pod)
+
+
+def _page_failure(page: PageState, now: float) -> str:
+    if not page.error:
+        return f"{page.url} has not been read yet"
+    if not page.last_success:
+        return f"{page.url} has never answered: {page.error}"
+    return _silence(page.url, now - page.last_success, page.error)
+
+
+def _silence(origin: str, seconds: float, error: str) -> str:
+    said = f"no samples from {origin} for {seconds:.0f} s"
+    return f"{said}: {error}" if error else said
+
+
+def _holders(all_series: Iterable[DeviceSeries]) -> Mapping[str, set[PodRef]]:
+    """Return device -> the pods that samples name for it."""
+    holders: dict[str, set[PodRef]] = {}
+    for series in all_series:
+        if not series.superseded and not series.cut:
+            named = holders.setdefault(series.device.id, set())
+            if series.assignment is not None:
+                named.add(series.assignment.pod)
+    return holders
+
+
+def _list_holders(holders: Mapping[str, set[PodRef]]) -> str:
+    def named() -> Iterator[str]:
+        for device, pods in sorted(holders.items())[:_LISTED]:
+            first = min(pods)
+            more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+            yield f"{device} for {first.namespace}/{first.name}{more}"
+
+    rest = f", and {len(holders) - _LISTED} more devices" if len(holders) > _LISTED else ""
+    return f"samples name {', '.join(named())}{rest}"

@@ -1,0 +1,43 @@
+"""What a source knows about the pages that it reads: the port through which absences explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from adapter.cluster.pod import PodRef
+
+
+class PageState(NamedTuple):
+    """The state of one page's reads. Times are epoch seconds."""
+
+    url: str
+    pod: PodRef | None
+    """The pod that serves the page, if known."""
+    last_success: float
+    """0 if the page was never read."""
+    error: str
+    """Why the last read failed, in one line; empty after a success and before the first read."""
+
+
+class ReadPages(Protocol):
+    """The pages that a source reads."""
+
+    def on_node(self, node: str) -> Sequence[PageState]:
+        """Return the pages of exporters that report about a node."""
+
+    def of_pod(self, pod: PodRef) -> Sequence[PageState]:
+        """Return the server pages of a pod."""
+
+
+class _NoPages:
+    """A source that reads a store, and therefore knows no pages."""
+
+    def on_node(self, node: str) -> Sequence[PageState]:
+        return ()
+
+    def of_pod(self, pod: PodRef) -> Sequence[PageState]:
+        return ()
+
+
+NO_PAGES: ReadPages = _NoPages()

@@ -1,0 +1,146 @@
+"""The routes of a group of views: ``get`` and ``list``, and clear answers to everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple
+
+from starlette.types import Receive, Scope, Send
+
+from apiservice.errors import (
+    MethodNotAllowed,
+    ObjectNotFound,
+    RouteNotFound,
+    ViewNotWatchable,
+)
+from apiservice.runtime.steps import Steps
+from apiservice.runtime.turns import Turns
+from apiservice.view.nearest import nearest
+from apiservice.view.negotiation import Form, negotiate
+from apiservice.view.options import include, list_options
+from apiservice.view.pages import one, page
+from apiservice.view.presentation import presentation, single
+from apiservice.view.resource import Key, ServedResource, ViewGroup
+from apiservice.view.selection import select
+from apiservice.wire.answers import Prepared, json_messages
+from apiservice.wire.largeanswers import LargeAnswers
+from apiservice.wire.routes import (
+    ResourcePath,
+    accept_header,
+    check_list_options,
+    query_parameters,
+    truth,
+)
+
+_FEW: Final = 64
+"""Objects of a list that is answered at once. A longer list waits for its turn."""
+
+MayList = Callable[[], Awaitable[bool]]
+"""Says whether the user of the request may list the objects among which it names one."""
+
+
+class _Wanted(NamedTuple):
+    """The objects that a path names."""
+
+    view: ServedResource
+    namespace: str | None
+    """None for all namespaces, and for cluster-scoped resources."""
+    name: str
+    """Empty for a list."""
+
+
+class ViewEndpoint:
+    """Answers the authorized requests below one group-version."""
+
+    def __init__(self, group: ViewGroup, clock: Callable[[], float]) -> None:
+        self._group = group
+        self._clock = clock
+        self._views = {view.resource.plural: view for view in group.views}
+        self._turns = Turns()
+        self._large = LargeAnswers()
+
+    async def answer(
+        self, scope: Scope, where: ResourcePath, receive: Receive, send: Send, may_list: MayList
+    ) -> None:
+        """Answer one request.
+
+        Raises:
+            ApiError: there is no such object or route, or the request cannot be answered.
+        """
+        form = negotiate(accept_header(scope["headers"]))
+        if scope["method"] != "GET":
+            raise MethodNotAllowed
+        wanted = self._wanted(where.parts)
+        query = query_parameters(scope["query_string"])
+        if wanted.name:
+            await _send(await self._object(wanted, form, query, may_list), send)
+            return
+        if truth(query, "watch"):
+            raise ViewNotWatchable(self._group.group, wanted.view.resource.plural)
+        options = list_options(wanted.view.resource, wanted.namespace, query)
+        shown = include(query)
+        selection = await self._turns.run(select(wanted.view.provider, wanted.namespace, options))
+
+        async def prepare() -> Prepared:
+            now = self._clock()
+            presented = presentation(self._group, wanted.view, form, shown, now)
+            return _prepared(
+                await self._turns.run(
+                    page(wanted.view, wanted.namespace, options, selection, presented, now)
+                )
+            )
+
+        if len(selection.keys) <= _FEW:
+            await _send(await prepare(), send)
+        else:
+            await self._large.answer(scope["path"], prepare, receive, send)
+
+    def _wanted(self, parts: tuple[str, ...]) -> _Wanted:
+        """Return what a path names.
+
+        Raises:
+            RouteNotFound: no resource of this group has such a path.
+        """
+        namespace = None
+        if parts[0] == "namespaces" and len(parts) > 2:
+            namespace, parts = parts[1], parts[2:]
+        view = self._views.get(parts[0])
+        if view is None or len(parts) > 2 or "" in parts or namespace == "":
+            raise RouteNotFound
+        name = parts[1] if len(parts) == 2 else ""
+        namespaced = view.resource.namespaced
+        if namespace is not None and not namespaced:
+            raise RouteNotFound
+        if name and namespaced and namespace is None:
+            raise RouteNotFound
+        return _Wanted(view, namespace, name)
+
+    async def _object(
+        self, wanted: _Wanted, form: Form, query: Mapping[str, str], may_list: MayList
+    ) -> Prepared:
+        check_list_options(query)
+        now = self._clock()
+        render = single(self._group, wanted.view, form, include(query), now)
+        key = Key(wanted.namespace or "", wanted.name)
+        body = await self._turns.run(one(wanted.view, key, render, now))
+        if body is not None:
+            return _prepared(body)
+        names = []
+        if await may_list():
+            names = await self._turns.run(_like(wanted, key))
+        raise ObjectNotFound(self._group.group, wanted.view.resource.plural, wanted.name, names)
+
+
+def _like(wanted: _Wanted, key: Key) -> Steps[list[str]]:
+    """Return names that resemble an unknown one, of the same namespace."""
+    keys = yield from wanted.view.provider.keys(wanted.namespace)
+    return (yield from nearest(keys, key))
+
+
+def _prepared(body: bytes) -> Prepared:
+    return Prepared(*json_messages(200, body), 0.0)
+
+
+async def _send(prepared: Prepared, send: Send) -> None:
+    await send(prepared.start)
+    await send(prepared.body)

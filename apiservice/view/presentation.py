@@ -1,0 +1,144 @@
+"""How an answer presents objects: whole, as metadata, or as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from apiservice.errors import NotAcceptable
+from apiservice.view.negotiation import Form
+from apiservice.view.options import Include
+from apiservice.view.resource import Json, Key, ServedResource, ViewGroup
+
+MISSING: Final = "<none>"
+"""The cell of a missing value, as kubectl writes it in its own tables."""
+_NAME: Final[Json] = {
+    "name": "Name",
+    "type": "string",
+    "format": "name",
+    "description": "The name of the object; it is unique in its namespace.",
+    "priority": 0,
+}
+_json = msgspec.json.Encoder().encode
+
+
+class Presentation(NamedTuple):
+    """How a list presents objects."""
+
+    kind: str
+    """Of the list."""
+    api_version: str
+    items: str
+    """The key of the items: ``items`` or ``rows``."""
+    render: Callable[[Key], bytes | None]
+    """Returns one item; None if the object no longer exists."""
+    columns: list[Json] | None = None
+
+    def body(self, metadata: Json, items: list[bytes]) -> bytes:
+        """Return the list."""
+        head: Json = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata}
+        if self.columns is not None:
+            head["columnDefinitions"] = self.columns
+        return b'%b,"%b":[%b]}' % (_json(head)[:-1], self.items.encode(), b",".join(items))
+
+
+def presentation(
+    group: ViewGroup, view: ServedResource, form: Form, include: Include, now: float
+) -> Presentation:
+    """Return how a list presents objects in the negotiated form."""
+    if form.kind == "Table":
+        return _table(group, view, form, include, now)
+    if form.kind:
+        if not form.kind.endswith("List"):
+            raise NotAcceptable(f"{form.kind}List, because a list is requested")
+        return Presentation(form.kind, form.api_version, "items", _metadata(view, form, now))
+    kind = f"{view.resource.kind}List"
+    return Presentation(kind, group.api_version, "items", _objects(group, view, now))
+
+
+def single(
+    group: ViewGroup, view: ServedResource, form: Form, include: Include, now: float
+) -> Callable[[Key], bytes | None]:
+    """Return what renders one object in the negotiated form."""
+    if form.kind == "Table":
+        table = _table(group, view, form, include, now)
+
+        def render(key: Key) -> bytes | None:
+            row = table.render(key)
+            return None if row is None else table.body({}, [row])
+
+        return render
+    if form.kind:
+        if form.kind.endswith("List"):
+            raise NotAcceptable("PartialObjectMetadata, because one object is requested")
+        return _metadata(view, form, now)
+    return _objects(group, view, now)
+
+
+def _objects(group: ViewGroup, view: ServedResource, now: float) -> Callable[[Key], bytes | None]:
+    head = {"kind": view.resource.kind, "apiVersion": group.api_version}
+
+    def render(key: Key) -> bytes | None:
+        found = view.provider.object(key, now)
+        return None if found is None else _json(head | found)
+
+    return render
+
+
+def _metadata(view: ServedResource, form: Form, now: float) -> Callable[[Key], bytes | None]:
+    head = _partial(form)
+
+    def render(key: Key) -> bytes | None:
+        found = view.provider.object(key, now)
+        return None if found is None else _json(head | {"metadata": found["metadata"]})
+
+    return render
+
+
+def _table(
+    group: ViewGroup, view: ServedResource, form: Form, include: Include, now: float
+) -> Presentation:
+    provider, partial = view.provider, _partial(form)
+    head = {"kind": view.resource.kind, "apiVersion": group.api_version}
+
+    def shown(key: Key) -> Json | None:
+        if include == "Metadata":
+            # Without the parts that only the whole object has, which would cost more than the row.
+            return partial | {"metadata": _identity(key) | {"labels": provider.labels(key)}}
+        found = provider.object(key, now) if include == "Object" else None
+        return None if found is None else head | found
+
+    def render(key: Key) -> bytes | None:
+        cells = provider.cells(key, now)
+        if cells is None:
+            return None
+        row = [key.name, *(MISSING if cell is None else cell for cell in cells)]
+        return _json({"cells": row, "object": shown(key)})
+
+    return Presentation("Table", form.api_version, "rows", render, _columns(view))
+
+
+def _identity(key: Key) -> dict[str, Any]:
+    return {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
+
+
+def _partial(form: Form) -> Json:
+    return {"kind": "PartialObjectMetadata", "apiVersion": form.api_version}
+
+
+def _columns(view: ServedResource) -> list[Json]:
+    return [
+        _NAME,
+        *(
+            {
+                "name": column.name,
+                "type": column.type,
+                "format": "",
+                "description": column.description,
+                "priority": int(column.wide),
+            }
+            for column in view.resource.columns
+        ),
+    ]

@@ -1,0 +1,51 @@
+"""Writes docs/reasons.md from the table of reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adapter.attribution.reasons import REASONS, Cause
+from docs.paragraphs import wrapped
+
+_INTRODUCTION = """
+A pod without a value is left out of an answer. It never counts as 0. The reason is one of the words
+below. You see it in these places:
+
+- `gpu-metrics-adapter explain pod NAME`, and `kubectl get gpupods` in the column WHY-NOT
+- the message of a request for one pod
+- the log of `serve`, when the reason of a pod with a GPU changes
+- the labels `reason` of `gma_absent_total` and `gma_gpu_pods_unmeasured`
+- the messages of external metrics and of KEDA
+
+In the commands, replace the words in capital letters. The tools above print the commands with the
+names filled in.
+"""
+
+
+def page() -> str:
+    """The page: one heading for each reason, with its cause, its fix and a command."""
+    lines = ["# Why a pod has no value", "", "<!-- written by `make docs` from the code -->", ""]
+    for paragraph in _INTRODUCTION.strip().split("\n\n"):
+        lines += [paragraph, ""] if paragraph.startswith("- ") else list(wrapped(paragraph))
+    for name, reason in REASONS.items():
+        lines += _section(name, reason)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(name: str, reason: Cause) -> Iterator[str]:
+    yield f"## {name}"
+    yield ""
+    yield from wrapped(reason.cause)
+    yield from wrapped(f"Fix: {reason.fix}")
+    if reason.command:
+        yield "```sh"
+        yield reason.command.format_map(_Capitals())
+        yield "```"
+        yield ""
+
+
+class _Capitals(dict[str, str]):
+    """Placeholder -> the placeholder in capital letters."""
+
+    def __missing__(self, key: str) -> str:
+        return key.upper().replace("_", "-")

@@ -1,0 +1,145 @@
+"""Why no sample names a pod, as the API and the view say it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from adapter.attribution.reading import Absence
+from adapter.cluster.pod import PodRef
+from adapter.devices.readpages import PageState
+from apiservice.errors import MetricNotFound
+from apiservice.labels.selector import EVERYTHING
+from apiservice.provider import GroupResource, ObjectQuery
+from apiservice.runtime.steps import at_once
+from tests.adapter.world import World, make_pod, row
+
+UTIL, WAITING = "gpu_utilization", "inference_requests_waiting"
+EXPORTER = PodRef("gpu", "dcgm-1")
+T = 100.0
+
+
+class Pages:
+    """Pages with set states."""
+
+    def __init__(self, *on_node: PageState, server: Sequence[PageState] = ()) -> None:
+        self._on_node, self._server = on_node, server
+
+    def on_node(self, node: str) -> Sequence[PageState]:
+        return self._on_node if node == "n1" else ()
+
+    def of_pod(self, pod: PodRef) -> Sequence[PageState]:
+        return self._server if pod.name == "llm" else ()
+
+
+def page(last_success: float = T, error: str = "") -> PageState:
+    return PageState("http://e/metrics", EXPORTER, last_success, error)
+
+
+def world(pages: Pages, text: str = "", time: float = T) -> World:
+    made = World(make_pod("llm", node="n1"), make_pod("other", node="n1"), make_pod("exporter"))
+    made.store.pages = pages
+    if text:
+        made.scrape(text, time, node="n1", pod=EXPORTER)
+    return made
+
+
+def absent(made: World, metric: str = UTIL, time: float = T) -> Absence:
+    found = made.read("llm", metric, time)
+    assert isinstance(found, Absence)
+    return found
+
+
+IDLE = row("DCGM_FI_DEV_GPU_UTIL", 0)
+OTHERS = row("DCGM_FI_DEV_GPU_UTIL", 70, "other")
+FREE = row("DCGM_FI_DEV_GPU_UTIL", 0, uuid="GPU-1")
+
+CASES = {
+    "no exporter": (Pages(), "", "no_exporter_on_node", "node n1"),
+    "an exporter that was never read": (
+        Pages(page(0.0)),
+        "",
+        "exporter_down",
+        "http://e/metrics has not been read yet",
+    ),
+    "an exporter that never answered": (
+        Pages(page(0.0, "connection refused")),
+        "",
+        "exporter_down",
+        "http://e/metrics has never answered: connection refused",
+    ),
+    "an exporter that no longer answers": (
+        Pages(page(T - 40, "connection refused")),
+        "",
+        "exporter_down",
+        "no samples from http://e/metrics for 40 s: connection refused",
+    ),
+    "a page without devices": (Pages(page()), "", "exporter_without_devices", "http://e/metrics"),
+    "pod mapping off": (Pages(page()), IDLE, "exporter_names_no_pod", "http://exporter"),
+    "every device for another pod": (
+        Pages(page()),
+        OTHERS,
+        "device_named_for_other_pod",
+        "samples name GPU-0 for ml/other",
+    ),
+    "a free device, and other pods": (
+        Pages(page()),
+        OTHERS + FREE,
+        "pod_not_named",
+        "http://exporter",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_reason_names_what_is_wrong_on_the_node(case: str) -> None:
+    pages, text, reason, detail = CASES[case]
+    found = absent(world(pages, text))
+    assert (found.reason, found.detail) == (reason, detail)
+
+
+def test_an_exporter_with_old_samples_is_down_with_the_error_of_its_last_read() -> None:
+    made = world(Pages(page(T, "timeout")), OTHERS)
+    found = absent(made, time=T + 70)
+    assert (found.reason, found.exporter) == ("exporter_down", EXPORTER)
+    assert found.detail == "no samples from http://exporter for 70 s: timeout"
+
+
+def test_a_long_list_of_devices_is_counted() -> None:
+    text = "".join(row("DCGM_FI_DEV_GPU_UTIL", 1, "other", uuid=f"GPU-{i}") for i in range(8))
+    assert absent(world(Pages(page()), text)).detail.endswith(", and 5 more devices")
+
+
+SERVERS = {
+    "not opted in": (Pages(), "server_not_scraped"),
+    "no answer": (Pages(server=[page(0.0, "connection refused")]), "server_down"),
+    "another page": (Pages(server=[page()]), "pod_not_named"),
+}
+
+
+@pytest.mark.parametrize("case", SERVERS)
+def test_the_reason_names_what_is_wrong_with_the_server_page(case: str) -> None:
+    pages, reason = SERVERS[case]
+    assert absent(world(pages), WAITING).reason == reason
+
+
+def test_the_message_about_one_pod_says_why_and_names_the_fix() -> None:
+    made = world(Pages(page(T - 40, "connection refused")))
+    pods = GroupResource("pods", "")
+    query = ObjectQuery(pods, "ml", "llm", UTIL, EVERYTHING, EVERYTHING)
+    with pytest.raises(MetricNotFound) as raised:
+        at_once(made.custom.values(query, T))
+    assert str(raised.value) == (
+        "the server could not find the metric gpu_utilization for pods llm: The exporter of the "
+        "node does not answer, or its samples are too old: no samples from http://e/metrics for "
+        "40 s: connection refused (exporter_down); fix: kubectl -n gpu logs dcgm-1 --tail=20"
+    )
+
+
+def test_the_message_about_a_group_names_its_pods_and_their_reasons() -> None:
+    made = World(make_pod("llm-0", node="n1", labels={"app": "llm"}))
+    namespaces = GroupResource("namespaces", "")
+    query = ObjectQuery(namespaces, None, "ml", UTIL, EVERYTHING, EVERYTHING)
+    with pytest.raises(MetricNotFound, match=r"1 of 1 pods have no value: llm-0 \(no_exporter_on"):
+        at_once(made.custom.values(query, T))
