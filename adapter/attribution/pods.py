@@ -24,7 +24,7 @@ from adapter.attribution.split import (
     NodeContext,
     shared_series,
 )
-from adapter.attribution.unnamed import NO_EXPORTER, NOT_NAMED
+from adapter.attribution.unnamed import NO_EXPORTER, NOT_NAMED, UNNAMED
 from adapter.catalog.metric import Metric, Scope
 from adapter.catalog.migprofile import normalized
 from adapter.cluster.pod import Pod
@@ -43,6 +43,9 @@ TOO_FEW: Final = "too_few_devices"
 NOT_SELECTED: Final = "not_selected"
 PREDECESSOR: Final = "predecessors_row"
 UNPLACED: Final = "shared_device_unknown"
+
+UNREAD: Final = UNNAMED | {NO_VALUE, NOT_EXPORTED}
+"""Reasons that a pod which has just started has until the first page with its samples."""
 
 _NEARNESS: Final[Mapping[str, int]] = {
     SHARE_UNKNOWN: 5,

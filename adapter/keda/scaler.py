@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from adapter.api.aggregate import PodValue, describe_missing
-from adapter.attribution.pods import NO_VALUE, NOT_EXPORTED, NOT_SELECTED
+from adapter.attribution.pods import NOT_SELECTED, UNREAD
 from adapter.attribution.reading import Absence, Reading
-from adapter.attribution.unnamed import UNNAMED
 from adapter.catalog.metric import Scope
 from adapter.catalog.names import Names
 from adapter.cluster.lookup import ObjectLookup
@@ -29,8 +28,6 @@ from apiservice.runtime.steps import Steps, at_once
 _STEP: Final = 4
 """Pods that are examined in one step."""
 
-_UNREAD: Final = UNNAMED | {NO_VALUE, NOT_EXPORTED}
-"""Reasons that a pod has until the first page with its samples."""
 _LONGEST_NAME: Final = 253
 """The longest name of a Kubernetes object, in characters."""
 
@@ -207,7 +204,7 @@ class Scaler:
                 pending += 1
             elif reason in (Mismatch.NOT_READY, Mismatch.NOT_RUNNING):
                 unready += 1
-            elif reason in _UNREAD and self._starts(other.pod, now):
+            elif reason in UNREAD and self._starts(other.pod, now):
                 starting += 1
                 until = min(until, _ready_since(other.pod) + self._patience())
             elif reason != NOT_SELECTED:

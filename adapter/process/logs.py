@@ -16,6 +16,7 @@ from adapter.settings.log import LogSettings
 
 _WAITING: Final = 1000
 """Lines that may wait to be written."""
+_FIRST: Final = ("timestamp", "level", "event")
 _GOODBYE: Final = 1.0
 """Seconds that the last lines may take at the end of the process."""
 
@@ -137,7 +138,11 @@ def configure(settings: LogSettings) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _in_reading_order,
+                renderer,
+            ],
         )
     )
     root = logging.getLogger()
@@ -145,6 +150,14 @@ def configure(settings: LogSettings) -> None:
     root.setLevel(settings.level.upper())
     for chatty in ("httpx", "httpcore", "uvicorn.access", "asyncio", "azure", "google", "botocore"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+
+
+def _in_reading_order(
+    _logger: object, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Put the keys that every line has first, in the order in which a person reads them."""
+    first = {key: event[key] for key in _FIRST if key in event}
+    return {**first, **event}
 
 
 def _handler() -> logging.Handler:

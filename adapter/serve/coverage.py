@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adapter.api.provider import Values
+from adapter.attribution.pods import UNREAD
 from adapter.attribution.reading import Absence
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
@@ -22,6 +23,8 @@ from apiservice.runtime.steps import paced
 
 METRIC: Final = "gpu_utilization"
 """A metric of which every device in use has a value."""
+_LOOK: Final = 0.5
+"""Seconds between two looks at whether the process is ready."""
 _FIRST: Final = 1.0
 _LAST: Final = 60.0
 """Longest time in seconds between counts.
@@ -31,7 +34,6 @@ pods takes 0.7 s of CPU if no client has asked for their values in the meantime.
 """
 _NOT_MEANT: Final = frozenset((Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY))
 """Reasons of pods that are not expected to have a value."""
-
 
 Attributing = Generator[None, None, Mapping[str, int]]
 
@@ -44,6 +46,10 @@ class Counted:
     """Pods with a value."""
     missing: Counter[str]
     """Reason -> pods without a value."""
+    lasting: Counter[str]
+    """The same without the pods that have just started."""
+    example: tuple[Pod, Absence] | None = None
+    """One of the ``lasting`` pods with the most frequent reason."""
 
     @property
     def pods(self) -> int:
@@ -56,6 +62,9 @@ class Coverage:
 
     Args:
         attributions: starts a count of how devices are attributed to pods.
+        patience: returns the seconds that a pod may take from its start to its first value.
+        ready: returns whether the process is ready. Before that, no count is reported.
+        report: called with each count.
     """
 
     def __init__(
@@ -64,11 +73,18 @@ class Coverage:
         pods: PodIndex,
         attributions: Callable[[], Attributing],
         clock: Callable[[], float] = time.time,
+        *,
+        patience: Callable[[], float] = lambda: 0.0,
+        ready: Callable[[], bool] = lambda: True,
+        report: Callable[[Counted], None] = lambda _: None,
     ) -> None:
         self._known = known
         self._pods = pods
         self._attributions = attributions
         self._clock = clock
+        self._patience = patience
+        self._ready = ready
+        self._report = report
         self.last: Counted | None = None
         """The last complete count; None before the first."""
         self.attributed: Mapping[str, int] | None = None
@@ -78,10 +94,21 @@ class Coverage:
         """Count until cancelled."""
         pause = _FIRST
         while True:
+            ready = self._ready()
             if self._pods.synced:
                 await self.look()
                 pause = min(2 * pause, _LAST)
-            await asyncio.sleep(pause)
+            if ready and self.last is not None:
+                self._report(self.last)
+            await self._sleep(pause, ready=ready)
+
+    async def _sleep(self, seconds: float, *, ready: bool) -> None:
+        """Sleep, but not past the time at which the process becomes ready."""
+        end = asyncio.get_running_loop().time() + seconds
+        while (left := end - asyncio.get_running_loop().time()) > 0:
+            if not ready and self._ready():
+                return
+            await asyncio.sleep(left if ready else min(left, _LOOK))
 
     async def look(self) -> None:
         """Count once, and keep the result."""
@@ -93,7 +120,9 @@ class Coverage:
         return await paced(self._count())
 
     def _count(self) -> Generator[None, None, Counted]:
-        measured, missing = 0, Counter[str]()
+        measured, missing, lasting = 0, Counter[str](), Counter[str]()
+        examples: dict[str, tuple[Pod, Absence]] = {}
+        now, patience = self._clock(), self._patience()
         for pod in self._pods.each():
             yield
             if not _holds(pod):
@@ -103,7 +132,18 @@ class Coverage:
                 measured += 1
             elif found.reason not in _NOT_MEANT:
                 missing[found.reason] += 1
-        return Counted(measured, missing)
+                if found.reason not in UNREAD or not _starts(pod, now, patience):
+                    lasting[found.reason] += 1
+                    examples.setdefault(found.reason, (pod, found))
+        worst = lasting.most_common(1)
+        example = examples[worst[0][0]] if worst else None
+        return Counted(measured, missing, lasting, example)
+
+
+def _starts(pod: Pod, now: float, patience: float) -> bool:
+    """Return whether the pod started so recently that it may have no value yet."""
+    since = pod.ready_since or pod.born
+    return since > 0 and now - since < patience
 
 
 def _holds(pod: Pod) -> bool:

@@ -35,6 +35,7 @@ from adapter.serve import garbage
 from adapter.serve.apiserviceowner import external_owner
 from adapter.serve.build import Loop, cluster_loops
 from adapter.serve.coverage import Coverage
+from adapter.serve.coveragelog import CoverageLog
 from adapter.serve.keda import build_keda
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.security import build_security
@@ -144,6 +145,9 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             pipelines,
             objects.pod_index,
             lambda: pipelines.current.store.attributions(),  # noqa: PLW0108 - the store changes
+            patience=lambda: pipelines.current.patience,
+            ready=lambda: health.report("readyz", verbose=False).code == 200,
+            report=CoverageLog(objects.pod_index, lambda: pipelines.snapshot.exporters).note,
         )
         lag = LoopLag()
         register(

@@ -176,6 +176,14 @@ class Snapshot:
         nodes.pop("", None)
         self._nodes = nodes
 
+    @property
+    def exporters(self) -> int:
+        """The number of origins that report devices."""
+        return sum(
+            any(not series.serves for series in exporter.all_series.values())
+            for exporter in self._exporters.values()
+        )
+
     def nodes(self) -> Sequence[str]:
         """The nodes with known devices, sorted."""
         return sorted(self._by_node())
