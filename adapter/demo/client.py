@@ -20,7 +20,8 @@ import msgspec
 from yarl import URL
 
 from adapter.demo.certificates import FrontProxy
-from adapter.hpa import Missing, quantity
+from adapter.hpa import Missing
+from adapter.nodepool.seen.metricvalues import read_values
 
 USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
@@ -114,19 +115,6 @@ class MetricsClient:
             return answer.status, await answer.read()
 
 
-class _Object(msgspec.Struct):
-    name: str
-
-
-class _Item(msgspec.Struct, rename="camel"):
-    described_object: _Object
-    value: str
-
-
-class _List(msgspec.Struct):
-    items: list[_Item]
-
-
 class _Status(msgspec.Struct):
     message: str = ""
     code: int = 0
@@ -138,10 +126,6 @@ def decode(status: int, body: bytes) -> Answer:
         if status != HTTPStatus.OK:
             problem = msgspec.json.decode(body, type=_Status)
             return Missing(problem.message or f"HTTP {status}")
-        items = msgspec.json.decode(body, type=_List).items
-        return {
-            item.described_object.name: quantity.to_milli(quantity.parse(item.value))
-            for item in items
-        }
+        return dict(read_values(body))
     except (msgspec.DecodeError, ValueError) as error:
         return Missing(f"HTTP {status}, and the body is not a metric list: {error}")

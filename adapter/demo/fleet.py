@@ -88,7 +88,7 @@ class Fleet:
         """Create a pod that waits for a device."""
         self._numbers[service] += 1
         identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{service}-{self._numbers[service]}.pod")
-        name = f"{service}-{_suffix(identity)}"
+        name = f"{service}-{identity.hex[:5]}"
         pod = DemoPod(name, service, str(identity), now, resource, start_seconds, since=now)
         self.pods[name] = pod
         self.version += 1
@@ -218,16 +218,3 @@ class Fleet:
         node = make_node(name, pool, now, now + boot_seconds)
         self.nodes.append(node)
         return node
-
-
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""The alphabet of Kubernetes' generated names: no vowels, no digits that look like letters."""
-
-
-def _suffix(identity: uuid.UUID) -> str:
-    number = identity.int
-    letters = []
-    for _ in range(5):
-        number, place = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[place])
-    return "".join(letters)

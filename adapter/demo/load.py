@@ -35,6 +35,11 @@ class Profile:
     points: tuple[LoadPoint, ...]
     """In order of time; the first at 0, the last at the profile's end."""
 
+    @classmethod
+    def of(cls, *points: tuple[float, float]) -> Profile:
+        """Return the profile with these corners: seconds and requests per second."""
+        return cls(tuple(map(LoadPoint._make, points)))
+
     @property
     def length(self) -> float:
         """Seconds until the profile repeats."""

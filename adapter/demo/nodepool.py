@@ -66,10 +66,7 @@ class DemoNodepool:
         nodes = tuple(self._node(node, world.now) for node in world.fleet.nodes)
         pools = {pool.name: self._pool(pool, nodes) for pool in world.fleet.pools}
         self.orders = plan(demand, Capacity(nodes, pools, self._held), self._limits, now).orders
-        self._held = tuple(
-            Headroom(each.namespace, each.shape, each.replicas, each.reckoned, each.needed_at)
-            for each in self.orders
-        )
+        self._held = tuple(each.headroom for each in self.orders)
         world.fleet.headroom = {
             pool.resource: sum(each.replicas for each in self.orders if each.pool == pool.name)
             for pool in world.fleet.pools

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -9,7 +12,6 @@ from rich.text import Text
 
 from adapter.demo.autoscaler import DemoAutoscaler, Sync
 from adapter.demo.fleet import Stage
-from adapter.demo.glyphs import Glyphs
 from adapter.demo.hardware import DemoDevice, DemoNode
 from adapter.demo.state import DemoState, clock
 from adapter.demo.world import World
@@ -20,6 +22,40 @@ _STAGE_STYLE = {
     Stage.PENDING: "red",
     Stage.TERMINATING: "magenta",
 }
+
+
+class Glyphs(NamedTuple):
+    """The characters of bars and graphs."""
+
+    levels: str
+    full: str
+    empty: str
+    none: str
+    """Drawn for a missing value."""
+    pods: Mapping[Stage, str]
+    """A pod, by its stage."""
+
+    def spark(self, values: Sequence[float | None], top: float, width: int) -> str:
+        """Draw the last ``width`` values as a graph from 0 to ``top``."""
+        steps = len(self.levels) - 1
+        return "".join(
+            self.none
+            if value is None
+            else self.levels[round(steps * min(max(value / top, 0.0), 1.0))]
+            for value in values[max(0, len(values) - width) :]
+        )
+
+    def bar(self, share: float, width: int) -> str:
+        """Draw a share from 0 to 1 as a bar; anything above 0 is visible."""
+        filled = round(width * share)
+        filled = max(1, filled) if share > 0.01 else filled
+        return self.full * filled + self.empty * (width - filled)
+
+
+_STAGES = (Stage.READY, Stage.STARTING, Stage.PENDING)
+UNICODE = Glyphs("▁▂▃▄▅▆▇█", "█", "░", "·", dict(zip(_STAGES, "●◐○", strict=True)))
+ASCII = Glyphs("_.,-=+*#", "#", ".", " ", dict(zip(_STAGES, "#+o", strict=True)))
+"""For terminals whose encoding has no block characters."""
 
 
 def service_title(state: DemoState, scaler: DemoAutoscaler) -> str:

@@ -23,7 +23,7 @@ from adapter.demo.options import DemoOptions
 from adapter.demo.player import Player
 from adapter.demo.screen import DemoScreen, make_screen, write_closing, write_opening
 from adapter.demo.server import HOST, DemoError, Serve, choose_port, configuration
-from adapter.demo.state import DemoCluster, DemoState, curl_command, curl_options
+from adapter.demo.state import DemoCluster, DemoState, curl_options
 from adapter.demo.world import World
 
 _START_LIMIT = 60.0
@@ -105,8 +105,7 @@ async def _prepare(
         days=earlier,
         exporters=exporters,
         tally=client.tally,
-        curl=curl_command(url, proxy, ca),
-        curl_short=f"curl -K {curl_file}",
+        curl=f"curl -K {curl_file}",
         speed=speed,
         length=speed * options.seconds,
         seed=options.seed,

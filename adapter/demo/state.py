@@ -51,9 +51,7 @@ class DemoState:
     exporters: Exporters
     tally: Tally
     curl: str
-    """The command with which to query the API."""
-    curl_short: str
-    """The same with everything in a file, so that the line fits any terminal."""
+    """The command with which to query the API: all options are in a file."""
     speed: float
     """Simulated seconds per real second."""
     length: float
@@ -84,20 +82,8 @@ def clock(seconds: float) -> str:
     return f"{minutes:02d}:{rest:02d}"
 
 
-def curl_command(url: str, proxy: FrontProxy, ca: Path) -> str:
-    """Return a shell command that requests what kube-apiserver would for the HPA controller."""
-    lines = [
-        f"curl --cacert {ca}",
-        f"--cert {proxy.certificate}",
-        f"--key {proxy.key}",
-        f"-H 'X-Remote-User: {USER}'",
-        url,
-    ]
-    return " \\\n  ".join(lines)
-
-
 def curl_options(url: str, proxy: FrontProxy, ca: Path) -> str:
-    """Return the same as a file for ``curl -K``."""
+    """Return a file for ``curl -K`` that requests what kube-apiserver would for the HPA."""
     rows = {"url": url, "cacert": ca, "cert": proxy.certificate, "key": proxy.key}
     lines = [f'{name} = "{value}"' for name, value in rows.items()]
     return "\n".join([*lines, f'header = "X-Remote-User: {USER}"', "silent", "show-error", ""])

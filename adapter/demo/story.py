@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from adapter.demo.hardware import DemoPool
-from adapter.demo.load import LoadPoint, Profile
+from adapter.demo.load import Profile
 from adapter.demo.world import DemoWorkload
 from adapter.nodepool.plan.limits import Limits
 
@@ -55,18 +55,9 @@ WORKLOADS = (
     DemoWorkload(
         name="chat",
         resource="nvidia.com/gpu",
-        profile=Profile(
-            (
-                LoadPoint(0, 1.6),
-                LoadPoint(60, 1.6),
-                LoadPoint(180, 8.6),
-                LoadPoint(390, 8.6),
-                LoadPoint(420, 1.6),
-                LoadPoint(690, 1.6),
-                LoadPoint(710, 5.0),
-                LoadPoint(860, 5.0),
-                LoadPoint(LENGTH, 1.6),
-            )
+        profile=Profile.of(
+            *((0, 1.6), (60, 1.6), (180, 8.6), (390, 8.6), (420, 1.6)),
+            *((690, 1.6), (710, 5.0), (860, 5.0), (LENGTH, 1.6)),
         ),
         mean_work=0.8,
         start_seconds=25,
@@ -76,16 +67,7 @@ WORKLOADS = (
     DemoWorkload(
         name="embed",
         resource="nvidia.com/mig-1g.10gb",
-        profile=Profile(
-            (
-                LoadPoint(0, 4.0),
-                LoadPoint(30, 9.5),
-                LoadPoint(430, 9.5),
-                LoadPoint(450, 2.5),
-                LoadPoint(780, 2.5),
-                LoadPoint(LENGTH, 4.0),
-            )
-        ),
+        profile=Profile.of((0, 4.0), (30, 9.5), (430, 9.5), (450, 2.5), (780, 2.5), (LENGTH, 4.0)),
         mean_work=0.3,
         start_seconds=10,
         memory_share=0.42,

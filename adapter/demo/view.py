@@ -10,8 +10,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from adapter.demo.glyphs import ASCII, UNICODE, Glyphs
 from adapter.demo.panels import (
+    ASCII,
+    UNICODE,
+    Glyphs,
     node_line,
     node_title,
     nodepool_body,
@@ -43,7 +45,7 @@ class View:
         if height >= _NODEPOOL_ROWS:
             body = nodepool_body(self._state, glyphs)
             parts.append(_framed(nodepool_title(self._state), body, framed=framed))
-        curl = Text(f"the API: {self._state.curl_short}", style="dim", overflow="fold")
+        curl = Text(f"the API: {self._state.curl}", style="dim", overflow="fold")
         natural = options.update(height=None)
         left = height - len(console.render_lines(Group(*parts), natural))
         rows = left - len(console.render_lines(curl, natural))

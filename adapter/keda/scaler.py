@@ -23,7 +23,7 @@ from adapter.keda.trigger import Ref, Trigger
 from adapter.keda.triggerpods import TriggerPods
 from adapter.keda.triggers import AnswerVersion, Entry, TriggerAnswer, Triggers
 from apiservice.labels.selector import Selector
-from apiservice.runtime.steps import Steps, at_once
+from apiservice.runtime.steps import Steps
 
 _STEP: Final = 4
 """Pods that are examined in one step."""
@@ -128,8 +128,10 @@ class Scaler:
         trigger = self._entry(ref).trigger
         return Spec(trigger.metric.lower(), trigger.target)
 
-    def answer(self, ref: Ref, now: float, *, newest: bool = False) -> TriggerAnswer:
+    def answering(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[TriggerAnswer]:
         """Return the value, and whether the trigger is active. Without pods it is 0 and inactive.
+
+        All values are those of one point in time.
 
         Args:
             ref: the trigger.
@@ -139,10 +141,6 @@ class Scaler:
         Raises:
             ScalerError: one of its subclasses. Failures are not cached.
         """
-        return at_once(self.answering(ref, now, newest=newest))
-
-    def answering(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[TriggerAnswer]:
-        """The same in steps. The values are those of one point in time."""
         entry = self._entry(ref)
         state = AnswerVersion(self._known.version, self._objects.version + self._pods.version)
         found = entry.recall(state, now, 0.0 if newest else self._hold)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote
@@ -21,15 +21,11 @@ from apiservice.kube.failures import NOT_AN_API_SERVER
 
 KubeObject = dict[str, Any]
 
-RESOURCES: Final[Mapping[str, str]] = {
-    "CapacityBuffer": "capacitybuffers",
-    "ConfigMap": "configmaps",
-    "Deployment": "deployments",
-    "Job": "jobs",
-    "Pod": "pods",
-    "PodTemplate": "podtemplates",
-    "ProvisioningRequest": "provisioningrequests",
-}
+KINDS: Final = (
+    *("CapacityBuffer", "ConfigMap", "Deployment", "Job", "Pod", "PodTemplate"),
+    "ProvisioningRequest",
+)
+"""Kinds that the controller applies and deletes. Their plurals are regular."""
 _OTHERS = re.compile(r'conflicts? with "([^"]+)"')
 
 
@@ -93,7 +89,7 @@ class Writer:
     async def create(self, obj: KubeObject) -> None:
         """Create an object, which may have a generated name. Raises WriteError."""
         path = f"{collection(obj)}?fieldManager={MANAGER}"
-        await self._send("POST", path, obj, obj, "application/json")
+        await self._send("POST", path, obj, obj)
 
     async def delete(self, obj: KubeObject) -> None:
         """Delete an object, and its dependents in the background. A missing object is not an error.
@@ -102,7 +98,7 @@ class Writer:
             WriteError: see :class:`WriteFailure`.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
-        await self._send("DELETE", path_of(obj), options, obj, "application/json", gone=True)
+        await self._send("DELETE", path_of(obj), options, obj, gone=True)
 
     async def _send(
         self,
@@ -110,7 +106,8 @@ class Writer:
         path: str,
         body: Any,
         obj: KubeObject,
-        content_type: str,
+        content_type: str = "application/json",
+        *,
         gone: bool = False,
     ) -> bytes:
         kind = str(obj["kind"])
@@ -118,7 +115,7 @@ class Writer:
             self.failed[kind, WriteFailure.NOT_LEADING] += 1
             raise WriteError(WriteFailure.NOT_LEADING, f"{label(obj)}: the lease was lost")
         try:
-            answer = await self._call(method, path, body, content_type)
+            answer = await self._call(method, path, body, content_type=content_type)
         except ClusterAnswerError as error:
             if gone and error.status == 404:
                 return b""
@@ -167,7 +164,7 @@ def collection(obj: KubeObject) -> str:
     version, meta = obj["apiVersion"], obj["metadata"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     scope = f"/namespaces/{quote(meta['namespace'], safe='')}" if meta.get("namespace") else ""
-    return f"{root}{scope}/{RESOURCES.get(obj['kind'], obj['kind'].lower() + 's')}"
+    return f"{root}{scope}/{obj['kind'].lower()}s"
 
 
 def path_of(obj: KubeObject) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.nodes import UNLABELLED, devices
+from adapter.nodepool.seen.nodes import devices
 from adapter.nodepool.seen.status import groups_of
 
 KEPT: Final = 32
@@ -137,11 +137,11 @@ def watch(boots: BootTimes, cluster: ClusterTables, labels: Sequence[str], now: 
         if claim.ready is not None
     ]
     found = watch_claims(boots, up, (claim.name for claim in claims))
-    status = next(iter(cluster.status), None)
+    status = cluster.autoscaler
     names: dict[str, list[str]] = {}
     ready: dict[str, tuple[str, ...]] = {}
     for node in cluster.nodes:
-        pool = node.pool(labels) or UNLABELLED
+        pool = node.pool(labels)
         names.setdefault(pool, []).append(node.name)
         if node.healthy and devices(node):
             ready[pool] = (*ready.get(pool, ()), node.name)

@@ -6,7 +6,7 @@ Autoscalers count requests and cannot see idle GPUs. Idle pods are reported, not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class GpuPod(NamedTuple):
@@ -45,34 +45,31 @@ class IdlePod(NamedTuple):
     """In the price's currency; None without a price."""
 
 
-class IdleRule(NamedTuple):
-    """Thresholds for idle pods."""
-
-    below: float = 1.0
-    """A pod at or below this percentage is idle."""
-    after: float = 900.0
-    """Seconds before a pod is reported."""
-    gap: float = 120.0
-    """Maximum seconds between two readings of one streak."""
+BELOW: Final = 1.0
+"""A pod at or below this percentage is idle."""
+AFTER: Final = 900.0
+"""Seconds before a pod is reported."""
+GAP: Final = 120.0
+"""Maximum seconds between two readings of one streak."""
 
 
 def follow(
-    streaks: Mapping[str, IdleStreak], pods: Sequence[GpuPod], rule: IdleRule, now: float
+    streaks: Mapping[str, IdleStreak], pods: Sequence[GpuPod], now: float
 ) -> dict[str, IdleStreak]:
     """Return the streaks of all pods, by uid, updated with the current readings.
 
     A pod without a reading does not count as idle: its streak pauses. It ends when the pause is
-    longer than the rule's gap, or when the clock is set back.
+    longer than :data:`GAP`, or when the clock is set back.
     """
     after: dict[str, IdleStreak] = {}
     for pod in pods:
         past = streaks.get(pod.uid)
-        if past is not None and not 0 <= now - past.last <= rule.gap:
+        if past is not None and not 0 <= now - past.last <= GAP:
             past = None
         if pod.utilization is None:
             if past is not None:
                 after[pod.uid] = past
-        elif pod.utilization <= rule.below:
+        elif pod.utilization <= BELOW:
             after[pod.uid] = (
                 IdleStreak(now, now, 0.0)
                 if past is None
@@ -84,7 +81,6 @@ def follow(
 def report(
     streaks: Mapping[str, IdleStreak],
     pods: Sequence[GpuPod],
-    rule: IdleRule,
     price: Callable[[str], float | None],
     now: float,
 ) -> tuple[IdlePod, ...]:
@@ -99,7 +95,7 @@ def report(
         streak = streaks.get(pod.uid)
         if streak is None or pod.utilization is None or pod.gpus <= 0:
             continue
-        if now - streak.since < rule.after:
+        if now - streak.since < AFTER:
             continue
         hours = pod.gpus * streak.seconds / 3600
         each = price(pod.pool)

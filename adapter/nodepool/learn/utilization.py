@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from adapter.nodepool.learn.idle import GpuPod, IdlePod, IdleRule, IdleStreak, follow, report
+from adapter.nodepool.learn.idle import GpuPod, IdlePod, IdleStreak, follow, report
 from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.seen import instant
 from adapter.nodepool.seen.cluster import ClusterTables
@@ -60,7 +60,7 @@ class Utilization:
         if 0 <= elapsed < _EVERY:
             return False
         self._looked = now
-        pool_of = {node.name: node.pool(labels) or UNLABELLED for node in cluster.nodes}
+        pool_of = {node.name: node.pool(labels) for node in cluster.nodes}
         held = [pod for pod in cluster.pods if pod.node and not pod.headroom and gpus(pod.shape)]
         read = await self._read(sorted({pod.namespace for pod in held}))
         rows = [
@@ -74,10 +74,9 @@ class Utilization:
             )
             for pod in held
         ]
-        rule = IdleRule()
-        self._streaks = follow(self._streaks, rows, rule, now)
+        self._streaks = follow(self._streaks, rows, now)
         before = {row.pod.uid for row in self.idle}
-        self.idle = report(self._streaks, rows, rule, price, now)
+        self.idle = report(self._streaks, rows, price, now)
         for found in self.idle:
             if found.pod.uid not in before:
                 log.info(

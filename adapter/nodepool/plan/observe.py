@@ -23,7 +23,6 @@ from adapter.nodepool.plan.pools import pools, with_pods
 from adapter.nodepool.plan.want import wanted
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.headroom import HeadroomObject
-from adapter.nodepool.seen.nodes import UNLABELLED
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.targets import (
     PodsOf,
@@ -64,7 +63,7 @@ def observe(
         jobs: whether to include Jobs.
         within: namespaces whose Jobs are included; empty for all.
     """
-    pool_of = {node.name: node.pool(pool_labels) or UNLABELLED for node in cluster.nodes}
+    pool_of = {node.name: node.pool(pool_labels) for node in cluster.nodes}
     demand = [
         _scaled(target, values.get(target.workload), pool_of, known, now) for target in targets
     ]
@@ -74,13 +73,12 @@ def observe(
     found = (*cluster.buffers, *cluster.placeholders)
     left_out["headroom_foreign"] = sum(bool(row.problem) for row in found)
     nodes = with_pods(cluster.nodes, cluster.pods, pool_labels, now)
-    status = next(iter(cluster.status), None)
     capacity = Capacity(
         nodes=nodes,
         pools=pools(
             cluster.nodes,
             nodes,
-            status.groups if status else (),
+            cluster.autoscaler.groups if cluster.autoscaler else (),
             cluster.node_pools,
             known.boots,
             pool_labels,

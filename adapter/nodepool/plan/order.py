@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from adapter.nodepool.model.capacity import Headroom
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape, key
@@ -42,6 +43,11 @@ class Order:
     never had a node."""
     about: tuple[str, ...] = ()
     """Names of the workloads for people, in the order of ``workloads``."""
+
+    @property
+    def headroom(self) -> Headroom:
+        """The headroom that it becomes."""
+        return Headroom(self.namespace, self.shape, self.replicas, self.reckoned, self.needed_at)
 
     @property
     def why(self) -> str:

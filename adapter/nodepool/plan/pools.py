@@ -10,7 +10,7 @@ from typing import Final
 from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.model.capacity import Pool, PoolNode, Trap
 from adapter.nodepool.seen.karpenter import NodePool
-from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, UNLABELLED, NodeInfo, devices
+from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, NodeInfo, devices
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.status import NodeGroup, groups_of, pool_name
 
@@ -47,7 +47,7 @@ def with_pods(
     expected = _devices(every, labels)
     found = []
     for node in every:
-        pool = node.pool(labels) or UNLABELLED
+        pool = node.pool(labels)
         has = devices(node)
         if not has and node.name not in holders and not expected.get(pool):
             continue
@@ -77,7 +77,7 @@ def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, f
     for node in nodes:
         has = devices(node)
         if has:
-            pool = node.pool(labels) or UNLABELLED
+            pool = node.pool(labels)
             expected[pool] = expected.get(pool, has) & has
     return expected
 
@@ -121,7 +121,7 @@ def pools(
     names: dict[str, list[str]] = {}
     odd: dict[str, set[Trap]] = {}
     for node in every:
-        pool = node.pool(labels) or UNLABELLED
+        pool = node.pool(labels)
         names.setdefault(pool, []).append(node.name)
         odd.setdefault(pool, set()).update(traps(node))
     gpu = {node.pool for node in nodes} | {pool for pool, found in odd.items() if found}

@@ -43,7 +43,6 @@ from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.metricvalues import MetricValues
 from adapter.nodepool.seen.served import ServedApis, discover
-from adapter.nodepool.seen.status import AutoscalerStatus
 from adapter.nodepool.seen.targets import (
     PodsOf,
     RoundValues,
@@ -94,7 +93,7 @@ class NodepoolController:
             outages: the outages of the API server.
         """
         self._settings = settings
-        self._cluster = cluster
+        self.cluster = cluster
         self._call = call
         self._watched = watched
         self._started = started
@@ -128,11 +127,6 @@ class NodepoolController:
     def discovered(self) -> bool:
         """Whether the discovery of the served APIs has succeeded."""
         return self._discovered > 0
-
-    @property
-    def autoscaler_status(self) -> AutoscalerStatus | None:
-        """The status of the cluster-autoscaler; None if it does not exist."""
-        return next(iter(self._cluster.status), None)
 
     @property
     def history_problem(self) -> str:
@@ -202,11 +196,11 @@ class NodepoolController:
             self.state.frozen = ""
             self._outages.ends(self)
         if read is None:
-            method = await self._probe.method(self.served, self._cluster.buffers, now)
-            self._choice = with_wait(method, cluster_autoscaler=self.autoscaler_status is not None)
+            method = await self._probe.method(self.served, self.cluster.buffers, now)
+            self._choice = with_wait(method, cluster_autoscaler=self.cluster.autoscaler is not None)
             await self._store.read(now)
-        pods_of = by_workload(self._cluster.pods)
-        found = targets(self._cluster, pods_of, self._settings.namespaces)
+        pods_of = by_workload(self.cluster.pods)
+        found = targets(self.cluster, pods_of, self._settings.namespaces)
         if read is None:
             values = await self.values.read(found.targets, _VALUES)
         else:
@@ -215,13 +209,13 @@ class NodepoolController:
         if read is None:
             await self._use(found.targets, values, now)
             self._read = RoundValues.of(found.targets, values)
-        there = [*self._cluster.buffers, *self._cluster.placeholders]
+        there = [*self.cluster.buffers, *self.cluster.placeholders]
         self.ledger.learn(seen.demand, now)
         ordered = self.state.plan.orders if self.state.plan else ()
         most = self._settings.limits.max_gpus_per_pool
         self.ledger.spend(seen.capacity.headroom, pools_of(ordered, there), most, now)
         decided = plan(seen.demand, seen.capacity, limits_of(self._settings), now)
-        self._reports.note(decided, seen, self._choice, self._cluster, self.state, now)
+        self._reports.note(decided, seen, self._choice, self.cluster, self.state, now)
         if self._settings.apply:
             await self._act(decided, there, self._choice, now)
             if read is None:
@@ -247,7 +241,7 @@ class NodepoolController:
         pods_of: PodsOf,
         now: float,
     ) -> PlanInput:
-        cluster, settings = self._cluster, self._settings
+        cluster, settings = self.cluster, self._settings
         self.ledger.boots = boots.watch(self.ledger.boots, cluster, settings.pool_labels, now)
         seen = observe(
             cluster,
@@ -272,16 +266,16 @@ class NodepoolController:
         """Read the utilisation of GPUs. Write deletion costs if configured."""
         settings = self._settings
         fresh = await self.utilization.look(
-            self._cluster, limits_of(settings).price, settings.pool_labels, now
+            self.cluster, limits_of(settings).price, settings.pool_labels, now
         )
         self.state.idle = self.utilization.idle
         if fresh and settings.apply and settings.deletion_cost:
-            await self.deletion_costs.write(self._cluster, found, values, self.utilization.smoothed)
+            await self.deletion_costs.write(self.cluster, found, values, self.utilization.smoothed)
 
     async def _act(
         self, decided: Plan, there: list[HeadroomObject], choice: MethodChoice, now: float
     ) -> None:
-        classes = {row.name: row for row in self._cluster.classes}
+        classes = {row.name: row for row in self.cluster.classes}
         outcomes = await self._orders.carry_out(
             decided.orders, there, choice, self.served, classes, now
         )

@@ -17,9 +17,8 @@ from kubernetes.aio.client import ApiException
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
-from adapter.nodepool.model.apicall import ApiCall
+from adapter.nodepool.model.apicall import ApiCall, get
 from apiservice.kube.client import ClusterAnswerError
-from apiservice.kube.failures import NOT_AN_API_SERVER
 from apiservice.kube.outages import Outages
 
 log = structlog.get_logger(__name__)
@@ -56,7 +55,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
     async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
         """Return (True, record) or (False, error). The error has status 404 if no Lease exists."""
         try:
-            self._lease = await self._read(f"{self._collection}/{name}")
+            self._lease = await get(self._call, f"{self._collection}/{name}", dict[str, Any])
         except ClusterAnswerError as error:
             if error.status == 404:
                 self.renewed = None
@@ -76,13 +75,6 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
             spec.get("acquireTime"),
             spec.get("renewTime"),
         )
-
-    async def _read(self, path: str) -> dict[str, Any]:
-        body = await self._call("GET", path)
-        try:
-            return msgspec.json.decode(body, type=dict[str, Any])
-        except msgspec.DecodeError as error:
-            raise ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {error}") from error
 
     async def create(
         self, name: str, namespace: str, election_record: LeaderElectionRecord
@@ -113,7 +105,7 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         body = {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
         path = f"{self._collection}/{self.name}"
         try:
-            await self._call("PATCH", path, body, "application/merge-patch+json")
+            await self._call("PATCH", path, body, content_type="application/merge-patch+json")
         except ClusterAnswerError as error:
             log.info("lease not released; it expires", error=str(error))
 

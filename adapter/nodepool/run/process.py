@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import uvloop
 
 from adapter import __version__
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.run.changes import ChangeSignal
 from adapter.nodepool.run.controller import NodepoolController
@@ -94,7 +94,7 @@ class _Wiring:
             own,
             home,
             self.cluster,
-            _caller(client, _CALL),
+            partial(call, client, timeout_seconds=_CALL),
             may_write,
             self.watches.problem,
             self.watch,
@@ -161,7 +161,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         controller = parts.controller
         if own.apply:
             identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
-            request = _caller(client, own.lease.retry)
+            request = partial(call, client, timeout_seconds=own.lease.retry)
             election = Election(
                 request,
                 own.lease,
@@ -213,17 +213,6 @@ async def _look(controller: NodepoolController, outages: Outages) -> None:
             said = str(error)
             await asyncio.sleep(_FILE_CHECK)
     outages.ends(_look)
-
-
-def _caller(client: Any, seconds: float) -> ApiCall:
-    """Return a call whose requests have a timeout of ``seconds``."""
-
-    async def request(
-        method: str, path: str, body: Any = None, content_type: str = "application/json"
-    ) -> bytes:
-        return await call(client, method, path, body, seconds, content_type)
-
-    return request
 
 
 async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:

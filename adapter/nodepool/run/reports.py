@@ -72,11 +72,7 @@ class Reports:
             [(note.pool, note.reason.code) for note in decided.notes],
             sorted(state.shortfalls.items()),
         )
-        self._ordered = tuple(
-            Headroom(row.namespace, row.shape, row.replicas, row.reckoned, row.needed_at)
-            for row in decided.orders
-            if row.replicas
-        )
+        self._ordered = tuple(row.headroom for row in decided.orders if row.replicas)
         self._log_notes(decided)
         if facts == self._said:
             return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.nodepool.act.serverside import RESOURCES, WriteFailure
+from adapter.nodepool.act.serverside import KINDS as APPLIED_KINDS
+from adapter.nodepool.act.serverside import WriteFailure
 from adapter.nodepool.model.reason import CODES
 from apiservice.selfmetrics.families import OTHER, counter, gauge
 
@@ -13,7 +14,7 @@ __all__ = ["FAMILIES", "KINDS", "MOST", "OTHER"]
 MOST: Final = 500
 """Series of one metric that has a label for each workload, node pool or namespace. Further series
 are left out; orders that are left out are counted."""
-KINDS: Final = (*sorted(RESOURCES), "Event")
+KINDS: Final = (*APPLIED_KINDS, "Event")
 """Kinds of the objects that the controller writes."""
 _ORDER: Final = ("namespace", "workload", "pool")
 

@@ -69,7 +69,7 @@ class NodepoolMetrics(Collector):
             yield from self._pools()
             if state.apply:
                 yield families.HISTORY.one(not self._controller.history_problem)
-        status = self._controller.autoscaler_status
+        status = self._controller.cluster.autoscaler
         if status is not None and status.written is not None:
             yield families.STATUS_AGE.one(max(0.0, now - status.written))
         yield from self._writes()

@@ -12,7 +12,7 @@ from adapter.nodepool.seen.karpenter import NodeClaimTable, NodePoolTable
 from adapter.nodepool.seen.nodes import NodeInfoTable
 from adapter.nodepool.seen.pods import PodInfoTable
 from adapter.nodepool.seen.priorityclasses import PriorityClassTable
-from adapter.nodepool.seen.status import AutoscalerStatusTable
+from adapter.nodepool.seen.status import AutoscalerStatus, AutoscalerStatusTable
 from adapter.nodepool.seen.workloads import WorkloadTable
 
 
@@ -34,3 +34,8 @@ class ClusterTables:
     node_pools: NodePoolTable = field(default_factory=NodePoolTable)
     node_claims: NodeClaimTable = field(default_factory=NodeClaimTable)
     claim_templates: ClaimTemplateTable = field(default_factory=ClaimTemplateTable)
+
+    @property
+    def autoscaler(self) -> AutoscalerStatus | None:
+        """The status of the cluster-autoscaler; None if there is none."""
+        return next(iter(self.status), None)

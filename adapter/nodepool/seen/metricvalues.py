@@ -40,12 +40,25 @@ class _List(msgspec.Struct):
 _list = msgspec.json.Decoder(_List)
 
 
+def read_values(body: bytes) -> list[tuple[str, int]]:
+    """Return the objects' names and values in thousandths, from the JSON of a list of values.
+
+    Raises:
+        msgspec.DecodeError: it is not such a list.
+        ValueError: a value is not a quantity.
+    """
+    return [
+        (item.described_object.name, quantity.to_milli(quantity.parse(item.value)))
+        for item in _list.decode(body).items
+    ]
+
+
 class MetricValues:
     """Requests the values of many targets concurrently, in bounded time."""
 
-    def __init__(self, call: ApiCall, version: str = "v1beta2") -> None:
+    def __init__(self, call: ApiCall) -> None:
         self._call = call
-        self.version = version
+        self.version = "v1beta2"
         """Version of custom.metrics.k8s.io: v1beta2 if it is served, else v1beta1."""
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self.failures: Counter[str] = Counter()
@@ -75,7 +88,7 @@ class MetricValues:
 
         async def one(namespace: str) -> Values:
             async with self._slots:
-                path = _path(CUSTOM, self.version, namespace, "pods", "*", metric, {})
+                path = _path(f"{CUSTOM}/{self.version}", {}, namespace, "pods", "*", metric)
                 return await self._ask(MetricKind.PODS, path)
 
         asked = list(namespaces)
@@ -118,11 +131,7 @@ class MetricValues:
 
     async def _ask(self, kind: MetricKind, path: str) -> Values:
         try:
-            items = _list.decode(await self._call("GET", path)).items
-            values = [
-                (item.described_object.name, quantity.to_milli(quantity.parse(item.value)))
-                for item in items
-            ]
+            values = read_values(await self._call("GET", path))
         except ClusterAnswerError as error:
             self.failures[str(error.status) if error.status else "unreachable"] += 1
             return Missing(str(error))
@@ -139,41 +148,22 @@ class MetricValues:
 def path_of(target: ScaleTarget, metric: MetricSpec, version: str) -> str:
     """Return the path at which the HPA controller requests a metric
     (``k8s.io/kubernetes/pkg/controller/podautoscaler/metrics/client.go``)."""
-    namespace, query = target.workload.namespace, {}
-    selector = text(metric.selector)
+    namespace, custom = target.workload.namespace, f"{CUSTOM}/{version}"
+    selector, described = text(metric.selector), metric.described
     if metric.kind is MetricKind.EXTERNAL:
-        if selector:
-            query["labelSelector"] = selector
-        path = f"{EXTERNAL}/namespaces/{quote(namespace)}/{quote(metric.name)}"
-        return path + _query(query)
-    if selector:
-        query["metricLabelSelector"] = selector
-    described = metric.described
+        return _path(EXTERNAL, {"labelSelector": selector}, namespace, metric.name)
+    query = {"metricLabelSelector": selector}
     if metric.kind is MetricKind.PODS or described is None:
         query["labelSelector"] = target.selector
-        return _path(CUSTOM, version, namespace, "pods", "*", metric.name, query)
+        return _path(custom, query, namespace, "pods", "*", metric.name)
     if described.kind == "Namespace":
-        root = f"{CUSTOM}/{version}/namespaces/{quote(described.name)}/metrics"
-        return f"{root}/{quote(metric.name)}{_query(query)}"
+        return _path(custom, query, described.name, "metrics", metric.name)
     resource = resource_of(described.api_version, described.kind)
     named = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-    return _path(CUSTOM, version, namespace, named, described.name, metric.name, query)
+    return _path(custom, query, namespace, named, described.name, metric.name)
 
 
-def _path(
-    root: str,
-    version: str,
-    namespace: str,
-    resource: str,
-    name: str,
-    metric: str,
-    query: Mapping[str, str],
-) -> str:
-    parts: Iterable[str] = (namespace, resource, name, metric)
-    return f"{root}/{version}/namespaces/{'/'.join(quote(p, safe='') for p in parts)}" + _query(
-        query
-    )
-
-
-def _query(query: Mapping[str, str]) -> str:
-    return f"?{urlencode(query)}" if query else ""
+def _path(root: str, query: Mapping[str, str], *parts: str) -> str:
+    path = "/".join(quote(part, safe="") for part in parts)
+    given = urlencode({key: value for key, value in query.items() if value})
+    return f"{root}/namespaces/{path}" + (f"?{given}" if given else "")

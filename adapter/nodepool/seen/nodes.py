@@ -60,8 +60,9 @@ class NodeInfo(Named):
     created: float
 
     def pool(self, labels: Sequence[str] = ()) -> str:
-        """Return its pool, from the first of the labels that it has; empty without one."""
-        return next((self.labels[key] for key in (*labels, *POOL_LABELS) if key in self.labels), "")
+        """Return its pool, from the first of the labels that it has."""
+        names = (self.labels[key] for key in (*labels, *POOL_LABELS) if key in self.labels)
+        return next(names, "") or UNLABELLED
 
 
 NodeInfoTable = Table[str, NodeInfo]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
-from adapter.nodepool.model.apicall import ApiCall
+from adapter.nodepool.model.apicall import ApiCall, get
 from adapter.nodepool.seen import claimtemplates, headroom, karpenter
 from apiservice.kube.client import ClusterAnswerError
-from apiservice.kube.failures import NOT_AN_API_SERVER
 
-T = TypeVar("T")
 _CUSTOM: Final = "custom.metrics.k8s.io"
 
 
@@ -56,7 +54,7 @@ class ServedApis:
 
 async def discover(call: ApiCall) -> ServedApis:
     """Discover the served APIs. Raises ClusterAnswerError."""
-    answer = await _ask(call, "/apis", _Groups)
+    answer = await get(call, "/apis", _Groups)
     groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
     scaling = groups.get(headroom.BUFFER_GROUP, [])
     buffers, requests = "", False
@@ -77,21 +75,13 @@ async def discover(call: ApiCall) -> ServedApis:
     )
 
 
-async def _ask(call: ApiCall, path: str, kind: type[T]) -> T:
-    body = await call("GET", path)
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as error:
-        raise ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {error}") from error
-
-
 def _first(wanted: Sequence[str], served: Sequence[str]) -> str:
     return next((version for version in wanted if version in served), "")
 
 
 async def _resources(call: ApiCall, path: str) -> frozenset[str]:
     try:
-        answer = await _ask(call, path, _Resources)
+        answer = await get(call, path, _Resources)
     except ClusterAnswerError as error:
         if error.status == 404:
             return frozenset()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.demo.comparison import running_after
 from adapter.demo.fleet import DemoPod
+from adapter.demo.summary import running_after
 
 
 def pod(created: float, bound: float | None = None, deleted: float | None = None) -> DemoPod:

@@ -94,7 +94,7 @@ async def test_a_change_of_headroom_is_reported_with_its_reason(world: World) ->
     world.take_events()
     await rounds(world, nodepool, {pod.name: 60_000 for pod in world.fleet.pods.values()})
     (event,) = (event for event in world.take_events() if event.about == "nodepool")
-    assert event.text == "headroom of chat 0 -> 2: 2 pods of headroom at least"
+    assert event.text == "headroom of chat 0 -> 2: the minimum headroom is 2 pods"
 
 
 async def test_a_reader_averages_what_the_devices_did_and_knows_no_loading_pod() -> None:

@@ -12,8 +12,8 @@ from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.client import Answer, Tally
 from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
-from adapter.demo.glyphs import ASCII, UNICODE
 from adapter.demo.nodepool import DemoNodepool, Past
+from adapter.demo.panels import ASCII, UNICODE
 from adapter.demo.screen import event_line, nodepool_line, status_line
 from adapter.demo.state import DemoCluster, DemoState, OutagePlayed, clock
 from adapter.demo.summary import summary
@@ -49,8 +49,7 @@ async def state(world: World) -> DemoState:
         days=Days(Past(), ({"chat": 12}, {"chat": 14}), (9, 8)),
         exporters=exporters,
         tally=Tally(requests=8, answered=4, seconds=[0.002] * 7 + [0.005]),
-        curl="curl --cacert CA \\\n  URL",
-        curl_short="the API: curl -K /tmp/gma-demo-x/curl.conf",
+        curl="the API: curl -K /tmp/gma-demo-x/curl.conf",
         speed=15,
         length=900,
         seed=7,
@@ -98,7 +97,7 @@ async def test_the_picture_says_what_matters(state: DemoState, size: tuple[int, 
         "booting, 15 s left",
         "mig-1 exporter dead",
         "booting, ready in 90 s",
-        "nodepool: 2 pods of headroom, 0 ready: 2 pods of headroom at least",
+        "nodepool: 2 pods of headroom, 0 ready: the minimum headroom is 2 pods",
         "without chat ●●●●○○  1 node, 1 booting; waited for a GPU: 105 pod-seconds",
         "the API: curl -K /tmp/gma-demo-x/curl.conf",
     ):

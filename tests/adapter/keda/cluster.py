@@ -16,8 +16,10 @@ from adapter.cluster.services import Services
 from adapter.keda.scaledobjects import ScaledObjects
 from adapter.keda.scaler import Options, Scaler
 from adapter.keda.trigger import Ref
+from adapter.keda.triggers import TriggerAnswer
 from apiservice.kube.reflector import EventType
 from apiservice.labels.selector import Selector
+from apiservice.runtime.steps import at_once
 from tests.adapter.world import make_pod
 
 PATIENCE = 65.0
@@ -102,11 +104,14 @@ class Cluster:
             return Absence(known)
         return Reading(known, now, 30, now + PATIENCE, (), partial=False)
 
+    def answer(self, ref: Ref, now: float, *, newest: bool = False) -> TriggerAnswer:
+        return at_once(self.scaler.answering(ref, now, newest=newest))
+
     def value(self, now: float = 0.0, **metadata: str) -> float:
-        return self.scaler.answer(trigger(**metadata), now).number.exact
+        return self.answer(trigger(**metadata), now).number.exact
 
     def active(self, now: float = 0.0, **metadata: str) -> bool:
-        return self.scaler.answer(trigger(**metadata), now).active
+        return self.answer(trigger(**metadata), now).active
 
 
 def trigger(**metadata: str) -> Ref:

@@ -238,7 +238,7 @@ def test_an_answer_is_held_although_values_change_but_not_past_a_change_of_pods(
     assert cluster.value(10.0) == 30.0
     cluster.readings["a"] = 40.0
     assert cluster.value(10.9) == 30.0
-    assert cluster.scaler.answer(trigger(), 10.9, newest=True).number.exact == 40.0
+    assert cluster.answer(trigger(), 10.9, newest=True).number.exact == 40.0
     cluster.readings["a"] = 50.0
     assert cluster.value(11.8) == 40.0
     assert cluster.value(11.9) == 50.0
@@ -270,7 +270,7 @@ def test_one_metadata_in_two_namespaces_is_two_questions() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
     assert cluster.value() == 30.0
-    assert cluster.scaler.answer(trigger()._replace(namespace="other"), 0.0).number.exact == 0.0
+    assert cluster.answer(trigger()._replace(namespace="other"), 0.0).number.exact == 0.0
 
 
 ACTIVITY: dict[str, tuple[dict[str, float | str], dict[str, str], bool]] = {
@@ -308,7 +308,7 @@ def test_only_pods_of_the_scaled_objects_own_namespace_are_asked() -> None:
     cluster = Cluster()
     cluster.put("a", 30.0)
     elsewhere = Ref("other", "so", trigger().metadata)
-    assert cluster.scaler.answer(elsewhere, 0.0).number.exact == 0.0
+    assert cluster.answer(elsewhere, 0.0).number.exact == 0.0
 
 
 def test_a_call_without_a_namespace_is_refused() -> None:

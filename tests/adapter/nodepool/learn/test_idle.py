@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.idle import GpuPod, IdlePod, IdleRule, IdleStreak, follow, report
+from adapter.nodepool.learn.idle import GpuPod, IdlePod, IdleStreak, follow, report
 
-RULE = IdleRule(below=1.0, after=600.0, gap=120.0)
+AFTER = 600.0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sooner() -> Iterator[None]:
+    """A pod is reported after ten minutes."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("adapter.nodepool.learn.idle.AFTER", AFTER)
+        yield
 
 
 def pod(utilization: float | None, gpus: int = 2, uid: str = "u1") -> GpuPod:
@@ -25,9 +33,9 @@ def watch(values: Sequence[float | None], step: float = 60.0) -> tuple[IdlePod, 
     """Look once a step; the report at the last look."""
     streaks: dict[str, IdleStreak] = {}
     for number, value in enumerate(values):
-        streaks = follow(streaks, [pod(value)], RULE, number * step)
+        streaks = follow(streaks, [pod(value)], number * step)
     now = (len(values) - 1) * step
-    return report(streaks, [pod(values[-1])], RULE, price, now)
+    return report(streaks, [pod(values[-1])], price, now)
 
 
 def test_an_idle_pod_is_reported_with_its_hours_and_cost() -> None:
@@ -56,29 +64,29 @@ def test_only_idle_pods_are_reported(values: list[float | None], idle: bool) -> 
 
 
 def test_a_streak_ends_if_the_clock_is_set_back() -> None:
-    streaks = follow({"u1": IdleStreak(0.0, 590.0, 590.0)}, [pod(0.0)], RULE, 500.0)
+    streaks = follow({"u1": IdleStreak(0.0, 590.0, 590.0)}, [pod(0.0)], 500.0)
     assert streaks == {"u1": IdleStreak(500.0, 500.0, 0.0)}
 
 
 def test_without_a_price_there_is_no_cost() -> None:
     streaks = {"u1": IdleStreak(0.0, 3600.0, 3600.0)}
-    (row,) = report(streaks, [pod(0.0)], RULE, lambda _: None, 3600.0)
+    (row,) = report(streaks, [pod(0.0)], lambda _: None, 3600.0)
     assert (row.gpu_hours, row.cost) == (2.0, None)
 
 
 def test_the_streak_of_a_deleted_pod_does_not_pass_to_its_successor() -> None:
-    streaks = follow({"u1": IdleStreak(0.0, 590.0, 590.0)}, [pod(0.0, uid="u2")], RULE, 600.0)
+    streaks = follow({"u1": IdleStreak(0.0, 590.0, 590.0)}, [pod(0.0, uid="u2")], 600.0)
     assert streaks == {"u2": IdleStreak(600.0, 600.0, 0.0)}
 
 
 def test_a_pod_without_gpus_is_not_reported() -> None:
-    assert not report({"u1": IdleStreak(0.0, 600.0, 600.0)}, [pod(0.0, gpus=0)], RULE, price, 600.0)
+    assert not report({"u1": IdleStreak(0.0, 600.0, 600.0)}, [pod(0.0, gpus=0)], price, 600.0)
 
 
 def test_the_most_expensive_pod_comes_first() -> None:
     pods = [pod(0.0, 1, "small"), pod(0.0, 8, "large")]
     streaks = {each.uid: IdleStreak(0.0, 900.0, 900.0) for each in pods}
-    rows = report(streaks, pods, RULE, price, 900.0)
+    rows = report(streaks, pods, price, 900.0)
     assert [row.pod.uid for row in rows] == ["large", "small"]
 
 
@@ -95,11 +103,11 @@ def test_idle_time_is_never_more_than_the_time_between_idle_readings(
     now, idle, last = 0.0, 0.0, None
     for value, gap in seen:
         now += gap
-        streaks = follow(streaks, [pod(value)], RULE, now)
+        streaks = follow(streaks, [pod(value)], now)
         if value is not None:
-            idle += now - last if value <= RULE.below and last is not None else 0.0
-            last = now if value <= RULE.below else None
-        for row in report(streaks, [pod(value)], RULE, price, now):
+            idle += now - last if value <= 1.0 and last is not None else 0.0
+            last = now if value <= 1.0 else None
+        for row in report(streaks, [pod(value)], price, now):
             assert row.pod.utilization is not None
             assert row.gpu_hours <= row.pod.gpus * idle / 3600 + 1e-9
-            assert row.since <= now - RULE.after
+            assert row.since <= now - AFTER

@@ -10,7 +10,7 @@ from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
 from adapter.nodepool.model import names
 from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.seen import autoscalers, claimtemplates, jobs, workloads
-from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS
+from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, UNLABELLED
 from adapter.nodepool.seen.pods import PodInfoDecoder
 from adapter.nodepool.seen.selectors import text
 from tests.adapter.nodepool.manifests import (
@@ -37,7 +37,7 @@ from tests.adapter.nodepool.manifests import (
         ({"cloud.google.com/gke-nodepool": "a100"}, (), "a100"),
         ({"eks.amazonaws.com/nodegroup": "p4d"}, (), "p4d"),
         ({"rack": "7", "agentpool": "gput4"}, ("rack",), "7"),
-        ({"kubernetes.io/hostname": "a"}, (), ""),
+        ({"kubernetes.io/hostname": "a"}, (), UNLABELLED),
     ],
     ids=["karpenter", "aks", "aks, old", "gke", "eks", "a setting", "plain"],
 )
