@@ -18,6 +18,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from apiservice.documents.aggregated import wants_aggregated
 from apiservice.documents.discovery import Discovery
 from apiservice.documents.health import ENDPOINTS, HealthRegistry
 from apiservice.documents.pages import create_pages
@@ -34,6 +35,7 @@ from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
 from apiservice.selfmetrics.requeststats import RequestStats
 from apiservice.view.endpoint import ViewEndpoint
 from apiservice.view.resource import ViewGroup
+from apiservice.wire.accept import accept_header, accepts_json
 from apiservice.wire.answers import Key, json_messages
 from apiservice.wire.largeanswers import LargeAnswers
 from apiservice.wire.metricroutes import (
@@ -50,14 +52,7 @@ from apiservice.wire.metricvalues import (
     EXTERNAL_GROUP,
     EXTERNAL_VERSIONS,
 )
-from apiservice.wire.routes import (
-    ResourcePath,
-    accept_header,
-    accepts_json,
-    attributes,
-    locate,
-    query_parameters,
-)
+from apiservice.wire.routes import ResourcePath, attributes, locate, query_parameters
 
 log = structlog.get_logger(__name__)
 
@@ -240,7 +235,7 @@ class ApiServer:
         path = scope["path"]
         if path not in _PUBLIC or scope["method"] not in ("GET", "HEAD"):
             await self._admit(scope, Attributes(verb=scope["method"].lower(), path=path))
-        if path.startswith(_JSON_PAGES) and not accepts_json(accept_header(scope["headers"])):
+        if path.startswith(_JSON_PAGES) and not _accepts_page(path, scope):
             raise NotAcceptable
         await self._pages(scope, receive, send)
 
@@ -277,6 +272,13 @@ class _Watch:
         if message["type"] == "http.response.start":
             self.code = message["status"]
         await self._send(message)
+
+
+def _accepts_page(path: str, scope: Scope) -> bool:
+    accept = accept_header(scope["headers"])
+    if accepts_json(accept):
+        return True
+    return path.rstrip("/") == "/apis" and wants_aggregated(accept) is not None
 
 
 def _log_failure(scope: Scope, error: Exception) -> None:

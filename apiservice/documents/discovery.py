@@ -7,13 +7,17 @@ namespace in the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_not
 from typing import Any
 
 import msgspec
 import structlog
 
+from apiservice.documents.aggregated import aggregated
+from apiservice.documents.document import Document
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider, MetricResource
 from apiservice.view.resource import ServedResource, ViewGroup
+from apiservice.wire.accept import Form
 from apiservice.wire.metricvalues import (
     CUSTOM_GROUP,
     CUSTOM_VERSIONS,
@@ -42,10 +46,16 @@ class ResourceLists:
         self._rows = rows
         self._render = render
         self._seen: tuple[Any, ...] | None = None
+        self._resources: list[Json] = []
         self._documents: dict[str, bytes] = {}
 
     def document(self, version: str) -> bytes:
         """Return the current list of ``GROUP/version``."""
+        self.resources()
+        return self._documents[version]
+
+    def resources(self) -> list[Json]:
+        """Return the current resources; the same list until they change."""
         rows = tuple(self._rows())
         if rows != self._seen:
             resources = self._render(rows)
@@ -60,8 +70,8 @@ class ResourceLists:
                 )
                 for version in self.versions
             }
-            self._seen = rows
-        return self._documents[version]
+            self._seen, self._resources = rows, resources
+        return self._resources
 
 
 class Discovery:
@@ -74,6 +84,7 @@ class Discovery:
         views: ViewGroup | None = None,
     ) -> None:
         self.views = views
+        self._aggregated: dict[Form, tuple[list[list[Json]], Document]] = {}
         self._lists: dict[str, ResourceLists] = {}
         if custom is not None:
             self._lists[CUSTOM_GROUP] = ResourceLists(
@@ -116,6 +127,18 @@ class Discovery:
         if lists is None or version not in lists.versions:
             return None
         return lists.document(version)
+
+    def aggregated(self, form: Form) -> Document:
+        """Return all groups in one document; the same one until a resource changes."""
+        resources = [lists.resources() for lists in self._lists.values()]
+        made = self._aggregated.get(form)
+        if made is None or any(map(is_not, made[0], resources)):
+            groups = [
+                (name, [(version, found) for version in lists.versions])
+                for (name, lists), found in zip(self._lists.items(), resources, strict=True)
+            ]
+            made = self._aggregated[form] = (resources, Document(aggregated(form, groups)))
+        return made[1]
 
 
 def _group(name: str, versions: tuple[str, ...]) -> Json:

@@ -7,19 +7,16 @@ FastAPI's own schema is 3.1 and does not contain these routes.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import msgspec
-
+from apiservice.documents.document import Document
 from apiservice.documents.openapi_operation import Operation
 from apiservice.documents.openapi_schemas import Json, definitions, list_type
 from apiservice.documents.openapi_views import view_definitions, view_operations
 from apiservice.view.resource import ViewGroup
 from apiservice.wire.metricvalues import EXTERNAL_GROUP
 
-_json = msgspec.json.Encoder(order="deterministic").encode
 _TITLE = "Kubernetes metrics API"
 _QUERY = (
     ("labelSelector", "string", "Restricts the list by the objects' (or series') labels."),
@@ -28,21 +25,6 @@ _QUERY = (
     ("timeoutSeconds", "integer", "Accepted and ignored."),
 )
 _METRIC_QUERY = ("metricLabelSelector", "string", "Restricts the values by the metric's labels.")
-
-
-class Document:
-    """A document's bytes and their hash, which is the ETag and, in v3, the ``hash`` parameter."""
-
-    __slots__ = ("body", "hash")
-
-    def __init__(self, content: Json) -> None:
-        self.body = _json(content)
-        self.hash = hashlib.sha256(self.body).hexdigest()[:32].upper()
-
-    @property
-    def etag(self) -> str:
-        """The ETag in double quotes, as HTTP requires."""
-        return f'"{self.hash}"'
 
 
 class _Described(NamedTuple):

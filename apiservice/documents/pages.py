@@ -18,12 +18,15 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.exceptions import HTTPException
 
+from apiservice.documents.aggregated import media_type, wants_aggregated
 from apiservice.documents.discovery import Discovery
+from apiservice.documents.document import Document
 from apiservice.documents.health import ENDPOINTS, HealthRegistry
-from apiservice.documents.openapi import Document, OpenApi
+from apiservice.documents.openapi import OpenApi
 from apiservice.documents.probes import add_health_page, health_response
 from apiservice.errors import ApiError, Internal, MethodNotAllowed, RouteNotFound
 from apiservice.runtime.steps import paced
+from apiservice.wire.accept import accept_header
 
 _json = msgspec.json.Encoder().encode
 _READ = ["GET", "HEAD"]
@@ -125,8 +128,13 @@ def _json_response(body: bytes, code: int = 200, headers: dict[str, str] | None 
 def _add_discovery(app: FastAPI, discovery: Discovery) -> None:
     @app.get("/apis")
     @app.get("/apis/")
-    async def groups() -> Response:
-        return _json_response(discovery.group_list)
+    async def groups(request: Request) -> Response:
+        form = wants_aggregated(accept_header(request.scope["headers"]))
+        if form is None:
+            return _json_response(discovery.group_list, headers={"vary": "Accept"})
+        response = _document(request, discovery.aggregated(form))
+        response.headers["content-type"] = media_type(form)
+        return response
 
     @app.get("/apis/{group}")
     @app.get("/apis/{group}/")

@@ -16,17 +16,17 @@ from apiservice.errors import (
 from apiservice.runtime.steps import Steps
 from apiservice.runtime.turns import Turns
 from apiservice.view.nearest import nearest
-from apiservice.view.negotiation import Form, negotiate
+from apiservice.view.negotiation import negotiate
 from apiservice.view.options import include, list_options
 from apiservice.view.pages import one, page
 from apiservice.view.presentation import presentation, single
 from apiservice.view.resource import Key, ServedResource, ViewGroup
 from apiservice.view.selection import select
+from apiservice.wire.accept import Form, accept_header
 from apiservice.wire.answers import Prepared, json_messages
 from apiservice.wire.largeanswers import LargeAnswers
 from apiservice.wire.routes import (
     ResourcePath,
-    accept_header,
     check_list_options,
     query_parameters,
     truth,

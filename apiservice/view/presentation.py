@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from apiservice.errors import NotAcceptable
-from apiservice.view.negotiation import Form
+from apiservice.view.negotiation import TABLE
 from apiservice.view.options import Include
 from apiservice.view.resource import Json, Key, ServedResource, ViewGroup
+from apiservice.wire.accept import Form
 
 MISSING: Final = "<none>"
 """The cell of a missing value, as kubectl writes it in its own tables."""
@@ -48,7 +49,7 @@ def presentation(
     group: ViewGroup, view: ServedResource, form: Form, include: Include, now: float
 ) -> Presentation:
     """Return how a list presents objects in the negotiated form."""
-    if form.kind == "Table":
+    if form.kind == TABLE:
         return _table(group, view, form, include, now)
     if form.kind:
         if not form.kind.endswith("List"):
@@ -62,7 +63,7 @@ def single(
     group: ViewGroup, view: ServedResource, form: Form, include: Include, now: float
 ) -> Callable[[Key], bytes | None]:
     """Return what renders one object in the negotiated form."""
-    if form.kind == "Table":
+    if form.kind == TABLE:
         table = _table(group, view, form, include, now)
 
         def render(key: Key) -> bytes | None:
@@ -117,7 +118,7 @@ def _table(
         row = [key.name, *(MISSING if cell is None else cell for cell in cells)]
         return _json({"cells": row, "object": shown(key)})
 
-    return Presentation("Table", form.api_version, "rows", render, _columns(view))
+    return Presentation(TABLE, form.api_version, "rows", render, _columns(view))
 
 
 def _identity(key: Key) -> dict[str, Any]:

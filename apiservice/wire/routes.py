@@ -8,8 +8,7 @@ that authorization runs before any other check. Paths are matched decoded: Go se
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -193,56 +192,3 @@ def check_list_options(query: Mapping[str, str]) -> None:
     if _RESOURCE_VERSION.fullmatch(value := query.get("resourceVersion", "")) is None:
         message = f'unable to parse resourceVersion "{value}": it must be a number'
         raise BadRequest(message)
-
-
-_JSON = frozenset({"application/json", "application/*", "*/*"})
-_RESHAPING = frozenset({"as", "g", "v"})
-
-
-def accept_header(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the Accept header of an ASGI scope; several lines are one list."""
-    found = b""
-    for name, value in headers:
-        if name == b"accept":
-            found = found + b"," + value if found else value
-    return found
-
-
-def accepts_json(accept: bytes) -> bool:
-    """Return whether a clause matches JSON and asks for no other format; an empty header does.
-
-    Every client gets the same JSON, so the order by ``q`` makes no difference. Only ``q=0``
-    excludes a clause (RFC 9110 section 12.4.2).
-    """
-    if not accept:
-        return True
-    return _cached(accept) if len(accept) <= _CACHED else _accepts(accept)
-
-
-def _accepts(accept: bytes) -> bool:
-    clauses = [clause for clause in accept.decode("latin-1").split(",") if clause.strip()]
-    return not clauses or any(map(_takes_json, clauses))
-
-
-_CACHED = 512
-"""Bytes of a header that is cached; aggregated discovery sends 200."""
-_cached = lru_cache(maxsize=256)(_accepts)
-
-
-def _takes_json(clause: str) -> bool:
-    media_type, *parameters = (part.strip() for part in clause.split(";"))
-    if media_type.lower() not in _JSON:
-        return False
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        name = name.strip().lower()
-        if name in _RESHAPING or (name == "q" and _is_zero(value)):
-            return False
-    return True
-
-
-def _is_zero(quality: str) -> bool:
-    try:
-        return float(quality) == 0
-    except ValueError:
-        return False

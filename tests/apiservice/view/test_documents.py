@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from apiservice.documents.openapi import OpenApi
+from apiservice.provider import MetricResource
 from tests.apiservice.view.conftest import Served
 from tests.apiservice.view.things import BASE, GROUP, VERSION, FakeViews
+from tests.apiservice.world import POD
 
 KIND = "x-kubernetes-group-version-kind"
 
@@ -90,3 +93,82 @@ def test_each_path_is_described() -> None:
         }
         names = [item["get"]["operationId"] for item in document["paths"].values()]
         assert len(set(names)) == len(names)
+
+
+V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+V2BETA1 = V2.replace("v=v2", "v=v2beta1")
+
+
+@pytest.mark.parametrize(
+    ("accept", "version"),
+    [
+        (V2, "v2"),
+        (f"{V2},{V2BETA1}", "v2"),
+        (V2BETA1, "v2beta1"),
+        (f"{V2},{V2BETA1},application/json", "v2"),
+    ],
+)
+async def test_aggregated_discovery_lists_every_group(
+    served: Served, accept: str, version: str
+) -> None:
+    answer = await served.world.get("/apis", accept=accept)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == V2.replace("v=v2", f"v={version}")
+    document = answer.json()
+    assert document["kind"] == "APIGroupDiscoveryList"
+    assert document["apiVersion"] == f"apidiscovery.k8s.io/{version}"
+    versions = {
+        (item["metadata"]["name"], each["version"]): each["resources"]
+        for item in document["items"]
+        for each in item["versions"]
+    }
+    assert list(versions) == [
+        ("custom.metrics.k8s.io", "v1beta2"),
+        ("custom.metrics.k8s.io", "v1beta1"),
+        ("external.metrics.k8s.io", "v1beta1"),
+        (GROUP, VERSION),
+    ]
+    assert versions[GROUP, VERSION][1] == {
+        "resource": "lamps",
+        "responseKind": {"group": GROUP, "version": VERSION, "kind": "Lamp"},
+        "scope": "Namespaced",
+        "singularResource": "lamp",
+        "verbs": ["get", "list"],
+        "shortNames": ["lp"],
+        "categories": [],
+    }
+    (pods, *_) = versions["custom.metrics.k8s.io", "v1beta2"]
+    kind = {"group": "custom.metrics.k8s.io", "version": "v1beta2", "kind": "MetricValueList"}
+    assert pods == {
+        "resource": "pods",
+        "responseKind": {"group": "", "version": "", "kind": ""},
+        "scope": "Namespaced",
+        "singularResource": "",
+        "verbs": [],
+        "subresources": [
+            {"subresource": "gpu_utilization", "responseKind": kind, "verbs": ["get"]}
+        ],
+    }
+
+
+async def test_aggregated_discovery_is_cached_until_a_resource_changes(served: Served) -> None:
+    first = await served.world.get("/apis", accept=V2)
+    etag = first.headers["etag"]
+    assert (await served.world.get("/apis", accept=V2, if_none_match=etag)).status_code == 304
+    rows = served.world.custom.rows
+    rows.append(MetricResource(POD, "gpu_memory", namespaced=True))
+    changed = await served.world.get("/apis", accept=V2, if_none_match=etag)
+    assert changed.status_code == 200
+    assert "gpu_memory" in changed.text
+
+
+@pytest.mark.parametrize("accept", ["application/json", "*/*", f"application/json,{V2}"])
+async def test_plain_discovery_stays_for_those_who_prefer_it(served: Served, accept: str) -> None:
+    answer = await served.world.get("/apis", accept=accept)
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["kind"] == "APIGroupList"
+
+
+async def test_only_the_groups_have_an_aggregated_form(served: Served) -> None:
+    for path in (f"/apis/{GROUP}", BASE, "/version"):
+        assert (await served.world.get(path, accept=V2)).status_code == 406

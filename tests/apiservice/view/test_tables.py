@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from apiservice.errors import NotAcceptable
-from apiservice.view.negotiation import OBJECT, Form, negotiate
+from apiservice.view.negotiation import negotiate
+from apiservice.wire.accept import PLAIN, Form
 from tests.apiservice.view.conftest import Served
 from tests.apiservice.view.things import GROUP, VERSION
 
@@ -21,20 +22,20 @@ INFORMER = (
 @pytest.mark.parametrize(
     ("accept", "form"),
     {
-        "": OBJECT,
-        "*/*": OBJECT,
-        "application/json": OBJECT,
-        "application/vnd.kubernetes.protobuf, */*": OBJECT,
-        KUBECTL: Form("Table", "v1"),
-        BETA: Form("Table", "v1beta1"),
-        "application/json;as=Table;v=v2;g=meta.k8s.io,application/json": OBJECT,
-        "application/json;as=Table;v=v1;g=example.com,application/json": OBJECT,
-        "application/json;as=Chair;v=v1;g=meta.k8s.io,application/json": OBJECT,
-        f"application/json;q=0.5,{TABLE};q=0.9": Form("Table", "v1"),
-        f"{TABLE};q=0,application/json": OBJECT,
-        f"text/html,{TABLE}": Form("Table", "v1"),
-        "APPLICATION/JSON;AS=Table;V=v1;G=meta.k8s.io": Form("Table", "v1"),
-        INFORMER: Form("PartialObjectMetadataList", "v1"),
+        "": PLAIN,
+        "*/*": PLAIN,
+        "application/json": PLAIN,
+        "application/vnd.kubernetes.protobuf, */*": PLAIN,
+        KUBECTL: Form("Table", "v1", "meta.k8s.io"),
+        BETA: Form("Table", "v1beta1", "meta.k8s.io"),
+        "application/json;as=Table;v=v2;g=meta.k8s.io,application/json": PLAIN,
+        "application/json;as=Table;v=v1;g=example.com,application/json": PLAIN,
+        "application/json;as=Chair;v=v1;g=meta.k8s.io,application/json": PLAIN,
+        f"application/json;q=0.5,{TABLE};q=0.9": Form("Table", "v1", "meta.k8s.io"),
+        f"{TABLE};q=0,application/json": PLAIN,
+        f"text/html,{TABLE}": Form("Table", "v1", "meta.k8s.io"),
+        "APPLICATION/JSON;AS=Table;V=v1;G=meta.k8s.io": Form("Table", "v1", "meta.k8s.io"),
+        INFORMER: Form("PartialObjectMetadataList", "v1", "meta.k8s.io"),
     }.items(),
 )
 def test_the_first_clause_that_can_be_served_decides(accept: str, form: Form) -> None:

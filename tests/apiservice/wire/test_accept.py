@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiservice.wire.routes import accept_header, accepts_json
+from apiservice.wire.accept import accept_header, accepts_json
 
 CASES = {
     "none": ("", True),
