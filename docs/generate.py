@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -70,32 +72,36 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
         yield _prose(model)
         yield ""
     if common:
-        yield from _keys(common, path)
+        yield from _keys(model, common, path)
     for rows in (_rows(field) for field in common.values()):
         if rows is not None:
             yield f"Keys of an entry in `{'.'.join((*path, _name(model, rows)))}`: {_prose(rows)}"
             yield ""
             yield "| Key | Default | Meaning |"
             yield "|---|---|---|"
+            texts = _texts(rows)
             for name, field in rows.model_fields.items():
-                yield f"| `{name}` | {_default(field)} | {_text(field)} |"
+                yield f"| `{name}` | {_default(field)} | {texts.get(name, '')} |"
             yield ""
     if advanced:
         yield f"### Advanced settings of `{'.'.join(path)}`"
         yield ""
-        yield from _keys(advanced, path)
+        yield from _keys(model, advanced, path)
     for name, field in model.model_fields.items():
         section = _model(field)
         if section:
             yield from _section(section, (*path, name))
 
 
-def _keys(fields: Mapping[str, FieldInfo], path: tuple[str, ...]) -> Iterator[str]:
+def _keys(
+    model: type[BaseModel], fields: Mapping[str, FieldInfo], path: tuple[str, ...]
+) -> Iterator[str]:
+    texts = _texts(model)
     yield "| Key | Default | Variable | Meaning |"
     yield "|---|---|---|---|"
     for name, field in fields.items():
         variable = PREFIX + "__".join((*path, name)).upper()
-        yield f"| `{name}` | {_default(field)} | `{variable}` | {_text(field)} |"
+        yield f"| `{name}` | {_default(field)} | `{variable}` | {texts.get(name, '')} |"
     yield ""
 
 
@@ -133,9 +139,20 @@ def _prose(model: type[BaseModel]) -> str:
     return inspect.cleandoc(model.__doc__ or "").replace("``", "`")
 
 
-def _text(field: FieldInfo) -> str:
-    text = " ".join((field.description or "").split()).replace("``", "`")
-    return text.replace("|", "\\|")
+def _texts(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstring below each field, as a table shows it."""
+    found: dict[str, str] = {}
+    for each in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+        tree = ast.parse(inspect.getsource(each))
+        definition = next(node for node in tree.body if isinstance(node, ast.ClassDef))
+        for field, below in pairwise(definition.body):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+    return found
 
 
 def metrics_page() -> str:

@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 import yaml
-from matplotlib.figure import Figure
 
 from load.page import GPUS_PER_NODE, Device, Page
 from load.pki import FRONT_PROXY, Pki, issue
@@ -300,6 +299,8 @@ def table(samples: list[Sample], asked: int, replaced: int) -> Table:
 
 def draw(samples: list[Sample], path: Path) -> None:
     """Write the memory over time as a PNG."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - its import takes half a second
+
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.plot([sample.minute for sample in samples], [sample.rss / 1e6 for sample in samples])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from load.nodepoolplot import draw
 from load.nodepoolsweep import (
     OURS,
     PEAK,
@@ -44,6 +43,8 @@ def nodepool(run: Run) -> Table:
     parts = [each for each in results if each.trace != WHOLE]
     held_out = [each for each in parts if not each.tuned_on]
     shown = [*results, total(held_out, "held out"), total(parts, "all")]
+    from load.nodepoolplot import draw  # noqa: PLC0415 - Matplotlib's import takes half a second
+
     draw(shown[:-2] + shown[-1:], run.folder / PICTURE.name if run.quick else PICTURE)
     return Table(
         ("pending / GPU-hours", *(each.trace for each in shown)),

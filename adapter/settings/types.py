@@ -81,4 +81,4 @@ SecureUrl = Annotated[HttpUrl, AfterValidator(_bare), AfterValidator(_secure)]
 class Section(BaseModel):
     """A frozen part of the configuration that rejects unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from kubernetes.aio.client import ApiClient
 
-from adapter.client import access
-from adapter.nodepool.run import process
+from apiservice.kube import client
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.failingapi import ANSWERS, KUBECONFIGS, UNREACHED, WELL, Failing, failing
 
@@ -47,8 +47,14 @@ FIX: Final = {
 
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(process, "_CALL", 1.0)
-    monkeypatch.setattr(access, "TIMEOUT", 1.0)
+    exchange = client._exchange
+
+    def impatient(
+        at: ApiClient, method: str, path: str, body: Any, seconds: float, kind: str
+    ) -> Any:
+        return exchange(at, method, path, body, min(seconds, 1.0), kind)
+
+    monkeypatch.setattr(client, "_exchange", impatient)
     return tmp_path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -37,6 +38,16 @@ def answer(
         await writer.drain()
         if length is not None:
             writer.close()
+
+    return reply
+
+
+def large(make: Callable[[], Reply]) -> Reply:
+    """An answer that is made at the first request, not when the tests are collected."""
+    made = functools.cache(make)
+
+    async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
+        await made()(request, writer)
 
     return reply
 
@@ -148,7 +159,9 @@ async def running(run: Callable[[], Awaitable[None]]) -> AsyncIterator[asyncio.T
 
 
 async def settled(done: Callable[[], bool]) -> None:
-    """Wait for a state that nothing announces."""
+    """Wait for a state that nothing announces; look less often the longer it takes."""
+    pause = 0.002
     async with asyncio.timeout(90):
-        while not done():  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(0.002)
+        while not done():
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.25, 0.05)

@@ -57,7 +57,10 @@ async def test_the_last_hours_of_demand_are_restored(store: Store) -> None:
     assert float(query["end"]) - float(query["start"]) == 6 * 3600
 
 
-async def test_a_failing_store_is_logged_and_planning_continues(store: Store) -> None:
+async def test_a_failing_store_is_logged_and_planning_continues(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prometheus_api_client.prometheus_connect.RETRY_BACKOFF_FACTOR", 0)
     store.status = 503
     with structlog.testing.capture_logs() as logs:
         assert await read_back(store.url, T0) == {}

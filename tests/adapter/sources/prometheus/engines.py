@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -15,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 import yaml
@@ -84,11 +87,25 @@ def engine(name: str, folder: Path, config: str) -> Iterator[str]:
     file = folder / "scrape.yml"
     file.write_text(config)
     process, url = _started(program, name, file, folder)
+    ended = threading.Event()
+    flusher = threading.Thread(target=_flush, args=(urljoin(url, "/internal/force_flush"), ended))
+    if name == "victoria-metrics":
+        flusher.start()
     try:
         yield url
     finally:
+        ended.set()
+        if flusher.ident is not None:
+            flusher.join()
         process.terminate()
         process.wait(120)
+
+
+def _flush(url: str, ended: threading.Event) -> None:
+    """Make visible what VictoriaMetrics scraped, which by itself takes it up to 10 seconds."""
+    while not ended.wait(0.5):
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(url, timeout=5).close()
 
 
 def _started(

@@ -38,6 +38,7 @@ from tests.adapter.sources.conftest import (
     answer,
     drip,
     hang,
+    large,
     running,
     settled,
 )
@@ -175,9 +176,12 @@ BAD = [
         answer(b"", "301 Moved", headers="Location: /x\r\n"), "redirect", "URL", id="redirect"
     ),
     pytest.param(answer(b""), "not_json", "path prefix", id="empty"),
-    pytest.param(answer(b" " * 50_000_000), "too_large", "1000000", id="50 MB"),
+    pytest.param(large(lambda: answer(b" " * 50_000_000)), "too_large", "1000000", id="50 MB"),
     pytest.param(
-        answer(gzip.compress(b" " * 50_000_000), headers=_GZIP), "too_large", "1000000", id="bomb"
+        large(lambda: answer(gzip.compress(b" " * 50_000_000), headers=_GZIP)),
+        "too_large",
+        "1000000",
+        id="bomb",
     ),
     pytest.param(answer(b"{}", length=500), "truncated", "incomplete", id="connection cut"),
     pytest.param(answer(b"\x00\xff", headers=_GZIP), "encoding", "gzip", id="not gzip"),
