@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
-from adapter.attribution.holdings import Holders
+from adapter.attribution.holdings import Holders, Holding
 from adapter.attribution.policy import SharingOptions
 from adapter.attribution.sharing import NodeSharing, asks_shared, node_sharing
 from adapter.attribution.split import Accounting, NodeContext
@@ -164,6 +164,10 @@ class NodeContexts:
     def reporting(self, node: str) -> tuple[str, ...]:
         """Return the origins of the exporters that report devices of a node."""
         return self._on_node.get(node, ())
+
+    def held(self, device: str) -> Sequence[Holding]:
+        """Return the pods that samples named for a device."""
+        return self._held.get(device, ())
 
     def rests_on(self, pod: Pod, origin: str) -> bool:
         """Return whether a pod's answers change only with this exporter's scrape results."""

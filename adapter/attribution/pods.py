@@ -25,7 +25,7 @@ from adapter.attribution.split import (
     shared_series,
 )
 from adapter.attribution.unnamed import NO_EXPORTER, NOT_NAMED, UNNAMED
-from adapter.catalog.metric import Metric, Scope
+from adapter.catalog.metric import DeviceValue, Metric, Scope
 from adapter.catalog.migprofile import normalized
 from adapter.cluster.pod import Pod
 from adapter.devices.assignment import mismatch, unfit
@@ -158,6 +158,19 @@ def node_value(
     return _combined(kept, question, [], 0, None, context)
 
 
+def device_value(
+    all_series: Sequence[DeviceSeries], question: Question, context: NodeContext
+) -> Reading | Absence:
+    """Return the value of one device itself, regardless of the pods that have it.
+
+    Args:
+        all_series: the device's, at least one.
+        question: what is requested.
+        context: what is known about the device's node.
+    """
+    return _combined(all_series, question, [], 0, None, context)
+
+
 def _combined(
     all_series: Iterable[DeviceSeries],
     question: Question,
@@ -219,18 +232,43 @@ def _candidate(
     series: DeviceSeries, question: Question, pod: Pod | None, context: NodeContext
 ) -> Candidate:
     metric = question.metric
-    measured = metric.read(series)
-    if measured is not None and series.mig and context.normalized:
-        measured = normalized(measured, metric, series.device.mig_profile)
+    measured = _measured(series, metric, normalize=context.normalized)
     return candidate(metric, series, measured, pod, context)
+
+
+def _measured(series: DeviceSeries, metric: Metric, *, normalize: bool) -> DeviceValue | None:
+    measured = metric.read(series)
+    if measured is not None and series.mig and normalize:
+        return normalized(measured, metric, series.device.mig_profile)
+    return measured
+
+
+def current(
+    series: DeviceSeries, metric: Metric, options: TelemetryOptions, now: float, *, normalize: bool
+) -> DeviceValue | None:
+    """Return a metric's value in one device series; None if there is none or it is too old.
+
+    Args:
+        series: of the device.
+        metric: what is requested.
+        options: the age limit.
+        now: epoch seconds.
+        normalize: see :attr:`adapter.attribution.policy.SharingOptions.normalized`.
+    """
+    measured = _measured(series, metric, normalize=normalize)
+    return None if measured is None or _old(measured, options, now) else measured
+
+
+def _old(measured: DeviceValue, options: TelemetryOptions, now: float) -> bool:
+    age = now - measured.time
+    return age >= options.oldest or age < -_STEP
 
 
 def _unusable(found: Candidate, question: Question) -> str | None:
     """Return why a candidate has no part in the value."""
     if found.measured is None:
         return doubt(question.metric, found.series) or _unread(question.metric, found.series)
-    age = question.now - found.measured.time
-    if age >= question.options.oldest or age < -_STEP:
+    if _old(found.measured, question.options, question.now):
         return STALE
     return found.allocation if isinstance(found.allocation, str) else None
 

@@ -6,7 +6,7 @@ expected to have a value, and a sum over several pods would be too low without a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from adapter.attribution.nodecontext import Pods
 from adapter.cluster.pod import PodRef
@@ -41,6 +41,10 @@ class Servers:
         if len(self._uids) > self._next:
             self._uids = {ref: uid for ref, uid in self._uids.items() if self._lives(ref, uid)}
             self._next = 2 * len(self._uids) + _SLACK
+
+    def __iter__(self) -> Iterator[PodRef]:
+        """Yield the remembered pods, also those that no longer exist."""
+        yield from tuple(self._uids)
 
     def __contains__(self, ref: object) -> bool:
         return isinstance(ref, PodRef) and self._lives(ref, self._uids.get(ref))

@@ -17,6 +17,8 @@ UUIDS: Final = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id"
 ``hw_id`` is from XPU Manager 2 (``xpumd/receiver/intelxpu``), ``accelerator_id`` from GKE.
 """
 _INDEX: Final = ("gpu", "gpu_id", "minor_number", "deviceidx")
+_FILE: Final = "dev_file"
+"""Intel XPUM's ``card1``."""
 _BUS: Final = ("pci_bdf", "pci_bus_id")
 _MODEL: Final = ("modelName", "card_series", "dev_name", "model")
 _NODE: Final = ("node", "kubernetes_node")
@@ -70,6 +72,9 @@ class Device(NamedTuple):
     """Empty if the page does not name it."""
     mig_profile: str
     """Such as ``1g.5gb``, or AMD's ``cpx``; empty for a whole device, or if not on the page."""
+    number: str = ""
+    """The board's number on its node, or ``card1``; empty if not on the page. For people only:
+    a reboot may change it."""
 
     @property
     def mig(self) -> bool:
@@ -99,15 +104,16 @@ def device(
     if board is None:
         return None
     model = _first(labels, _MODEL)
+    number = _first(labels, _INDEX) or labels.get(_FILE, "")
     cut = labels.get("gpu_compute_partition_type", "").lower()
     partition = labels.get("gpu_partition_id", "")
     if partition not in ("", "NA") and cut not in _WHOLE:
-        return Device(f"{board}/{partition}", board, model, cut)
+        return Device(f"{board}/{partition}", board, model, cut, number)
     profile = _first(labels, ("GPU_I_PROFILE", "dra_mig_profile"))
     instance = _first(labels, ("GPU_I_ID", "dra_mig_device_uuid"))
     compute = _first(labels, ("GPU_CI_ID",))
     parts = [part for part in (board, instance, compute if instance else "") if part]
-    return Device("/".join(parts), board, model, profile if instance else "")
+    return Device("/".join(parts), board, model, profile if instance else "", number)
 
 
 def seen_by(pod: PodRef, at: Device) -> Device:

@@ -6,19 +6,23 @@ result of its exporter, a change of its pod or its age ends it, so that it is re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from adapter.attribution.census import attributions
+from adapter.attribution.holdings import Holding
 from adapter.attribution.nodecontext import ClusterContext, NodeContexts, Stamp
 from adapter.attribution.pods import (
     UNKNOWN_METRIC,
     Question,
+    current,
+    device_value,
     node_value,
     pod_value,
 )
 from adapter.attribution.reading import Absence, Attribution, Reading
+from adapter.attribution.sharing import NodeSharing
 from adapter.attribution.unnamed import (
     NO_EXPORTER,
     NOT_NAMED,
@@ -27,14 +31,14 @@ from adapter.attribution.unnamed import (
     unreported_node,
 )
 from adapter.catalog import Catalog
-from adapter.catalog.metric import Scope
+from adapter.catalog.metric import DeviceValue, Metric, Scope
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
 from adapter.devices.series import DeviceSeries
 from adapter.devices.state import ExporterState
-from apiservice.labels.selector import Selector
+from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
 _UTILIZATION: Final = "gpu_utilization"
@@ -53,6 +57,8 @@ _LARGEST_SELECTOR: Final = 4096
 Clients choose selectors, and one of the maximum length takes 100 kB.
 """
 
+_SERVING: Final = "serving"
+"""Key of an exporter's pods that have a server page, among its cached answers."""
 _SERIES: Final = 64
 """Device series that one step processes."""
 
@@ -84,14 +90,15 @@ class Snapshot:
         holders: Mapping[PodRef, tuple[str, ...]],
         contested: Mapping[str, tuple[str, ...]],
         contexts: NodeContexts,
-        servers: Container[PodRef] = (),
+        servers: Collection[PodRef] = (),
         pages: ReadPages = NO_PAGES,
     ) -> None:
         self.version = version
-        self._catalog = catalog
+        self.catalog = self._catalog = catalog
         self._options = options
-        self._cluster = contexts.cluster
-        self._exporters = exporters
+        self.cluster = self._cluster = contexts.cluster
+        self.exporters = self._exporters = exporters
+        """Origin -> what it reported."""
         self._holders = holders
         self._contested = contested
         """Devices that several exporters report -> those exporters."""
@@ -153,6 +160,37 @@ class Snapshot:
             self._own[key] = _remembered(value, None, now, None)
         return value
 
+    def device(
+        self, all_series: Sequence[DeviceSeries], node: str, metric: Metric, now: float
+    ) -> Reading | Absence:
+        """Return a metric's value of a device itself, or an absence; not remembered.
+
+        Args:
+            all_series: the device's, from every exporter.
+            node: the device's; empty if it is not known.
+            metric: what is requested.
+            now: epoch seconds.
+        """
+        question = Question(metric, EVERYTHING, self._options, now)
+        return device_value(all_series, question, self._contexts.node(node))
+
+    def current(self, series: DeviceSeries, metric: Metric, now: float) -> DeviceValue | None:
+        """Return a metric's value in one device series; None if it is too old or missing."""
+        normalize = self._cluster.options.normalized
+        return current(series, metric, self._options, now, normalize=normalize)
+
+    def naming(self, ref: PodRef) -> Sequence[DeviceSeries]:
+        """Return the device series whose samples name a pod."""
+        return [t for o in self._holders.get(ref, ()) for t in self._exporters[o].pods[ref]]
+
+    def sharing(self, node: str) -> NodeSharing:
+        """Return who shares which devices of a node; empty without evidence of sharing."""
+        return self._contexts.sharing(node)
+
+    def held(self, device: str) -> Sequence[Holding]:
+        """Return the living pods that samples named for a device, now or earlier."""
+        return self._contexts.held(device)
+
     def serves(self, ref: PodRef) -> bool:
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
         return ref in self._servers or any(
@@ -160,6 +198,21 @@ class Snapshot:
             for origin in self._holders.get(ref, ())
             for series in self._exporters[origin].pods[ref]
         )
+
+    def serving(self) -> Steps[frozenset[PodRef]]:
+        """Return the pods whose server page has been seen; pods that are gone may be among them."""
+        found = set(self._servers)
+        for number, exporter in enumerate(self._exporters.values()):
+            known = exporter.answers.get(_SERVING)
+            if not isinstance(known, tuple):
+                known = tuple(
+                    ref for ref, its in exporter.pods.items() if any(t.serves for t in its)
+                )
+                exporter.answers[_SERVING] = known
+            found.update(known)
+            if number % _SERIES == 0:
+                yield
+        return frozenset(found)
 
     def survey(self) -> Steps[None]:
         """Compute in steps which devices are on which node, so that queries about nodes are

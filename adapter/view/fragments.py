@@ -1,0 +1,118 @@
+"""Parts that several kinds of objects have: values, and the reasons for missing ones."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from adapter.attribution.reading import Absence, Reading
+from adapter.catalog.metric import Metric
+from adapter.view.schema import boolean, integer, listed, number, struct, text, time
+from adapter.view.text import timestamp
+from apiservice.wire.quantity import format_milli, to_milli
+
+Json = dict[str, Any]
+
+METRIC: Final = text("Name of the metric, as an HPA names it, such as gpu_utilization.")
+QUANTITY: Final = text("The value as a Kubernetes quantity, as an HPA reads it: 87500m is 87.5.")
+NUMBER: Final = number("The same value as a number, rounded to three decimals.")
+UNIT: Final = text("Unit of the value, such as percent, bytes, W or requests.")
+TIME: Final = time("When the value was measured. For several devices, the oldest of their times.")
+WINDOW: Final = integer("Seconds of the window of the mean or rate. Absent for a newest value.")
+REASONS: Final = {
+    "reason": text("Stable code of the reason, as self-metrics and documentation use it."),
+    "message": text("The reason in words, with what it is about."),
+    "hint": text("The fix: a command to paste, or what to change."),
+    "docs": text("Page of the documentation about this reason."),
+}
+
+
+def rounded(value: float) -> float:
+    """Return a number to three decimals; a whole one without any."""
+    return int(value) if value == int(value) else round(value, 3)
+
+
+def amount(value: float, metric: Metric) -> Json:
+    """Return a value as quantity and as number, with its unit.
+
+    Raises:
+        ValueError: a quantity cannot express the value.
+    """
+    milli = to_milli(value)
+    return {
+        "value": format_milli(milli),
+        "number": rounded(milli / 1000),
+        "unit": metric.unit.value,
+    }
+
+
+def expressible(value: float) -> bool:
+    """Return whether a quantity can express the value."""
+    try:
+        to_milli(value)
+    except ValueError:
+        return False
+    return True
+
+
+def measured(metric: Metric, reading: Reading) -> Json:
+    """Return the fields of a value.
+
+    Raises:
+        ValueError: a quantity cannot express the value.
+    """
+    found: Json = {"metric": metric.name, **amount(reading.value, metric)}
+    found["time"] = timestamp(reading.time)
+    if reading.window is not None:
+        found["windowSeconds"] = reading.window
+    found["series"] = sorted({part.formula for part in reading.devices})
+    if reading.partial:
+        found["partial"] = True
+    return found
+
+
+SERIES: Final = listed(
+    "The exporter's series, or sum of series, that the value was computed from.",
+    text("Name of a series on the exporter's page."),
+)
+PARTIAL: Final = boolean("True if some of the devices have no valid value. At least half have one.")
+VALUE: Final = {
+    "metric": METRIC,
+    "value": QUANTITY,
+    "number": NUMBER,
+    "unit": UNIT,
+    "time": TIME,
+    "windowSeconds": WINDOW,
+    "series": SERIES,
+    "partial": PARTIAL,
+}
+
+
+def why(absence: Absence) -> Json:
+    """Return the reason of an absence, in words."""
+    words = str(absence.reason).replace("_", " ")
+    message = f"{words}: {absence.detail}" if absence.detail and not absence.device else words
+    return {"reason": str(absence.reason), "message": message}
+
+
+class Reasons:
+    """Reasons for missing values, each once, with the metrics that it concerns."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Absence, list[str]]] = {}
+
+    def add(self, absence: Absence, metric: Metric) -> None:
+        """Note that a metric has no value."""
+        _, names = self._found.setdefault(absence.reason, (absence, []))
+        if metric.name not in names:
+            names.append(metric.name)
+
+    def listed(self) -> list[Json]:
+        """Return the reasons in the order in which they were noted."""
+        return [{**why(absence), "metrics": names} for absence, names in self._found.values()]
+
+
+MISSING: Final = struct(
+    "A reason for missing values, and the metrics that it concerns. They are not 0.",
+    **REASONS,
+    metrics=listed("The metrics.", METRIC),
+)

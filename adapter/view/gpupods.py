@@ -1,0 +1,157 @@
+"""The resource ``gpupods``: pods that hold a GPU, and inference servers that are scraped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from adapter.attribution.credibility import asked as requested_devices
+from adapter.attribution.reading import Absence, Reading
+from adapter.cluster.index import PodIndex
+from adapter.cluster.pod import Pod
+from adapter.view import podobject
+from adapter.view.devices import Devices
+from adapter.view.fragments import Json
+from adapter.view.known import Values, check
+from adapter.view.podvalues import RUNNING, UTILIZATION, WAITING, Asked, principal
+from adapter.view.text import age, memory, percent, plain
+from apiservice.labels.selector import EVERYTHING
+from apiservice.runtime.steps import Steps, parts
+from apiservice.view.resource import Cell, Column, Key, ViewResource
+
+_STEP: Final = 256
+"""Pods that one step of a list looks at."""
+
+GPUPODS: Final = ViewResource(
+    plural="gpupods",
+    singular="gpupod",
+    kind="GpuPod",
+    short_names=("gpod",),
+    namespaced=True,
+    columns=(
+        Column("Util", "Utilization of the pod's GPUs: gpu_utilization, in percent."),
+        Column("Mem", "Memory that is used on the pod's GPUs: gpu_memory_used_bytes."),
+        Column("Waiting", "Requests that wait in the inference server."),
+        Column("Running", "Requests that the inference server works on."),
+        Column("Devices", "Devices with a value, and how many the pod requests if it is more."),
+        Column("How", "How the value follows from the devices': exact, copied or split."),
+        Column("Age", "Time since the value was measured."),
+        Column("Why-Not", "Code of the reason why the pod has no value."),
+        Column("Node", "Node of the pod.", wide=True),
+        Column("Device-IDs", "Devices of the value.", wide=True),
+        Column("Series", "The exporter's series of the value.", wide=True),
+        Column("Window", "Window of the value's mean.", wide=True),
+    ),
+    schema=podobject.SCHEMA,
+    fields=("node", "phase", "measured"),
+    categories=("gpu",),
+)
+
+
+class GpuPods:
+    """Implements :class:`apiservice.view.resource.ViewProvider`.
+
+    Args:
+        values: the current values.
+        pods: the known pods.
+        devices: the names of the devices.
+    """
+
+    def __init__(self, values: Values, pods: PodIndex, devices: Devices) -> None:
+        self._values = values
+        self._pods = pods
+        self._devices = devices
+
+    def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
+        """See the port."""
+        check(self._pods)
+        serving = yield from self._values.snapshot.serving()
+        found: list[Key] = []
+        for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
+            found += [Key(*pod.ref) for pod in some if _shown(pod, serves=pod.ref in serving)]
+            yield
+        return found
+
+    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+        """See the port."""
+        check(self._pods)
+        yield from self._devices.refresh(self._values.snapshot)
+
+    def labels(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        pod = self._pods.get(*key)
+        return pod.labels if pod is not None else {}
+
+    def fields(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        pod = self._pods.get(*key)
+        if pod is None:
+            return {}
+        measured = isinstance(principal(self._asked(pod, time.time())), Reading)
+        return {"node": pod.node, "phase": pod.phase, "measured": str(measured).lower()}
+
+    def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
+        """See the port."""
+        pod = self._pods.get(*key)
+        if pod is None or pod.finished:
+            return None
+        asked = self._asked(pod, now)
+        busy = asked.reading(UTILIZATION) if pod.holds_gpu else None
+        serves = asked.serves
+        if busy is None and not serves:
+            return None
+        return (
+            percent(busy.value) if isinstance(busy, Reading) else None,
+            _text(asked.memory(busy), memory) if busy is not None else None,
+            _text(asked.value(WAITING), plain) if serves else None,
+            _text(asked.value(RUNNING), plain) if serves else None,
+            *_about(busy if busy is not None else principal(asked), pod, now),
+        )
+
+    def object(self, key: Key, now: float) -> Json | None:
+        """See the port."""
+        pod = self._pod(key)
+        if pod is None:
+            return None
+        return podobject.made(self._asked(pod, now), self._devices)
+
+    def _pod(self, key: Key) -> Pod | None:
+        """Return the pod if the resource has it."""
+        pod = self._pods.get(*key)
+        if pod is None or not _shown(pod, serves=self._values.snapshot.serves(pod.ref)):
+            return None
+        return pod
+
+    def _asked(self, pod: Pod, now: float) -> Asked:
+        return Asked(self._values.snapshot, pod, now)
+
+
+def _shown(pod: Pod, *, serves: bool) -> bool:
+    """Return whether a pod is listed. A finished pod no longer holds a GPU."""
+    return (pod.holds_gpu or serves) and not pod.finished
+
+
+def _text(value: float | None, how: Callable[[float], str]) -> Cell:
+    return None if value is None else how(value)
+
+
+def _about(main: Reading | Absence, pod: Pod, now: float) -> tuple[Cell, ...]:
+    """Return the cells from Devices on."""
+    if isinstance(main, Absence):
+        return None, None, None, str(main.reason), pod.node or None, None, None, None
+    devices = [part for part in main.devices if pod.holds_gpu]
+    requested = requested_devices(pod)
+    count = str(len(devices)) if devices else None
+    if devices and requested > len(devices):
+        count = f"{count}/{requested}"
+    return (
+        count,
+        "+".join(sorted({part.attribution.value for part in devices})) or None,
+        age(now - main.time),
+        None,
+        pod.node or None,
+        ",".join(part.device for part in devices) or None,
+        ",".join(sorted({part.formula for part in main.devices})),
+        f"{main.window}s" if main.window is not None else None,
+    )

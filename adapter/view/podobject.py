@@ -1,0 +1,292 @@
+"""One pod as an object of the view API, which explains each of its values, and the schema of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from adapter.attribution.reading import Absence, DeviceReading, Reading
+from adapter.catalog.metric import Metric, Scope
+from adapter.cluster.lookup import workload_kind
+from adapter.cluster.pod import Pod
+from adapter.cluster.workload import workloads
+from adapter.devices.series import DeviceSeries
+from adapter.view.devices import Devices, device_series
+from adapter.view.fragments import (
+    METRIC,
+    MISSING,
+    NUMBER,
+    REASONS,
+    UNIT,
+    VALUE,
+    Json,
+    Reasons,
+    expressible,
+    measured,
+    rounded,
+    why,
+)
+from adapter.view.holders import EVIDENCES, Evidence, evidence_of
+from adapter.view.podvalues import UTILIZATION, Asked, principal
+from adapter.view.schema import boolean, integer, listed, mapping, struct, text, time
+from adapter.view.text import timestamp
+
+TOO_LARGE: Final = "too_large"
+_Found = Sequence[tuple[Metric, Reading | Absence]]
+
+
+def made(asked: Asked, devices: Devices) -> Json:
+    """Return the object of a pod."""
+    pod = asked.pod
+    found = [(metric, asked.reading(metric.name)) for metric in asked.metrics()]
+    main = principal(asked)
+    of_devices = [each for each in found if each[0].scope is Scope.DEVICE]
+    of_server = [each for each in found if each[0].scope is Scope.SERVER]
+    body: Json = {
+        "metadata": _metadata(pod),
+        "node": pod.node,
+        "phase": pod.phase,
+        "ready": pod.ready,
+        "workload": _workload(pod),
+        "requests": dict(pod.gpus),
+        "resourceClaims": pod.claims,
+        "measured": isinstance(main, Reading),
+        "reason": why(main) if isinstance(main, Absence) else {},
+        "metrics": list(_metrics(found)),
+        "absent": list(_absent(found)),
+        "devices": list(_devices(asked, of_devices, devices)),
+        "server": list(_parts(of_server)),
+    }
+    always = ("ready", "measured")
+    return {key: value for key, value in body.items() if value or key in always}
+
+
+def _metadata(pod: Pod) -> Json:
+    found: Json = {
+        "namespace": pod.ref.namespace,
+        "name": pod.ref.name,
+        "uid": pod.uid,
+        "labels": dict(pod.labels),
+    }
+    if pod.born:
+        found["creationTimestamp"] = timestamp(pod.born)
+    return found
+
+
+def _workload(pod: Pod) -> Json:
+    """Return the topmost workload that the pod is known to belong to."""
+    above = workloads(pod)
+    if not above:
+        return {}
+    version, kind = workload_kind(above[-1].resource, pod)
+    return {"apiVersion": version, "kind": kind, "name": above[-1].name}
+
+
+def _metrics(found: _Found) -> Iterator[Json]:
+    for metric, reading in found:
+        if isinstance(reading, Reading) and expressible(reading.value):
+            yield measured(metric, reading)
+
+
+def _absent(found: _Found) -> list[Json]:
+    """Return the reasons for which metrics have no value, each with its metrics."""
+    reasons = Reasons()
+    for metric, reading in found:
+        if isinstance(reading, Absence):
+            reasons.add(reading, metric)
+        elif not expressible(reading.value):
+            reasons.add(Absence(TOO_LARGE), metric)
+    return reasons.listed()
+
+
+def _devices(asked: Asked, found: _Found, devices: Devices) -> Iterator[Json]:
+    named: dict[str, list[DeviceSeries]] = {}
+    for series in asked.snapshot.naming(asked.pod.ref):
+        if not series.serves:
+            named.setdefault(series.device.id, []).append(series)
+    parts: dict[str, list[tuple[Metric, DeviceReading]]] = {}
+    for metric, reading in found:
+        for part in reading.devices if isinstance(reading, Reading) else ():
+            parts.setdefault(part.device, []).append((metric, part))
+    left_out = {absence.device for _, each in found for absence in each.left_out}
+    for device in sorted((named.keys() | parts.keys() | left_out) - {""}):
+        one = _Device(asked, device, named.get(device, ()), parts.get(device, ()), found)
+        yield {key: value for key, value in one.fields(devices).items() if value}
+
+
+class _Device(NamedTuple):
+    """A device that has, or could have, a part in a value of the pod."""
+
+    asked: Asked
+    id: str
+    named: Sequence[DeviceSeries]
+    """The device series whose samples name the pod."""
+    parts: Sequence[tuple[Metric, DeviceReading]]
+    found: _Found
+
+    def fields(self, devices: Devices) -> Json:
+        """Return the fields; those that are empty are not known."""
+        all_series = self.named or self._reported(devices)
+        newest = max(all_series, key=lambda series: series.received, default=None)
+        times = [part.time for _, part in self.parts]
+        containers = {series.assignment.container for series in self.named if series.assignment}
+        busy = {part.attribution for metric, part in self.parts if metric.name == UTILIZATION}
+        hows = busy or {part.attribution for _, part in self.parts}
+        return {
+            "device": self.id,
+            "gpu": devices.name_of(self.id),
+            "model": newest.device.model if newest is not None else "",
+            "migProfile": newest.device.mig_profile if newest is not None else "",
+            "node": newest.node or "" if newest is not None else "",
+            "exporter": newest.origin if newest is not None else "",
+            "container": containers.pop() if len(containers) == 1 else "",
+            "evidence": self._evidence(),
+            "sampleTime": timestamp(max(times)) if times else "",
+            "attribution": "+".join(sorted(hows)),
+            "sharing": self._sharing(),
+            "values": _values(self.parts, attributed=True),
+            "leftOut": _left_out(self.found, self.id),
+        }
+
+    def _reported(self, devices: Devices) -> Sequence[DeviceSeries]:
+        known = devices.get(devices.name_of(self.id))
+        return device_series(known, self.asked.snapshot) if known is not None else ()
+
+    def _evidence(self) -> str:
+        if self.named:
+            return min(map(evidence_of, self.named), key=list(Evidence).index).value
+        held = {holding.pod for holding in self.asked.snapshot.held(self.id)}
+        return (Evidence.EARLIER if self.asked.pod.ref in held else Evidence.ONLY).value
+
+    def _sharing(self) -> Json:
+        snapshot, pod = self.asked.snapshot, self.asked.pod
+        share = snapshot.sharing(pod.node).of.get(pod.ref, {}).get(self.id)
+        if share is not None:
+            policy = snapshot.cluster.options.of(
+                pod.ref.namespace, snapshot.cluster.labels(pod.node)
+            )
+            evidence, sharers = share.evidence.value, len(share.pods)
+            return {"policy": policy.value, "evidence": evidence, "sharers": sharers}
+        for _, part in self.parts:
+            if part.policy:
+                return {"policy": part.policy, "sharers": part.sharers}
+        return {}
+
+
+def _values(parts: Sequence[tuple[Metric, DeviceReading]], *, attributed: bool) -> list[Json]:
+    """Return the values of a device or of a part of a server, each with its metrics."""
+    values: dict[tuple[object, ...], Json] = {}
+    for metric, part in parts:
+        value: Json = {
+            "metrics": [],
+            "number": rounded(part.value),
+            "unit": metric.unit.value,
+            "time": timestamp(part.time),
+            "series": part.formula,
+        }
+        if attributed:
+            value["attribution"] = part.attribution.value
+        key = tuple(each for name, each in value.items() if name != "metrics")
+        values.setdefault(key, value)["metrics"].append(metric.name)
+    return list(values.values())
+
+
+def _parts(found: _Found) -> Iterator[Json]:
+    """Yield the parts of the pod's server, such as its engines or models."""
+    parts: dict[str, list[tuple[Metric, DeviceReading]]] = {}
+    for metric, reading in found:
+        for part in reading.devices if isinstance(reading, Reading) else ():
+            parts.setdefault(part.device, []).append((metric, part))
+        for absence in reading.left_out:
+            parts.setdefault(absence.device, [])
+    for name, its in sorted(parts.items()):
+        one = {
+            "part": name.split("/", 2)[-1],
+            "values": _values(its, attributed=False),
+            "leftOut": _left_out(found, name),
+        }
+        yield {key: value for key, value in one.items() if value}
+
+
+def _left_out(found: _Found, device: str) -> list[Json]:
+    """Return the reasons for which a device, or a part of a server, has no part in values."""
+    reasons = Reasons()
+    for metric, reading in found:
+        for absence in reading.left_out:
+            if absence.device == device:
+                reasons.add(absence, metric)
+    return reasons.listed()
+
+
+_LEFT_OUT: Final = listed("What has no part in values, by reason.", MISSING)
+_PART: Final = {
+    "metrics": listed("The metrics with this value.", METRIC),
+    "number": NUMBER,
+    "unit": UNIT,
+    "time": time("When the value was measured."),
+    "series": text("The exporter's series, or sum of series, of the value."),
+}
+_ATTRIBUTION: Final = text(
+    "exact if the value is the pod's own, copied if it is that of a shared device, split if it is "
+    "the pod's part of a shared device."
+)
+SCHEMA: Final = struct(
+    "A pod that holds a GPU, or an inference server that is scraped, with the explanation of each "
+    "of its values. Absent fields are not known; a missing value is never 0.",
+    node=text("Node of the pod."),
+    phase=text("Phase of the pod. Only a running pod has values."),
+    ready=boolean("Whether the pod is ready."),
+    workload=struct(
+        "The topmost workload that the pod is known to belong to. Absent for a bare pod.",
+        apiVersion=text("API version of the workload."),
+        kind=text("Kind of the workload, such as Deployment."),
+        name=text("Name of the workload."),
+    ),
+    requests=mapping(
+        "GPU resources that the pod requests, such as nvidia.com/gpu.",
+        integer("Number of devices, or another amount of the resource."),
+    ),
+    resourceClaims=boolean("True if the pod has DRA resource claims, which may hold a GPU."),
+    measured=boolean(
+        "Whether gpu_utilization has a value or, for a server without a GPU, a metric of it."
+    ),
+    reason=struct("Why the pod is not measured.", **REASONS),
+    metrics=listed("Every metric that has a value.", struct("A metric of the pod.", **VALUE)),
+    absent=listed("Every other metric that applies to the pod, by reason.", MISSING),
+    devices=listed(
+        "Every device that has, or could have, a part in a value of the pod.",
+        struct(
+            "A device.",
+            device=text("Identity of the device, such as its UUID."),
+            gpu=text("Name of the device's object: kubectl get gpus NAME."),
+            model=text("Model of the device."),
+            migProfile=text("Profile of the MIG instance or partition."),
+            node=text("Node of the device, if it is certain."),
+            exporter=text("Page, or instance in the store, that reports the device."),
+            container=text("Container of the pod that has the device, if samples name one."),
+            evidence=text(EVIDENCES),
+            sampleTime=time("When the newest value of the device was measured."),
+            attribution=_ATTRIBUTION,
+            sharing=struct(
+                "How several pods share the device. Absent if it is the pod's alone.",
+                policy=text("How values are divided: copy, equal, memory or exact."),
+                evidence=text("What shows that the device is shared, such as node_replicas."),
+                sharers=integer("Running pods that are known to share it, with this one."),
+            ),
+            values=listed(
+                "The device's part in each value.",
+                struct("A value of the device.", **_PART, attribution=_ATTRIBUTION),
+            ),
+            leftOut=_LEFT_OUT,
+        ),
+    ),
+    server=listed(
+        "The parts of the inference server in the pod, such as its engines or models.",
+        struct(
+            "A part of the server.",
+            part=text("Labels that distinguish the part."),
+            values=listed("The part's values.", struct("A value of the part.", **_PART)),
+            leftOut=_LEFT_OUT,
+        ),
+    ),
+)

@@ -1,0 +1,54 @@
+"""Texts of table cells: ages, percentages, amounts of memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+
+
+def timestamp(seconds: float) -> str:
+    """Return epoch seconds as RFC 3339, in whole seconds."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def age(seconds: float) -> str:
+    """Return a duration as ``kubectl`` prints ages: ``12s``, ``3m20s``, ``5h``, ``2d``."""
+    whole = max(0, int(seconds))
+    if whole < 120:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 10:
+        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
+    if minutes < 180:
+        return f"{minutes}m"
+    hours = minutes // 60
+    return f"{hours}h" if hours < 48 else f"{hours // 24}d"
+
+
+def plain(value: float) -> str:
+    """Return a number with at most one decimal, and none from 10 on. Only 0 is ``0``."""
+    if 0 < value < 0.05:
+        return "<0.1"
+    return f"{value:.1f}".removesuffix(".0") if 0 < value < 9.95 else f"{value:.0f}"
+
+
+def percent(value: float) -> str:
+    """Return a percentage: ``87%``, ``0.4%``."""
+    return f"{plain(value)}%"
+
+
+def memory(used: float, total: float | None = None) -> str:
+    """Return an amount of memory, or two in one unit: ``31.2/80Gi``."""
+    most = used if total is None else max(used, total)
+    power = 0
+    while most >= 1024 and power < len(_UNITS) - 1:
+        most, power = most / 1024, power + 1
+    part = 1024.0**power
+    whole = "" if total is None else f"/{_amount(total / part)}"
+    return f"{_amount(used / part)}{whole}{_UNITS[power]}"
+
+
+def _amount(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,62 @@
+"""Cells: short texts that a person reads at a glance."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter.view.text import age, memory, percent, timestamp
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0s"),
+        (0.9, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (200, "3m20s"),
+        (600, "10m"),
+        (10799, "179m"),
+        (10800, "3h"),
+        (172799, "47h"),
+        (172800, "2d"),
+    ],
+)
+def test_an_age_is_written_as_kubectl_writes_it(seconds: float, text: str) -> None:
+    assert age(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0%"),
+        (0.4, "0.4%"),
+        (0.04, "<0.1%"),
+        (7, "7%"),
+        (9.97, "10%"),
+        (87.4, "87%"),
+        (100, "100%"),
+    ],
+)
+def test_a_percentage_keeps_a_decimal_below_ten(value: float, text: str) -> None:
+    assert percent(value) == text
+
+
+@pytest.mark.parametrize(
+    ("used", "total", "text"),
+    [
+        (0, None, "0"),
+        (2**31, None, "2Gi"),
+        (31.24 * 2**30, 80 * 2**30, "31.2/80Gi"),
+        (0, 16 * 2**30, "0/16Gi"),
+        (6 * 2**20, None, "6Mi"),
+    ],
+)
+def test_memory_is_written_in_the_unit_of_the_larger_amount(
+    used: float, total: float | None, text: str
+) -> None:
+    assert memory(used, total) == text
+
+
+def test_a_time_is_whole_seconds_in_utc() -> None:
+    assert timestamp(1_700_000_000.9) == "2023-11-14T22:13:20Z"
