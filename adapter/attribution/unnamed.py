@@ -41,7 +41,7 @@ _LISTED: Final = 3
 
 
 def unnamed_on_node(
-    node: str,
+    pod: Pod,
     exporters: Sequence[ExporterState],
     pages: ReadPages,
     *,
@@ -51,17 +51,17 @@ def unnamed_on_node(
     """Return why no sample names a pod of a node for a device.
 
     Args:
-        node: the pod's node; empty if not known.
+        pod: the pod. A detail names other pods only if they are of its namespace.
         exporters: those that report devices of the node.
         pages: the pages that the source reads.
         now: epoch seconds.
         oldest: the age limit in seconds.
     """
-    if not node:
+    if not pod.node:
         return Absence(NOT_NAMED)
-    read = pages.on_node(node)
+    read = pages.on_node(pod.node)
     if not exporters:
-        return unreported_node(node, read, now)
+        return unreported_node(pod.node, read, now)
     newest = max(exporters, key=lambda exporter: exporter.received)
     if now - newest.received >= oldest:
         error = next((page.error for page in read if page.error), "")
@@ -72,7 +72,7 @@ def unnamed_on_node(
         return Absence(NAMES_NO_POD, newest.origin, exporter=newest.pod)
     others = _holders(all_series)
     if others and all(others.values()):
-        return Absence(OTHER_POD, _list_holders(others), exporter=newest.pod)
+        return Absence(OTHER_POD, _list_holders(others, pod.ref.namespace), exporter=newest.pod)
     return Absence(NOT_NAMED, newest.origin, exporter=newest.pod)
 
 
@@ -121,12 +121,17 @@ def _holders(all_series: Iterable[DeviceSeries]) -> Mapping[str, set[PodRef]]:
     return holders
 
 
-def _list_holders(holders: Mapping[str, set[PodRef]]) -> str:
+def _list_holders(holders: Mapping[str, set[PodRef]], namespace: str) -> str:
+    """Return the devices with their pods; pods of other namespaces are not named."""
+
     def named() -> Iterator[str]:
         for device, pods in sorted(holders.items())[:_LISTED]:
-            first = min(pods)
+            first = min(pods, key=lambda ref: (ref.namespace != namespace, ref))
+            name = "a pod of another namespace"
+            if first.namespace == namespace:
+                name = f"{first.namespace}/{first.name}"
             more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
-            yield f"{device} for {first.namespace}/{first.name}{more}"
+            yield f"{device} for {name}{more}"
 
     rest = f", and {len(holders) - _LISTED} more devices" if len(holders) > _LISTED else ""
     return f"samples name {', '.join(named())}{rest}"

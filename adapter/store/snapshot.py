@@ -324,9 +324,7 @@ class Snapshot:
         if not pod.holds_gpu:
             return Absence(Mismatch.NO_GPU)
         exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
-        return unnamed_on_node(
-            pod.node, exporters, self._pages, now=now, oldest=self._options.oldest
-        )
+        return unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
 
     def _exporter_of(self, pod: Pod) -> PodRef | None:
         """Return the pod of the exporter on the pod's node, if it is the only one."""

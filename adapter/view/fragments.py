@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from adapter.attribution.reading import Absence, Reading
+from adapter.attribution.reasons import explanation
 from adapter.catalog.metric import Metric
+from adapter.cluster.pod import Pod
+from adapter.devices.series import DeviceSeries
+from adapter.store.snapshot import Snapshot
 from adapter.view.schema import boolean, integer, listed, number, struct, text, time
 from adapter.view.text import timestamp
 from apiservice.wire.quantity import format_milli, to_milli
@@ -22,7 +27,7 @@ REASONS: Final = {
     "reason": text("Stable code of the reason, as self-metrics and documentation use it."),
     "message": text("The reason in words, with what it is about."),
     "hint": text("The fix: a command to paste, or what to change."),
-    "docs": text("Page of the documentation about this reason."),
+    "docs": text("Page of the project's documentation about this reason."),
 }
 
 
@@ -87,17 +92,30 @@ VALUE: Final = {
 }
 
 
-def why(absence: Absence) -> Json:
-    """Return the reason of an absence, in words."""
-    words = str(absence.reason).replace("_", " ")
-    message = f"{words}: {absence.detail}" if absence.detail and not absence.device else words
-    return {"reason": str(absence.reason), "message": message}
+def why(absence: Absence, snapshot: Snapshot, pod: Pod | None = None) -> Json:
+    """Return the reason of an absence, in words, with the fix.
+
+    Args:
+        absence: the absence.
+        snapshot: knows the exporters' pods.
+        pod: the pod that has no value; None for a device.
+    """
+    reason, message, hint, docs = explanation(absence, pod, snapshot.cluster.pod)
+    found = {"reason": str(reason), "message": message, "hint": hint, "docs": docs}
+    return {name: text for name, text in found.items() if text}
 
 
 class Reasons:
-    """Reasons for missing values, each once, with the metrics that it concerns."""
+    """Reasons for missing values, each once, with the metrics that it concerns.
 
-    def __init__(self) -> None:
+    Args:
+        snapshot: knows the exporters' pods.
+        pod: the pod that has no value; None for a device.
+    """
+
+    def __init__(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
+        self._snapshot = snapshot
+        self._pod = pod
         self._found: dict[str, tuple[Absence, list[str]]] = {}
 
     def add(self, absence: Absence, metric: Metric) -> None:
@@ -106,9 +124,27 @@ class Reasons:
         if metric.name not in names:
             names.append(metric.name)
 
-    def listed(self) -> list[Json]:
-        """Return the reasons in the order in which they were noted."""
-        return [{**why(absence), "metrics": names} for absence, names in self._found.values()]
+    def listed(self, of: DeviceSeries | None = None) -> list[Json]:
+        """Return the reasons in the order in which they were noted.
+
+        Args:
+            of: the device that has no value; its exporter is where to look.
+        """
+        return [
+            {
+                **why(_about(absence, of, self._snapshot), self._snapshot, self._pod),
+                "metrics": names,
+            }
+            for absence, names in self._found.values()
+        ]
+
+
+def _about(absence: Absence, of: DeviceSeries | None, snapshot: Snapshot) -> Absence:
+    """Return an absence of a device without the device in its detail, with the exporter's pod."""
+    if of is None:
+        return absence
+    state = snapshot.exporters.get(of.origin)
+    return replace(absence, detail="", exporter=state.pod if state is not None else None)
 
 
 MISSING: Final = struct(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from adapter.attribution.reading import Reading
+from adapter.attribution.pods import NO_VALUE, NOT_EXPORTED
+from adapter.attribution.reading import Absence, Reading
 from adapter.attribution.sharing import Share
 from adapter.catalog import amd, intel, nvidia
 from adapter.catalog.labelvalue import label_value
@@ -31,7 +32,6 @@ _ABOUT_PODS: Final = frozenset(
     )
 )
 """Metrics that state nothing about one device: its utilisation, 1 or nothing."""
-_NOT_REPORTED: Final = "no_value"
 _BY_FIELD: Final[Mapping[str, str]] = {
     field.name: vendor
     for vendor, module in ((NVIDIA, nvidia), (AMD, amd), (INTEL, intel))
@@ -156,16 +156,21 @@ def metrics(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _values(gpu: Gpu, snapshot: Snapshot, now: float) -> tuple[list[Json], list[Json]]:
-    values, left_out = [], Reasons()
+    values, left_out = [], Reasons(snapshot)
     for metric in metrics(snapshot):
         found = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
         if isinstance(found, Reading):
             if expressible(found.value):
                 of = {"of": "board"} if metric.per_board and gpu.device.mig else {}
                 values.append(measured(metric, found) | of)
-        elif found.reason != _NOT_REPORTED or metric.name == UTILIZATION:
+        elif metric.name == UTILIZATION or not _unreported(found, gpu):
             left_out.add(found, metric)
-    return values, left_out.listed()
+    return values, left_out.listed(gpu.newest)
+
+
+def _unreported(absence: Absence, gpu: Gpu) -> bool:
+    """Return whether the exporter has no such value. About instances, this is not known."""
+    return absence.reason == NOT_EXPORTED or (absence.reason == NO_VALUE and gpu.device.mig)
 
 
 def _sharing(gpu: Gpu, snapshot: Snapshot) -> Json:

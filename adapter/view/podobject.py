@@ -51,11 +51,11 @@ def made(asked: Asked, devices: Devices) -> Json:
         "requests": dict(pod.gpus),
         "resourceClaims": pod.claims,
         "measured": isinstance(main, Reading),
-        "reason": why(main) if isinstance(main, Absence) else {},
+        "reason": why(main, asked.snapshot, pod) if isinstance(main, Absence) else {},
         "metrics": list(_metrics(found)),
-        "absent": list(_absent(found)),
+        "absent": _absent(asked, found),
         "devices": list(_devices(asked, of_devices, devices)),
-        "server": list(_parts(of_server)),
+        "server": list(_parts(asked, of_server)),
     }
     always = ("ready", "measured")
     return {key: value for key, value in body.items() if value or key in always}
@@ -88,9 +88,9 @@ def _metrics(found: _Found) -> Iterator[Json]:
             yield measured(metric, reading)
 
 
-def _absent(found: _Found) -> list[Json]:
+def _absent(asked: Asked, found: _Found) -> list[Json]:
     """Return the reasons for which metrics have no value, each with its metrics."""
-    reasons = Reasons()
+    reasons = Reasons(asked.snapshot, asked.pod)
     for metric, reading in found:
         if isinstance(reading, Absence):
             reasons.add(reading, metric)
@@ -145,7 +145,7 @@ class _Device(NamedTuple):
             "attribution": "+".join(sorted(hows)),
             "sharing": self._sharing(),
             "values": _values(self.parts, attributed=True),
-            "leftOut": _left_out(self.found, self.id),
+            "leftOut": _left_out(self.asked, self.found, self.id, newest),
         }
 
     def _reported(self, devices: Devices) -> Sequence[DeviceSeries]:
@@ -191,7 +191,7 @@ def _values(parts: Sequence[tuple[Metric, DeviceReading]], *, attributed: bool) 
     return list(values.values())
 
 
-def _parts(found: _Found) -> Iterator[Json]:
+def _parts(asked: Asked, found: _Found) -> Iterator[Json]:
     """Yield the parts of the pod's server, such as its engines or models."""
     parts: dict[str, list[tuple[Metric, DeviceReading]]] = {}
     for metric, reading in found:
@@ -203,19 +203,19 @@ def _parts(found: _Found) -> Iterator[Json]:
         one = {
             "part": name.split("/", 2)[-1],
             "values": _values(its, attributed=False),
-            "leftOut": _left_out(found, name),
+            "leftOut": _left_out(asked, found, name, None),
         }
         yield {key: value for key, value in one.items() if value}
 
 
-def _left_out(found: _Found, device: str) -> list[Json]:
+def _left_out(asked: Asked, found: _Found, device: str, newest: DeviceSeries | None) -> list[Json]:
     """Return the reasons for which a device, or a part of a server, has no part in values."""
-    reasons = Reasons()
+    reasons = Reasons(asked.snapshot, asked.pod)
     for metric, reading in found:
         for absence in reading.left_out:
             if absence.device == device:
                 reasons.add(absence, metric)
-    return reasons.listed()
+    return reasons.listed(newest)
 
 
 _LEFT_OUT: Final = listed("What has no part in values, by reason.", MISSING)

@@ -106,6 +106,12 @@ def test_an_exporter_with_old_samples_is_down_with_the_error_of_its_last_read() 
     assert found.detail == "no samples from http://exporter for 70 s: timeout"
 
 
+def test_pods_of_another_namespace_are_not_named() -> None:
+    foreign = OTHERS.replace('namespace="ml"', 'namespace="secret"')
+    found = absent(world(Pages(page()), foreign))
+    assert found.detail == "samples name GPU-0 for a pod of another namespace"
+
+
 def test_a_long_list_of_devices_is_counted() -> None:
     text = "".join(row("DCGM_FI_DEV_GPU_UTIL", 1, "other", uuid=f"GPU-{i}") for i in range(8))
     assert absent(world(Pages(page()), text)).detail.endswith(", and 5 more devices")

@@ -98,7 +98,7 @@ def test_the_object_explains_the_value() -> None:
     }
     assert {"gpu_utilization", "gpu_utilization_of_request"} <= set(values[0]["metrics"])
     assert (values[0]["number"], values[0]["series"]) == (87.5, UTIL)
-    assert reasons(found)["gpu_sm_activity"] == "no_value"
+    assert reasons(found)["gpu_sm_activity"] == "metric_not_exported"
     assert "gpu_sm_activity" in left_out[0]["metrics"]
 
 

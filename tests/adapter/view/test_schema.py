@@ -16,8 +16,6 @@ from tests.adapter.world import World, make_pod, row
 
 ADDED = {"metadata"}
 """What the API adds to each schema."""
-SOON = {"hint", "docs"}
-"""Fields of a reason that the table of reasons gives."""
 
 
 def _worlds() -> Iterator[tuple[World, float]]:
@@ -61,7 +59,7 @@ def test_every_key_is_described_and_every_described_key_can_be_there(
     described = set(_described(resource.schema))
     produced = {path for each in objects for path in _produced(each, resource.schema)}
     assert produced - described == set()
-    assert {path for path in described - produced if path.split(".")[-1] not in SOON} == set()
+    assert described - produced == set()
 
 
 def test_every_part_of_a_schema_has_a_description(found: tuple[ViewResource, list[Json]]) -> None:
