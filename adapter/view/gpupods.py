@@ -13,8 +13,8 @@ from adapter.cluster.pod import Pod
 from adapter.view import podobject
 from adapter.view.devices import Devices
 from adapter.view.fragments import Json
-from adapter.view.known import Values, check
-from adapter.view.podvalues import RUNNING, UTILIZATION, WAITING, Asked, principal
+from adapter.view.known import CurrentValues, check
+from adapter.view.podvalues import RUNNING, UTILIZATION, WAITING, AskedPod, principal
 from adapter.view.text import age, memory, percent, plain
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, parts
@@ -58,7 +58,7 @@ class GpuPods:
         devices: the names of the devices.
     """
 
-    def __init__(self, values: Values, pods: PodIndex, devices: Devices) -> None:
+    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices) -> None:
         self._values = values
         self._pods = pods
         self._devices = devices
@@ -123,8 +123,8 @@ class GpuPods:
             return None
         return pod
 
-    def _asked(self, pod: Pod, now: float) -> Asked:
-        return Asked(self._values.snapshot, pod, now)
+    def _asked(self, pod: Pod, now: float) -> AskedPod:
+        return AskedPod(self._values.snapshot, pod, now)
 
 
 def _shown(pod: Pod, *, serves: bool) -> bool:

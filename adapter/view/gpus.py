@@ -14,7 +14,7 @@ from adapter.view.devices import Devices, device_series
 from adapter.view.fragments import Json
 from adapter.view.gpuobject import UTILIZATION, XID, Gpu
 from adapter.view.holders import holders
-from adapter.view.known import PerSnapshot, Values, check
+from adapter.view.known import CurrentValues, PerSnapshot, check
 from adapter.view.text import age, memory, percent, plain
 from apiservice.runtime.steps import Steps
 from apiservice.view.resource import Cell, Column, Key, ViewResource
@@ -60,7 +60,7 @@ class Gpus:
         devices: the names of the devices.
     """
 
-    def __init__(self, values: Values, pods: PodIndex, devices: Devices) -> None:
+    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices) -> None:
         self._values = values
         self._pods = pods
         self._devices = devices

@@ -12,7 +12,7 @@ from adapter.devices.series import DeviceSeries
 from adapter.store.snapshot import Snapshot
 
 
-class Evidence(StrEnum):
+class AssignmentEvidence(StrEnum):
     """How it is known that a pod has a device; the surest first."""
 
     UID = "sample_uid"
@@ -37,26 +37,26 @@ EVIDENCES: Final = (
 )
 
 
-class Holder(NamedTuple):
+class HoldingPod(NamedTuple):
     """A pod that has a device."""
 
     pod: Pod
     container: str
     """Empty if the samples do not name one, or name several."""
-    evidence: Evidence
+    evidence: AssignmentEvidence
 
 
 def holders(
     all_series: Sequence[DeviceSeries], share: Share | None, snapshot: Snapshot
-) -> Sequence[Holder]:
+) -> Sequence[HoldingPod]:
     """Return the pods that have a device now, by name."""
-    found: dict[PodRef, Holder] = {}
+    found: dict[PodRef, HoldingPod] = {}
     newest: dict[PodRef, float] = {}
     for series in all_series:
         pod = _pod(series, snapshot)
         if pod is None or series.assignment is None:
             continue
-        holder = Holder(pod, series.assignment.container, evidence_of(series))
+        holder = HoldingPod(pod, series.assignment.container, evidence_of(series))
         found[pod.ref] = _both(found.get(pod.ref), holder)
         newest[pod.ref] = max(series.received, newest.get(pod.ref, 0.0))
     if share is None:
@@ -64,8 +64,8 @@ def holders(
     earlier = {held.pod for held in snapshot.held(all_series[0].device.id)}
     for pod in share.pods:
         if pod.ref not in found:
-            how = Evidence.EARLIER if pod.ref in earlier else Evidence.ONLY
-            found[pod.ref] = Holder(pod, "", how)
+            how = AssignmentEvidence.EARLIER if pod.ref in earlier else AssignmentEvidence.ONLY
+            found[pod.ref] = HoldingPod(pod, "", how)
     return [found[ref] for ref in sorted(found)]
 
 
@@ -78,26 +78,26 @@ def _pod(series: DeviceSeries, snapshot: Snapshot) -> Pod | None:
 
 
 def _uncontested(
-    found: Mapping[PodRef, Holder], newest: Mapping[PodRef, float]
-) -> Sequence[Holder]:
+    found: Mapping[PodRef, HoldingPod], newest: Mapping[PodRef, float]
+) -> Sequence[HoldingPod]:
     """Return the pods of a device that is not shared: of two exporters, the newer one counts."""
     last = max(newest.values(), default=0.0)
     return [found[ref] for ref in sorted(found) if newest[ref] == last]
 
 
-def evidence_of(series: DeviceSeries) -> Evidence:
+def evidence_of(series: DeviceSeries) -> AssignmentEvidence:
     """Return how a device series shows that the pod has the device."""
     if series.sees:
-        return Evidence.SERVER
+        return AssignmentEvidence.SERVER
     named = series.assignment
-    return Evidence.UID if named is not None and named.uid else Evidence.NAME
+    return AssignmentEvidence.UID if named is not None and named.uid else AssignmentEvidence.NAME
 
 
-def _both(one: Holder | None, other: Holder) -> Holder:
+def _both(one: HoldingPod | None, other: HoldingPod) -> HoldingPod:
     """Return one holder for several containers of a pod."""
     if one is None:
         return other
     container = one.container if one.container == other.container else ""
-    order = list(Evidence)
+    order = list(AssignmentEvidence)
     surest = min(one.evidence, other.evidence, key=order.index)
-    return Holder(one.pod, container, surest)
+    return HoldingPod(one.pod, container, surest)

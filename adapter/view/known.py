@@ -13,7 +13,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Values(Protocol):
+class CurrentValues(Protocol):
     """The current values."""
 
     @property

@@ -26,8 +26,8 @@ from adapter.view.fragments import (
     rounded,
     why,
 )
-from adapter.view.holders import EVIDENCES, Evidence, evidence_of
-from adapter.view.podvalues import UTILIZATION, Asked, principal
+from adapter.view.holders import EVIDENCES, AssignmentEvidence, evidence_of
+from adapter.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.view.schema import boolean, integer, listed, mapping, struct, text, time
 from adapter.view.text import timestamp
 
@@ -35,7 +35,7 @@ TOO_LARGE: Final = "too_large"
 _Found = Sequence[tuple[Metric, Reading | Absence]]
 
 
-def made(asked: Asked, devices: Devices) -> Json:
+def made(asked: AskedPod, devices: Devices) -> Json:
     """Return the object of a pod."""
     pod = asked.pod
     found = [(metric, asked.reading(metric.name)) for metric in asked.metrics()]
@@ -88,7 +88,7 @@ def _metrics(found: _Found) -> Iterator[Json]:
             yield measured(metric, reading)
 
 
-def _absent(asked: Asked, found: _Found) -> list[Json]:
+def _absent(asked: AskedPod, found: _Found) -> list[Json]:
     """Return the reasons for which metrics have no value, each with its metrics."""
     reasons = Reasons(asked.snapshot, asked.pod)
     for metric, reading in found:
@@ -99,7 +99,7 @@ def _absent(asked: Asked, found: _Found) -> list[Json]:
     return reasons.listed()
 
 
-def _devices(asked: Asked, found: _Found, devices: Devices) -> Iterator[Json]:
+def _devices(asked: AskedPod, found: _Found, devices: Devices) -> Iterator[Json]:
     named: dict[str, list[DeviceSeries]] = {}
     for series in asked.snapshot.naming(asked.pod.ref):
         if not series.serves:
@@ -117,7 +117,7 @@ def _devices(asked: Asked, found: _Found, devices: Devices) -> Iterator[Json]:
 class _Device(NamedTuple):
     """A device that has, or could have, a part in a value of the pod."""
 
-    asked: Asked
+    asked: AskedPod
     id: str
     named: Sequence[DeviceSeries]
     """The device series whose samples name the pod."""
@@ -154,9 +154,11 @@ class _Device(NamedTuple):
 
     def _evidence(self) -> str:
         if self.named:
-            return min(map(evidence_of, self.named), key=list(Evidence).index).value
+            return min(map(evidence_of, self.named), key=list(AssignmentEvidence).index).value
         held = {holding.pod for holding in self.asked.snapshot.held(self.id)}
-        return (Evidence.EARLIER if self.asked.pod.ref in held else Evidence.ONLY).value
+        return (
+            AssignmentEvidence.EARLIER if self.asked.pod.ref in held else AssignmentEvidence.ONLY
+        ).value
 
     def _sharing(self) -> Json:
         snapshot, pod = self.asked.snapshot, self.asked.pod
@@ -191,7 +193,7 @@ def _values(parts: Sequence[tuple[Metric, DeviceReading]], *, attributed: bool) 
     return list(values.values())
 
 
-def _parts(asked: Asked, found: _Found) -> Iterator[Json]:
+def _parts(asked: AskedPod, found: _Found) -> Iterator[Json]:
     """Yield the parts of the pod's server, such as its engines or models."""
     parts: dict[str, list[tuple[Metric, DeviceReading]]] = {}
     for metric, reading in found:
@@ -208,7 +210,9 @@ def _parts(asked: Asked, found: _Found) -> Iterator[Json]:
         yield {key: value for key, value in one.items() if value}
 
 
-def _left_out(asked: Asked, found: _Found, device: str, newest: DeviceSeries | None) -> list[Json]:
+def _left_out(
+    asked: AskedPod, found: _Found, device: str, newest: DeviceSeries | None
+) -> list[Json]:
     """Return the reasons for which a device, or a part of a server, has no part in values."""
     reasons = Reasons(asked.snapshot, asked.pod)
     for metric, reading in found:

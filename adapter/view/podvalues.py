@@ -20,7 +20,7 @@ RUNNING: Final = "inference_requests_running"
 CACHE: Final = "inference_kv_cache_utilization"
 
 
-class Asked(NamedTuple):
+class AskedPod(NamedTuple):
     """A pod at one time."""
 
     snapshot: Snapshot
@@ -80,7 +80,7 @@ def _simple(busy: Reading, all_series: Sequence[DeviceSeries]) -> bool:
     return not any(part.policy for part in busy.devices)
 
 
-def principal(asked: Asked) -> Reading | Absence:
+def principal(asked: AskedPod) -> Reading | Absence:
     """Return the reading that stands for the pod, or the reason why it is not measured.
 
     This is its utilisation. For a server without a GPU, it is the first of its server's metrics.

@@ -8,7 +8,7 @@ from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.attribution.reading import Reading
 from adapter.catalog.metric import Scope
 from adapter.cluster.pod import Owner, PodRef
-from adapter.view.podvalues import Asked
+from adapter.view.podvalues import AskedPod
 from apiservice.labels.selector import EVERYTHING
 from tests.adapter.pages.scene import Scene
 from tests.adapter.pages.test_pages import SCENES
@@ -198,7 +198,7 @@ def test_objects_and_cells_say_what_the_metrics_api_says(scene: Scene) -> None:
         shown = shelf.row(key.name, now, key.namespace)
         assert ("Util" in shown) == ("gpu_utilization" in expected)
         if pod.holds_gpu and not pod.finished:
-            asked = Asked(snapshot, pod, now)
+            asked = AskedPod(snapshot, pod, now)
             assert asked.memory(asked.reading("gpu_utilization")) == asked.value(
                 "gpu_memory_used_bytes"
             )
