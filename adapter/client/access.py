@@ -140,12 +140,13 @@ class Api:
 
     def _failed(self, path: str, error: ClusterAnswerError) -> ClientError:
         origin = f"; server: {self.origin}"
+        text = describe_failure(self._client, error)
         if error.status == 403 and (right := missing_right(str(error))):
-            return ClientError(describe_missing(right) + origin, 403, error.reason)
-        if path.startswith(VIEW) and _unserved(error):
-            text = describe_missing_view(f"{error.status} {error.cause}".strip())
-            return ClientError(text + origin, error.status, error.reason)
-        return ClientError(describe_failure(self._client, error), error.status, error.reason)
+            text = describe_missing(right) + origin
+        elif path.startswith(VIEW) and _unserved(error):
+            text = describe_missing_view(error.cause.strip()) + origin
+        answer = error.cause.removeprefix(f"{error.status} ") if error.status else ""
+        return ClientError(text, error.status, error.reason, answer)
 
     def _garbled(self, path: str, why: str) -> ClientError:
         wrong = ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {why}")

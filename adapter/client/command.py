@@ -24,7 +24,7 @@ UNSEEN: Final = 2
 _CLEAR: Final = "\x1b[H\x1b[2J\x1b[3J"
 
 
-class Report(Protocol):
+class ToolReport(Protocol):
     """The result of a look."""
 
     @property
@@ -38,7 +38,7 @@ class Report(Protocol):
         """The result for programs."""
 
 
-Look = Callable[[Api], Awaitable[Report]]
+Look = Callable[[Api], Awaitable[ToolReport]]
 
 
 def run(options: ClientOptions, look: Look) -> NoReturn:
@@ -66,7 +66,7 @@ async def _run(options: ClientOptions, look: Look) -> int:
         return report.status
 
 
-def _show(report: Report, options: ClientOptions) -> None:
+def _show(report: ToolReport, options: ClientOptions) -> None:
     if options.output == "json":
         # With --watch, one document a line.
         text = json.dumps(report.json(), indent=None if options.watch else 2, ensure_ascii=False)

@@ -14,12 +14,14 @@ VIEW: Final = f"/apis/{VIEW_GROUP}/v1alpha1"
 class ClientError(Exception):
     """The tool could not look; the message is one line."""
 
-    def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
+    def __init__(self, message: str, status: int = 0, reason: str = "", answer: str = "") -> None:
         super().__init__(" ".join(message.split()))
         self.status = status
         """HTTP status; 0 without a response."""
         self.reason = reason
         """``reason`` of the API server's Status, such as ``NotFound``."""
+        self.answer = answer
+        """The API server's own message."""
 
     @property
     def brief(self) -> str:

@@ -29,6 +29,9 @@ _ASCII: Final = str.maketrans(
         "≥": ">=",
     }
 )
+_COMMAND: Final = re.compile(r"`[^`]*`")
+_GLUE: Final = "\ue000"
+"""Stands for a space at which a line must not be broken."""
 _STYLED: Final = "\x1b\\[(?:" + "|".join(("0", *_CODES.values())) + ")m"
 _CONTROL: Final = re.compile(
     f"({_STYLED})|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+"
@@ -62,15 +65,17 @@ class Screen:
         return text if self.unicode else text.translate(_ASCII).encode("ascii", "replace").decode()
 
     def wrap(self, text: str, indent: str = "", hanging: str | None = None) -> list[str]:
-        """Break a text into lines; commands in it stay whole where they fit."""
-        return textwrap.wrap(
-            text,
+        """Break a text into lines. A command in backquotes stays on one line to be pasted."""
+        whole = _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), text)
+        lines = textwrap.wrap(
+            whole,
             max(self.width, 40),
             initial_indent=indent,
             subsequent_indent=indent + "  " if hanging is None else hanging,
             break_long_words=False,
             break_on_hyphens=False,
         ) or [indent.rstrip()]
+        return [line.replace(_GLUE, " ") for line in lines]
 
 
 def screen_of(stream: TextIO | None = None) -> Screen:

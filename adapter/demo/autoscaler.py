@@ -23,7 +23,7 @@ from adapter.hpa import (
     decide,
     from_manifest,
 )
-from adapter.hpa.replicas import Tolerances
+from adapter.hpa.podreplicas import Tolerances
 
 PERIOD = 15.0
 """Seconds of the simulation between two syncs (the controller's default)."""

@@ -8,15 +8,24 @@ observes, :func:`decide` returns the number of replicas, and the caller scales.
     state = HpaState()
     decision, state = decide(spec, state, Observation(replicas, pods, (values,)), now)
 
-Pods, Object and External metrics are covered. Resource and ContainerResource are not: they read
-another API (``metrics.k8s.io``) and are not about GPUs.
+Metrics of every type are covered: Pods, Object, External, Resource and ContainerResource.
 """
 
 from adapter.hpa.behavior import Recommendation, ScaleEvent
 from adapter.hpa.conditions import Condition
 from adapter.hpa.decision import Decision, HpaState, decide
 from adapter.hpa.manifest import ManifestError, from_manifest
-from adapter.hpa.observation import Missing, Observation, PodState, Proposal, Values
+from adapter.hpa.observation import (
+    Missing,
+    Observation,
+    PodState,
+    Proposal,
+    ResourceSample,
+    ResourceUsage,
+    Rule,
+    Values,
+    Working,
+)
 from adapter.hpa.spec import (
     Behavior,
     ControllerOptions,
@@ -50,12 +59,16 @@ __all__ = [
     "PolicyKind",
     "Proposal",
     "Recommendation",
+    "ResourceSample",
+    "ResourceUsage",
+    "Rule",
     "Rules",
     "ScaleEvent",
     "ScalingPolicy",
     "Select",
     "TargetKind",
     "Values",
+    "Working",
     "decide",
     "from_manifest",
 ]

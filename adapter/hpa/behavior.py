@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from adapter.hpa.replicas import MAX_INT32
+from adapter.hpa.podreplicas import MAX_INT32
 from adapter.hpa.spec import Behavior, PolicyKind, Rules, ScalingPolicy, Select
 
 

@@ -65,6 +65,11 @@ def selector_text(metric: MetricSpec) -> str:
 
 def name_of(metric: MetricSpec) -> str:
     """Return the name the controller gives a metric in conditions and events."""
+    if metric.kind.of_resources:
+        if metric.target.kind is TargetKind.AVERAGE_VALUE:
+            return f"{metric.name} resource"
+        container = "container " if metric.kind is MetricKind.CONTAINER else ""
+        return f"{metric.name} {container}resource utilization (percentage of request)"
     if metric.kind is MetricKind.PODS:
         return f"pods metric {metric.name}"
     if metric.kind is MetricKind.OBJECT and metric.target.kind is TargetKind.VALUE:
@@ -76,6 +81,10 @@ def name_of(metric: MetricSpec) -> str:
 def failure_of(metric: MetricSpec, text: str) -> str:
     """Return why a metric is invalid as the event FailedComputeMetricsReplicas has it."""
     average = metric.target.kind is TargetKind.AVERAGE_VALUE
+    if metric.kind is MetricKind.RESOURCE:
+        return f"failed to get {metric.name} resource metric value: {text}"
+    if metric.kind is MetricKind.CONTAINER:
+        return f"failed to get {metric.container} container metric value: {text}"
     if metric.kind is MetricKind.PODS:
         return f"failed to get pods metric value: {text}"
     if metric.kind is MetricKind.OBJECT:

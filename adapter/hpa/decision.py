@@ -8,7 +8,8 @@ from adapter.hpa import behavior as rules
 from adapter.hpa.behavior import Bounds, Recommendation, ScaleEvent, ScalingHistory
 from adapter.hpa.conditions import Condition, Conditions, failure_of, name_of
 from adapter.hpa.observation import Observation, Proposal
-from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
+from adapter.hpa.podreplicas import InvalidMetricError, MetricRules, Tolerances
+from adapter.hpa.replicas import propose_by
 from adapter.hpa.spec import ControllerOptions, HpaSpec, MetricKind
 
 
@@ -39,6 +40,10 @@ class Decision:
     error: str = ""
     """Which metrics are invalid. Either nothing could be decided (ScalingActive is False, and this
     is the event FailedComputeMetricsReplicas), or the others decided (no such event)."""
+    asked: int | None = None
+    """The highest proposal; None if the metrics did not decide."""
+    stable: int | None = None
+    """The proposal after the stabilization window, before the other limits; None likewise."""
 
     @property
     def rescale(self) -> bool:
@@ -55,6 +60,8 @@ _FAILED = {
     MetricKind.PODS: "FailedGetPodsMetric",
     MetricKind.OBJECT: "FailedGetObjectMetric",
     MetricKind.EXTERNAL: "FailedGetExternalMetric",
+    MetricKind.RESOURCE: "FailedGetResourceMetric",
+    MetricKind.CONTAINER: "FailedGetContainerResourceMetric",
 }
 
 
@@ -108,7 +115,10 @@ class _Sync:
         self.history = ScalingHistory(past, state.ups, state.downs)
         self.proposals: tuple[Proposal, ...] = ()
         self.from_zero = controller.scale_to_zero and self.conditions.holds("ScaledToZero")
-        self.beyond_pods = any(m.kind is not MetricKind.PODS for m in spec.metrics)
+        beyond = (MetricKind.OBJECT, MetricKind.EXTERNAL)
+        self.beyond_pods = any(metric.kind in beyond for metric in spec.metrics)
+        self.asked: int | None = None
+        self.stable: int | None = None
 
     def run(self) -> tuple[Decision, HpaState]:
         self.conditions.set(
@@ -135,7 +145,7 @@ class _Sync:
     def _by_metrics(self) -> tuple[Decision, HpaState]:
         current = self.seen.replicas
         asked, metric, error = self._ask_metrics()
-        wanted = max(asked, 0)
+        wanted = self.asked = max(asked, 0)
         reason = ""
         if wanted > current:
             reason = f"{metric} above target"
@@ -151,18 +161,21 @@ class _Sync:
         """computeReplicasForMetrics: the highest proposal, its metric, and what went wrong."""
         current = self.seen.replicas
         tolerances = Tolerances.of(self.spec.behavior, self.controller.tolerance)
+        rules_of_metric = MetricRules(tolerances, self.controller, self.now)
         asked, metric, failure = 0, "", ("", "", "")
         proposals: list[Proposal] = []
         for each, values in zip(self.spec.metrics, self.seen.values, strict=True):
             name = name_of(each)
             try:
-                replicas, usage = propose(each, values, self.seen, self.spec.namespace, tolerances)
+                replicas, usage, working = propose_by(
+                    each, values, self.seen, self.spec.namespace, rules_of_metric
+                )
             except InvalidMetricError as error:
                 proposals.append(Proposal(name, None, None, str(error)))
                 if not failure[0]:
                     failure = (_FAILED[each.kind], failure_of(each, str(error)), str(error))
                 continue
-            proposals.append(Proposal(name, replicas, usage))
+            proposals.append(Proposal(name, replicas, usage, working=working))
             if asked == 0 or replicas > asked:
                 asked, metric = replicas, name
         self.proposals = tuple(proposals)
@@ -201,6 +214,7 @@ class _Sync:
             rate = rules.fastest(self.history, behavior, current, now)
             limited = rules.limit(current, stable.replicas, rate, bounds)
         self.history = self.history._replace(recommendations=kept)
+        self.stable = stable.replicas
         self.conditions.set("AbleToScale", True, stable.reason, stable.message)
         held = limited.replicas != stable.replicas
         self.conditions.set("ScalingLimited", held, limited.reason, limited.message)
@@ -213,7 +227,17 @@ class _Sync:
         history = rules.record(self.history, self.spec.behavior, current, desired, self.now)
         conditions = self.conditions.rows()
         state = HpaState(history.recommendations, history.ups, history.downs, conditions)
-        return Decision(current, desired, reason, conditions, self.proposals, error), state
+        decision = Decision(
+            current,
+            desired,
+            reason,
+            conditions,
+            self.proposals,
+            error,
+            asked=self.asked,
+            stable=self.stable,
+        )
+        return decision, state
 
     def _rescaled(self, desired: int) -> None:
         self.conditions.set(

@@ -42,7 +42,7 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
     """Read an autoscaling/v2 HorizontalPodAutoscaler.
 
     Raises:
-        ManifestError: a key is missing or wrong, or the HPA uses Resource metrics.
+        ManifestError: a key is missing or wrong.
     """
     kind, version = manifest.get("kind"), manifest.get("apiVersion")
     if kind != "HorizontalPodAutoscaler" or version != "autoscaling/v2":
@@ -60,13 +60,14 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
     rows = spec.get("metrics")
     if not isinstance(rows, list) or not rows:
         raise ManifestError(
-            "spec.metrics is empty: name at least one Pods, Object or External metric "
+            "spec.metrics is empty: name at least one metric "
             "(without one, the API server would scale on CPU)"
         )
     metrics = tuple(_metric(row, f"spec.metrics[{i}]") for i, row in enumerate(rows))
-    if low == 0 and all(metric.kind is MetricKind.PODS for metric in metrics):
+    beyond = (MetricKind.OBJECT, MetricKind.EXTERNAL)
+    if low == 0 and not any(metric.kind in beyond for metric in metrics):
         raise ManifestError(
-            "spec.minReplicas is 0 with Pods metrics only: scaling from zero needs an Object "
+            "spec.minReplicas is 0 with metrics of pods only: scaling from zero needs an Object "
             "or External metric, which has a value without any pod"
         )
     return HpaSpec(
@@ -83,16 +84,12 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
 def _metric(row: Any, at: str) -> MetricSpec:
     if not isinstance(row, Mapping):
         raise ManifestError(f"{at} is not a mapping: give type and pods, object or external")
-    name = row.get("type")
-    if name in ("Resource", "ContainerResource"):
-        raise ManifestError(
-            f"{at}.type {name} reads metrics.k8s.io, which is not supported here: "
-            "leave it out, or use a Pods, Object or External metric"
-        )
-    kind = _choice(MetricKind, name, f"{at}.type")
-    key = kind.lower()
+    kind = _choice(MetricKind, row.get("type"), f"{at}.type")
+    key = "containerResource" if kind is MetricKind.CONTAINER else kind.lower()
     source = _mapping(row, key, at)
     at = f"{at}.{key}"
+    if kind.of_resources:
+        return _resource(kind, source, at)
     metric = _mapping(source, "metric", at)
     if not metric.get("name") or not isinstance(metric["name"], str):
         raise ManifestError(f"{at}.metric.name is missing: name the metric")
@@ -106,10 +103,32 @@ def _metric(row: Any, at: str) -> MetricSpec:
     )
 
 
+def _resource(kind: MetricKind, source: Mapping[str, Any], at: str) -> MetricSpec:
+    """Choose like the controller: ``averageValue`` goes before ``averageUtilization``."""
+    name, container = source.get("name"), source.get("container")
+    if not name or not isinstance(name, str):
+        raise ManifestError(f"{at}.name is missing: name the resource, such as cpu")
+    if kind is MetricKind.CONTAINER and (not container or not isinstance(container, str)):
+        raise ManifestError(f"{at}.container is missing: name the container")
+    target, at = _mapping(source, "target", at), f"{at}.target"
+    if target.get("averageValue") is not None:
+        milli = quantity.to_milli(_quantity(target["averageValue"], f"{at}.averageValue"))
+        if milli <= 0:
+            raise ManifestError(f"{at}.averageValue is {milli}m: give a quantity above 0")
+        chosen = MetricTarget(TargetKind.AVERAGE_VALUE, milli)
+    else:
+        percent = _integer(target, "averageUtilization", at, low=1)
+        chosen = MetricTarget(TargetKind.UTILIZATION, percent * 1000)
+    only = str(container) if kind is MetricKind.CONTAINER else ""
+    return MetricSpec(kind=kind, name=name, target=chosen, container=only)
+
+
 def _target(metric: MetricKind, target: Mapping[str, Any], at: str) -> MetricTarget:
     """Choose like the controller: Object by ``type``, Pods and External by the key that is set."""
     value, average = target.get("value"), target.get("averageValue")
     kind = _choice(TargetKind, target.get("type"), f"{at}.type")
+    if kind is TargetKind.UTILIZATION:
+        raise ManifestError(f"{at}.type is Utilization: use AverageValue, or Value")
     if metric is MetricKind.EXTERNAL and value is not None and average is not None:
         raise ManifestError(f"{at} sets value and averageValue: keep one")
     if metric is MetricKind.PODS:

@@ -13,11 +13,18 @@ from typing import Any, NamedTuple
 
 
 class MetricKind(StrEnum):
-    """``spec.metrics[].type``, for types that are read through the custom or external API."""
+    """``spec.metrics[].type``."""
 
     PODS = "Pods"
     OBJECT = "Object"
     EXTERNAL = "External"
+    RESOURCE = "Resource"
+    CONTAINER = "ContainerResource"
+
+    @property
+    def of_resources(self) -> bool:
+        """Whether ``metrics.k8s.io`` answers for it, rather than the custom or external API."""
+        return self in (MetricKind.RESOURCE, MetricKind.CONTAINER)
 
 
 class TargetKind(StrEnum):
@@ -25,6 +32,8 @@ class TargetKind(StrEnum):
 
     VALUE = "Value"
     AVERAGE_VALUE = "AverageValue"
+    UTILIZATION = "Utilization"
+    """Percent of the pods' requests; of Resource and ContainerResource metrics."""
 
 
 class PolicyKind(StrEnum):
@@ -47,7 +56,8 @@ class MetricTarget(NamedTuple):
 
     kind: TargetKind
     milli: int
-    """Thousandths of the metric's unit, above 0; rounded up as ``Quantity.MilliValue`` does."""
+    """Thousandths of the metric's unit, or of a percent, above 0; rounded up as
+    ``Quantity.MilliValue`` does."""
 
 
 class DescribedObject(NamedTuple):
@@ -64,11 +74,14 @@ class MetricSpec:
 
     kind: MetricKind
     name: str
+    """The metric, or the resource: ``cpu``."""
     target: MetricTarget
     selector: Mapping[str, Any] | None = None
     """``metric.selector`` from the manifest: a LabelSelector, or None."""
     described: DescribedObject | None = None
     """Set for Object metrics only."""
+    container: str = ""
+    """Set for ContainerResource metrics only."""
 
 
 class ScalingPolicy(NamedTuple):
@@ -136,5 +149,9 @@ class ControllerOptions:
     """--horizontal-pod-autoscaler-downscale-stabilization, seconds."""
     scale_to_zero: bool = False
     """Feature gate HPAScaleToZero: alpha, and off, in 1.36."""
+    cpu_initialization: float = 300.0
+    """--horizontal-pod-autoscaler-cpu-initialization-period, seconds."""
+    initial_readiness: float = 30.0
+    """--horizontal-pod-autoscaler-initial-readiness-delay, seconds."""
     sync_period: float = 15.0
     """--horizontal-pod-autoscaler-sync-period, seconds: how often to call ``decide``."""

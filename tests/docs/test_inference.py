@@ -15,7 +15,8 @@ from adapter.catalog import Catalog
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.optin import PREFIX
 from adapter.hpa import Observation, PodState, from_manifest
-from adapter.hpa.replicas import Tolerances, propose
+from adapter.hpa.podreplicas import Tolerances
+from adapter.hpa.replicas import propose
 from adapter.settings.cluster import ClusterSettings
 from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import ScrapeTarget

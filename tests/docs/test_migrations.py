@@ -10,7 +10,8 @@ import yaml
 
 from adapter.catalog import Catalog
 from adapter.hpa.observation import Observation, PodState
-from adapter.hpa.replicas import Tolerances, propose
+from adapter.hpa.podreplicas import Tolerances
+from adapter.hpa.replicas import propose
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.keda.trigger import OWN, compile_trigger
 from adapter.process.config import load

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from adapter.hpa import Observation, PodState
-from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
+from adapter.hpa.podreplicas import InvalidMetricError, Tolerances
+from adapter.hpa.replicas import propose
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.serve import reasons
 

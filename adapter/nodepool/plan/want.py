@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from adapter.hpa import HpaSpec, Observation
-from adapter.hpa.replicas import InvalidMetricError, Tolerances, propose
+from adapter.hpa.podreplicas import InvalidMetricError, Tolerances
+from adapter.hpa.replicas import propose
 from adapter.hpa.spec import ControllerOptions
 from adapter.nodepool.seen.autoscalers import ReadableHpa
 

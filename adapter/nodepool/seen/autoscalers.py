@@ -16,7 +16,7 @@ from adapter.nodepool.seen.meta import Namespaced, resource_of
 
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 
-_KINDS = frozenset(MetricKind)
+_KINDS = frozenset({MetricKind.PODS, MetricKind.OBJECT, MetricKind.EXTERNAL})
 
 
 class ReadableHpa(NamedTuple):

@@ -108,7 +108,7 @@ async def test_a_missing_right_names_the_right_the_user_and_the_grant(
             ),
         ),
         (
-            "it's; rm -rf /",  # prose: ignore
+            "jane's; rm -rf /",  # prose: ignore
             "pods/gpu_utilization",
             "custom.metrics.k8s.io",
             "chat",
@@ -116,9 +116,9 @@ async def test_a_missing_right_names_the_right_the_user_and_the_grant(
                 "kubectl create role get-list-pods-gpu-utilization.custom.metrics.k8s.io -n chat "
                 "--verb=get,list --resource=pods.custom.metrics.k8s.io/gpu_utilization && kubectl "
                 "create rolebinding "
-                "get-list-pods-gpu-utilization.custom.metrics.k8s.io-it-s-rm--rf -n chat "
+                "get-list-pods-gpu-utilization.custom.metrics.k8s.io-jane-s-rm--rf -n chat "
                 "--role=get-list-pods-gpu-utilization.custom.metrics.k8s.io "
-                "--user='it'\"'\"'s; rm -rf /'"
+                "--user='jane'\"'\"'s; rm -rf /'"
             ),
         ),
     ],

@@ -112,6 +112,20 @@ def test_an_empty_behavior_is_not_none() -> None:
     assert from_manifest(manifest(behavior=None)).behavior is None
 
 
+def resource(name: str, target: dict[str, Any], container: str | None = None) -> dict[str, Any]:
+    """A Resource metric, or a ContainerResource metric."""
+    if container is None:
+        return {"type": "Resource", "resource": {"name": name, "target": target}}
+    source = {"name": name, "container": container, "target": target}
+    return {"type": "ContainerResource", "containerResource": source}
+
+
+def pods_of(kind: str) -> dict[str, Any]:
+    """A Pods metric with a type of target."""
+    target = {"type": kind, "averageValue": "1"}
+    return {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": target}}
+
+
 POLICY = {"type": "Pods", "value": 1, "periodSeconds": 60}
 PODS = {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValue": "1"}}
 
@@ -128,7 +142,13 @@ PODS = {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValu
         ({"metrics": []}, "spec.metrics is empty"),
         ({"metrics": None}, "spec.metrics is empty"),
         ({"metrics": ["x"]}, r"spec.metrics\[0\] is not a mapping"),
-        ({"metrics": [{"type": "Resource"}]}, r"spec.metrics\[0\].type Resource reads metrics"),
+        ({"metrics": [{"type": "Resource"}]}, r"spec.metrics\[0\].resource is missing"),
+        ({"metrics": [resource("", {})]}, "resource.name is missing: name the resource"),
+        ({"metrics": [resource("cpu", {})]}, "averageUtilization is missing"),
+        ({"metrics": [resource("cpu", {"averageUtilization": 0})]}, "averageUtilization is 0"),
+        ({"metrics": [resource("cpu", {"averageValue": "0"})]}, "give a quantity above 0"),
+        ({"metrics": [resource("cpu", {}, "")]}, "containerResource.container is missing"),
+        ({"metrics": [pods_of("Utilization")]}, "type is Utilization: use AverageValue"),
         ({"metrics": [{"type": "Pod"}]}, r"type is 'Pod': use one of Pods, Object, External"),
         ({"metrics": [{"type": "Pods"}]}, r"spec.metrics\[0\].pods is missing"),
         ({"metrics": [{"type": "Pods", "pods": PODS | {"metric": {}}}]}, "metric.name is missing"),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from adapter.api.aggregate import Aggregate
 from adapter.hpa.observation import Observation, PodState
-from adapter.hpa.replicas import Tolerances, propose
+from adapter.hpa.podreplicas import Tolerances
+from adapter.hpa.replicas import propose
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.keda.demand import Standing, demand, number
 

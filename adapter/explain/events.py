@@ -1,0 +1,47 @@
+"""The last events about an object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from adapter.client.access import Api, Json
+from adapter.client.errors import ClientError
+from adapter.explain.history import event_time
+from adapter.explain.words import age, one_line
+
+_SHOWN: Final = 4
+
+
+class RecentEvents(NamedTuple):
+    """RecentEvents, or why they cannot be read."""
+
+    rows: Sequence[Json] = ()
+    """The newest last."""
+    problem: ClientError | None = None
+
+    def last(self, now: float) -> list[Json]:
+        """Return the newest events, the newest first."""
+        newest = sorted(self.rows, key=lambda row: event_time(row) or 0.0, reverse=True)
+        return [
+            {
+                "age": age(now - (event_time(row) or now)),
+                "type": str(row.get("type") or "Normal"),
+                "reason": str(row.get("reason") or ""),
+                "message": one_line(row.get("message") or ""),
+            }
+            for row in newest[:_SHOWN]
+        ]
+
+
+NO_EVENTS: Final = RecentEvents()
+
+
+async def events_of(api: Api, kind: str, name: str, namespace: str = "") -> RecentEvents:
+    """Return the events about an object of the caller's namespace, or of another one."""
+    path = f"/api/v1/namespaces/{namespace or api.namespace}/events"
+    fields = f"involvedObject.kind={kind},involvedObject.name={name}"
+    try:
+        return RecentEvents(await api.list(path, fields=fields))
+    except ClientError as error:
+        return RecentEvents((), error)

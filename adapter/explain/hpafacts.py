@@ -1,0 +1,179 @@
+"""Everything that the HPA controller looks at, read with the caller's rights."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adapter.client.access import Api, Json
+from adapter.client.errors import ClientError
+from adapter.client.naming import named
+from adapter.explain import metricvalues
+from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
+from adapter.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
+from adapter.explain.metricvalues import ReadValues
+from adapter.explain.scaletarget import Scale, ScaleError, read_scale
+from adapter.explain.words import epoch
+from adapter.hpa import HpaSpec, ManifestError, MetricKind, Missing, PodState, from_manifest
+from apiservice.labels.selector import SelectorError, parse
+
+HPAS: Final = "/apis/autoscaling/v2"
+_RIVALS: Final = 50
+"""Other HPAs of the namespace whose selectors are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HpaFacts:
+    """One HPA and what its decision depends on."""
+
+    hpa: Json
+    spec: HpaSpec | None
+    """None if ``spec_error`` says what cannot be read."""
+    now: float
+    scale: Scale | None = None
+    """None if ``scale_error`` says why the controller cannot read it."""
+    scale_error: str = ""
+    spec_error: str = ""
+    pods: Sequence[Json] = ()
+    gpu: PodViews = NO_GPU_PODS
+    values: Sequence[ReadValues] = ()
+    """One for each metric of the spec."""
+    events: RecentEvents = NO_EVENTS
+    known: Sequence[str] = ()
+    """Metrics of the custom metrics API; read only if one of the HPA is not found."""
+    rivals: Sequence[str] = ()
+    """Other HPAs that control some of the pods."""
+
+    @property
+    def namespace(self) -> str:
+        """The HPA's namespace."""
+        return str(self.hpa["metadata"]["namespace"])
+
+    @property
+    def name(self) -> str:
+        """The HPA's name."""
+        return str(self.hpa["metadata"]["name"])
+
+
+async def gather(api: Api, name: str) -> HpaFacts:
+    """Read an HPA and everything that its decision depends on; raises ClientError."""
+    hpa = await named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
+    hpa = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **hpa}
+    events = await events_of(api, "HorizontalPodAutoscaler", name)
+    try:
+        spec, spec_error = from_manifest(hpa), ""
+    except ManifestError as error:
+        spec, spec_error = None, str(error)
+    now = time.time()
+    try:
+        scale = await read_scale(api, hpa)
+    except ScaleError as error:
+        return HpaFacts(
+            hpa, spec, now, scale_error=str(error), spec_error=spec_error, events=events
+        )
+    if spec is None:
+        return HpaFacts(hpa, None, now, scale, spec_error=spec_error, events=events)
+    return await _around(api, hpa, spec, scale, events)
+
+
+async def _around(
+    api: Api, hpa: Json, spec: HpaSpec, scale: Scale, events: RecentEvents
+) -> HpaFacts:
+    """Read pods and values; without a selector or replicas, the controller reads neither."""
+    namespace, selector = str(hpa["metadata"]["namespace"]), scale.selector
+    if not selector:
+        return HpaFacts(hpa, spec, time.time(), scale, events=events)
+    pods = await api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)
+    gpu, rivals, values = await asyncio.gather(
+        _gpu(api, spec, namespace, selector),
+        _rivals(api, hpa, pods),
+        asyncio.gather(
+            *(metricvalues.read(api, each, selector, pods, namespace) for each in spec.metrics)
+        ),
+    )
+    return HpaFacts(
+        hpa,
+        spec,
+        time.time(),
+        scale,
+        pods=pods,
+        gpu=gpu,
+        values=values,
+        events=events,
+        known=await _known(api, spec, values),
+        rivals=rivals,
+    )
+
+
+async def _known(api: Api, spec: HpaSpec, values: Sequence[ReadValues]) -> list[str]:
+    """Return the metrics of pods, if one that the HPA names is not found."""
+    lost = [
+        metric.kind is MetricKind.PODS and isinstance(found.values, Missing)
+        for metric, found in zip(spec.metrics, values, strict=True)
+    ]
+    if not any(lost):
+        return []
+    try:
+        served = await api.get(f"{metricvalues.CUSTOM}/v1beta2")
+    except ClientError:  # the metric's own failure says so already
+        return []
+    names = [str(row.get("name") or "") for row in served.get("resources") or ()]
+    return sorted(name.removeprefix("pods/") for name in names if name.startswith("pods/"))
+
+
+async def _gpu(api: Api, spec: HpaSpec, namespace: str, selector: str) -> PodViews:
+    """Read the view API only for metrics of pods: it has no others."""
+    if not any(metric.kind is MetricKind.PODS for metric in spec.metrics):
+        return NO_GPU_PODS
+    return await gpu_pods(api, namespace, selector)
+
+
+async def _rivals(api: Api, hpa: Json, pods: Sequence[Json]) -> list[str]:
+    """Return the other HPAs that control some of the pods, as the controller finds them."""
+    namespace, own = hpa["metadata"]["namespace"], hpa["metadata"]["name"]
+    if not pods:
+        return []
+    try:
+        rows = await api.list(f"{HPAS}/namespaces/{namespace}/horizontalpodautoscalers")
+    except ClientError:  # the caller may read this HPA alone
+        return []
+    others = [row for row in rows if row["metadata"]["name"] != own][:_RIVALS]
+    found = await asyncio.gather(*(_controls(api, row, hpa, pods) for row in others))
+    return sorted(
+        str(row["metadata"]["name"]) for row, rival in zip(others, found, strict=True) if rival
+    )
+
+
+async def _controls(api: Api, other: Json, hpa: Json, pods: Sequence[Json]) -> bool:
+    if other["spec"]["scaleTargetRef"] == hpa["spec"]["scaleTargetRef"]:
+        return True
+    try:
+        selector = parse((await read_scale(api, other)).selector)
+    except (ScaleError, ClientError, SelectorError):
+        return False
+    return not selector.empty and any(
+        selector.matches(pod["metadata"].get("labels") or {}) for pod in pods
+    )
+
+
+def pod_state(pod: Json) -> PodState:
+    """Return a pod as the HPA controller groups it."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    conditions: list[Json] = status.get("conditions") or []
+    ready: Json = next((row for row in conditions if row.get("type") == "Ready"), {})
+    return PodState(
+        str(meta["name"]),
+        str(status.get("phase") or ""),
+        ready.get("status") == "True",
+        "deletionTimestamp" in meta,
+        epoch(status.get("startTime")),
+        epoch(ready.get("lastTransitionTime")),
+    )
+
+
+def of_pods(kind: MetricKind) -> bool:
+    """Return whether a metric has one value for each pod."""
+    return kind is MetricKind.PODS or kind.of_resources

@@ -1,0 +1,141 @@
+"""The explanation of an HPA: what it decides, which rule decides, and what blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from adapter.client.access import Json
+from adapter.client.output import Screen
+from adapter.explain import hpatext
+from adapter.explain.gpupod import Why
+from adapter.hpa import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Something that keeps the HPA from what its metrics ask for."""
+
+    text: str
+    fix: str = ""
+
+    def json(self) -> Json:
+        """The fields that are known."""
+        return {"message": self.text} | ({"fix": self.fix} if self.fix else {})
+
+
+@dataclass(frozen=True, slots=True)
+class PodLine:
+    """One pod in one metric."""
+
+    name: str
+    state: str
+    """``counted``, ``missing``, ``unready``, ``ignored`` or ``other`` (not a pod of the target)."""
+    value: str = ""
+    node: str = ""
+    how: tuple[str, ...] = ()
+    """Devices, attribution, age and window."""
+    why: Why | None = None
+    note: str = ""
+
+    def json(self) -> Json:
+        """The fields that are known."""
+        found: Json = {"name": self.name, "state": self.state, "value": self.value}
+        found |= {"node": self.node, "how": list(self.how), "note": self.note}
+        if self.why is not None:
+            found["why"] = self.why.json()
+        return {key: value for key, value in found.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLines:
+    """One metric of the HPA."""
+
+    name: str
+    """As the controller names it: ``pods metric gpu_utilization``."""
+    target: str
+    value: str = ""
+    asks: int | None = None
+    rule: str = ""
+    arithmetic: str = ""
+    error: str = ""
+    pods: Sequence[PodLine] = ()
+    more: int = 0
+    """Further pods that are counted and not listed."""
+
+    def json(self) -> Json:
+        """The fields that are known."""
+        found: Json = {"name": self.name, "target": self.target, "value": self.value}
+        found |= {"rule": self.rule, "arithmetic": self.arithmetic, "error": self.error}
+        found["pods"] = [pod.json() for pod in self.pods]
+        found["morePods"] = self.more
+        found = {key: value for key, value in found.items() if value}
+        return found | ({"asks": self.asks} if self.asks is not None else {})
+
+
+@dataclass(frozen=True, slots=True)
+class HpaReport:
+    """Implements :class:`adapter.client.command.ToolReport`."""
+
+    namespace: str
+    name: str
+    target: str
+    """``Deployment llm``."""
+    replicas: int | None
+    low: int
+    high: int
+    verdict: str
+    why: str = ""
+    """Which rule decided, in one sentence."""
+    decision: Decision | None = None
+    """None if it could not be computed; then ``verdict`` follows the HPA's status."""
+    metrics: Sequence[MetricLines] = ()
+    blocks: Sequence[Block] = ()
+    waits: Sequence[str] = ()
+    """What holds for now and passes without anybody."""
+    remarks: Sequence[str] = ()
+    """What is not known, or a guess."""
+    status_conditions: Sequence[Json] = ()
+    status_desired: int | None = None
+    events: Sequence[Json] = field(default=())
+    unseen: bool = False
+    """A value could not be read, so ``verdict`` follows the HPA's status."""
+
+    @property
+    def status(self) -> int:
+        """See the port: 1 if something blocks, 2 if a value could not be read."""
+        return 1 if self.blocks else 2 * self.unseen
+
+    def lines(self, screen: Screen) -> list[str]:
+        """See the port."""
+        return hpatext.lines(self, screen)
+
+    def json(self) -> Json:
+        """See the port."""
+        found: Json = {
+            "namespace": self.namespace,
+            "name": self.name,
+            "target": self.target,
+            "minReplicas": self.low,
+            "maxReplicas": self.high,
+            "verdict": self.verdict,
+            "why": self.why,
+            "metrics": [metric.json() for metric in self.metrics],
+            "blocks": [block.json() for block in self.blocks],
+            "waits": list(self.waits),
+            "remarks": list(self.remarks),
+            "controller": {
+                "conditions": list(self.status_conditions),
+                **({} if self.status_desired is None else {"desiredReplicas": self.status_desired}),
+            },
+            "events": list(self.events),
+        }
+        if self.replicas is not None:
+            found["replicas"] = self.replicas
+        if self.decision is not None:
+            found["desiredReplicas"] = self.decision.desired
+            found["conditions"] = [
+                {"type": row.type, "status": str(row.status), "reason": row.reason}
+                for row in self.decision.conditions
+            ]
+        return found

@@ -1,0 +1,210 @@
+"""Situations of an HPA, and their exit status; the texts lie in ``texts/``."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tests.adapter.clientapi import forbidden, status_of
+from tests.adapter.explain.cluster import (
+    CUSTOM,
+    EVENTS,
+    FIX,
+    GPUPODS,
+    NO_PODS_NAMED,
+    NS,
+    RESOURCES,
+    SCALE,
+    WELL,
+    World,
+    condition,
+    cpu_metric,
+    external_metric,
+    gpu_metric,
+)
+
+NOT_SERVED: Final = status_of(404, "the server could not find the requested resource", "NotFound")
+
+
+class Situation(NamedTuple):
+    """A cluster, and the exit status of ``explain hpa llm``."""
+
+    world: World
+    status: int = 0
+
+
+def three(values: tuple[str, str, str], **rest: Any) -> World:
+    """Three pods with values."""
+    world = World(**rest)
+    for name, value in zip(("llm-7f9", "llm-a11", "llm-x2k"), values, strict=True):
+        world.pod(name, value)
+    return world
+
+
+def _missing() -> World:
+    world = World().hpa(gpu_metric())
+    world.pod("llm-7f9", "92").pod("llm-a11", "88", node="n2")
+    world.pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
+    message = "New size: 3; reason: pods metric gpu_utilization above target"
+    return world.event("SuccessfulRescale", message, 130)
+
+
+def _pending() -> World:
+    text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    unscheduled = {"type": "PodScheduled", "status": "False", "message": text}
+    world = World(2).hpa(gpu_metric()).pod("llm-7f9", "95")
+    return world.pod("llm-a11", node="", phase="Pending", conditions=(unscheduled,))
+
+
+STABILIZED: Final = (
+    condition("AbleToScale", True, "ScaleDownStabilized"),
+    condition("ScalingActive", True, "ValidMetricFound"),
+    condition("ScalingLimited", False, "DesiredWithinRange"),
+)
+DISABLED: Final = (
+    condition("AbleToScale", True, "SucceededGetScale"),
+    condition("ScalingActive", False, "ScalingDisabled", "scaling is disabled"),
+)
+POLICY: Final = {"type": "Pods", "value": 1, "periodSeconds": 600}
+
+SITUATIONS: Final[dict[str, Situation]] = {
+    "scales-out": Situation(three(("92", "88", "97")).hpa(gpu_metric())),
+    "within-tolerance": Situation(three(("72", "70", "74")).hpa(gpu_metric())),
+    "scale-in-waits-for-the-window": Situation(
+        three(("10", "12", "9")).hpa(gpu_metric(), conditions=STABILIZED)
+    ),
+    "a-pod-without-a-value": Situation(_missing(), 1),
+    "at-the-maximum": Situation(three(("99", "99", "98")).hpa(gpu_metric(), high=3), 1),
+    "a-policy-limits-the-rate": Situation(
+        three(("99", "99", "98")).hpa(
+            gpu_metric("20"), spec={"behavior": {"scaleUp": {"policies": [POLICY]}}}
+        )
+    ),
+    "scale-out-disabled": Situation(
+        three(("99", "99", "98")).hpa(
+            gpu_metric(), spec={"behavior": {"scaleUp": {"selectPolicy": "Disabled"}}}
+        ),
+        1,
+    ),
+    "minimum-equals-maximum": Situation(
+        three(("99", "99", "98")).hpa(gpu_metric(), low=3, high=3), 1
+    ),
+    "a-pod-without-a-node": Situation(_pending(), 1),
+    "no-value-at-all": Situation(
+        World(1).hpa(gpu_metric()).pod("llm-7f9", node="n3", why=NO_PODS_NAMED),
+        1,
+    ),
+    "an-unknown-metric": Situation(
+        three(("92", "88", "97"))
+        .hpa(gpu_metric(name="gpu_utilisation"))
+        .answer(
+            f"{CUSTOM}/gpu_utilisation",
+            (404, status_of(404, 'the metric "gpu_utilisation" does not exist', "NotFound")),
+        ),
+        1,
+    ),
+    "cpu-only": Situation(
+        World(2)
+        .hpa(cpu_metric())
+        .pod("web-1", cpu="450m", gpu=False)
+        .pod("web-2", cpu="400m", gpu=False)
+    ),
+    "cpu-without-a-request": Situation(
+        World(1).hpa(cpu_metric()).pod("web-1", cpu="450m", gpu=False, request=""), 1
+    ),
+    "cpu-without-metrics-server": Situation(
+        World(1).hpa(cpu_metric()).pod("web-1", gpu=False).answer(RESOURCES, (404, NOT_SERVED)),
+        1,
+    ),
+    "cpu-beside-gpu": Situation(
+        World(2)
+        .hpa(gpu_metric(), cpu_metric())
+        .pod("llm-7f9", "60", cpu="100m")
+        .pod("llm-a11", "61", cpu="450m")
+    ),
+    "cpu-that-may-not-be-read": Situation(
+        World(1)
+        .hpa(cpu_metric())
+        .pod("web-1", gpu=False)
+        .answer(RESOURCES, forbidden("jane", "list", "pods", "metrics.k8s.io", NS)),
+        2,
+    ),
+    "metrics-that-may-not-be-read": Situation(
+        three(("92", "88", "97"))
+        .hpa(gpu_metric())
+        .answer(
+            f"{CUSTOM}/gpu_utilization",
+            forbidden("jane", "get", "pods/gpu_utilization", "custom.metrics.k8s.io", NS),
+        )
+    ),
+    "without-the-view-api": Situation(
+        three(("92", "88", "97")).hpa(gpu_metric()).answer(GPUPODS, (404, NOT_SERVED))
+    ),
+    "paused": Situation(World(0).hpa(gpu_metric(), conditions=DISABLED), 1),
+    "at-zero-by-keda": Situation(
+        World(0).hpa(
+            external_metric(),
+            conditions=DISABLED,
+            ownerReferences=[{"kind": "ScaledObject", "name": "llm"}],
+        )
+    ),
+    "of-keda-at-its-maximum": Situation(
+        World(1)
+        .hpa(
+            external_metric(),
+            high=1,
+            low=1,
+            ownerReferences=[{"kind": "ScaledObject", "name": "llm"}],
+        )
+        .pod("llm-7f9", gpu=False)
+        .answer(
+            f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{NS}/queue",
+            {"items": [{"metricName": "queue", "value": "25"}]},
+        ),
+        1,
+    ),
+    "external-not-found": Situation(World(1).hpa(external_metric()).pod("llm-7f9", gpu=False), 1),
+    "no-such-target": Situation(
+        World(1)
+        .hpa(gpu_metric())
+        .answer(SCALE, (404, status_of(404, 'deployments.apps "llm" not found', "NotFound"))),
+        1,
+    ),
+    "two-hpas-on-one-target": Situation(
+        three(("92", "88", "97")).hpa(gpu_metric()).hpa(gpu_metric(), name="llm-old"), 1
+    ),
+    "a-new-hpa": Situation(three(("92", "88", "97")).hpa(gpu_metric(), conditions=())),
+    "several-metrics": Situation(
+        World(2)
+        .hpa(gpu_metric(), gpu_metric("24", "inference_requests_running"))
+        .pod("llm-7f9", "60")
+        .pod("llm-a11", "61")
+        .answer(
+            f"{CUSTOM}/inference_requests_running",
+            {
+                "items": [
+                    {"describedObject": {"name": "llm-7f9"}, "value": "31"},
+                    {"describedObject": {"name": "llm-a11"}, "value": "33"},
+                ]
+            },
+        )
+    ),
+    "events-that-may-not-be-read": Situation(
+        three(("72", "70", "74"))
+        .hpa(gpu_metric())
+        .answer(EVENTS, forbidden("jane", "list", "events", "", NS))
+    ),
+    "many-pods": Situation(
+        World(14).hpa(gpu_metric(), high=20),
+    ),
+    "pods-that-end": Situation(
+        World(2)
+        .hpa(gpu_metric())
+        .pod("llm-7f9", "90")
+        .pod("llm-a11", "10", deleting=True)
+        .pod("llm-b22", phase="Failed")
+    ),
+}
+for _number in range(14):
+    SITUATIONS["many-pods"].world.pod(f"llm-{_number:02}", str(60 + _number))
+
+__all__ = ["FIX", "SITUATIONS", "WELL"]
