@@ -97,7 +97,7 @@ class Snapshot:
         self.catalog = self._catalog = catalog
         self._options = options
         self.cluster = self._cluster = contexts.cluster
-        self.exporters = self._exporters = exporters
+        self.states = self._exporters = exporters
         """Origin -> what it reported."""
         self._holders = holders
         self._contested = contested

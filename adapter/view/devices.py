@@ -73,7 +73,7 @@ class Devices:
             return
         before, seen = self._seen, dict[str, tuple[Seen, ...]]()
         changed = False
-        for done, (origin, state) in enumerate(snapshot.exporters.items()):
+        for done, (origin, state) in enumerate(snapshot.states.items()):
             known = state.answers.get(_CACHE)
             if not isinstance(known, tuple):
                 known = state.answers[_CACHE] = yield from _read(state, snapshot.cluster)
@@ -109,7 +109,7 @@ class Devices:
 
 def device_series(known: Known, snapshot: Snapshot) -> Sequence[DeviceSeries]:
     """Return everything that exporters report about a device; empty if it is gone."""
-    states = (snapshot.exporters.get(origin) for origin in known.origins)
+    states = (snapshot.states.get(origin) for origin in known.origins)
     return [s for state in states if state is not None for s in state.devices.get(known.id, ())]
 
 

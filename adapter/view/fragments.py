@@ -143,7 +143,7 @@ def _about(absence: Absence, of: DeviceSeries | None, snapshot: Snapshot) -> Abs
     """Return an absence of a device without the device in its detail, with the exporter's pod."""
     if of is None:
         return absence
-    state = snapshot.exporters.get(of.origin)
+    state = snapshot.states.get(of.origin)
     return replace(absence, detail="", exporter=state.pod if state is not None else None)
 
 

@@ -103,7 +103,7 @@ def test_every_device_of_a_real_page_is_listed_once(scene: Scene) -> None:
     snapshot = world.store.snapshot
     reported = {
         series.device
-        for state in snapshot.exporters.values()
+        for state in snapshot.states.values()
         for series in state.all_series.values()
         if not series.serves and not series.sees
     }
