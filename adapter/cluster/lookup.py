@@ -131,7 +131,6 @@ class ObjectLookup:
         return (yield from self._one(query.resource, query.namespace, query.name))
 
     def _all(self, query: ObjectQuery, namespace: str) -> Steps[list[PodGroup]]:
-        """Return every object of a kind in a namespace."""
         groups: list[PodGroup] = []
         pods = 0
         for name in self._names(query, namespace):

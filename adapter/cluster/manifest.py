@@ -206,7 +206,6 @@ class PodDecoder:
 
 
 def _ready(status: _Status) -> _Condition | None:
-    """Return the Ready condition if it is True."""
     for condition in status.conditions or ():
         if condition.type == "Ready" and condition.status == "True":
             return condition

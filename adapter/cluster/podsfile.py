@@ -130,8 +130,8 @@ class PodsFile:
         pods: PodIndex,
         decoder: PodDecoder,
         *,
-        services: Services | None = None,
-        nodes: Nodes | None = None,
+        services: Services,
+        nodes: Nodes,
         poll: float = 0.5,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -144,10 +144,8 @@ class PodsFile:
         self._checked = 0.0
         self.last_error = ""
         """Why the file is not in use, with the fix. Empty if it is in use."""
-        pods.fed_by(self)
-        for table in (services, nodes):
-            if table is not None:
-                table.fed_by(self)
+        for collection in (pods, services, nodes):
+            collection.fed_by(self)
 
     def age(self, now: float) -> float:
         """Seconds since the file was last confirmed to be in use."""
@@ -195,8 +193,6 @@ class PodsFile:
 
     def _put(self, found: FileObjects) -> None:
         self._pods.replace(found.pods)
-        if self._services is not None:
-            self._services.replace(found.services)
-        if self._nodes is not None:
-            self._nodes.replace(found.nodes)
+        self._services.replace(found.services)
+        self._nodes.replace(found.nodes)
         log.info("pods file read", path=str(self._path), pods=len(found.pods))

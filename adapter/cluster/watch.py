@@ -13,32 +13,27 @@ from adapter.cluster.services import Service, Services
 from apiservice.kube.reflector import Reflector, ReflectorOptions
 
 
-def watch_pods(
-    client: Any,
-    index: PodIndex,
-    decoder: PodDecoder,
-    options: ReflectorOptions | None = None,
-) -> Reflector[Pod]:
+def watch_pods(client: Any, index: PodIndex, decoder: PodDecoder) -> Reflector[Pod]:
     """Return a reflector of all pods into ``index``, to be run by the caller. Needs list and
     watch on pods."""
-    reflector = Reflector(client, "/api/v1/pods", decoder.decode, index, options=options)
-    index.fed_by(reflector)
-    return reflector
+    return _watch(client, "/api/v1/pods", decoder.decode, index)
 
 
 def watch_services(
     client: Any, table: Services, options: ReflectorOptions | None = None
 ) -> Reflector[Service]:
     """Return a reflector of all Services. Without the right, only Object metrics on them fail."""
-    reflector = Reflector(client, "/api/v1/services", services.decode, table, options=options)
-    table.fed_by(reflector)
-    return reflector
+    return _watch(client, "/api/v1/services", services.decode, table, options)
 
 
-def watch_nodes(
-    client: Any, table: Nodes, options: ReflectorOptions | None = None
-) -> Reflector[Node]:
+def watch_nodes(client: Any, table: Nodes) -> Reflector[Node]:
     """Return a reflector of all nodes. Without the right, only node selectors fail."""
-    reflector = Reflector(client, "/api/v1/nodes", nodes.decode, table, options=options)
-    table.fed_by(reflector)
+    return _watch(client, "/api/v1/nodes", nodes.decode, table)
+
+
+def _watch(
+    client: Any, path: str, decode: Any, into: Any, options: ReflectorOptions | None = None
+) -> Reflector[Any]:
+    reflector: Reflector[Any] = Reflector(client, path, decode, into, options=options)
+    into.fed_by(reflector)
     return reflector

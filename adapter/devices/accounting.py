@@ -235,7 +235,6 @@ def _all_zero(moment: _Moment, field: str) -> bool:
 
 
 def _of(frame: Frame, field: str, otherwise: float) -> float:
-    """Return the largest value of a field in a frame."""
     found = (value for spelling, value in frame.items() if spelling.field.name == field)
     return max(found, default=otherwise)
 

@@ -117,7 +117,6 @@ class _Earlier:
 
 
 def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:
-    """Return the boards with a MIG instance whose newest counters are not all 0."""
     return frozenset(
         series.device.board for series in all_series if series.mig and _active(series.history)
     )

@@ -42,7 +42,8 @@ class IdlePower:
 
     def learn(self, model: str, device: str, watts: IdleRange) -> None:
         """Record the power of a device that was idle by all of its fields."""
-        if not model or watts.low <= 0 or (model not in self._models and self._full):
+        full = len(self._models) >= _MAX_MODELS
+        if not model or watts.low <= 0 or (full and model not in self._models):
             return
         devices = self._models.setdefault(model, {})
         known = devices.get(device)
@@ -67,7 +68,3 @@ class IdlePower:
         made = IdlePower()
         made._models = {model: dict(devices) for model, devices in self._models.items()}
         return made
-
-    @property
-    def _full(self) -> bool:
-        return len(self._models) >= _MAX_MODELS

@@ -89,7 +89,6 @@ def absorb(
 
 
 def _boards(reader: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[str]:
-    """Return the boards whose MIG instances have samples."""
     devices = (builder.identity.device for builder in reader.values() if builder.mig)
     return frozenset(device.board for device in devices if device is not None)
 

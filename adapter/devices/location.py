@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Final, Protocol
 
 from adapter.cluster.pod import Pod, PodRef
@@ -41,8 +42,8 @@ class Location:
         self._cluster = cluster
         pod = cluster.pod(exporter) if exporter is not None and not result.node else None
         self._exporters = pod.node if pod is not None else _UNKNOWN
-        self._nodes: dict[str, bool] = {}
-        self._instances: dict[str, str] = {}
+        # Many samples name the same few nodes and addresses.
+        self._has_node, self._node_at = cache(cluster.has_node), cache(cluster.node_at)
 
     def node(self, identity: Identity) -> str | None:
         """Return the node, or None if it is not certain.
@@ -63,19 +64,6 @@ class Location:
         yield self._exporters
         instance = identity.labels.get("instance")
         if instance:
-            yield self._scraped(instance)
-        if identity.host and self._named(identity.host):
+            yield self._node_at(instance.rpartition(":")[0].strip("[]") or instance)
+        if identity.host and self._has_node(identity.host):
             yield identity.host
-
-    def _scraped(self, instance: str) -> str:
-        known = self._instances.get(instance)
-        if known is None:
-            address = instance.rpartition(":")[0].strip("[]") or instance
-            known = self._instances[instance] = self._cluster.node_at(address)
-        return known
-
-    def _named(self, host: str) -> bool:
-        known = self._nodes.get(host)
-        if known is None:
-            known = self._nodes[host] = self._cluster.has_node(host)
-        return known

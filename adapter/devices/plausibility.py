@@ -203,24 +203,21 @@ class _Case:
     def _stuck_counters(self) -> None:
         """Doubt counters that are exactly 0 over a window in which the device was busy."""
         window = self._window
-        busy = self._busy_by_util or self._busy_by_power or self._active_engine
+        by_util = UTIL not in self._doubts and window[UTIL].low >= _BUSY
+        busy = by_util or self._busy_by_power or self._active_engine
         engines = [name for name in ENGINES if name in self._fields]
         for name in engines:
             if busy and window[name].high == 0:
                 self._suspect(name, Doubt.STUCK)
         if engines and all(name in self._doubts for name in engines):
             # One DCGM module writes all counters, so a 0 of the others is not reliable either.
-            self._doubts |= {name: Doubt.STUCK for name in self._counters if self._zero(name)}
+            self._doubts |= {name: Doubt.STUCK for name in self._counters if window[name].high == 0}
         if window[DRAM].high == 0 and window[COPY].low >= _COPYING:
             self._suspect(DRAM, Doubt.STUCK)
 
     @property
     def _active_engine(self) -> bool:
         return any(self._window[name].mean >= _ACTIVE for name in (ENGINE, SM))
-
-    @property
-    def _busy_by_util(self) -> bool:
-        return UTIL not in self._doubts and self._window[UTIL].low >= _BUSY
 
     @property
     def _busy_by_power(self) -> bool:
@@ -244,9 +241,6 @@ class _Case:
     @property
     def _counters(self) -> list[str]:
         return [name for name in self._fields if name.startswith(_PROFILING)]
-
-    def _zero(self, name: str) -> bool:
-        return self._window[name].high == 0
 
     def _suspect(self, name: str, doubt: Doubt) -> None:
         """Doubt the field once the suspicion has persisted for one collect interval."""

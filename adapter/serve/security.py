@@ -16,7 +16,7 @@ from apiservice.auth.authentication import Authentication
 from apiservice.auth.authfiles import FileTrust
 from apiservice.auth.authorization import AccessReviewer, Authorization, AuthorizationOptions
 from apiservice.auth.clientauth import ClientAuth
-from apiservice.auth.tokens import ReviewedTokens, TokenOptions, TokenReviewer
+from apiservice.auth.tokens import ReviewedTokens, TokenReviewer
 from apiservice.documents.health import Check
 from apiservice.identity import PRIVILEGED_GROUP
 from apiservice.selfmetrics.durations import Durations
@@ -88,7 +88,7 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         problems["authentication-configmap"] = lambda: published.problem
     tokens = None
     if reviews is not None and chosen.token_review:
-        tokens = ReviewedTokens(reviews, TokenOptions(ttl=chosen.cache))
+        tokens = ReviewedTokens(reviews, chosen.cache)
     allowed = settings.authorization
     authorization = Authorization(
         reviews if allowed.subject_access_review else None,

@@ -20,6 +20,7 @@ from adapter.api.provider import GpuMetricsProvider
 from adapter.attribution.census import LEFT_OUT
 from adapter.attribution.reading import Attribution
 from adapter.attribution.sharing import Evidence
+from adapter.cluster.feed import Fed
 from adapter.cluster.lookup import ObjectLookup
 from adapter.keda import selfmetrics as kedametrics
 from adapter.keda.selfmetrics import KedaStats, keda_families
@@ -36,7 +37,7 @@ from apiservice.http.options import ServingStats
 from apiservice.http.server import Server
 from apiservice.runtime.background import Background
 from apiservice.selfmetrics import requeststats
-from apiservice.selfmetrics.families import Row, counter, gauge, histogram
+from apiservice.selfmetrics.families import counter, gauge, histogram
 from apiservice.selfmetrics.looplag import LoopLag
 
 BUILD: Final = gauge(
@@ -217,16 +218,11 @@ def _coverage(coverage: Coverage) -> Iterator[Metric]:
 
 
 def _cluster(objects: ObjectLookup, now: float) -> Iterator[Metric]:
-    synced: list[Row] = []
-    heard: list[Row] = []
-    for name, collection in (
-        ("pods", objects.pod_index),
-        ("services", objects.services),
-        ("nodes", objects.nodes),
-    ):
-        synced.append(((name,), collection.synced))
-        if collection.synced:
-            heard.append(((name,), collection.age(now)))
-    yield SYNCED.rows(synced)
-    yield HEARD.rows(heard)
+    watched: dict[str, Fed] = {
+        "pods": objects.pod_index,
+        "services": objects.services,
+        "nodes": objects.nodes,
+    }
+    yield SYNCED.rows(((name,), each.synced) for name, each in watched.items())
+    yield HEARD.rows(((name,), each.age(now)) for name, each in watched.items() if each.synced)
     yield PODS.one(len(objects.pod_index))

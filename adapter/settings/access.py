@@ -7,9 +7,8 @@ from typing import Annotated, Final
 
 from adapter.settings.types import ADVANCED, Seconds, Section
 from apiservice.auth.authorization import AuthorizationOptions
-from apiservice.auth.tokens import TokenOptions
+from apiservice.auth.tokens import TTL
 
-_TOKENS: Final = TokenOptions()
 _AUTHORIZATION: Final = AuthorizationOptions()
 
 
@@ -32,7 +31,7 @@ class AuthenticationSettings(Section):
     """Check bearer tokens with TokenReview. Needs a cluster."""
     token_audiences: Annotated[tuple[str, ...], ADVANCED] = ()
     """Audiences that a token must be issued for. If empty, the API server uses its own."""
-    cache: Annotated[Seconds, ADVANCED] = _TOKENS.ttl
+    cache: Annotated[Seconds, ADVANCED] = TTL
     """Seconds that the result of a TokenReview is remembered, for valid and invalid tokens."""
 
 

@@ -1,8 +1,4 @@
-"""The errors of a source's requests.
-
-SourceError        ``reason`` is one of a fixed set of words, used as a label value
-└── CredentialError  ``credential``: a file with a secret, certificate or CA cannot be used
-"""
+"""The errors of a source's requests."""
 
 from __future__ import annotations
 
@@ -15,7 +11,8 @@ _TLS_HINT = "check the CA file, the host name in the URL, and whether the server
 
 
 class SourceError(Exception):
-    """A request failed. The text explains the failure; ``reason`` is the label for counting."""
+    """A request failed. The text explains the failure; ``reason`` is one of a fixed set of words,
+    the label for counting."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from apiservice.auth.clientauth import ClientAuth, ProxySettings
+from apiservice.auth.clientauth import ClientAuth
 from apiservice.auth.requestheader import Header, HeaderNames
 from apiservice.auth.tokens import ReviewedTokens, ReviewError
 from apiservice.auth.trust import CertificateError, ClientTrust, Verified
@@ -170,7 +170,7 @@ def judge(peer: Peer, trust: ClientAuth, now: float) -> _Judgement:
         verified = _verify(ca, peer, now, "request-header", refusals)
         if verified is not None:
             deadlines.append(verified.valid_until)
-            if _name_allowed(verified, settings):
+            if not settings.allowed_names or verified.common_name in settings.allowed_names:
                 headers = settings.headers
             else:
                 refusals.append(
@@ -204,7 +204,6 @@ def with_authenticated_group(user: User) -> User:
 
 
 def _address(scope: Scope) -> str:
-    """Return the client's address without its port."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
@@ -226,10 +225,6 @@ def _verify(
     except CertificateError as error:
         refusals.append(f"{purpose}: {error}")
         return None
-
-
-def _name_allowed(verified: Verified, settings: ProxySettings) -> bool:
-    return not settings.allowed_names or verified.common_name in settings.allowed_names
 
 
 def _certificate_user(verified: Verified) -> User | None:

@@ -138,15 +138,7 @@ def access_spec(user: User, attributes: Attributes) -> Mapping[str, Any]:
     if attributes.path:
         spec["nonResourceAttributes"] = {"path": attributes.path, "verb": attributes.verb}
     else:
-        wanted = {
-            "namespace": attributes.namespace,
-            "verb": attributes.verb,
-            "group": attributes.group,
-            "version": attributes.version,
-            "resource": attributes.resource,
-            "subresource": attributes.subresource,
-            "name": attributes.name,
-        }
+        wanted = attributes._asdict()  # ``path`` is empty here
         spec["resourceAttributes"] = {key: text for key, text in wanted.items() if text}
     return {key: value for key, value in spec.items() if value}
 

@@ -10,8 +10,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -29,6 +28,10 @@ _RATE, _BURST = 10.0, 50
 """Unknown tokens per second and address, and at once. A client sends one token for minutes."""
 
 
+TTL: Final = 10.0
+"""Seconds that a result is cached."""
+
+
 class ReviewError(Exception):
     """A review failed; the message names the server that did not answer, and the cause."""
 
@@ -44,31 +47,25 @@ class TokenReviewer(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class TokenOptions:
-    """How long results are cached, and how many bytes of them."""
-
-    ttl: float = 10.0
-    """Seconds, for valid and invalid tokens alike."""
-    limit: int = 4 << 20
-    """Bytes of the cached results."""
-
-
 class ReviewedTokens(Remembering):
     """A reviewer's results, cached. Concurrent requests with one token share one review.
 
     Tokens are kept only as keyed hashes: a memory dump of this process does not contain them.
+
+    Args:
+        ttl: seconds that a result is cached, for valid and invalid tokens alike.
+        limit: bytes of the cached results.
     """
 
     def __init__(
         self,
         reviewer: TokenReviewer,
-        options: TokenOptions | None = None,
+        ttl: float = TTL,
+        limit: int = 4 << 20,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        options = options or TokenOptions()
         self._reviewer = reviewer
-        self._answers: ByteCache[bytes, User | None] = ByteCache(options.limit, options.ttl, clock)
+        self._answers: ByteCache[bytes, User | None] = ByteCache(limit, ttl, clock)
         self._allowance = Allowance(_RATE, _BURST, clock)
         self._flights: SingleFlight[bytes, User | None] = SingleFlight()
         self._pepper = secrets.token_bytes(32)

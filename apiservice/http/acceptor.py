@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from apiservice.http.address import accepted
+from apiservice.http.address import peer_address
 from apiservice.http.handshakes import Handshakes
 from apiservice.http.options import ServingOptions, ServingStats
 
@@ -89,13 +89,15 @@ class Acceptor:
     def _accept_one(self) -> bool:
         """Accept one connection. Return False if none is waiting."""
         try:
-            connection, address = accepted(self._listener)
+            connection, name = self._listener.accept()
         except BlockingIOError:
             return False
         except OSError as error:
             if error.errno not in _EXHAUSTED:
                 return True  # the client disconnected before it was accepted
             return self._no_more_files()
+        connection.setblocking(False)
+        address = peer_address(name)
         if self._context is None or self.handshakes.admitted(address):
             shake = self._loop.create_task(self._shake(connection))
             shake.add_done_callback(lambda done: _hang_up(done, connection))
@@ -109,9 +111,9 @@ class Acceptor:
         os.close(self._spare)
         try:
             with suppress(OSError):
-                connection, address = accepted(self._listener)
+                connection, name = self._listener.accept()
                 connection.close()
-                self._stats.refuse("files", address)
+                self._stats.refuse("files", peer_address(name))
         finally:
             self._spare = os.open(os.devnull, os.O_RDONLY)
         if not self._make_room():

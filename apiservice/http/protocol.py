@@ -204,7 +204,6 @@ class Connection(HttpToolsProtocol):
         )
 
     def _kept(self, version: str) -> bool:
-        """Return whether another request may follow."""
         wanted = version == "1.1" and self.parser.should_keep_alive()
         return wanted and self.options.keep_alive > 0 and not self.draining
 
@@ -279,7 +278,6 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _patience(self) -> float:
-        """Return the seconds allowed for a request's head."""
         return LAST_REQUEST if self.stopped else self.options.header_timeout
 
     def _expect(self, what: _Wait, seconds: float) -> None:

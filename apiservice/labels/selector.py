@@ -170,8 +170,9 @@ class _Parser:
         value = "" if self._peek() in ("", ",") else self._value()
         if op in (">", "<") and integer(value) is None:
             where = self._tokens[self._next - 1][1]
-            message = f"'{value}' at character {where}: the value of '>' and '<' must be an integer"
-            raise SelectorError(message)
+            raise SelectorError(
+                f"'{value}' at character {where}: the value of '>' and '<' must be an integer"
+            )
         return Requirement(key, op, (value,))
 
     def _values(self) -> Iterator[str]:
@@ -201,8 +202,7 @@ class _Parser:
     def _checked(self, check: Callable[[str], str | None]) -> str:
         token, offset = self._tokens[self._next]
         if (fault := check(token)) is not None:
-            message = f"{_shown(token)} at character {offset}: {fault}"
-            raise SelectorError(message)
+            raise SelectorError(f"{_shown(token)} at character {offset}: {fault}")
         return self._take()
 
     def _unexpected(self, expected: str) -> SelectorError:

@@ -60,5 +60,4 @@ class Turns:
             self._left -= clock() - started
 
     def _renew(self) -> None:
-        """Begin the next iteration's slice."""
         self._left, self._renewing = self._seconds, False

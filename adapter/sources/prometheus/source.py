@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import aiohttp
@@ -69,7 +69,10 @@ class PrometheusSource:
         """When the answers of the last round were processed."""
         self.groups = [
             GroupState(group, group.promql(options.lookback, options.matchers))
-            for group in _groups(groups, options.query)
+            for group in (
+                QueryGroup(name, tuple(groups.get(name, ())), options.query.get(name))
+                for name in dict.fromkeys((*groups, *options.query))
+            )
         ]
         """The state of every group."""
         self.failures: Counter[str] = Counter()
@@ -218,15 +221,7 @@ def _partial(answer: QueryAnswer) -> str:
     return f"a partial answer ({said}): values aggregated from it would be wrong; repair the store"
 
 
-def _groups(
-    series: Mapping[str, Sequence[str]], queries: Mapping[str, str]
-) -> Iterator[QueryGroup]:
-    for name in dict.fromkeys((*series, *queries)):
-        yield QueryGroup(name, tuple(series.get(name, ())), queries.get(name))
-
-
 def _younger(newest: Mapping[str, list[Sample]], since: float) -> dict[str, list[Sample]]:
-    """Return the origins with samples newer than ``since``."""
     return {
         origin: samples
         for origin, samples in newest.items()

@@ -25,7 +25,7 @@ from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.serverpages import ServerPages
 from apiservice.auth.authorization import AuthorizationOptions
-from apiservice.auth.tokens import TokenOptions
+from apiservice.auth.tokens import TTL
 from apiservice.http.options import ServingOptions
 
 LOGIN = Anonymous()
@@ -50,11 +50,7 @@ CASES: dict[str, tuple[Callable[[Settings], object], dict[str, object], object]]
     "values": (telemetry_options, {}, TelemetryOptions()),
     "sharing": (sharing_options, {}, SharingOptions()),
     "headroom": (lambda settings: limits_of(settings.nodepool), {}, Limits()),
-    "tokens": (
-        lambda settings: TokenOptions(ttl=settings.authentication.cache),
-        {},
-        TokenOptions(),
-    ),
+    "tokens": (lambda settings: settings.authentication.cache, {}, TTL),
     "rights": (
         lambda settings: AuthorizationOptions(ttl=settings.authorization.cache),
         {},

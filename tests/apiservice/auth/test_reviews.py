@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from apiservice.auth.authorization import Authorization, AuthorizationOptions
-from apiservice.auth.tokens import ReviewedTokens, ReviewError, TokenOptions
+from apiservice.auth.tokens import ReviewedTokens, ReviewError
 from apiservice.errors import Internal, TooManyRequests
 from apiservice.identity import AccessDecision, Attributes, User
 
@@ -310,7 +310,7 @@ async def test_a_users_groups_count_for_what_is_remembered() -> None:
 
 async def test_remembered_tokens_are_bounded_in_bytes() -> None:
     cluster = FakeCluster(tokens={str(n): User("u", groups=(f"{n}" * 2000,)) for n in range(200)})
-    tokens = ReviewedTokens(cluster, TokenOptions(limit=100_000))
+    tokens = ReviewedTokens(cluster, limit=100_000)
     for number in range(200):
         assert await tokens.user(str(number), sender=str(number)) is not None
 
