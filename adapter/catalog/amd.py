@@ -33,10 +33,6 @@ JUNCTION: Final = "gpu_junction_temperature"
 MEMORY_TEMPERATURE: Final = "gpu_memory_temperature"
 
 
-def _named(name: str, unit: Unit) -> tuple[tuple[str, float, Unit], ...]:
-    return (("amd_" + name, 1.0, unit),)
-
-
 def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) -> Field:
     return Field(
         name,
@@ -44,7 +40,7 @@ def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) ->
         100.0,
         kind=Kind.MEAN,
         mig=mig,
-        renamed=_named(name, Unit.PERCENT),
+        renamed=(("amd_" + name, 1.0, Unit.PERCENT),),
         group=group,
         parts=parts,
     )
@@ -58,7 +54,7 @@ def _vram(name: str) -> Field:
         MAX_MIB,
         over_devices=Combine.SUM,
         over_pods=Combine.SUM,
-        renamed=_named(name, Unit.MEBIBYTES),
+        renamed=(("amd_" + name, 1.0, Unit.MEBIBYTES),),
         group="amd_memory",
     )
 
@@ -69,7 +65,7 @@ def _board(name: str, unit: Unit, high: float) -> Field:
         unit,
         high,
         mig=Mig.BOARD,
-        renamed=_named(name, unit),
+        renamed=(("amd_" + name, 1.0, unit),),
         group="amd_board",
         divisible=unit is Unit.WATTS,
     )

@@ -53,13 +53,12 @@ def _framebuffer(name: str, renamed: str, *legacy: str) -> Field:
 
 
 def _board(name: str, unit: Unit, high: float, renamed: str, legacy: str) -> Field:
-    spellings = ((renamed, 1.0, unit),) if renamed else ()
     return Field(
         name,
         unit,
         high,
         mig=Mig.BOARD,
-        renamed=spellings,
+        renamed=((renamed, 1.0, unit),) if renamed else (),
         legacy=(legacy,),
         divisible=unit is Unit.WATTS,
     )

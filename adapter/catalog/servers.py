@@ -53,10 +53,6 @@ def _ray(name: str) -> str:
     return "ray_" + name.replace(":", "_")
 
 
-def _spelt(unit: Unit, *names: str) -> tuple[tuple[str, float, Unit], ...]:
-    return tuple((name, 1.0, unit) for name in names)
-
-
 def _requests(
     name: str, part_labels: frozenset[str], *spellings: str, series: str = "", kind: str = ""
 ) -> Field:
@@ -66,7 +62,7 @@ def _requests(
         _MAX_REQUESTS,
         over_devices=Combine.SUM,
         over_pods=Combine.SUM,
-        renamed=_spelt(Unit.REQUESTS, *spellings),
+        renamed=tuple((spelling, 1.0, Unit.REQUESTS) for spelling in spellings),
         group="servers",
         scope=Scope.SERVER,
         divisible=False,
@@ -81,7 +77,7 @@ def _cache(name: str, part_labels: frozenset[str], *spellings: str, series: str 
         name,
         Unit.RATIO,
         1.0,
-        renamed=_spelt(Unit.RATIO, *spellings),
+        renamed=tuple((spelling, 1.0, Unit.RATIO) for spelling in spellings),
         group="servers",
         scope=Scope.SERVER,
         divisible=False,

@@ -28,15 +28,13 @@ def identify(
         spelling: of the sample's series; it states whether the sample is about a device or a
             server.
     """
-    if spelling.server:
+    if spelling.server or spelling.field.seen:
         return _of_server(labels, spelling, result)
-    if spelling.field.seen:
-        return _seen(labels, result)
     if result.serves:
-        return _flawed(labels, NOT_AN_EXPORTER)
+        return Identity(labels, None, flaw=NOT_AN_EXPORTER)
     at = device(labels, result.origin, node=result.node, exporter=exporter)
     if at is None:
-        return _flawed(labels, NO_DEVICE)
+        return Identity(labels, None, flaw=NO_DEVICE)
     return Identity(
         labels,
         at,
@@ -50,26 +48,18 @@ def identify(
 
 
 def _of_server(labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult) -> Identity:
-    assigned = _server(labels, result)
+    assigned, field = _server(labels, result), spelling.field
     if isinstance(assigned, str):
-        return _flawed(labels, assigned)
-    field = spelling.field
-    aside = {*field.parts, *(label for label, _ in field.where)}
-    at = part(labels, assigned.pod, field.part_labels, aside)
-    of = _cluster(labels, result)
-    return Identity(labels, at, assigned, None, "", replica=False, cluster=of)
-
-
-def _seen(labels: Mapping[str, str], result: ScrapeResult) -> Identity:
-    assigned = _server(labels, result)
-    if isinstance(assigned, str):
-        return _flawed(labels, assigned)
+        return Identity(labels, None, flaw=assigned)
+    if not field.seen:
+        aside = {*field.parts, *(label for label, _ in field.where)}
+        own = part(labels, assigned.pod, field.part_labels, aside)
+        return Identity(labels, own, assigned, cluster=_cluster(labels, result))
     at = device(labels, result.origin)
     if at is None:
-        return _flawed(labels, NO_DEVICE)
+        return Identity(labels, None, flaw=NO_DEVICE)
     own, assigned = seen_by(assigned.pod, at), assigned._replace(sees=True)
-    of = _cluster(labels, result)
-    return Identity(labels, own, assigned, None, "", replica=False, cluster=of)
+    return Identity(labels, own, assigned, cluster=_cluster(labels, result))
 
 
 def _server(labels: Mapping[str, str], result: ScrapeResult) -> Assignment | str:
@@ -92,7 +82,3 @@ def _server(labels: Mapping[str, str], result: ScrapeResult) -> Assignment | str
 def _cluster(labels: Mapping[str, str], result: ScrapeResult) -> str:
     """Return the cluster; empty unless a store wrote the label: exporters do not know it."""
     return "" if result.direct else cluster(labels)
-
-
-def _flawed(labels: Mapping[str, str], reason: str) -> Identity:
-    return Identity(labels, None, None, None, "", replica=False, flaw=reason)

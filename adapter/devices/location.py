@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Final, Protocol
+from typing import Protocol
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.state import Identity
 from adapter.exposition.samples import ScrapeResult
-
-_UNKNOWN: Final = ""
 
 
 class KnownCluster(Protocol):
@@ -41,7 +39,7 @@ class Location:
         self._certain = result.node
         self._cluster = cluster
         pod = cluster.pod(exporter) if exporter is not None and not result.node else None
-        self._exporters = pod.node if pod is not None else _UNKNOWN
+        self._exporters = pod.node if pod is not None else ""
         # Many samples name the same few nodes and addresses.
         self._has_node, self._node_at = cache(cluster.has_node), cache(cluster.node_at)
 
@@ -56,7 +54,7 @@ class Location:
         said = [node for node in self._said(identity) if node]
         if len(said) > 1 and identity.assignment is not None:
             pod = self._cluster.pod(identity.assignment.pod)
-            here = pod.node if pod is not None else _UNKNOWN
+            here = pod.node if pod is not None else ""
             return next((node for node in said if here and node != here), said[0])
         return said[0] if said else None
 

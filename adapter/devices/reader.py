@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.catalog import Catalog
@@ -16,7 +16,7 @@ from adapter.devices.parts import Parts
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.scrapetarget import released, unassigned
 from adapter.devices.series import SeriesKey
-from adapter.devices.state import Belief, ExporterState, Identity
+from adapter.devices.state import Belief, ExporterState
 from adapter.devices.tenantlabels import believed
 from adapter.devices.validity import (
     LEAST_SENTINEL,
@@ -93,7 +93,7 @@ class PageReader:
         yield from self._report()
         if len(self.by_key) > DEVICES:
             yield
-        self.disowned = self._disown(self._find)
+        self.disowned = self._disown()
         self.by_key = folded(self.by_key)
 
     def _read(self, samples: Sequence[Sample]) -> Steps[None]:
@@ -237,7 +237,12 @@ class PageReader:
             known = before.known
         else:
             known = identify(labels, spelling, self._result, self.pod)
-        belief = believed(known, self._find, self._again(spelling), before)
+        belief = believed(
+            known,
+            self._find,
+            lambda left: identify(left, spelling, self._result, self.pod),
+            before,
+        )
         self.beliefs[address] = belief
         identity, key = belief.identity, belief.key
         at = identity.device
@@ -250,9 +255,6 @@ class PageReader:
             builder = self.by_key[key] = SeriesBuilder(identity, self._times)
         builder.replica = builder.replica or identity.replica
         return builder
-
-    def _again(self, spelling: Spelling) -> Callable[[Mapping[str, str]], Identity]:
-        return lambda labels: identify(labels, spelling, self._result, self.pod)
 
     def _odd_time(self, time: float) -> float:
         if time > self._result.received:
@@ -270,7 +272,7 @@ class PageReader:
         reject = Reject(reason, spelling.name, at.id if at else "")
         self._rejects.add(reject, self._result.received, value)
 
-    def _disown(self, find: Find) -> Mapping[PodRef, Mismatch]:
+    def _disown(self) -> Mapping[PodRef, Mismatch]:
         """Return samples that name the scrape target to their devices, and find the exporter's pod.
 
         Returns:
@@ -278,12 +280,12 @@ class PageReader:
         """
         identities = (belief.identity for belief in self.beliefs.values())
         scraped = frozenset(i.target for i in identities if i.target is not None)
-        own = unassigned(self.by_key, scraped, find)
+        own = unassigned(self.by_key, scraped, self._find)
         self.by_key = released(self.by_key, own, self._rejects, self._result.received)
         disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}
         if self._result.pod is None:
             # A range of samples may name an exporter's pod and its successor.
-            known = {ref for ref in scraped or disowned if find(ref) is not None}
+            known = {ref for ref in scraped or disowned if self._find(ref) is not None}
             self.pod = next((r for r in map(_only, (known, scraped)) if r is not None), self.pod)
         return disowned
 

@@ -20,10 +20,10 @@ class Identity(NamedTuple):
     labels: Mapping[str, str]
     """Kept so that the address of the label set is not reused."""
     device: Device | None
-    assignment: Assignment | None
-    target: PodRef | None
-    host: str
-    replica: bool
+    assignment: Assignment | None = None
+    target: PodRef | None = None
+    host: str = ""
+    replica: bool = False
     """Whether the sample carries the label ``vgpu``."""
     flaw: str = ""
     """Why there is no device: the reject reason of the samples."""

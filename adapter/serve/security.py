@@ -73,7 +73,12 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         client_ca_file=chosen.client_ca_file,
     )
     tls = ServingTLS(_certificate(settings), trust, now)
-    checks = [Check("serving-certificate", lambda: _expired(tls))]
+    checks = [
+        Check(
+            "serving-certificate",
+            lambda: None if time.time() < tls.expires else f"it has expired: {tls.problem}",
+        )
+    ]
     problems = {"serving-certificate": lambda: tls.problem, "ca-files": lambda: files.problem}
     loops: list[Loop] = []
     reviews = _reviews(settings, client)
@@ -84,7 +89,7 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
             clients=chosen.client_ca_file is None,
         )
         loops.append(_watch_configmap(client, published))
-        checks.append(Check("front-proxy", lambda: _unknown_proxy(trust, published)))
+        checks.append(Check("front-proxy", lambda: None if trust.proxy else published.problem))
         problems["authentication-configmap"] = lambda: published.problem
     tokens = None
     if reviews is not None and chosen.token_review:
@@ -109,14 +114,6 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         checks,
         problems,
     )
-
-
-def _expired(tls: ServingTLS) -> str | None:
-    return None if time.time() < tls.expires else f"it has expired: {tls.problem}"
-
-
-def _unknown_proxy(trust: ClientAuth, published: ConfigMapTrust) -> str | None:
-    return None if trust.proxy is not None else published.problem
 
 
 def _certificate(settings: Settings) -> CertificateFiles | SelfSigned:

@@ -115,15 +115,12 @@ class ConfigMapTrust:
         try:
             changed = self._into.set_proxy(settings)
         except TrustError as error:
-            return [f"{_PROXY_CA}: {error}", *self._keep_ca(settings)]
+            if self._into.proxy is not None:
+                # The new names apply with the last good CA.
+                self._into.set_proxy(replace(settings, ca=self._into.proxy[0].ca))
+            return [f"{_PROXY_CA}: {error}"]
         if changed:
             log.info("request-header settings read", allowed_names=list(allowed))
-        return []
-
-    def _keep_ca(self, settings: ProxySettings) -> list[str]:
-        """Combine the new names with the last good CA, if there is one."""
-        if self._into.proxy is not None:
-            self._into.set_proxy(replace(settings, ca=self._into.proxy[0].ca))
         return []
 
     def _report(self, problems: Sequence[str]) -> None:

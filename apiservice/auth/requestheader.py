@@ -7,6 +7,7 @@ never split at commas. Extra keys are lower-cased and percent-decoded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,8 @@ from apiservice.identity import User
 
 Header = tuple[bytes, bytes]
 """An ASGI header: the name in lower case, the value without surrounding blanks."""
+
+_MALFORMED = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,12 @@ class HeaderNames:
 
     def user(self, headers: Sequence[Header]) -> User | None:
         """Return the user that relevant headers state, or None if they state no name."""
-        name = _first(headers, self._users)
+        name = _first(headers, _folded(self.users))
         if not name:
             return None
         groups = [
             _text(value)
-            for wanted in self._groups
+            for wanted in _folded(self.groups)
             for key, value in headers
             if key == wanted and value
         ]
@@ -55,22 +58,10 @@ class HeaderNames:
                     extra.setdefault(_extra_key(key[len(prefix) :]), []).append(_text(value))
         return User(
             name=name,
-            uid=_first(headers, self._uids),
+            uid=_first(headers, _folded(self.uids)),
             groups=tuple(groups),
             extra={key: tuple(values) for key, values in extra.items()},
         )
-
-    @cached_property
-    def _users(self) -> tuple[bytes, ...]:
-        return _folded(self.users)
-
-    @cached_property
-    def _uids(self) -> tuple[bytes, ...]:
-        return _folded(self.uids)
-
-    @cached_property
-    def _groups(self) -> tuple[bytes, ...]:
-        return _folded(self.groups)
 
     @cached_property
     def _prefixes(self) -> tuple[bytes, ...]:
@@ -78,7 +69,7 @@ class HeaderNames:
 
     @cached_property
     def _exact(self) -> frozenset[bytes]:
-        return frozenset((*self._users, *self._uids, *self._groups))
+        return frozenset(_folded((*self.users, *self.uids, *self.groups)))
 
 
 def _folded(names: Iterable[str]) -> tuple[bytes, ...]:
@@ -103,13 +94,4 @@ def _text(value: bytes) -> str:
 def _extra_key(raw: bytes) -> str:
     """A malformed escape keeps the key as it was sent, as ``unescapeExtraKey`` does."""
     text = _text(raw)
-    if _malformed(text):
-        return text
-    return unquote(text, errors="replace")
-
-
-def _malformed(text: str) -> bool:
-    hexadecimal = set("0123456789abcdefABCDEF")
-    return any(
-        len(piece) < 2 or not hexadecimal.issuperset(piece[:2]) for piece in text.split("%")[1:]
-    )
+    return text if _MALFORMED.search(text) else unquote(text, errors="replace")

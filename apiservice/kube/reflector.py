@@ -250,7 +250,9 @@ class Reflector(Generic[T]):
         self._failures += 1
         self._pauses += 1
         self.denied = isinstance(error, RefusedError) and error.status in (401, 403)
-        text = _describe(error, self.path)
+        text = f"GET {self.path}: {transport_failure(error)}"
+        if isinstance(error, WatchError):
+            text = str(error)
         if text != self.last_error:
             # The other collections of an unavailable API server fail for the same cause.
             first = self._outages.begins(self, text.partition(": ")[2])
@@ -276,9 +278,3 @@ class _Turns:
             return
         await asyncio.sleep(0)
         self._since = self._loop.time()
-
-
-def _describe(error: Exception, path: str) -> str:
-    if isinstance(error, WatchError):
-        return str(error)
-    return f"GET {path}: {transport_failure(error)}"

@@ -20,8 +20,6 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 """The format in which public keys are compared."""
-
-
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 """What Go's crypto/tls, and so the API server, accepts."""
 _RSA_BITS = 1024

@@ -68,7 +68,10 @@ class SelfSigned:
             found = self._usable(authority, now)
             if found is not None:
                 return found
-        self._issue(authority, now)
+        issued = authority.issue(self.names, now, CERTIFICATE_DAYS)
+        # The key first: a reader between the two sees a pair that does not fit, and waits.
+        _write(self.files.key, issued.key)
+        _write(self.files.certificate, issued.certificate, mode=0o644)
         log.info("serving certificate issued", folder=str(self.folder), names=list(self.names))
         return read_pair(self.files, now)
 
@@ -96,12 +99,6 @@ class SelfSigned:
         _write(key_path, authority.key_pem)
         _write(self.ca, authority.certificate_pem, mode=0o644)
         return authority, True
-
-    def _issue(self, authority: Authority, now: float) -> None:
-        issued = authority.issue(self.names, now, CERTIFICATE_DAYS)
-        # The key first: a reader between the two sees a pair that does not fit, and waits.
-        _write(self.files.key, issued.key)
-        _write(self.files.certificate, issued.certificate, mode=0o644)
 
 
 def _write(path: Path, content: bytes, mode: int = 0o600) -> None:

@@ -166,13 +166,12 @@ class AzureLogsSource:
             self._origins = set()
         self._origins |= origins
         for node, samples in usage.samples.items():
-            await self._take(ScrapeResult(f"azure_logs/{node}", node, samples, now, rejects))
+            result = ScrapeResult(f"azure_logs/{node}", node, samples, now, rejects)
+            await self._turns.run(self._sink.steps(result))
             rejects = {}  # what named no pod has no node: it is counted once
         if rejects:
-            await self._take(ScrapeResult("azure_logs", None, [], now, rejects))
-
-    async def _take(self, result: ScrapeResult) -> None:
-        await self._turns.run(self._sink.steps(result))
+            result = ScrapeResult("azure_logs", None, [], now, rejects)
+            await self._turns.run(self._sink.steps(result))
 
     def _succeeded(self, usage: Usage, loss: str) -> None:
         if self.last_error:

@@ -212,13 +212,13 @@ class PrometheusSource:
             else:
                 answer = await asyncio.to_thread(decode, body, self._memo, group, ahead)
         if answer.partial and group.combines:
-            raise SourceError("partial", _partial(answer))
+            said = "; ".join(answer.warnings[:2])[:300] or "reported by the engine"
+            raise SourceError(
+                "partial",
+                f"a partial answer ({said}): values aggregated from it would be wrong; repair the "
+                "store",
+            )
         return answer
-
-
-def _partial(answer: QueryAnswer) -> str:
-    said = "; ".join(answer.warnings[:2])[:300] or "reported by the engine"
-    return f"a partial answer ({said}): values aggregated from it would be wrong; repair the store"
 
 
 def _younger(newest: Mapping[str, list[Sample]], since: float) -> dict[str, list[Sample]]:
