@@ -16,12 +16,13 @@ settings.register_profile("every test", EVERY_TEST)
 settings.load_profile("every test")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+@pytest.hookimpl(trylast=True)  # Hypothesis ends its own initialization in this hook
+def pytest_sessionstart(session: pytest.Session) -> None:
     """Let the process that waits for the workers compute Hypothesis' table of characters.
 
     It takes seconds in a fresh clone, and each worker would compute it for itself.
     """
-    if getattr(config.option, "numprocesses", None):
+    if getattr(session.config.option, "numprocesses", None):
         threading.Thread(target=st.text().validate).start()
 
 

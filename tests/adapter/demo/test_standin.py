@@ -19,6 +19,8 @@ from click.testing import CliRunner
 from adapter.__main__ import main
 from adapter.exposition.page import parse
 from apiservice.http.server import Server
+from tests.adapter.commandline import invoke
+from tests.adapter.failingapi import WELL, failing
 from tests.apiservice.rawhttp import serving
 
 
@@ -160,15 +162,17 @@ async def test_it_follows_the_cluster_and_keeps_its_page_without_it(
     assert log.decode().count("the page stays as it was") == 1
 
 
-async def test_a_port_that_is_taken_is_named(kubeconfig: Path) -> None:
-    with socket.socket() as taken:
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with failing(WELL, tmp_path) as found, socket.socket() as taken:
         taken.bind(("", 0))
         taken.listen()
-        process = await start(kubeconfig, taken.getsockname()[1])
-        _, log = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode == 1
-    assert "cannot listen" in log.decode()
-    assert "choose another --port" in log.decode()
+        port = str(taken.getsockname()[1])
+        ended = invoke(
+            *("demo", "--exporter", "worker", "--port", port), KUBECONFIG=str(found.kubeconfig)
+        )
+    assert ended.code == 1
+    assert "cannot listen" in ended.output
+    assert "choose another --port" in ended.output
 
 
 def test_without_a_cluster_it_says_so(tmp_path: Path) -> None:
