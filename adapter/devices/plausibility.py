@@ -21,7 +21,7 @@ from adapter.catalog.layout import Layout
 from adapter.devices.extents import Extents
 from adapter.devices.history import History
 from adapter.devices.idlepower import IdleRange
-from adapter.devices.series import CLEAR, Doubt, Verdict
+from adapter.devices.series import CLEAR, DEVICE, IDLE, Doubt, Verdict
 
 SM: Final = "DCGM_FI_PROF_SM_ACTIVE"
 OCCUPANCY: Final = "DCGM_FI_PROF_SM_OCCUPANCY"
@@ -82,9 +82,6 @@ class Circumstances(NamedTuple):
     """
 
 
-_IDLE: Final = "idle"
-
-
 def judge(history: History, before: Verdict, at: Circumstances) -> Verdict:
     """Return the verdict on a device's fields after a scrape result.
 
@@ -100,7 +97,7 @@ def judge(history: History, before: Verdict, at: Circumstances) -> Verdict:
 
 def idle_watts(history: History, verdict: Verdict, at: Circumstances) -> IdleRange | None:
     """Return the power of a device that was idle by all fields for long enough, else None."""
-    since = verdict.since.get((POWER, _IDLE))
+    since = verdict.since.get((POWER, IDLE))
     if since is None or at.now - since <= at.patience:
         return None
     watts = Extents(history, at.window)[POWER]
@@ -156,7 +153,7 @@ def _beyond_suspicion(history: History, at: Circumstances) -> bool:
     row = history.values[-history.layout.width :]
     util = row[columns.util]
     if util <= 0 or columns.power is None or at.idle is None:
-        return util > 0 or columns.power is None
+        return util > 0
     return util < _BUSY or row[columns.power] > _AT_IDLE * at.idle.low
 
 
@@ -185,7 +182,9 @@ class _Case:
         self._high_util()
         self._stuck_counters()
         if self._idle:
-            self._stands(POWER, _IDLE)
+            self._stands(POWER, IDLE)
+        if self._rests:
+            self._stands(DEVICE, IDLE)
         return Verdict(self._doubts, self._since) if self._doubts or self._since else CLEAR
 
     def _zero_util(self) -> None:
@@ -237,6 +236,18 @@ class _Case:
     @property
     def _idle(self) -> bool:
         return self._window[UTIL].high == 0 and UTIL not in self._doubts and self._at_rest
+
+    @property
+    def _rests(self) -> bool:
+        """Return whether no field shows work, with GPU_UTIL or a counter among them.
+
+        MIG instances have no GPU_UTIL. The power of a doubted device is never learnt from this.
+        """
+        if self._doubts or not self._at_rest:
+            return False
+        if UTIL in self._fields:
+            return self._window[UTIL].high == 0
+        return any(self._window[name].high <= _REST for name in ENGINES)
 
     @property
     def _counters(self) -> list[str]:

@@ -22,6 +22,12 @@ class Doubt(StrEnum):
     STUCK = "profiling_stuck_at_zero"
 
 
+DEVICE: Final = ""
+"""Instead of a field, for what has persisted for a device as a whole."""
+IDLE: Final = "idle"
+"""No field shows work."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Which fields of a device are not trusted. Immutable."""
@@ -90,6 +96,11 @@ class DeviceSeries:
     def mig(self) -> bool:
         """Whether the device is a MIG instance."""
         return self.device.mig
+
+    @property
+    def idle_since(self) -> float | None:
+        """Epoch seconds since which no field has shown work; None if one does or none can."""
+        return self.verdict.since.get((DEVICE, IDLE))
 
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
         """Return the field's mean over the window or its newest value; None if it is doubted."""

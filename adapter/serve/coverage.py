@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 from adapter.api.provider import Values
@@ -19,7 +20,7 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
 from adapter.devices.assignment import Mismatch
 from apiservice.labels.selector import EVERYTHING
-from apiservice.runtime.steps import paced
+from apiservice.runtime.steps import Steps, paced
 
 METRIC: Final = "gpu_utilization"
 """A metric of which every device in use has a value."""
@@ -34,6 +35,9 @@ pods takes 0.7 s of CPU if no client has asked for their values in the meantime.
 """
 _NOT_MEANT: Final = frozenset((Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY))
 """Reasons of pods that are not expected to have a value."""
+
+IDLE_FOR: Final = {"10m": 600.0, "1h": 3600.0, "24h": 86400.0}
+"""Lengths for which idle devices are counted, in seconds."""
 
 Attributing = Generator[None, None, Mapping[str, int]]
 
@@ -89,6 +93,9 @@ class Coverage:
         """The last complete count; None before the first."""
         self.attributed: Mapping[str, int] | None = None
         """Attribution of utilisation -> devices, at the last count."""
+        self.idle: Mapping[tuple[str, str], int] = {}
+        """(Whether a pod has the device, length) -> devices that are idle for at least so long, at
+        the last count."""
 
     async def run(self) -> None:
         """Count until cancelled."""
@@ -112,8 +119,17 @@ class Coverage:
 
     async def look(self) -> None:
         """Count once, and keep the result."""
+        self.idle = await paced(self._count_idle())
         self.last = await self.count()
         self.attributed = await paced(self._attributions())
+
+    def _count_idle(self) -> Steps[Mapping[tuple[str, str], int]]:
+        now = self._clock()
+        counts = dict.fromkeys(product(("true", "false"), IDLE_FOR), 0)
+        for since, held in (yield from self._known.snapshot.idle_since()).values():
+            for label, seconds in IDLE_FOR.items():
+                counts["true" if held else "false", label] += now - since >= seconds
+        return counts
 
     async def count(self) -> Counted:
         """Count once, with pauses for other tasks."""

@@ -28,7 +28,7 @@ from adapter.process.reload import ConfigWatch
 from adapter.serve import accessmetrics, sourcemetrics
 from adapter.serve.accessmetrics import access_families
 from adapter.serve.apiserviceowner import APIServiceOwner
-from adapter.serve.coverage import Coverage
+from adapter.serve.coverage import IDLE_FOR, Coverage
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.reasons import ABSENCES, REJECTS, TASKS
 from adapter.serve.security import Security
@@ -76,6 +76,14 @@ SHARING: Final = gauge(
     "Nodes whose devices several pods share, by the evidence for it.",
     "evidence",
     known=tuple(map(str, Evidence)),
+)
+IDLE: Final = gauge(
+    "gma_idle_devices",
+    "Devices on which no field has shown work for at least the time of the label. Counted once a "
+    "minute; a restart starts the time again.",
+    "held",
+    "at_least",
+    known=IDLE_FOR,
 )
 EXPORTERS: Final = gauge("gma_exporters", "Exporters whose samples are in the store.")
 SILENT: Final = gauge(
@@ -210,6 +218,7 @@ def _coverage(coverage: Coverage) -> Iterator[Metric]:
     counted = coverage.last
     if counted is None:
         return
+    yield IDLE.pairs(coverage.idle, ("true", "false"))
     if coverage.attributed is not None:
         yield ATTRIBUTED.by(coverage.attributed)
     yield GPU_PODS.one(counted.pods)

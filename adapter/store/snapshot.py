@@ -267,6 +267,29 @@ class Snapshot:
         counts[Attribution.EXACT.value] += plain
         return counts
 
+    def idle_since(self) -> Steps[Mapping[str, tuple[float, bool]]]:
+        """Return in steps: device -> since when it is idle (epoch seconds), and whether a pod has
+        it.
+
+        A device that one of its series shows at work is not idle.
+        """
+        found: dict[str, tuple[float, bool]] = {}
+        busy: set[str] = set()
+        for exporter in self._exporters.values():
+            for number, series in enumerate(exporter.all_series.values()):
+                if number % _SERIES == 0:
+                    yield
+                if series.serves or series.superseded or series.cut:
+                    continue
+                since, device = series.idle_since, series.device.id
+                if since is None:
+                    busy.add(device)
+                    continue
+                known = found.get(device, (0.0, False))
+                held = series.assignment is not None
+                found[device] = max(known[0], since), known[1] or held
+        return {device: idle for device, idle in found.items() if device not in busy}
+
     def ages(self, now: float) -> Mapping[str, float]:
         """Return exporter -> seconds since its last scrape result."""
         return {origin: now - e.received for origin, e in self._exporters.items()}

@@ -114,6 +114,16 @@ CASES = [
         labels={**GMA, "reason": "stale"},
     ),
     Case(
+        "GpuMetricsAdapterDevicesIdle",
+        {
+            f'gma_idle_devices{{held="true",at_least="24h",{ONE}}}': level(0, 4),
+            f'gma_idle_devices{{held="true",at_least="1h",{ONE}}}': level(9, 9),
+            f'gma_idle_devices{{held="false",at_least="24h",{ONE}}}': level(9, 9),
+        },
+        "4 GPUs that pods hold have been idle for a day.",
+        labels={**GMA, "held": "true", "at_least": "24h"},
+    ),
+    Case(
         "GpuMetricsAdapterSourceDown",
         {
             f'gma_source_up{{kind="scrape",{ONE}}}': level(1, 0),

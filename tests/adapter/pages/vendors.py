@@ -176,7 +176,11 @@ SCENES: Final = {
         now=100.0,
         says={
             "node:flex": (
-                Line("gpu_utilization", "pod_not_named", "a decoder's share is not the device's"),
+                Line(
+                    "gpu_utilization",
+                    "no_exporter_on_node",
+                    "a decoder's share is not the device's",
+                ),
             ),
         },
     ),
