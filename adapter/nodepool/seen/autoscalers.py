@@ -12,7 +12,7 @@ from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, from_manifest
 from adapter.nodepool.model.names import FLOOR
-from adapter.nodepool.seen.meta import Namespaced, resource_of
+from adapter.nodepool.seen.meta import NamespacedObject, resource_of
 
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 
@@ -28,7 +28,7 @@ class ReadableHpa(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HpaInfo(Namespaced):
+class HpaInfo(NamespacedObject):
     """An HPA."""
 
     namespace: str

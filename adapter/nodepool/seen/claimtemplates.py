@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen.meta import Namespaced, ObjectMeta
+from adapter.nodepool.seen.meta import NamespacedObject, ObjectMeta
 
 GROUP = "resource.k8s.io"
 VERSIONS = ("v1", "v1beta2", "v1beta1")
@@ -25,7 +25,7 @@ def path(version: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimTemplate(Namespaced):
+class ClaimTemplate(NamespacedObject):
     """A ResourceClaimTemplate."""
 
     namespace: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -27,10 +27,9 @@ from adapter.nodepool.model.names import (
 )
 from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.seen import instant
-from adapter.nodepool.seen.fieldmanagers import ManagedFieldsEntry, applied
 from adapter.nodepool.seen.meta import (
     ConditionRow,
-    Namespaced,
+    NamespacedObject,
     ObjectCondition,
     ObjectMeta,
     conditions,
@@ -44,7 +43,7 @@ BUFFER_VERSIONS: Final = ("v1beta1", "v1alpha1")
 
 
 @dataclass(frozen=True, slots=True)
-class HeadroomObject(Namespaced):
+class HeadroomObject(NamespacedObject):
     """One headroom object."""
 
     namespace: str
@@ -70,8 +69,17 @@ class HeadroomObject(Namespaced):
 HeadroomTable = Table[tuple[str, str], HeadroomObject]
 
 
+class _ManagedFields(msgspec.Struct, rename="camel"):
+    """One of ``metadata.managedFields``."""
+
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    fields_v1: dict[str, Any] | None = None
+
+
 class _Meta(ObjectMeta, rename="camel"):
-    managed_fields: list[ManagedFieldsEntry] | None = None
+    managed_fields: list[_ManagedFields] | None = None
 
 
 class _Spec(msgspec.Struct):
@@ -172,8 +180,26 @@ def _ours(meta: _Meta) -> None:
     if [(row.api_version, row.kind, row.name) for row in owners] != [_OWNER]:
         raise _NotOursError(f"its only owner must be Job {LIFELINE}")
     for path in _WRITTEN[meta.name == PROBE]:
-        if not applied(meta.managed_fields or (), MANAGER, path):
+        if not _applied(meta.managed_fields or (), path):
             raise _NotOursError(f"field manager {MANAGER} did not apply {'.'.join(path)}")
+
+
+def _applied(rows: Iterable[_ManagedFields], path: Sequence[str]) -> bool:
+    """Return whether the controller owns a field. Another manager that changes it takes it over."""
+    ours = (MANAGER, "Apply", "")
+    return any(
+        _has(row.fields_v1, path)
+        for row in rows
+        if (row.manager, row.operation, row.subresource) == ours
+    )
+
+
+def _has(fields: Any, path: Sequence[str]) -> bool:
+    for name in path:
+        if not isinstance(fields, dict) or f"f:{name}" not in fields:
+            return False
+        fields = fields[f"f:{name}"]
+    return True
 
 
 def _probe(found: HeadroomObject, manifest: _Manifest) -> HeadroomObject:

@@ -10,7 +10,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import Namespaced, ObjectMeta
+from adapter.nodepool.seen.meta import NamespacedObject, ObjectMeta
 from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/apis/batch/v1/jobs"
@@ -18,7 +18,7 @@ _ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"}
 
 
 @dataclass(frozen=True, slots=True)
-class JobInfo(Namespaced):
+class JobInfo(NamespacedObject):
     """A Job."""
 
     namespace: str

@@ -9,7 +9,7 @@ import msgspec
 
 from adapter.cluster.table import Table
 from adapter.hpa import quantity
-from adapter.nodepool.seen.meta import ConditionRow, Named, ObjectMeta, conditions
+from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
 
 GROUP = "karpenter.sh"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
@@ -17,7 +17,7 @@ CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 
 @dataclass(frozen=True, slots=True)
-class NodePool(Named):
+class NodePool(NamedObject):
     """A NodePool."""
 
     name: str
@@ -28,7 +28,7 @@ class NodePool(Named):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeClaim(Named):
+class NodeClaim(NamedObject):
     """One ordered node."""
 
     name: str

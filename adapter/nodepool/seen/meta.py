@@ -12,7 +12,7 @@ from adapter.nodepool.seen import instant
 from apiservice.provider import GroupResource
 
 
-class Named:
+class NamedObject:
     """An object that a table finds by its name."""
 
     __slots__ = ()
@@ -24,7 +24,7 @@ class Named:
         return self.name
 
 
-class Namespaced:
+class NamespacedObject:
     """An object that a table finds by its namespace and name."""
 
     __slots__ = ()

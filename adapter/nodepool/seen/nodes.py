@@ -11,7 +11,7 @@ from adapter.cluster.table import Table
 from adapter.hpa import quantity
 from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.model.shape import device_resource
-from adapter.nodepool.seen.meta import ConditionRow, Named, ObjectMeta, conditions
+from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
 
 PATH = "/api/v1/nodes"
 
@@ -47,7 +47,7 @@ _FLEETING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class NodeInfo(Named):
+class NodeInfo(NamedObject):
     """The current state of a node."""
 
     name: str

@@ -12,7 +12,13 @@ from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload, workloads_of
 from adapter.nodepool.model.names import DELETION_COST, HEADROOM
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import ConditionRow, Namespaced, ObjectMeta, conditions, resource_of
+from adapter.nodepool.seen.meta import (
+    ConditionRow,
+    NamespacedObject,
+    ObjectMeta,
+    conditions,
+    resource_of,
+)
 from adapter.nodepool.seen.podspec import shape_of
 
 PATH = "/api/v1/pods"
@@ -21,7 +27,7 @@ LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass(frozen=True, slots=True)
-class PodInfo(Namespaced):
+class PodInfo(NamespacedObject):
     """A pod that has not ended."""
 
     namespace: str

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import msgspec
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen.meta import Named, ObjectMeta
+from adapter.nodepool.seen.meta import NamedObject, ObjectMeta
 
 PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityClass(Named):
+class PriorityClass(NamedObject):
     """A PriorityClass."""
 
     name: str

@@ -23,7 +23,9 @@ def manifests(
     """Return the PodTemplate and the CapacityBuffer, in the order in which they are applied."""
     meta = headroomobjects.metadata(order, lifeline, nudged_at)
     # Only facts that rarely change: otherwise each round would write the template.
-    template = headroomobjects.pod_template(meta | {"annotations": {}}, order, image)
+    template = headroomobjects.pod_template(
+        meta | {"annotations": {}}, headroomobjects.pause_pod(order, image)
+    )
     return template, buffer(meta, version, order.replicas)
 
 
@@ -56,26 +58,14 @@ def probe(
         },
         "ownerReferences": [lifeline.reference()],
     }
-    template: KubeObject = {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": meta,
-        "template": {
-            "metadata": {"labels": meta["labels"]},
-            "spec": {
-                "automountServiceAccountToken": False,
-                "containers": [
-                    {
-                        "name": "headroom",
-                        "image": image,
-                        "resources": {"requests": {"cpu": "1m"}},
-                        "securityContext": headroomobjects.NOTHING_ALLOWED,
-                    }
-                ],
-            },
-        },
+    container = {
+        "name": "headroom",
+        "image": image,
+        "resources": {"requests": {"cpu": "1m"}},
+        "securityContext": headroomobjects.NOTHING_ALLOWED,
     }
-    return template, buffer(meta, version, 0)
+    spec = {"automountServiceAccountToken": False, "containers": [container]}
+    return headroomobjects.pod_template(meta, spec), buffer(meta, version, 0)
 
 
 def served(conditions: Mapping[str, ObjectCondition]) -> bool:

@@ -68,13 +68,13 @@ def labels(order: Order) -> dict[str, str]:
     }
 
 
-def pod_template(metadata: KubeObject, order: Order, image: str) -> KubeObject:
-    """The PodTemplate of pods of the order's shape that do nothing."""
+def pod_template(metadata: KubeObject, spec: KubeObject) -> KubeObject:
+    """Return a PodTemplate whose pods have its labels."""
     return {
         "apiVersion": "v1",
         "kind": "PodTemplate",
         "metadata": metadata,
-        "template": {"metadata": {"labels": labels(order)}, "spec": pause_pod(order, image)},
+        "template": {"metadata": {"labels": metadata["labels"]}, "spec": spec},
     }
 
 

@@ -40,4 +40,4 @@ def manifests(
             ],
         },
     }
-    return headroomobjects.pod_template(meta, order, image), request
+    return headroomobjects.pod_template(meta, headroomobjects.pause_pod(order, image)), request
