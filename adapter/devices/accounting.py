@@ -220,18 +220,14 @@ def _give_whole(moment: _Moment) -> None:
 
 def _drop_blind(moment: _Moment, rejects: Rejects) -> None:
     """Leave out zeros that the device's own samples contradict."""
-    zero = [name for name in ACCOUNTED if _all_zero(moment, name)]
+    frames = [frame for _, _, frame in moment.pods]
+    zero = [name for name in ACCOUNTED if max(_of(frame, name, -1.0) for frame in frames) == 0]
     if not any(_of(moment.whole, name, 0.0) > _SEEN_ABOVE[name] for name in zero):
         return
     rejects.count(BLIND, len(moment.pods))
-    for _, _, frame in moment.pods:
+    for frame in frames:
         for spelling in [s for s in frame if s.field.name in zero]:
             del frame[spelling]
-
-
-def _all_zero(moment: _Moment, field: str) -> bool:
-    peaks = [_of(frame, field, -1.0) for _, _, frame in moment.pods]
-    return max(peaks) == 0.0
 
 
 def _of(frame: Frame, field: str, otherwise: float) -> float:

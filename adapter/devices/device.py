@@ -98,9 +98,9 @@ def device(
             ``node``.
         exporter: the exporter's own pod, if known; its name is not accepted as a host name.
     """
-    uuid = _uuid(labels)
+    uuid = _first(labels, UUIDS)
     place = node or _first(labels, _NODE) or host(labels, exporter) or origin
-    board = uuid or _local(labels, place)
+    board = uuid if uuid.strip("0-") else _local(labels, place)
     if board is None:
         return None
     model = _first(labels, _MODEL)
@@ -168,11 +168,6 @@ def host(labels: Mapping[str, str], exporter: PodRef | None = None) -> str:
 def cluster(labels: Mapping[str, str]) -> str:
     """Return the cluster that a store's label names; empty if there is no such label."""
     return _first(labels, CLUSTERS)
-
-
-def _uuid(labels: Mapping[str, str]) -> str | None:
-    uuid = _first(labels, UUIDS)
-    return uuid if uuid.strip("0-") else None
 
 
 def _local(labels: Mapping[str, str], place: str) -> str | None:

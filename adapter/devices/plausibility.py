@@ -147,7 +147,7 @@ def _beyond_suspicion(history: History, at: Circumstances) -> bool:
     """Return whether the newest samples and the circumstances rule out every suspicion."""
     columns = _columns(history.layout)
     if columns is None:
-        return not _compared(history)
+        return not any(name in history.layout.of_field for name in (UTIL, *ENGINES, DRAM))
     if columns.counters or columns.util is None:
         return at_work(history)
     row = history.values[-history.layout.width :]
@@ -155,11 +155,6 @@ def _beyond_suspicion(history: History, at: Circumstances) -> bool:
     if util <= 0 or columns.power is None or at.idle is None:
         return util > 0
     return util < _BUSY or row[columns.power] > _AT_IDLE * at.idle.low
-
-
-def _compared(history: History) -> bool:
-    fields = history.layout.of_field
-    return UTIL in fields or any(name in fields for name in (*ENGINES, DRAM))
 
 
 class _Case:

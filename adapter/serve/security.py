@@ -14,7 +14,7 @@ from apiservice.auth import authconfigmap
 from apiservice.auth.authconfigmap import ConfigMapTrust
 from apiservice.auth.authentication import Authentication
 from apiservice.auth.authfiles import FileTrust
-from apiservice.auth.authorization import AccessReviewer, Authorization, AuthorizationOptions
+from apiservice.auth.authorization import AccessReviewer, Authorization
 from apiservice.auth.clientauth import ClientAuth
 from apiservice.auth.tokens import ReviewedTokens, TokenReviewer
 from apiservice.documents.health import Check
@@ -97,11 +97,9 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
     allowed = settings.authorization
     authorization = Authorization(
         reviews if allowed.subject_access_review else None,
-        AuthorizationOptions(
-            allow_groups=(PRIVILEGED_GROUP, *allowed.allow_groups),
-            allow_users=allowed.allow_users,
-            ttl=allowed.cache,
-        ),
+        allow_groups=(PRIVILEGED_GROUP, *allowed.allow_groups),
+        allow_users=allowed.allow_users,
+        ttl=allowed.cache,
     )
     return Security(
         tls,

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from adapter.settings.types import ADVANCED, Seconds, Section
-from apiservice.auth.authorization import AuthorizationOptions
-from apiservice.auth.tokens import TTL
-
-_AUTHORIZATION: Final = AuthorizationOptions()
+from apiservice.auth import authorization, tokens
 
 
 class AuthenticationSettings(Section):
@@ -31,7 +28,7 @@ class AuthenticationSettings(Section):
     """Check bearer tokens with TokenReview. Needs a cluster."""
     token_audiences: Annotated[tuple[str, ...], ADVANCED] = ()
     """Audiences that a token must be issued for. If empty, the API server uses its own."""
-    cache: Annotated[Seconds, ADVANCED] = TTL
+    cache: Annotated[Seconds, ADVANCED] = tokens.TTL
     """Seconds that the result of a TokenReview is remembered, for valid and invalid tokens."""
 
 
@@ -45,5 +42,5 @@ class AuthorizationSettings(Section):
     """Users that are allowed everything without a review, for use without a cluster."""
     allow_groups: Annotated[tuple[str, ...], ADVANCED] = ()
     """Groups that are allowed everything without a review."""
-    cache: Annotated[Seconds, ADVANCED] = _AUTHORIZATION.ttl
+    cache: Annotated[Seconds, ADVANCED] = authorization.TTL
     """Seconds that the result of a SubjectAccessReview is remembered, allowed or denied."""

@@ -9,9 +9,8 @@ fails with 500: an error is never an allow, and never a cached deny.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 
 import structlog
 
@@ -32,6 +31,11 @@ _RATE, _BURST = 5.0, 50
 """Reviews per second for the anonymous user, and at once. What anonymous clients usually ask for
 (health, the version) is allowed by a static rule or cached after one review."""
 
+_OPEN_PATHS = frozenset(("/healthz", "/livez", "/readyz"))
+"""Non-resource paths open to everyone: exact paths, without what lies below them."""
+TTL: Final = 10.0
+"""Seconds that a decision is cached."""
+
 _Question = tuple[User, Attributes]
 
 
@@ -46,44 +50,34 @@ class AccessReviewer(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizationOptions:
-    """The static rules, and how long the cluster's decisions are cached."""
-
-    allow_groups: tuple[str, ...] = (PRIVILEGED_GROUP,)
-    allow_users: tuple[str, ...] = ()
-    """Users who may do everything, for use without a cluster."""
-    allow_paths: tuple[str, ...] = ("/healthz", "/livez", "/readyz")
-    """Non-resource paths open to everyone: exact paths, without what lies below them."""
-    ttl: float = 10.0
-    """Seconds that a decision is cached, allowed or denied."""
-    limit: int = 8 << 20
-    """Bytes of the cached decisions, for allow and for deny."""
-
-
 class Authorization(Remembering):
     """The :class:`~apiservice.identity.Authorizer` of the server.
 
     Without a reviewer (as without a cluster), what no static rule allows is denied.
+
+    Args:
+        reviewer: asked about what no static rule allows.
+        allow_groups: groups whose users may do everything.
+        allow_users: users who may do everything, for use without a cluster.
+        ttl: seconds that a decision is cached, allowed or denied.
+        limit: bytes of the cached decisions, for allow and for deny.
     """
 
     def __init__(
         self,
         reviewer: AccessReviewer | None,
-        options: AuthorizationOptions | None = None,
+        *,
+        allow_groups: Iterable[str] = (PRIVILEGED_GROUP,),
+        allow_users: Iterable[str] = (),
+        ttl: float = TTL,
+        limit: int = 8 << 20,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        options = options or AuthorizationOptions()
         self._reviewer = reviewer
-        self._groups = frozenset(options.allow_groups)
-        self._users = frozenset(options.allow_users)
-        self._paths = frozenset(options.allow_paths)
-        self._allows: ByteCache[_Question, AccessDecision] = ByteCache(
-            options.limit, options.ttl, clock
-        )
-        self._denies: ByteCache[_Question, AccessDecision] = ByteCache(
-            options.limit, options.ttl, clock
-        )
+        self._groups = frozenset(allow_groups)
+        self._users = frozenset(allow_users)
+        self._allows: ByteCache[_Question, AccessDecision] = ByteCache(limit, ttl, clock)
+        self._denies: ByteCache[_Question, AccessDecision] = ByteCache(limit, ttl, clock)
         self._anonymous = Allowance(_RATE, _BURST, clock)
         self._flights: SingleFlight[_Question, AccessDecision] = SingleFlight()
         self._failing = False
@@ -97,7 +91,7 @@ class Authorization(Remembering):
     def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
         """Return the decision of a static rule or of the cache, else None."""
         if (
-            attributes.path in self._paths
+            attributes.path in _OPEN_PATHS
             or user.name in self._users
             or not self._groups.isdisjoint(user.groups)
         ):

@@ -101,7 +101,8 @@ def discover(pod: Pod, rules: Iterable[DiscoveryRule]) -> ScrapeTarget | Unscrap
 def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
     if pod.phase != "Running" or pod.deleting or not pod.ip:
         return None
-    port = _port(pod, rule)
+    named = (port.port for port in pod.ports if port.name == rule.port)
+    port = rule.port if isinstance(rule.port, int) else next(named, rule.fallback)
     if port is None:
         return Unscrapable(
             "no_port",
@@ -110,13 +111,6 @@ def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
         )
     url = page_url(rule.scheme, pod.ip, port, rule.path)
     return ScrapeTarget(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
-
-
-def _port(pod: Pod, rule: DiscoveryRule) -> int | None:
-    if isinstance(rule.port, int):
-        return rule.port
-    named = (port.port for port in pod.ports if port.name == rule.port)
-    return next(named, rule.fallback)
 
 
 def _claim(pod: Pod, rule: DiscoveryRule, target: ScrapeTarget | None) -> Claim | None:

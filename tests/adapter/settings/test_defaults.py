@@ -24,8 +24,7 @@ from adapter.sources.login.port import Anonymous
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.serverpages import ServerPages
-from apiservice.auth.authorization import AuthorizationOptions
-from apiservice.auth.tokens import TTL
+from apiservice.auth import authorization, tokens
 from apiservice.http.options import ServingOptions
 
 LOGIN = Anonymous()
@@ -50,12 +49,8 @@ CASES: dict[str, tuple[Callable[[Settings], object], dict[str, object], object]]
     "values": (telemetry_options, {}, TelemetryOptions()),
     "sharing": (sharing_options, {}, SharingOptions()),
     "headroom": (lambda settings: limits_of(settings.nodepool), {}, Limits()),
-    "tokens": (lambda settings: settings.authentication.cache, {}, TTL),
-    "rights": (
-        lambda settings: AuthorizationOptions(ttl=settings.authorization.cache),
-        {},
-        AuthorizationOptions(),
-    ),
+    "tokens": (lambda settings: settings.authentication.cache, {}, tokens.TTL),
+    "rights": (lambda settings: settings.authorization.cache, {}, authorization.TTL),
 }
 
 

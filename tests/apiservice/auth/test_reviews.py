@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from apiservice.auth.authorization import Authorization, AuthorizationOptions
+from apiservice.auth.authorization import Authorization
 from apiservice.auth.tokens import ReviewedTokens, ReviewError
 from apiservice.errors import Internal, TooManyRequests
 from apiservice.identity import AccessDecision, Attributes, User
@@ -72,7 +72,7 @@ STATIC = {
 async def test_static_rules_without_a_cluster(
     user: User, wanted: Attributes, allowed: bool
 ) -> None:
-    authorization = Authorization(None, AuthorizationOptions(allow_users=("demo",)))
+    authorization = Authorization(None, allow_users=("demo",))
 
     assert (await authorization.authorize(user, wanted)).allowed is allowed
 
@@ -280,7 +280,7 @@ async def test_the_allowance_of_anonymous_clients_does_not_bind_authenticated_us
 
 @pytest.mark.parametrize("name", ["bob", "mallory"])
 async def test_remembered_answers_are_bounded_in_bytes(name: str) -> None:
-    authorization = Authorization(FakeCluster(), AuthorizationOptions(limit=200_000))
+    authorization = Authorization(FakeCluster(), limit=200_000)
     for number in range(2000):
         await authorization.authorize(
             User(name), PODS._replace(name="\U0001f642" * 500 + str(number))
@@ -300,7 +300,7 @@ async def test_attributes_are_measured_in_bytes() -> None:
 
 
 async def test_a_users_groups_count_for_what_is_remembered() -> None:
-    authorization = Authorization(FakeCluster(), AuthorizationOptions(limit=100_000))
+    authorization = Authorization(FakeCluster(), limit=100_000)
     for number in range(100):
         user = User("bob", groups=("g" * 5000, str(number)))
         await authorization.authorize(user, PODS)
