@@ -65,7 +65,8 @@ pods reload replaces no pod. Certificates are not part of a revision: neither co
 `--reuse-values` alone would lack the defaults of new keys. A release from the time when the chart kept
 a certificate for ten years in its manifest is upgraded the same way: both CAs are trusted until every
 pod has the new certificate. A rollback to such a revision has no transition: metrics are unavailable
-until its pods have replaced the others.
+until its pods have replaced the others. An upgrade that turns the view API on registers it before the
+first new pod is ready. Until then its APIService is unavailable, and namespaces that are deleted wait.
 
 ## Uninstall
 
@@ -86,9 +87,9 @@ The same values always render the same text: nothing in it is random. If Helm do
 while it renders (`helm template`, Argo CD), three things differ from `helm install`:
 
 - Nothing checks whether an APIService belongs to another Service. Check before you install:
-  `kubectl get apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io`.
+  `kubectl get apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io v1alpha1.view.gpu-metrics-adapter.io`.
 - The hook that deletes the APIServices does not exist. Before you delete the pods, delete the APIServices
-  by hand: `kubectl delete apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io`.
+  by hand: `kubectl delete apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io v1alpha1.view.gpu-metrics-adapter.io`.
 - The program that renews the certificate writes to the release's Secrets and to the APIServices'
   `caBundle`. The manifests omit these fields, so applying them again does not change them. Tools that
   compare more than they apply must ignore `/data` of the two Secrets and `/spec/caBundle`.

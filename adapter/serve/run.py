@@ -40,6 +40,7 @@ from adapter.serve.keda import build_keda
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.security import build_security
 from adapter.serve.selfmetrics import MetricSources, register
+from adapter.serve.views import view_group
 from adapter.settings import Settings
 from adapter.settings.server import ServerSettings
 from apiservice.app import create_app
@@ -119,6 +120,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             health=health,
             registry=registry,
             release=__version__,
+            views=view_group(settings.view, pipelines, objects),
         )
         server = Server(
             app,

@@ -23,6 +23,7 @@ from adapter.settings.sharing import SharingSettings
 from adapter.settings.source import SourceSettings
 from adapter.settings.types import Section
 from adapter.settings.values import ValueSettings
+from adapter.settings.view import ViewSettings
 
 
 class Settings(Section):
@@ -38,6 +39,7 @@ class Settings(Section):
     """Metrics of your own, in addition to the metrics of the catalogue."""
     sharing: SharingSettings = SharingSettings()
     external: ExternalSettings = ExternalSettings()
+    view: ViewSettings = ViewSettings()
     keda: KedaSettings = KedaSettings()
     nodepool: NodepoolSettings = NodepoolSettings()
     log: LogSettings = LogSettings()

@@ -45,7 +45,7 @@ GPUPODS: Final = ViewResource(
     ),
     schema=podobject.SCHEMA,
     fields=("node", "phase", "measured"),
-    categories=("gpu",),
+    categories=("gpu-metrics",),
 )
 
 

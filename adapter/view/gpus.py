@@ -47,7 +47,7 @@ GPUS: Final = ViewResource(
     ),
     schema=gpuobject.SCHEMA,
     fields=("node", "model", "sharing"),
-    categories=("gpu",),
+    categories=("gpu-metrics",),
 )
 
 

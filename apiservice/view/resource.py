@@ -6,6 +6,7 @@ watch. :mod:`apiservice.view` answers ``get`` and ``list`` from it, as JSON and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -54,6 +55,8 @@ class ViewResource:
     fields: tuple[str, ...] = ()
     """Field selectors beside ``metadata.name`` and ``metadata.namespace``: ``node``."""
     categories: tuple[str, ...] = ()
+    """Names that stand for several resources. None may be a name of a resource: kubectl would not
+    know which one is meant."""
 
 
 class ViewProvider(Protocol):
@@ -104,6 +107,18 @@ class ViewGroup:
     group: str
     version: str
     views: tuple[ServedResource, ...]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if a name stands for two things."""
+        names = Counter(
+            name
+            for resource, _ in self.views
+            for name in {resource.plural, resource.singular, *resource.short_names}
+        )
+        names.update({name for resource, _ in self.views for name in resource.categories})
+        if several := [name for name, count in names.items() if count > 1]:
+            message = f"names of several resources or categories: {', '.join(several)}"
+            raise ValueError(message)
 
     @property
     def api_version(self) -> str:

@@ -10,7 +10,15 @@ import yaml
 FILE = Path(__file__).parents[2] / "charts" / "gpu-metrics-adapter" / "files" / "alerts.yaml"
 NAMESPACE = "gpu-metrics"
 DEPLOYMENT = "gpu-metrics-adapter"
-APISERVICES = "v1beta[12]\\\\.(custom|external)\\\\.metrics\\\\.k8s\\\\.io"
+APISERVICES = "|".join(
+    name.replace(".", r"\\.")
+    for name in (
+        "v1beta1.custom.metrics.k8s.io",
+        "v1beta2.custom.metrics.k8s.io",
+        "v1beta1.external.metrics.k8s.io",
+        "v1alpha1.view.gpu-metrics-adapter.io",
+    )
+)
 """As a string literal of PromQL."""
 
 Rule = dict[str, Any]

@@ -14,6 +14,9 @@ DNS = (f"{SERVICE}.{NAMESPACE}.svc",)
 
 CUSTOM = (("custom.metrics.k8s.io", "v1beta2", 200), ("custom.metrics.k8s.io", "v1beta1", 100))
 EXTERNAL = (("external.metrics.k8s.io", "v1beta1", 100),)
+VIEW = (("view.gpu-metrics-adapter.io", "v1alpha1", 100),)
+CHARTED = CUSTOM + VIEW
+"""What the chart registers by default."""
 
 
 def ensure_namespace(admin: Cluster, name: str) -> None:

@@ -143,6 +143,7 @@ UNWATCHED = {
         "nodepool": {"jobs": False},
     },
     "nodepool": {"enabled": True},
+    "view": {"enabled": False},
 }
 SELF_SIGNED = {
     "certificate": {
@@ -203,6 +204,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "every value of scheduling": SCHEDULING,
     "external metrics": EXTERNAL_METRICS,
     "every value of KEDA": KEDA,
+    "without the view API": {"view": {"enabled": False}},
     "without KEDA": {"keda": {"enabled": False}},
     "the node-pool controller, dry": {"nodepool": {"enabled": True}},
     "every value of the node-pool controller": NODEPOOL,

@@ -22,6 +22,7 @@ SERVICE_SUBNET = "10.0.0.0/24"
 AUDITED = f"system:serviceaccounts:{NAMESPACE}"
 """The group of all accounts of the chart's namespace: what they ask is in the audit log."""
 WORKLOADS = (
+    "clusterrole-aggregation-controller",
     "deployment-controller",
     "replicaset-controller",
     "horizontal-pod-autoscaler-controller",

@@ -82,7 +82,8 @@ def test_alerts_of_disabled_features_are_left_out() -> None:
     left_out = {"KedaErrors", "ExternalMetricsForeign", "APIServiceUnavailable"}
     assert not {f"GpuMetricsAdapter{name}" for name in left_out} & found
     (asked,) = [rule for rule in rules(least) if rule["alert"].endswith("APIServiceUnavailable")]
-    assert "(custom)" in asked["expr"]
+    assert "custom" in asked["expr"]
+    assert "external" not in asked["expr"]
 
 
 def test_an_alert_that_does_not_exist_is_refused() -> None:

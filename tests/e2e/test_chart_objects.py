@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adapter import __version__
-from tests.e2e.apiservice import CUSTOM, NAMESPACE, SERVICE
+from tests.e2e.apiservice import CHARTED, NAMESPACE, SERVICE
 from tests.e2e.chart import one, pods, render
 from tests.e2e.chartvalues import (
     CA,
@@ -30,8 +30,8 @@ def test_what_a_default_installation_is() -> None:
     """Two pods behind 443, both versions registered, and what keeps the certificate."""
     objects = render()
     assert Counter(obj["kind"] for obj in objects) == {
-        "APIService": 2,
-        "ClusterRole": 2,
+        "APIService": 3,
+        "ClusterRole": 4,
         "ClusterRoleBinding": 3,
         "ConfigMap": 1,
         "CronJob": 1,
@@ -65,7 +65,7 @@ def test_what_a_default_installation_is() -> None:
         for row in objects
         if row["kind"] == "APIService"
     }
-    assert registered.keys() == set(CUSTOM)
+    assert registered.keys() == set(CHARTED)
     for spec in registered.values():
         assert spec["service"] == {"name": SERVICE, "namespace": NAMESPACE, "port": 443}
         assert "insecureSkipTLSVerify" not in spec
@@ -76,7 +76,7 @@ def test_external_metrics_are_registered_if_enabled() -> None:
     objects = render(EXTERNAL_METRICS)
     rows = {obj["metadata"]["name"]: obj["spec"] for obj in objects if obj["kind"] == "APIService"}
     added = rows["v1beta1.external.metrics.k8s.io"]
-    assert len(rows) == 3
+    assert len(rows) == 4
     assert added["service"] == {"name": SERVICE, "namespace": NAMESPACE, "port": 443}
     assert environment(objects)["GMA_EXTERNAL__SERVICE"] == f"{NAMESPACE}/{SERVICE}"
     assert may(objects, "apiservices") == ["get"]
@@ -84,6 +84,53 @@ def test_external_metrics_are_registered_if_enabled() -> None:
     unregistered = render(EXTERNAL_METRICS | {"apiServices": {"create": False}})
     assert "GMA_EXTERNAL__SERVICE" not in environment(unregistered)
     assert may(unregistered, "apiservices") == []
+
+
+def test_one_switch_turns_the_view_api_off() -> None:
+    """Its APIService, its roles, its setting, and the right that it needs."""
+
+    def view(values: Mapping[str, Any]) -> tuple[list[str], str, list[str]]:
+        objects = render(values)
+        named = [
+            obj["metadata"]["name"]
+            for obj in objects
+            if (
+                obj["kind"] in ("APIService", "ClusterRole")
+                and obj["metadata"]["name"].partition(":")[2] in ("view", "gpus")
+            )
+            or obj["metadata"]["name"].startswith("v1alpha1.view.")
+        ]
+        right = may(objects, "horizontalpodautoscalers")
+        return sorted(named), environment(objects)["GMA_VIEW__ENABLED"], right
+
+    roles = [f"{SERVICE}:gpus", f"{SERVICE}:view"]
+    name = "v1alpha1.view.gpu-metrics-adapter.io"
+    assert view({}) == ([*roles, name], "true", ["list", "watch"])
+    assert view({"apiServices": {"create": False}}) == (roles, "true", ["list", "watch"])
+    assert view({"view": {"enabled": False}}) == ([], "false", [])
+
+
+def test_who_may_view_pods_may_view_their_gpus() -> None:
+    """The roles view, edit and admin get the resources of namespaces, and no other."""
+    roles = {
+        obj["metadata"]["name"].partition(":")[2]: obj
+        for obj in render(only=["viewroles"])
+        if obj["kind"] == "ClusterRole"
+    }
+
+    def aggregated(role: Object) -> set[str]:
+        prefix = "rbac.authorization.k8s.io/aggregate-to-"
+        labels = role["metadata"]["labels"]
+        return {key.removeprefix(prefix) for key in labels if key.startswith(prefix)}
+
+    assert {name: aggregated(role) for name, role in roles.items()} == {
+        "view": {"view", "edit", "admin"},
+        "gpus": {"cluster-reader"},
+    }
+    assert {name: role["rules"][0]["resources"] for name, role in roles.items()} == {
+        "view": ["gpupods", "gpuworkloads"],
+        "gpus": ["gpus"],
+    }
 
 
 def test_keda_finds_the_pods_through_the_service_or_one_by_one() -> None:

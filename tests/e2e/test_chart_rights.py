@@ -29,7 +29,12 @@ TRUST = {Right(verb, "", "configmaps") for verb in ("list", "watch")}
 """Of what its Role extension-apiserver-authentication-reader allows; it allows get too."""
 ACCOUNT = "rights"
 ALL = RIGHTS | {"fullnameOverride": ACCOUNT}
-USUAL = {("list", "pods"), ("list", "services"), ("list", "nodes")}
+USUAL = {
+    ("list", "pods"),
+    ("list", "services"),
+    ("list", "nodes"),
+    ("list", "horizontalpodautoscalers"),
+}
 
 
 @pytest.fixture
@@ -87,6 +92,7 @@ def own(values: Mapping[str, Any]) -> set[Right]:
         ({"keda": {"enabled": False, "scaledObjects": True}}, USUAL),
         (EXTERNAL_METRICS, USUAL | {("get", "apiservices")}),
         (EXTERNAL_METRICS | {"apiServices": {"create": False}}, USUAL),
+        ({"view": {"enabled": False}}, USUAL - {("list", "horizontalpodautoscalers")}),
         (UNWATCHED, {("list", "pods")}),
     ],
     ids=str,

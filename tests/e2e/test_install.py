@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.e2e.apiservice import (
-    CUSTOM,
+    CHARTED,
     EXTERNAL,
     NAMESPACE,
     SERVICE,
@@ -153,7 +153,7 @@ def test_every_feature_works_with_the_rights_of_the_chart_and_uninstalls_complet
     """
     before, since = apiservices(site), audited(site)
     site.helm("install", *INTO, "--create-namespace", "--wait", values=EVERYTHING)
-    wait_available(site.admin, (*CUSTOM, *EXTERNAL))
+    wait_available(site.admin, (*CHARTED, *EXTERNAL))
     ensure_namespace(site.admin, "used")
     site.load.set("used", 80, expected=2)
     workload(site, "used", 2)
@@ -181,7 +181,7 @@ def test_every_feature_works_with_the_rights_of_the_chart_and_uninstalls_complet
     site.admin.delete("/api/v1/namespaces/used")
     wait_until(lambda: gone(site, "/api/v1/namespaces/used"), "the namespace is gone")
     site.helm("install", *INTO, values=EVERYTHING)
-    wait_available(site.admin, (*CUSTOM, *EXTERNAL))
+    wait_available(site.admin, (*CHARTED, *EXTERNAL))
 
 
 def wait_keda(address: str) -> None:

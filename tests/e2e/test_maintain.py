@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from adapter.maintain.objects import ISSUED, PUBLISHED, RENEW
-from tests.e2e.apiservice import CUSTOM, NAMESPACE, SERVICE, ensure_namespace, wait_available
+from tests.e2e.apiservice import CHARTED, NAMESPACE, SERVICE, ensure_namespace, wait_available
 from tests.e2e.auditlog import asked, granted
 from tests.e2e.chart import FOLDER, one, render
 from tests.e2e.cluster import Object, RefusedError
@@ -47,7 +47,7 @@ QUICK: dict[str, Any] = {
 }
 ACCOUNTS = f"system:serviceaccount:{NAMESPACE}"
 UNREGISTER = "app.kubernetes.io/component=unregister"
-NAMES = tuple(f"{version}.{group}" for group, version, _ in CUSTOM)
+NAMES = tuple(f"{version}.{group}" for group, version, _ in CHARTED)
 CERTIFICATE = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SERVICE}-certificate"
 AUTHORITY = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SERVICE}-ca"
 CRONJOB = f"cronjob/{SERVICE}-certificates"

@@ -58,6 +58,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- printf "%s-unregister" (include "gpu-metrics-adapter.fullname" . | trunc 41 | trimSuffix "-") -}}
 {{- end }}
 
+{{- /* Not empty unless the view API is off. `helm upgrade --reuse-values` from a release without this
+value omits it; the API is then on, as by default. */ -}}
+{{- define "gpu-metrics-adapter.viewWanted" -}}
+{{- if dig "enabled" true (.Values.view | default dict) -}}
+wanted
+{{- end -}}
+{{- end }}
+
 {{- /* The names of the APIServices of the release, as a JSON array. */ -}}
 {{- define "gpu-metrics-adapter.apiServices" -}}
 {{- $names := list -}}
@@ -65,6 +73,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $names = list "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" -}}
 {{- if .Values.externalMetrics.enabled -}}
 {{- $names = append $names "v1beta1.external.metrics.k8s.io" -}}
+{{- end -}}
+{{- if include "gpu-metrics-adapter.viewWanted" . -}}
+{{- $names = append $names "v1alpha1.view.gpu-metrics-adapter.io" -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $names -}}
@@ -193,7 +204,7 @@ spec:
 {{- fail (printf "config.server.%s is set by the chart: name the Secret with the certificate in certificate.existingSecret" .) }}
 {{- end }}
 {{- end }}
-{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") (list "nodepool" "claim_namespaces" "nodepool.claimNamespaces") }}
+{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "view" "enabled" "view.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") (list "nodepool" "claim_namespaces" "nodepool.claimNamespaces") }}
 {{- if hasKey (get $.Values.config (index . 0) | default dict) (index . 1) }}
 {{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
 {{- end }}
@@ -275,7 +286,7 @@ APIService's name and how to install without it. Without access to the cluster, 
 {{- define "gpu-metrics-adapter.refuseGivingAwayByDeletion" -}}
 {{- $ours := printf "%s/%s" .Release.Namespace (include "gpu-metrics-adapter.fullname" .) -}}
 {{- $kept := include "gpu-metrics-adapter.apiServices" . | fromJsonArray -}}
-{{- range list "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" "v1beta1.external.metrics.k8s.io" -}}
+{{- range list "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" "v1beta1.external.metrics.k8s.io" "v1alpha1.view.gpu-metrics-adapter.io" -}}
 {{- if not (has . $kept) -}}
 {{- $name := . -}}
 {{- with lookup "apiregistration.k8s.io/v1" "APIService" "" . -}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -9,8 +10,9 @@ import pytest
 
 from apiservice.documents.openapi import OpenApi
 from apiservice.provider import MetricResource
+from apiservice.view.resource import ServedResource, ViewGroup
 from tests.apiservice.view.conftest import Served
-from tests.apiservice.view.things import BASE, GROUP, VERSION, FakeViews
+from tests.apiservice.view.things import BASE, BOARDS, GROUP, LAMPS, VERSION, FakeViews
 from tests.apiservice.world import POD
 
 KIND = "x-kubernetes-group-version-kind"
@@ -45,6 +47,21 @@ async def test_the_resources_are_discovered(served: Served) -> None:
     assert group["preferredVersion"] == {"groupVersion": f"{GROUP}/{VERSION}", "version": VERSION}
     index = (await served.world.get("/")).json()["paths"]
     assert {f"/apis/{GROUP}", BASE, f"/openapi/v3{BASE}"} <= set(index)
+
+
+def test_a_name_stands_for_one_thing() -> None:
+    """kubectl refuses ``get board NAME`` if board is also a category."""
+    views = FakeViews()
+    category = replace(BOARDS, categories=("board",))
+    short = replace(LAMPS, short_names=("board",))
+    with pytest.raises(ValueError, match="several resources or categories: board"):
+        ViewGroup(GROUP, VERSION, (ServedResource(category, views.boards),))
+    with pytest.raises(ValueError, match="several resources or categories: board"):
+        ViewGroup(
+            GROUP,
+            VERSION,
+            (ServedResource(BOARDS, views.boards), ServedResource(short, views.lamps)),
+        )
 
 
 def references(node: Any) -> set[str]:
