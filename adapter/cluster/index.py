@@ -180,6 +180,7 @@ class PodIndex(Fed):
         self._nodes: dict[str, set[PodRef]] = {}
         self._addresses: dict[str, tuple[PodRef, ...]] = {}
         self._changes: dict[str, int] = {}
+        self._changed_in: dict[str, int] = {}
         self._listeners: list[Listener] = []
         self.listed = asyncio.Event()
         """``synced`` as an event, to wait for."""
@@ -242,6 +243,10 @@ class PodIndex(Fed):
     def changes(self, node: str) -> int:
         """Return a number that differs after every change of a pod on this node with a GPU."""
         return self._changes.get(node, 0)
+
+    def changes_in(self, namespace: str) -> int:
+        """Return a number that differs after every change of a pod of this namespace."""
+        return self._changed_in.get(namespace, 0)
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that have pods."""
@@ -333,7 +338,13 @@ class PodIndex(Fed):
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         self.version += 1
         for pod in (old, new):
-            if pod is None or not pod.node:
+            if pod is None:
+                continue
+            if pod.ref.namespace in self._namespaces:
+                self._changed_in[pod.ref.namespace] = self.version
+            else:
+                self._changed_in.pop(pod.ref.namespace, None)
+            if not pod.node:
                 continue
             if pod.node not in self._nodes:
                 self._changes.pop(pod.node, None)  # names of autoscaled nodes are never used again

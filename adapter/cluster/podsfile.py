@@ -1,6 +1,6 @@
-"""Pods, Services and Nodes from a file of manifests, without a cluster.
+"""Pods, Services, Nodes and HorizontalPodAutoscalers from a file of manifests, without a cluster.
 
-The file is YAML or JSON: one or many documents, each a Pod, Service, Node, or a list of them
+The file is YAML or JSON: one or many documents, each a Pod, Service, Node, HPA, or a list of them
 (``v1.List``, ``PodList``), as ``kubectl get pods -o yaml`` writes it. Other kinds are ignored. A
 pod without a ``status`` counts as Running and Ready, so that plain manifests suffice. The file is
 read again when it changes. A bad or empty new file leaves the objects as they are and is logged
@@ -20,7 +20,8 @@ import msgspec
 import structlog
 import yaml
 
-from adapter.cluster import nodes, services
+from adapter.cluster import hpas, nodes, services
+from adapter.cluster.hpas import Hpa, HpaManifest, Hpas
 from adapter.cluster.index import PodIndex
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.nodes import Node, NodeManifest, Nodes
@@ -45,6 +46,7 @@ class FileObjects:
     pods: list[Pod] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    hpas: list[Hpa] = field(default_factory=list)
 
 
 def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> FileObjects:
@@ -105,6 +107,8 @@ def _add(found: FileObjects, manifest: Any, decoder: PodDecoder) -> None:
         found.services.append(services.reduce(msgspec.convert(manifest, ServiceManifest)))
     elif kind == "Node":
         found.nodes.append(nodes.reduce(msgspec.convert(manifest, NodeManifest)))
+    elif kind == "HorizontalPodAutoscaler":
+        found.hpas.append(hpas.reduce(msgspec.convert(manifest, HpaManifest)))
     elif not kind:
         raise ValueError("it has no kind; write kind: Pod")
 
@@ -132,12 +136,13 @@ class PodsFile:
         *,
         services: Services,
         nodes: Nodes,
+        hpas: Hpas | None = None,
         poll: float = 0.5,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._path = path
         self._decoder = decoder
-        self._pods, self._services, self._nodes = pods, services, nodes
+        self._pods, self._services, self._nodes, self._hpas = pods, services, nodes, hpas
         self._poll = poll
         self._clock = clock
         self._changes = Changes([path])
@@ -146,6 +151,8 @@ class PodsFile:
         """Why the file is not in use, with the fix. Empty if it is in use."""
         for collection in (pods, services, nodes):
             collection.fed_by(self)
+        if hpas is not None:
+            hpas.fed_by(self)
 
     def age(self, now: float) -> float:
         """Seconds since the file was last confirmed to be in use."""
@@ -195,4 +202,6 @@ class PodsFile:
         self._pods.replace(found.pods)
         self._services.replace(found.services)
         self._nodes.replace(found.nodes)
+        if self._hpas is not None:
+            self._hpas.replace(found.hpas)
         log.info("pods file read", path=str(self._path), pods=len(found.pods))

@@ -1,10 +1,11 @@
-"""Reflectors of pods, services and nodes, each with the collection that it updates."""
+"""Reflectors of pods, services, nodes and HPAs, each with the collection that it updates."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from adapter.cluster import nodes, services
+from adapter.cluster import hpas, nodes, services
+from adapter.cluster.hpas import Hpa, Hpas
 from adapter.cluster.index import PodIndex
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.nodes import Node, Nodes
@@ -29,6 +30,12 @@ def watch_services(
 def watch_nodes(client: Any, table: Nodes) -> Reflector[Node]:
     """Return a reflector of all nodes. Without the right, only node selectors fail."""
     return _watch(client, "/api/v1/nodes", nodes.decode, table)
+
+
+def watch_hpas(client: Any, table: Hpas, options: ReflectorOptions | None = None) -> Reflector[Hpa]:
+    """Return a reflector of all HPAs. Without the right, the view API shows none."""
+    path = "/apis/autoscaling/v2/horizontalpodautoscalers"
+    return _watch(client, path, hpas.decode, table, options)
 
 
 def _watch(

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from adapter.attribution.policy import PolicyRule, SharingOptions
 from adapter.catalog import Catalog
 from adapter.catalog.google import GROUP as CLOUD_MONITORING
+from adapter.cluster.hpas import Hpas
 from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import PodRef
@@ -69,9 +70,15 @@ class Source(Protocol):
 
 
 async def cluster_loops(
-    settings: ClusterSettings, client: Any, objects: ObjectLookup
+    settings: ClusterSettings, client: Any, objects: ObjectLookup, hpas: Hpas | None = None
 ) -> Sequence[Loop]:
     """Return the loops that keep the collections current: a file's reader, or one watch for each.
+
+    Args:
+        settings: which collections are read.
+        client: of the cluster; None with ``pods_file``.
+        objects: the collections.
+        hpas: the collection of HPAs; None if they are not shown.
 
     Raises:
         PodsFileError: ``pods_file`` cannot be used. If a later version of the file is invalid,
@@ -85,17 +92,25 @@ async def cluster_loops(
             decoder,
             services=objects.services,
             nodes=objects.nodes,
+            hpas=hpas,
         )
         await file.load()
         return (file.run,)
     # Imported here, because the Kubernetes client needs memory that ``pods_file`` does not.
-    from adapter.cluster.watch import watch_nodes, watch_pods, watch_services  # noqa: PLC0415
+    from adapter.cluster.watch import (  # noqa: PLC0415
+        watch_hpas,
+        watch_nodes,
+        watch_pods,
+        watch_services,
+    )
 
     loops = [watch_pods(client, objects.pod_index, decoder).run]
     if settings.services:
         loops.append(watch_services(client, objects.services).run)
     if settings.nodes:
         loops.append(watch_nodes(client, objects.nodes).run)
+    if hpas is not None:
+        loops.append(watch_hpas(client, hpas).run)
     return loops
 
 

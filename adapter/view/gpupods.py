@@ -8,12 +8,14 @@ from typing import Final
 
 from adapter.attribution.credibility import asked as requested_devices
 from adapter.attribution.reading import Absence, Reading
+from adapter.cluster.hpas import Hpas
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
 from adapter.view import podobject
 from adapter.view.devices import Devices
 from adapter.view.fragments import Json
 from adapter.view.known import CurrentValues, check
+from adapter.view.owner import scaled
 from adapter.view.podvalues import RUNNING, UTILIZATION, WAITING, AskedPod, principal
 from adapter.view.text import age, memory, percent, plain
 from apiservice.labels.selector import EVERYTHING
@@ -56,12 +58,16 @@ class GpuPods:
         values: the current values.
         pods: the known pods.
         devices: the names of the devices.
+        hpas: the known HPAs; None if they are not read.
     """
 
-    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices) -> None:
+    def __init__(
+        self, values: CurrentValues, pods: PodIndex, devices: Devices, hpas: Hpas | None = None
+    ) -> None:
         self._values = values
         self._pods = pods
         self._devices = devices
+        self._hpas = hpas or Hpas()
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""
@@ -69,7 +75,7 @@ class GpuPods:
         serving = yield from self._values.snapshot.serving()
         found: list[Key] = []
         for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
-            found += [Key(*pod.ref) for pod in some if _shown(pod, serves=pod.ref in serving)]
+            found += [Key(*pod.ref) for pod in some if is_shown(pod, serves=pod.ref in serving)]
             yield
         return found
 
@@ -114,12 +120,13 @@ class GpuPods:
         pod = self._pod(key)
         if pod is None:
             return None
-        return podobject.made(self._asked(pod, now), self._devices)
+        hpas = self._hpas.of(key.namespace, scaled(pod))
+        return podobject.made(self._asked(pod, now), self._devices, hpas)
 
     def _pod(self, key: Key) -> Pod | None:
         """Return the pod if the resource has it."""
         pod = self._pods.get(*key)
-        if pod is None or not _shown(pod, serves=self._values.snapshot.serves(pod.ref)):
+        if pod is None or not is_shown(pod, serves=self._values.snapshot.serves(pod.ref)):
             return None
         return pod
 
@@ -127,7 +134,7 @@ class GpuPods:
         return AskedPod(self._values.snapshot, pod, now)
 
 
-def _shown(pod: Pod, *, serves: bool) -> bool:
+def is_shown(pod: Pod, *, serves: bool) -> bool:
     """Return whether a pod is listed. A finished pod no longer holds a GPU."""
     return (pod.holds_gpu or serves) and not pod.finished
 

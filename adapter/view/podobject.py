@@ -7,9 +7,8 @@ from typing import Final, NamedTuple
 
 from adapter.attribution.reading import Absence, DeviceReading, Reading
 from adapter.catalog.metric import Metric, Scope
-from adapter.cluster.lookup import workload_kind
+from adapter.cluster.hpas import Hpa
 from adapter.cluster.pod import Pod
-from adapter.cluster.workload import workloads
 from adapter.devices.series import DeviceSeries
 from adapter.view.devices import Devices, device_series
 from adapter.view.fragments import (
@@ -27,6 +26,8 @@ from adapter.view.fragments import (
     why,
 )
 from adapter.view.holders import EVIDENCES, AssignmentEvidence, evidence_of
+from adapter.view.hpaparts import ASKING, asking
+from adapter.view.owner import Above, topmost
 from adapter.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.view.schema import boolean, integer, listed, mapping, struct, text, time
 from adapter.view.text import timestamp
@@ -35,8 +36,14 @@ TOO_LARGE: Final = "too_large"
 _Found = Sequence[tuple[Metric, Reading | Absence]]
 
 
-def made(asked: AskedPod, devices: Devices) -> Json:
-    """Return the object of a pod."""
+def made(asked: AskedPod, devices: Devices, hpas: Sequence[Hpa]) -> Json:
+    """Return the object of a pod.
+
+    Args:
+        asked: the pod, at one time.
+        devices: the names of the devices.
+        hpas: those that scale a workload of the pod.
+    """
     pod = asked.pod
     found = [(metric, asked.reading(metric.name)) for metric in asked.metrics()]
     main = principal(asked)
@@ -47,7 +54,7 @@ def made(asked: AskedPod, devices: Devices) -> Json:
         "node": pod.node,
         "phase": pod.phase,
         "ready": pod.ready,
-        "workload": _workload(pod),
+        "workload": workload(above) if (above := topmost(pod)) is not None else {},
         "requests": dict(pod.gpus),
         "resourceClaims": pod.claims,
         "measured": isinstance(main, Reading),
@@ -56,6 +63,7 @@ def made(asked: AskedPod, devices: Devices) -> Json:
         "absent": _absent(asked, found),
         "devices": list(_devices(asked, of_devices, devices)),
         "server": list(_parts(asked, of_server)),
+        "hpas": asking(hpas, asked.snapshot.catalog.metrics),
     }
     always = ("ready", "measured")
     return {key: value for key, value in body.items() if value or key in always}
@@ -73,13 +81,9 @@ def _metadata(pod: Pod) -> Json:
     return found
 
 
-def _workload(pod: Pod) -> Json:
-    """Return the topmost workload that the pod is known to belong to."""
-    above = workloads(pod)
-    if not above:
-        return {}
-    version, kind = workload_kind(above[-1].resource, pod)
-    return {"apiVersion": version, "kind": kind, "name": above[-1].name}
+def workload(above: Above) -> Json:
+    """Return a reference to a workload."""
+    return {"apiVersion": above.api_version, "kind": above.kind, "name": above.name}
 
 
 def _metrics(found: _Found) -> Iterator[Json]:
@@ -222,6 +226,11 @@ def _left_out(
     return reasons.listed(newest)
 
 
+WORKLOAD: Final = {
+    "apiVersion": text("API version of the workload."),
+    "kind": text("Kind of the workload, such as Deployment."),
+    "name": text("Name of the workload."),
+}
 _LEFT_OUT: Final = listed("What has no part in values, by reason.", MISSING)
 _PART: Final = {
     "metrics": listed("The metrics with this value.", METRIC),
@@ -242,9 +251,7 @@ SCHEMA: Final = struct(
     ready=boolean("Whether the pod is ready."),
     workload=struct(
         "The topmost workload that the pod is known to belong to. Absent for a bare pod.",
-        apiVersion=text("API version of the workload."),
-        kind=text("Kind of the workload, such as Deployment."),
-        name=text("Name of the workload."),
+        **WORKLOAD,
     ),
     requests=mapping(
         "GPU resources that the pod requests, such as nvidia.com/gpu.",
@@ -293,4 +300,5 @@ SCHEMA: Final = struct(
             leftOut=_LEFT_OUT,
         ),
     ),
+    hpas=ASKING,
 )

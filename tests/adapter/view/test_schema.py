@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from adapter.cluster.hpas import Hpa, HpaCondition, HpaMetric
 from adapter.cluster.pod import Owner
+from adapter.cluster.workload import Workload
 from adapter.devices.options import TelemetryOptions
+from apiservice.provider import GroupResource
 from apiservice.view.resource import ViewResource
 from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.view.viewer import Json, Viewer
@@ -41,10 +44,17 @@ def _worlds() -> Iterator[tuple[World, float]]:
     yield doubted, 136.0
 
 
-VIEWS = [(Viewer(world), now) for world, now in _worlds()]
+def _hpas() -> Iterator[Hpa]:
+    metric = HpaMetric("Pods", "gpu_utilization", "60", "87500m")
+    condition = HpaCondition("AbleToScale", "True", "Ready", "recommended size matches")
+    scaled = Workload(GroupResource("jobs", "batch"), "two")
+    yield Hpa("ml", "two", scaled, 1, 8, 2, 3, (metric,), (condition,))
 
 
-@pytest.fixture(params=["gpus", "pods"])
+VIEWS = [(Viewer(world, *_hpas()), now) for world, now in _worlds()]
+
+
+@pytest.fixture(params=["gpus", "pods", "workloads"])
 def found(request: pytest.FixtureRequest) -> tuple[ViewResource, list[Json]]:
     """A resource, and objects of it from every scene."""
     shelves = [(getattr(viewer, request.param), now) for viewer, now in VIEWS]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adapter.cluster.hpas import Hpa, Hpas
 from adapter.view.devices import Devices
 from adapter.view.gpupods import GPUPODS, GpuPods
 from adapter.view.gpus import GPUS, Gpus
+from adapter.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
 from apiservice.runtime.steps import at_once
 from apiservice.view.resource import Cell, Key, ViewProvider, ViewResource
 from tests.adapter.world import World
@@ -66,10 +68,13 @@ class Shelf:
 class Viewer:
     """The resources over a world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *hpas: Hpa) -> None:
         devices = Devices()
+        self.hpas = Hpas()
+        self.hpas.replace(hpas)
         self.gpus = Shelf(GPUS, Gpus(world.store, world.index, devices))
-        self.pods = Shelf(GPUPODS, GpuPods(world.store, world.index, devices))
+        self.pods = Shelf(GPUPODS, GpuPods(world.store, world.index, devices, self.hpas))
+        self.workloads = Shelf(GPUWORKLOADS, GpuWorkloads(world.store, world.index, self.hpas))
 
 
 def numbers(found: Json, what: str = "metrics") -> dict[str, float]:

@@ -1,0 +1,149 @@
+"""The resource ``gpuworkloads``: what owns the pods with GPUs, and what scales it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapter.cluster.hpas import Hpa, Hpas
+from adapter.cluster.index import PodIndex
+from adapter.view import workloadobject
+from adapter.view.fragments import Json
+from adapter.view.groups import Group, Groups
+from adapter.view.hpaparts import targets
+from adapter.view.known import CurrentValues, check
+from adapter.view.owner import scaled
+from adapter.view.text import percent
+from adapter.view.workloadobject import Summary, summary
+from apiservice.runtime.steps import Steps, at_once
+from apiservice.view.resource import Cell, Column, Key, ViewResource
+
+_MOST: Final = 512
+"""Summaries that are kept between ``prepare`` and the objects: several pages of several requests.
+"""
+
+GPUWORKLOADS: Final = ViewResource(
+    plural="gpuworkloads",
+    singular="gpuworkload",
+    kind="GpuWorkload",
+    short_names=("gwl",),
+    namespaced=True,
+    columns=(
+        Column("Pods", "Pods that hold a GPU or are inference servers.", "integer"),
+        Column("Measured", "Pods that have a value.", "integer"),
+        Column("Util", "Mean utilization of the pods: gpu_utilization, in percent."),
+        Column("Max", "Highest utilization of a pod."),
+        Column("HPA", "HorizontalPodAutoscaler that scales the workload."),
+        Column("Target", "A metric of the HPA, with its value and target in the HPA's status."),
+        Column("Wants", "Replicas that the HPA last wanted."),
+        Column("GPUs", "Devices with a value.", "integer", wide=True),
+        Column("Replicas", "Current replicas, and the HPA's range.", wide=True),
+        Column("Why-Not", "Codes of the reasons why pods have no value.", wide=True),
+    ),
+    schema=workloadobject.SCHEMA,
+    fields=("kind",),
+    categories=("gpu",),
+)
+
+
+class GpuWorkloads:
+    """Implements :class:`apiservice.view.resource.ViewProvider`.
+
+    Args:
+        values: the current values.
+        pods: the known pods.
+        hpas: the known HPAs.
+    """
+
+    def __init__(self, values: CurrentValues, pods: PodIndex, hpas: Hpas) -> None:
+        self._values = values
+        self._pods = pods
+        self._hpas = hpas
+        self._groups = Groups(pods)
+        self._summaries: OrderedDict[tuple[Key, float], Summary] = OrderedDict()
+
+    def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
+        """See the port."""
+        check(self._pods)
+        namespaces = self._pods.namespaces() if namespace is None else (namespace,)
+        yield from self._refresh(namespaces)
+        found: list[Key] = []
+        for name in namespaces:
+            found += [Key(name, each) for each in sorted(self._groups.of(name))]
+            yield
+        return found
+
+    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+        """See the port."""
+        check(self._pods)
+        yield from self._refresh(sorted({key.namespace for key in keys}))
+        for key in keys:
+            group = self._group(key)
+            if group is not None:
+                found = yield from summary(group, self._values.snapshot, now)
+                self._summaries[key, now] = found
+                while len(self._summaries) > _MOST:
+                    self._summaries.popitem(last=False)
+
+    def labels(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        group = self._group(key)
+        return group.labels if group is not None else {}
+
+    def fields(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        group = self._group(key)
+        return {"kind": group.above.kind} if group is not None else {}
+
+    def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
+        """See the port."""
+        group = self._group(key)
+        if group is None:
+            return None
+        found = self._summary(key, group, now)
+        hpas = self._scaling(group)
+        more = f" +{len(hpas) - 1}" if len(hpas) > 1 else ""
+        return (
+            found.pods,
+            found.measured,
+            None if found.mean is None else percent(found.mean),
+            None if found.most is None else percent(found.most),
+            f"{hpas[0].name}{more}" if hpas else None,
+            targets(hpas, self._values.snapshot.catalog.metrics) or None,
+            None if not hpas or hpas[0].desired is None else str(hpas[0].desired),
+            len(found.devices),
+            _replicas(hpas[0]) if hpas else None,
+            ",".join(sorted(found.reasons)) or None,
+        )
+
+    def object(self, key: Key, now: float) -> Json | None:
+        """See the port."""
+        group = self._group(key)
+        if group is None:
+            return None
+        found = self._summary(key, group, now)
+        metadata = {"namespace": key.namespace, "name": key.name, "labels": dict(group.labels)}
+        body = workloadobject.made(group, found, self._scaling(group), self._values.snapshot)
+        return {"metadata": metadata, **body}
+
+    def _refresh(self, namespaces: Sequence[str]) -> Steps[None]:
+        serving = yield from self._values.snapshot.serving()
+        yield from self._groups.refresh(namespaces, serving)
+
+    def _group(self, key: Key) -> Group | None:
+        return self._groups.of(key.namespace).get(key.name)
+
+    def _summary(self, key: Key, group: Group, now: float) -> Summary:
+        found = self._summaries.pop((key, now), None)
+        return at_once(summary(group, self._values.snapshot, now)) if found is None else found
+
+    def _scaling(self, group: Group) -> Sequence[Hpa]:
+        """Return the HPAs that scale the workload, or one between it and its pods."""
+        first = group.pods[0]
+        return self._hpas.of(first.ref.namespace, {group.above.workload, *scaled(first)})
+
+
+def _replicas(hpa: Hpa) -> str:
+    current = "?" if hpa.current is None else str(hpa.current)
+    return f"{current} ({hpa.low}..{hpa.high})"

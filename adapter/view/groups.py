@@ -1,0 +1,110 @@
+"""The workloads whose pods are shown: each with its pods, by the name of its object.
+
+The pods of a namespace are grouped once, and again only when one of its pods has changed or another
+pod has become a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from adapter.cluster.index import PodIndex
+from adapter.cluster.pod import Pod, PodRef
+from adapter.view.gpupods import is_shown
+from adapter.view.owner import Above, topmost
+from apiservice.labels.selector import EVERYTHING
+from apiservice.runtime.steps import Steps, parts
+
+_STEP: Final = 64
+"""Pods that one step groups."""
+_OF_ONE_VERSION: Final = ("pod-template-hash", "controller-revision-hash")
+"""Labels that distinguish versions of a workload."""
+
+
+@dataclass(slots=True)
+class Group:
+    """A workload and its pods that are shown."""
+
+    above: Above
+    pods: list[Pod] = field(default_factory=list)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Those that all of the pods have."""
+
+    def add(self, pod: Pod) -> None:
+        """Add a pod."""
+        if not self.pods:
+            own = pod.labels.items()
+            self.labels = {key: text for key, text in own if key not in _OF_ONE_VERSION}
+        elif pod.labels is not self.pods[-1].labels:
+            self.labels = {k: text for k, text in self.labels.items() if pod.labels.get(k) == text}
+        self.pods.append(pod)
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouped:
+    changes: int
+    serving: frozenset[PodRef]
+    groups: Mapping[str, Group]
+
+
+class Groups:
+    """The workloads by namespace and name of their objects.
+
+    Args:
+        pods: the known pods.
+    """
+
+    def __init__(self, pods: PodIndex) -> None:
+        self._pods = pods
+        self._known: dict[str, _Grouped] = {}
+
+    def of(self, namespace: str) -> Mapping[str, Group]:
+        """Return name -> group, as of the last :meth:`refresh` of the namespace."""
+        known = self._known.get(namespace)
+        return known.groups if known is not None else {}
+
+    def refresh(self, namespaces: Sequence[str], serving: frozenset[PodRef]) -> Steps[None]:
+        """Group the pods of namespaces, in steps.
+
+        Args:
+            namespaces: those that are asked about.
+            serving: the pods that have a server page.
+        """
+        for gone in self._known.keys() - set(self._pods.namespaces()):
+            del self._known[gone]
+        for namespace in namespaces:
+            changes = self._pods.changes_in(namespace)
+            known = self._known.get(namespace)
+            own = frozenset(ref for ref in serving if ref.namespace == namespace)
+            if known is None or (known.changes, known.serving) != (changes, own):
+                groups = yield from self._group(namespace, own)
+                if groups:
+                    self._known[namespace] = _Grouped(changes, own, groups)
+                else:
+                    self._known.pop(namespace, None)
+            yield
+
+    def _group(self, namespace: str, serving: frozenset[PodRef]) -> Steps[Mapping[str, Group]]:
+        groups: dict[Above, Group] = {}
+        for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
+            for pod in some:
+                if is_shown(pod, serves=pod.ref in serving):
+                    above = topmost(pod) or Above("v1", "Pod", pod.ref.name)
+                    groups.setdefault(above, Group(above)).add(pod)
+            yield
+        named: dict[str, list[Group]] = {}
+        for group in groups.values():
+            named.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
+        return {
+            name if len(some) == 1 else _with_group(one.above): one
+            for name, some in named.items()
+            for one in some
+        }
+
+
+def _with_group(above: Above) -> str:
+    """Return a name with the API group, for kinds that several groups have."""
+    group, _, _ = above.api_version.rpartition("/")
+    return ".".join(filter(None, (above.kind.lower(), group, above.name)))

@@ -1,0 +1,106 @@
+"""What objects show of HorizontalPodAutoscalers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from adapter.catalog.metric import Metric
+from adapter.cluster.hpas import Hpa, HpaMetric
+from adapter.view.fragments import Json
+from adapter.view.schema import integer, listed, struct, text
+
+_METRIC: Final = {
+    "metric": text("Name of the metric, or of the resource, such as cpu."),
+    "type": text("Pods, Object, External, Resource or ContainerResource."),
+    "target": text("Target as a quantity, or as a percentage of the requests."),
+    "current": text("Value in the status of the HPA. Absent if the controller has none."),
+}
+ASKING: Final = listed(
+    "The HPAs of the pod's workload that read a metric of this adapter.",
+    struct("An HPA and a metric.", name=text("Name of the HPA."), **_METRIC),
+)
+HPAS: Final = listed(
+    "The HPAs of the workload.",
+    struct(
+        "An HPA, as its status states it.",
+        name=text("Name of the HPA."),
+        minReplicas=integer("Smallest number of replicas."),
+        maxReplicas=integer("Largest number of replicas."),
+        currentReplicas=integer("Replicas that the controller last saw."),
+        desiredReplicas=integer("Replicas that the controller last wanted."),
+        metrics=listed("What the HPA reads.", struct("A metric of the HPA.", **_METRIC)),
+        conditions=listed(
+            "Conditions of the HPA: whether it can read its metrics, and what limits it.",
+            struct(
+                "A condition.",
+                type=text("AbleToScale, ScalingActive or ScalingLimited."),
+                status=text("True, False or Unknown."),
+                reason=text("Code of the reason."),
+                message=text("The reason in words."),
+            ),
+        ),
+    ),
+)
+
+
+def ours(hpa: Hpa, metrics: Mapping[str, Metric]) -> Iterator[HpaMetric]:
+    """Yield the metrics of an HPA that the catalogue has, under one of its names."""
+    for metric in hpa.metrics:
+        if metric.custom and metric.name in metrics:
+            yield metric
+
+
+def asking(hpas: Iterable[Hpa], metrics: Mapping[str, Metric]) -> list[Json]:
+    """Return who reads the metrics of a pod."""
+    return [{"name": hpa.name, **_metric(metric)} for hpa in hpas for metric in ours(hpa, metrics)]
+
+
+def shown(hpas: Iterable[Hpa]) -> list[Json]:
+    """Return the HPAs of a workload."""
+    return [_hpa(hpa) for hpa in hpas]
+
+
+def targets(hpas: Sequence[Hpa], metrics: Mapping[str, Metric]) -> str:
+    """Return the first metric that the HPAs read, with value and target: our own ones first."""
+    found = [metric for hpa in hpas for metric in ours(hpa, metrics)]
+    found += [metric for hpa in hpas for metric in hpa.metrics if metric not in found]
+    if not found:
+        return ""
+    first = found[0]
+    text = f"{first.name} {_short(first.current)}/{_short(first.target)}"
+    return text if len(found) == 1 else f"{text} +{len(found) - 1}"
+
+
+def _short(quantity: str) -> str:
+    """Return a quantity for a table: 87500m as 87.5."""
+    number = quantity.removesuffix("m")
+    if number != quantity and number.isdecimal():
+        return f"{int(number) / 1000:g}"
+    return quantity or "?"
+
+
+def _hpa(hpa: Hpa) -> Json:
+    found: Json = {
+        "name": hpa.name,
+        "minReplicas": hpa.low,
+        "maxReplicas": hpa.high,
+        "currentReplicas": hpa.current,
+        "desiredReplicas": hpa.desired,
+        "metrics": [_metric(metric) for metric in hpa.metrics],
+        "conditions": [
+            {name: text for name, text in condition._asdict().items() if text}
+            for condition in hpa.conditions
+        ],
+    }
+    return {name: value for name, value in found.items() if value not in (None, [])}
+
+
+def _metric(metric: HpaMetric) -> Json:
+    found = {
+        "metric": metric.name,
+        "type": metric.type,
+        "target": metric.target,
+        "current": metric.current,
+    }
+    return {name: text for name, text in found.items() if text}

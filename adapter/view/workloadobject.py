@@ -1,0 +1,122 @@
+"""One workload as an object of the view API: the sum of its pods, its HPAs, and the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from adapter.attribution.reading import Absence
+from adapter.cluster.hpas import Hpa
+from adapter.cluster.pod import Pod
+from adapter.store.snapshot import Snapshot
+from adapter.view.fragments import REASONS, Json, rounded, why
+from adapter.view.groups import Group
+from adapter.view.hpaparts import HPAS, shown
+from adapter.view.podobject import WORKLOAD, workload
+from adapter.view.podvalues import AskedPod, principal
+from adapter.view.schema import integer, listed, number, struct
+from apiservice.runtime.steps import Steps, parts
+
+_STEP: Final = 16
+"""Pods whose values one step reads."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """The values of a workload's pods."""
+
+    pods: int = 0
+    measured: int = 0
+    devices: set[str] = field(default_factory=set)
+    """Devices with a value."""
+    busy: list[float] = field(default_factory=list)
+    """Utilisation, once per pod that has it."""
+    reasons: dict[str, tuple[Absence, Pod, int]] = field(default_factory=dict)
+    """Reason -> an absence, its pod, and the number of pods without a value for this reason."""
+
+    def add(self, asked: AskedPod) -> None:
+        """Add a pod."""
+        self.pods += 1
+        main = principal(asked)
+        if isinstance(main, Absence):
+            first, pod, count = self.reasons.get(main.reason, (main, asked.pod, 0))
+            self.reasons[main.reason] = (first, pod, count + 1)
+            return
+        self.measured += 1
+        if asked.pod.holds_gpu:
+            self.busy.append(main.value)
+            self.devices.update(part.device for part in main.devices)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean utilisation; None without a value."""
+        return sum(self.busy) / len(self.busy) if self.busy else None
+
+    @property
+    def most(self) -> float | None:
+        """Highest utilisation; None without a value."""
+        return max(self.busy, default=None)
+
+
+def summary(group: Group, snapshot: Snapshot, now: float) -> Steps[Summary]:
+    """Return the values of a workload's pods, in steps."""
+    found = Summary()
+    for some in parts(group.pods, _STEP):
+        for pod in some:
+            found.add(AskedPod(snapshot, pod, now))
+        yield
+    return found
+
+
+def made(group: Group, found: Summary, hpas: Sequence[Hpa], snapshot: Snapshot) -> Json:
+    """Return the fields of the object, without its metadata.
+
+    Args:
+        group: the workload.
+        found: the values of its pods.
+        hpas: those that scale it.
+        snapshot: where the values are from.
+    """
+    mean, most = found.mean, found.most
+    body: Json = {
+        "workload": workload(group.above),
+        "pods": found.pods,
+        "measured": found.measured,
+        "gpus": len(found.devices),
+        "utilization": {}
+        if mean is None or most is None
+        else {"mean": rounded(mean), "max": rounded(most)},
+        "hpas": shown(hpas),
+        "reasons": [
+            {**why(absence, snapshot, pod), "pods": count}
+            for absence, pod, count in found.reasons.values()
+        ],
+    }
+    always = ("pods", "measured", "gpus")
+    return {key: value for key, value in body.items() if value or key in always}
+
+
+SCHEMA: Final = struct(
+    "A workload with pods that hold a GPU, or that are inference servers, as far as the pods name "
+    "it. Pods of it without both are not counted. Absent fields are not known; a missing value is "
+    "never 0.",
+    workload=struct("The workload. A bare pod is its own workload.", **WORKLOAD),
+    pods=integer("Pods of the workload that are listed as gpupods."),
+    measured=integer("Pods that have a value."),
+    gpus=integer("Devices with a value. A device that pods share counts once."),
+    utilization=struct(
+        "Utilization over the pods that have it, in percent.",
+        mean=number("Mean over the pods, as an HPA sees it."),
+        max=number("Highest value of a pod."),
+    ),
+    hpas=HPAS,
+    reasons=listed(
+        "Why pods have no value.",
+        struct(
+            "A reason, for the first of its pods.",
+            **REASONS,
+            pods=integer("Pods without a value for this reason."),
+        ),
+    ),
+)

@@ -1,0 +1,108 @@
+"""The collection of HPAs: what is kept of a manifest, and lookups by what an HPA scales."""
+
+from __future__ import annotations
+
+import msgspec
+
+from adapter.cluster.hpas import Hpa, HpaMetric, Hpas, decode
+from adapter.cluster.manifest import PodDecoder
+from adapter.cluster.podsfile import parse
+from adapter.cluster.workload import Workload
+from apiservice.kube.reflector import EventType
+from apiservice.provider import GroupResource
+
+DEPLOYMENTS = GroupResource("deployments", "apps")
+TEXT = """
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: llm, namespace: ml}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: llm}
+  maxReplicas: 8
+  metrics:
+  - {type: Pods, pods: {metric: {name: gpu_utilization}, target: {averageValue: 60}}}
+  - {type: Object, object: {metric: {name: a}, describedObject: {}, target: {value: 5k}}}
+  - {type: External, external: {metric: {name: b}, target: {averageValue: "1500m"}}}
+  - {type: Resource, resource: {name: cpu, target: {averageUtilization: 70}}}
+  - {type: ContainerResource, containerResource: {name: memory, target: {averageValue: 1Gi}}}
+status:
+  currentReplicas: 2
+  desiredReplicas: 3
+  currentMetrics:
+  - {type: Resource, resource: {name: cpu, current: {averageUtilization: 12, averageValue: 5m}}}
+  - {type: ""}
+"""
+
+
+def _hpa(name: str, target: str = "llm", namespace: str = "ml") -> Hpa:
+    return decode(
+        msgspec.json.encode(
+            {
+                "metadata": {"name": name, "namespace": namespace},
+                "spec": {
+                    "maxReplicas": 3,
+                    "scaleTargetRef": {
+                        "kind": "Deployment",
+                        "name": target,
+                        "apiVersion": "apps/v1",
+                    },
+                },
+            }
+        )
+    )
+
+
+def _names(table: Hpas, target: str = "llm", namespace: str = "ml") -> list[str]:
+    return [hpa.name for hpa in table.of(namespace, [Workload(DEPLOYMENTS, target)])]
+
+
+def test_every_type_of_metric_is_read_with_target_and_current_value() -> None:
+    (hpa,) = parse(TEXT.encode(), PodDecoder()).hpas
+    assert (hpa.low, hpa.high, hpa.current, hpa.desired) == (1, 8, 2, 3)
+    assert hpa.metrics == (
+        HpaMetric("Pods", "gpu_utilization", "60", ""),
+        HpaMetric("Object", "a", "5k", ""),
+        HpaMetric("External", "b", "1500m", ""),
+        HpaMetric("Resource", "cpu", "70%", "12%"),
+        HpaMetric("ContainerResource", "memory", "1Gi", ""),
+    )
+    assert [metric.custom for metric in hpa.metrics] == [True, True, True, False, False]
+
+
+def test_an_hpa_without_status_has_no_replicas_yet() -> None:
+    hpa = _hpa("new")
+    assert (hpa.current, hpa.desired, hpa.metrics, hpa.conditions) == (None, None, (), ())
+
+
+def test_hpas_are_found_by_what_they_scale_in_their_namespace() -> None:
+    table = Hpas()
+    table.replace([_hpa("b"), _hpa("a"), _hpa("c", "other"), _hpa("d", namespace="else")])
+    assert _names(table) == ["a", "b"]
+    assert _names(table, "other") == ["c"]
+    assert _names(table, namespace="else") == ["d"]
+    assert _names(table, "nothing") == []
+
+
+def test_changes_of_an_hpa_move_it_to_its_new_target() -> None:
+    table = Hpas()
+    table.replace([_hpa("a")])
+    table.apply(EventType.MODIFIED, _hpa("a", "other"))
+    assert (_names(table), _names(table, "other")) == ([], ["a"])
+    table.apply(EventType.ADDED, _hpa("b"))
+    table.apply(EventType.DELETED, _hpa("a", "other"))
+    assert (_names(table), _names(table, "other")) == (["b"], [])
+    table.replace([])
+    assert _names(table) == []
+
+
+def test_a_long_message_of_a_condition_is_cut() -> None:
+    found = decode(
+        msgspec.json.encode(
+            {
+                "metadata": {"name": "a"},
+                "spec": {"maxReplicas": 1, "scaleTargetRef": {"kind": "A", "name": "b"}},
+                "status": {"conditions": [{"type": "ScalingActive", "message": "x" * 40_000}]},
+            }
+        )
+    )
+    assert len(found.conditions[0].message) == 1024

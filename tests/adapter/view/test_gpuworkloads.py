@@ -1,0 +1,205 @@
+"""``gpuworkloads``: the pods of a workload together, and the HPA above it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from adapter.cluster.hpas import Hpa, decode
+from adapter.cluster.pod import Owner, Pod
+from apiservice.runtime.steps import at_once
+from tests.adapter.view.viewer import Viewer
+from tests.adapter.world import World, make_pod, row
+
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+NODE = "node-1"
+LABELS = {"app": "llm", "pod-template-hash": "abc"}
+DEPLOYMENT = Owner("apps/v1", "ReplicaSet", "llm-abc")
+
+
+def _pod(name: str, *, owner: Owner | None = DEPLOYMENT, space: str = "ml", **labels: str) -> Pod:
+    own = LABELS | labels
+    return make_pod(name, namespace=space, node=NODE, owner=owner, labels=own, uid=name)
+
+
+def _hpa(metric: str = "gpu_utilization", kind: str = "Deployment", name: str = "llm") -> Hpa:
+    target = {"kind": kind, "name": "llm", "apiVersion": "apps/v1"}
+    wanted = {"metric": {"name": metric}, "target": {"type": "AverageValue", "averageValue": "60"}}
+    seen = {"metric": {"name": metric}, "current": {"averageValue": "87500m"}}
+    active = {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}
+    return decode(
+        msgspec.json.encode(
+            {
+                "metadata": {"name": name, "namespace": "ml"},
+                "spec": {
+                    "scaleTargetRef": target,
+                    "minReplicas": 1,
+                    "maxReplicas": 8,
+                    "metrics": [
+                        {"type": "Pods", "pods": wanted},
+                        {"type": "Resource", "resource": {"name": "cpu", "target": {}}},
+                    ],
+                },
+                "status": {
+                    "currentReplicas": 2,
+                    "desiredReplicas": 3,
+                    "currentMetrics": [{"type": ""}, {"type": "Pods", "pods": seen}],
+                    "conditions": [active],
+                },
+            }
+        )
+    )
+
+
+def _world(*pods: Pod) -> World:
+    world = World(*(pods or (_pod("llm-abc-1"), _pod("llm-abc-2"))))
+    page = row(UTIL, 90, "llm-abc-1") + row(UTIL, 50, "llm-abc-2", uuid="GPU-1")
+    world.scrape(page, 100.0, node=NODE)
+    return world
+
+
+def test_the_pods_of_a_deployment_are_one_workload_with_its_hpa() -> None:
+    viewer = Viewer(_world(), _hpa())
+    assert viewer.workloads.names() == ["deployment.llm"]
+    assert viewer.workloads.row("deployment.llm", 100.0) == {
+        "Pods": 2,
+        "Measured": 2,
+        "Util": "70%",
+        "Max": "90%",
+        "HPA": "llm",
+        "Target": "gpu_utilization 87.5/60 +1",
+        "Wants": "3",
+        "GPUs": 2,
+        "Replicas": "2 (1..8)",
+    }
+    found = viewer.workloads.get("deployment.llm", 100.0)
+    assert found["metadata"]["labels"] == {"app": "llm"}
+    assert found["workload"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
+    assert found["utilization"] == {"mean": 70, "max": 90}
+    (hpa,) = found["hpas"]
+    assert hpa["metrics"] == [
+        {"metric": "gpu_utilization", "type": "Pods", "target": "60", "current": "87500m"},
+        {"metric": "cpu", "type": "Resource"},
+    ]
+    assert hpa["conditions"] == [
+        {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}
+    ]
+    assert viewer.workloads.fields("deployment.llm") == {"kind": "Deployment"}
+
+
+def test_a_pod_names_the_hpas_that_read_one_of_its_metrics() -> None:
+    found = Viewer(_world(), _hpa(), _hpa("requests_per_second", name="b")).pods
+    assert found.get("llm-abc-1", 100.0)["hpas"] == [
+        {
+            "name": "llm",
+            "metric": "gpu_utilization",
+            "type": "Pods",
+            "target": "60",
+            "current": "87500m",
+        }
+    ]
+    alias = Viewer(_world(), _hpa(UTIL.lower())).pods.get("llm-abc-1", 100.0)
+    assert alias["hpas"][0]["metric"] == UTIL.lower()
+
+
+def test_pods_without_a_value_are_counted_by_reason() -> None:
+    world = _world(_pod("llm-abc-1"), _pod("llm-abc-2"), _pod("llm-abc-3"))
+    world.put(make_pod("llm-abc-4", owner=DEPLOYMENT, phase="Pending", labels=LABELS))
+    shelf = Viewer(world).workloads
+    found = shelf.get("deployment.llm", 100.0)
+    assert (found["pods"], found["measured"]) == (4, 2)
+    assert {each["reason"]: each["pods"] for each in found["reasons"]} == {
+        "device_named_for_other_pod": 1,
+        "pod_not_running": 1,
+    }
+    assert shelf.row("deployment.llm", 100.0)["Why-Not"] == (
+        "device_named_for_other_pod,pod_not_running"
+    )
+
+
+def test_a_workload_without_any_value_has_no_utilization() -> None:
+    world = World(make_pod("llm-abc-1", phase="Pending", owner=DEPLOYMENT, labels=LABELS))
+    shelf = Viewer(world).workloads
+    assert "utilization" not in shelf.get("deployment.llm", 100.0)
+    assert shelf.row("deployment.llm", 100.0).keys().isdisjoint({"Util", "Max", "HPA", "Target"})
+
+
+@pytest.mark.parametrize(
+    ("owner", "labels", "name"),
+    [
+        (None, {}, "pod.p"),
+        (Owner("v1", "Node", NODE), {}, "pod.p"),
+        (Owner("apps/v1", "StatefulSet", "llm"), {}, "statefulset.llm"),
+        (Owner("batch/v1", "Job", "train"), {}, "job.train"),
+        (Owner("batch/v1", "Job", "train-29013560"), {}, "cronjob.train"),
+        (Owner("ray.io/v1", "RayCluster", "ray"), {}, "raycluster.ray"),
+        (
+            Owner("apps/v1", "StatefulSet", "llm-0"),
+            {"leaderworkerset.sigs.k8s.io/name": "llm"},
+            "leaderworkerset.llm",
+        ),
+        (
+            Owner("batch/v1", "Job", "train-workers-0"),
+            {"jobset.sigs.k8s.io/jobset-name": "train"},
+            "jobset.train",
+        ),
+    ],
+)
+def test_the_topmost_known_workload_is_shown(
+    owner: Owner | None, labels: dict[str, str], name: str
+) -> None:
+    world = World(make_pod("p", owner=owner, labels=labels))
+    assert Viewer(world).workloads.names() == [name]
+
+
+def test_an_hpa_of_a_leader_worker_set_is_found() -> None:
+    owner = Owner("apps/v1", "StatefulSet", "llm-0")
+    world = World(make_pod("p", owner=owner, labels={"leaderworkerset.sigs.k8s.io/name": "llm"}))
+    text = msgspec.json.encode(
+        {
+            "metadata": {"name": "a", "namespace": "ml"},
+            "spec": {
+                "maxReplicas": 2,
+                "scaleTargetRef": {
+                    "kind": "LeaderWorkerSet",
+                    "name": "llm",
+                    "apiVersion": "leaderworkerset.x-k8s.io/v1",
+                },
+            },
+        }
+    )
+    shelf = Viewer(world, decode(text)).workloads
+    assert shelf.row("leaderworkerset.llm", 1.0)["HPA"] == "a"
+
+
+def test_two_kinds_of_one_name_stay_apart() -> None:
+    owners = [Owner("batch/v1", "Job", "a"), Owner("batch.volcano.sh/v1alpha1", "Job", "a")]
+    world = World(*[make_pod(f"p{i}", owner=owner) for i, owner in enumerate(owners)])
+    shelf = Viewer(world).workloads
+    assert shelf.names() == ["job.batch.a", "job.batch.volcano.sh.a"]
+    versions = [each["workload"]["apiVersion"] for each in shelf.every(1.0)]
+    assert versions == ["batch/v1", "batch.volcano.sh/v1alpha1"]
+
+
+def test_workloads_come_and_go_with_their_pods() -> None:
+    world = World(_pod("llm-abc-1"), _pod("other", owner=None, space="b"))
+    shelf = Viewer(world).workloads
+    assert [tuple(key) for key in shelf.listed()] == [("b", "pod.other"), ("ml", "deployment.llm")]
+    assert shelf.names("ml") == ["deployment.llm"]
+    world.put(_pod("llm-abc-2"))
+    assert shelf.get("deployment.llm", 1.0)["pods"] == 2
+    world.remove("llm-abc-1")
+    world.remove("llm-abc-2")
+    assert shelf.find("deployment.llm", 1.0) is None
+    assert shelf.names() == ["pod.other"]
+
+
+def test_a_large_workload_is_summed_in_steps() -> None:
+    world = World(*[_pod(f"llm-abc-{i}") for i in range(200)])
+    shelf = Viewer(world).workloads
+    keys = shelf.listed()
+    assert len(list(shelf.provider.prepare(keys, 1.0))) > 200 / 16
+    at_once(shelf.provider.prepare(keys, 1.0))
+    cells = shelf.provider.cells(keys[0], 1.0)
+    assert cells is not None
+    assert cells[0] == 200
