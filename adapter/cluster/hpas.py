@@ -18,7 +18,7 @@ _RESOURCES: Final = ("Resource", "ContainerResource")
 """Types of metrics that metrics.k8s.io serves."""
 
 
-class HpaMetric(NamedTuple):
+class ShownMetric(NamedTuple):
     """One metric that an HPA reads."""
 
     type: str
@@ -35,7 +35,7 @@ class HpaMetric(NamedTuple):
         return self.type not in _RESOURCES
 
 
-class HpaCondition(NamedTuple):
+class ShownCondition(NamedTuple):
     """A condition of an HPA's status."""
 
     type: str
@@ -44,7 +44,7 @@ class HpaCondition(NamedTuple):
     message: str
 
 
-class Hpa(NamedTuple):
+class ShownHpa(NamedTuple):
     """A HorizontalPodAutoscaler."""
 
     namespace: str
@@ -55,8 +55,8 @@ class Hpa(NamedTuple):
     current: int | None
     """Replicas as of its status; None if it has no status yet."""
     desired: int | None
-    metrics: tuple[HpaMetric, ...]
-    conditions: tuple[HpaCondition, ...]
+    metrics: tuple[ShownMetric, ...]
+    conditions: tuple[ShownCondition, ...]
 
     @property
     def key(self) -> tuple[str, str]:
@@ -64,28 +64,28 @@ class Hpa(NamedTuple):
         return (self.namespace, self.name)
 
 
-class Hpas(Table[tuple[str, str], Hpa]):
+class Hpas(Table[tuple[str, str], ShownHpa]):
     """The cluster's HPAs, indexed by what they scale."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._scaling: dict[tuple[str, Workload], dict[str, Hpa]] = {}
+        self._scaling: dict[tuple[str, Workload], dict[str, ShownHpa]] = {}
 
-    def of(self, namespace: str, workloads: Iterable[Workload]) -> Sequence[Hpa]:
+    def of(self, namespace: str, workloads: Iterable[Workload]) -> Sequence[ShownHpa]:
         """Return the HPAs that scale one of these workloads, by name."""
-        found: dict[str, Hpa] = {}
+        found: dict[str, ShownHpa] = {}
         for workload in workloads:
             found |= self._scaling.get((namespace, workload), {})
         return [found[name] for name in sorted(found)]
 
-    def replace(self, items: Sequence[Hpa]) -> None:
+    def replace(self, items: Sequence[ShownHpa]) -> None:
         """Take a complete list of HPAs."""
         super().replace(items)
         self._scaling = {}
         for item in self:
             self._add(item)
 
-    def apply(self, event: EventType, item: Hpa) -> None:
+    def apply(self, event: EventType, item: ShownHpa) -> None:
         """Take one added, modified or deleted HPA."""
         old = self.find(item.key)
         super().apply(event, item)
@@ -94,10 +94,10 @@ class Hpas(Table[tuple[str, str], Hpa]):
         if event is not EventType.DELETED:
             self._add(item)
 
-    def _add(self, item: Hpa) -> None:
+    def _add(self, item: ShownHpa) -> None:
         self._scaling.setdefault((item.namespace, item.scales), {})[item.name] = item
 
-    def _drop(self, item: Hpa) -> None:
+    def _drop(self, item: ShownHpa) -> None:
         some = self._scaling.get((item.namespace, item.scales), {})
         some.pop(item.name, None)
         if not some:
@@ -181,12 +181,12 @@ class HpaManifest(msgspec.Struct):
 _manifest = msgspec.json.Decoder(HpaManifest)
 
 
-def decode(raw: msgspec.Raw | bytes) -> Hpa:
+def decode(raw: msgspec.Raw | bytes) -> ShownHpa:
     """Decode an HPA from its JSON. Raises msgspec.DecodeError."""
     return reduce(_manifest.decode(raw))
 
 
-def reduce(manifest: HpaManifest) -> Hpa:
+def reduce(manifest: HpaManifest) -> ShownHpa:
     """Return the parts of a manifest that are kept."""
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
     current = {
@@ -194,7 +194,7 @@ def reduce(manifest: HpaManifest) -> Hpa:
     }
     target = spec.scale_target_ref
     group, _, _ = target.api_version.rpartition("/")
-    return Hpa(
+    return ShownHpa(
         meta.namespace,
         meta.name,
         Workload(GroupResource(plural(target.kind), group), target.name),
@@ -203,11 +203,11 @@ def reduce(manifest: HpaManifest) -> Hpa:
         status.current_replicas,
         status.desired_replicas,
         tuple(
-            HpaMetric(*_key(metric), _text(metric.source().target), current.get(_key(metric), ""))
+            ShownMetric(*_key(metric), _text(metric.source().target), current.get(_key(metric), ""))
             for metric in spec.metrics or ()
         ),
         tuple(
-            HpaCondition(each.type, each.status, each.reason, each.message[:_LONGEST])
+            ShownCondition(each.type, each.status, each.reason, each.message[:_LONGEST])
             for each in status.conditions or ()
         ),
     )

@@ -21,7 +21,7 @@ import structlog
 import yaml
 
 from adapter.cluster import hpas, nodes, services
-from adapter.cluster.hpas import Hpa, HpaManifest, Hpas
+from adapter.cluster.hpas import HpaManifest, Hpas, ShownHpa
 from adapter.cluster.index import PodIndex
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.nodes import Node, NodeManifest, Nodes
@@ -46,7 +46,7 @@ class FileObjects:
     pods: list[Pod] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
-    hpas: list[Hpa] = field(default_factory=list)
+    hpas: list[ShownHpa] = field(default_factory=list)
 
 
 def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> FileObjects:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adapter.cluster import hpas, nodes, services
-from adapter.cluster.hpas import Hpa, Hpas
+from adapter.cluster.hpas import Hpas, ShownHpa
 from adapter.cluster.index import PodIndex
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.nodes import Node, Nodes
@@ -32,7 +32,9 @@ def watch_nodes(client: Any, table: Nodes) -> Reflector[Node]:
     return _watch(client, "/api/v1/nodes", nodes.decode, table)
 
 
-def watch_hpas(client: Any, table: Hpas, options: ReflectorOptions | None = None) -> Reflector[Hpa]:
+def watch_hpas(
+    client: Any, table: Hpas, options: ReflectorOptions | None = None
+) -> Reflector[ShownHpa]:
     """Return a reflector of all HPAs. Without the right, the view API shows none."""
     path = "/apis/autoscaling/v2/horizontalpodautoscalers"
     return _watch(client, path, hpas.decode, table, options)

@@ -95,7 +95,7 @@ class Snapshot:
     ) -> None:
         self.version = version
         self.catalog = self._catalog = catalog
-        self._options = options
+        self.options = self._options = options
         self.cluster = self._cluster = contexts.cluster
         self.states = self._exporters = exporters
         """Origin -> what it reported."""

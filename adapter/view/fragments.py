@@ -23,6 +23,9 @@ NUMBER: Final = number("The same value as a number, rounded to three decimals.")
 UNIT: Final = text("Unit of the value, such as percent, bytes, W or requests.")
 TIME: Final = time("When the value was measured. For several devices, the oldest of their times.")
 WINDOW: Final = integer("Seconds of the window of the mean or rate. Absent for a newest value.")
+IDLE: Final = time(
+    "Since when every sample shows an idle device. Absent if one shows work, or if none can."
+)
 REASONS: Final = {
     "reason": text("Stable code of the reason, as self-metrics and documentation use it."),
     "message": text("The reason in words, with what it is about."),

@@ -16,8 +16,9 @@ from adapter.devices.device import Device
 from adapter.devices.series import DeviceSeries
 from adapter.store.snapshot import Snapshot
 from adapter.view.devices import Known
-from adapter.view.fragments import MISSING, VALUE, Json, Reasons, expressible, measured
+from adapter.view.fragments import IDLE, MISSING, VALUE, Json, Reasons, expressible, measured
 from adapter.view.holders import EVIDENCES, holders
+from adapter.view.idle import device_idle
 from adapter.view.schema import integer, listed, struct, text, time
 from adapter.view.text import timestamp
 
@@ -128,6 +129,7 @@ def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
     device, known = gpu.device, gpu.known
     sample = gpu.newest_sample
     values, left_out = _values(gpu, snapshot, now)
+    idle = device_idle(gpu.all_series, snapshot, now)
     found: Json = {
         "node": known.node,
         "index": known.number,
@@ -142,6 +144,7 @@ def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
         "pods": list(_pods(gpu, snapshot)),
         "values": values,
         "leftOut": left_out,
+        "idleSince": timestamp(idle) if idle is not None else "",
     }
     return {key: value for key, value in found.items() if value}
 
@@ -245,4 +248,5 @@ SCHEMA: Final = struct(
         "Metrics that the exporter reports and whose values are not trusted, and the reasons.",
         MISSING,
     ),
+    idleSince=IDLE,
 )

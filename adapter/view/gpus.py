@@ -14,6 +14,7 @@ from adapter.view.devices import Devices, device_series
 from adapter.view.fragments import Json
 from adapter.view.gpuobject import UTILIZATION, XID, Gpu
 from adapter.view.holders import holders
+from adapter.view.idle import device_idle
 from adapter.view.known import CurrentValues, PerSnapshot, check
 from adapter.view.text import age, memory, percent, plain
 from apiservice.runtime.steps import Steps
@@ -43,6 +44,7 @@ GPUS: Final = ViewResource(
         Column("Power", "Power of the GPU, in watts.", wide=True),
         Column("Temp", "Temperature of the GPU, in degrees Celsius.", wide=True),
         Column("XID", "Code of the last XID error; 0 for none.", wide=True),
+        Column("Idle-Since", "Time for which the device has been idle.", wide=True),
         Column("Exporter", "Page of the exporter that reports the device.", wide=True),
     ),
     schema=gpuobject.SCHEMA,
@@ -102,6 +104,7 @@ class Gpus:
             for name in (_USED, _TOTAL, UTILIZATION, _POWER, _TEMPERATURE, XID)
         )
         sample = gpu.newest_sample
+        idle = device_idle(gpu.all_series, snapshot, now)
         return (
             gpu.known.node or None,
             gpu.known.number or None,
@@ -115,6 +118,7 @@ class Gpus:
             None if power is None else f"{plain(power)}W",
             None if temperature is None else f"{plain(temperature)}C",
             None if xid is None else plain(xid),
+            None if idle is None else age(now - idle),
             gpu.newest.origin,
         )
 

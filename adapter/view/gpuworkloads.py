@@ -6,15 +6,15 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapter.cluster.hpas import Hpa, Hpas
+from adapter.cluster.hpas import Hpas, ShownHpa
 from adapter.cluster.index import PodIndex
 from adapter.view import workloadobject
 from adapter.view.fragments import Json
-from adapter.view.groups import Group, Groups
+from adapter.view.groups import WorkloadGroup, WorkloadGroups
 from adapter.view.hpaparts import targets
 from adapter.view.known import CurrentValues, check
 from adapter.view.owner import scaled
-from adapter.view.text import percent
+from adapter.view.text import age, percent
 from adapter.view.workloadobject import Summary, summary
 from apiservice.runtime.steps import Steps, at_once
 from apiservice.view.resource import Cell, Column, Key, ViewResource
@@ -37,6 +37,7 @@ GPUWORKLOADS: Final = ViewResource(
         Column("HPA", "HorizontalPodAutoscaler that scales the workload."),
         Column("Target", "A metric of the HPA, with its value and target in the HPA's status."),
         Column("Wants", "Replicas that the HPA last wanted."),
+        Column("Idle", "Time for which all of the pods have been idle."),
         Column("GPUs", "Devices with a value.", "integer", wide=True),
         Column("Replicas", "Current replicas, and the HPA's range.", wide=True),
         Column("Why-Not", "Codes of the reasons why pods have no value.", wide=True),
@@ -60,7 +61,7 @@ class GpuWorkloads:
         self._values = values
         self._pods = pods
         self._hpas = hpas
-        self._groups = Groups(pods)
+        self._groups = WorkloadGroups(pods)
         self._summaries: OrderedDict[tuple[Key, float], Summary] = OrderedDict()
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
@@ -112,6 +113,7 @@ class GpuWorkloads:
             f"{hpas[0].name}{more}" if hpas else None,
             targets(hpas, self._values.snapshot.catalog.metrics) or None,
             None if not hpas or hpas[0].desired is None else str(hpas[0].desired),
+            None if found.idle_since is None else age(now - found.idle_since),
             len(found.devices),
             _replicas(hpas[0]) if hpas else None,
             ",".join(sorted(found.reasons)) or None,
@@ -131,19 +133,19 @@ class GpuWorkloads:
         serving = yield from self._values.snapshot.serving()
         yield from self._groups.refresh(namespaces, serving)
 
-    def _group(self, key: Key) -> Group | None:
+    def _group(self, key: Key) -> WorkloadGroup | None:
         return self._groups.of(key.namespace).get(key.name)
 
-    def _summary(self, key: Key, group: Group, now: float) -> Summary:
+    def _summary(self, key: Key, group: WorkloadGroup, now: float) -> Summary:
         found = self._summaries.pop((key, now), None)
         return at_once(summary(group, self._values.snapshot, now)) if found is None else found
 
-    def _scaling(self, group: Group) -> Sequence[Hpa]:
+    def _scaling(self, group: WorkloadGroup) -> Sequence[ShownHpa]:
         """Return the HPAs that scale the workload, or one between it and its pods."""
         first = group.pods[0]
         return self._hpas.of(first.ref.namespace, {group.above.workload, *scaled(first)})
 
 
-def _replicas(hpa: Hpa) -> str:
+def _replicas(hpa: ShownHpa) -> str:
     current = "?" if hpa.current is None else str(hpa.current)
     return f"{current} ({hpa.low}..{hpa.high})"

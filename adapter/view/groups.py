@@ -24,7 +24,7 @@ _OF_ONE_VERSION: Final = ("pod-template-hash", "controller-revision-hash")
 
 
 @dataclass(slots=True)
-class Group:
+class WorkloadGroup:
     """A workload and its pods that are shown."""
 
     above: Above
@@ -46,10 +46,10 @@ class Group:
 class _Grouped:
     changes: int
     serving: frozenset[PodRef]
-    groups: Mapping[str, Group]
+    groups: Mapping[str, WorkloadGroup]
 
 
-class Groups:
+class WorkloadGroups:
     """The workloads by namespace and name of their objects.
 
     Args:
@@ -60,7 +60,7 @@ class Groups:
         self._pods = pods
         self._known: dict[str, _Grouped] = {}
 
-    def of(self, namespace: str) -> Mapping[str, Group]:
+    def of(self, namespace: str) -> Mapping[str, WorkloadGroup]:
         """Return name -> group, as of the last :meth:`refresh` of the namespace."""
         known = self._known.get(namespace)
         return known.groups if known is not None else {}
@@ -86,15 +86,17 @@ class Groups:
                     self._known.pop(namespace, None)
             yield
 
-    def _group(self, namespace: str, serving: frozenset[PodRef]) -> Steps[Mapping[str, Group]]:
-        groups: dict[Above, Group] = {}
+    def _group(
+        self, namespace: str, serving: frozenset[PodRef]
+    ) -> Steps[Mapping[str, WorkloadGroup]]:
+        groups: dict[Above, WorkloadGroup] = {}
         for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
             for pod in some:
                 if is_shown(pod, serves=pod.ref in serving):
                     above = topmost(pod) or Above("v1", "Pod", pod.ref.name)
-                    groups.setdefault(above, Group(above)).add(pod)
+                    groups.setdefault(above, WorkloadGroup(above)).add(pod)
             yield
-        named: dict[str, list[Group]] = {}
+        named: dict[str, list[WorkloadGroup]] = {}
         for group in groups.values():
             named.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
         return {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.catalog.metric import Metric
-from adapter.cluster.hpas import Hpa, HpaMetric
+from adapter.cluster.hpas import ShownHpa, ShownMetric
 from adapter.view.fragments import Json
 from adapter.view.schema import integer, listed, struct, text
 
@@ -44,24 +44,24 @@ HPAS: Final = listed(
 )
 
 
-def ours(hpa: Hpa, metrics: Mapping[str, Metric]) -> Iterator[HpaMetric]:
+def ours(hpa: ShownHpa, metrics: Mapping[str, Metric]) -> Iterator[ShownMetric]:
     """Yield the metrics of an HPA that the catalogue has, under one of its names."""
     for metric in hpa.metrics:
         if metric.custom and metric.name in metrics:
             yield metric
 
 
-def asking(hpas: Iterable[Hpa], metrics: Mapping[str, Metric]) -> list[Json]:
+def asking(hpas: Iterable[ShownHpa], metrics: Mapping[str, Metric]) -> list[Json]:
     """Return who reads the metrics of a pod."""
     return [{"name": hpa.name, **_metric(metric)} for hpa in hpas for metric in ours(hpa, metrics)]
 
 
-def shown(hpas: Iterable[Hpa]) -> list[Json]:
+def shown(hpas: Iterable[ShownHpa]) -> list[Json]:
     """Return the HPAs of a workload."""
     return [_hpa(hpa) for hpa in hpas]
 
 
-def targets(hpas: Sequence[Hpa], metrics: Mapping[str, Metric]) -> str:
+def targets(hpas: Sequence[ShownHpa], metrics: Mapping[str, Metric]) -> str:
     """Return the first metric that the HPAs read, with value and target: our own ones first."""
     found = [metric for hpa in hpas for metric in ours(hpa, metrics)]
     found += [metric for hpa in hpas for metric in hpa.metrics if metric not in found]
@@ -80,7 +80,7 @@ def _short(quantity: str) -> str:
     return quantity or "?"
 
 
-def _hpa(hpa: Hpa) -> Json:
+def _hpa(hpa: ShownHpa) -> Json:
     found: Json = {
         "name": hpa.name,
         "minReplicas": hpa.low,
@@ -96,7 +96,7 @@ def _hpa(hpa: Hpa) -> Json:
     return {name: value for name, value in found.items() if value not in (None, [])}
 
 
-def _metric(metric: HpaMetric) -> Json:
+def _metric(metric: ShownMetric) -> Json:
     found = {
         "metric": metric.name,
         "type": metric.type,

@@ -7,11 +7,12 @@ from typing import Final, NamedTuple
 
 from adapter.attribution.reading import Absence, DeviceReading, Reading
 from adapter.catalog.metric import Metric, Scope
-from adapter.cluster.hpas import Hpa
+from adapter.cluster.hpas import ShownHpa
 from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
 from adapter.view.devices import Devices, device_series
 from adapter.view.fragments import (
+    IDLE,
     METRIC,
     MISSING,
     NUMBER,
@@ -27,6 +28,7 @@ from adapter.view.fragments import (
 )
 from adapter.view.holders import EVIDENCES, AssignmentEvidence, evidence_of
 from adapter.view.hpaparts import ASKING, asking
+from adapter.view.idle import pod_idle
 from adapter.view.owner import Above, topmost
 from adapter.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.view.schema import boolean, integer, listed, mapping, struct, text, time
@@ -36,7 +38,7 @@ TOO_LARGE: Final = "too_large"
 _Found = Sequence[tuple[Metric, Reading | Absence]]
 
 
-def made(asked: AskedPod, devices: Devices, hpas: Sequence[Hpa]) -> Json:
+def made(asked: AskedPod, devices: Devices, hpas: Sequence[ShownHpa]) -> Json:
     """Return the object of a pod.
 
     Args:
@@ -63,6 +65,7 @@ def made(asked: AskedPod, devices: Devices, hpas: Sequence[Hpa]) -> Json:
         "absent": _absent(asked, found),
         "devices": list(_devices(asked, of_devices, devices)),
         "server": list(_parts(asked, of_server)),
+        "idleSince": timestamp(idle) if (idle := pod_idle(asked)) is not None else "",
         "hpas": asking(hpas, asked.snapshot.catalog.metrics),
     }
     always = ("ready", "measured")
@@ -300,5 +303,6 @@ SCHEMA: Final = struct(
             leftOut=_LEFT_OUT,
         ),
     ),
+    idleSince=IDLE,
     hpas=ASKING,
 )

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.attribution.reading import Absence
-from adapter.cluster.hpas import Hpa
+from adapter.cluster.hpas import ShownHpa
 from adapter.cluster.pod import Pod
 from adapter.store.snapshot import Snapshot
-from adapter.view.fragments import REASONS, Json, rounded, why
-from adapter.view.groups import Group
+from adapter.view.fragments import IDLE, REASONS, Json, rounded, why
+from adapter.view.groups import WorkloadGroup
 from adapter.view.hpaparts import HPAS, shown
+from adapter.view.idle import pod_idle
 from adapter.view.podobject import WORKLOAD, workload
 from adapter.view.podvalues import AskedPod, principal
 from adapter.view.schema import integer, listed, number, struct
+from adapter.view.text import timestamp
 from apiservice.runtime.steps import Steps, parts
 
 _STEP: Final = 16
@@ -32,6 +34,8 @@ class Summary:
     """Devices with a value."""
     busy: list[float] = field(default_factory=list)
     """Utilisation, once per pod that has it."""
+    idle: list[float] = field(default_factory=list)
+    """Since when, once per pod that is idle."""
     reasons: dict[str, tuple[Absence, Pod, int]] = field(default_factory=dict)
     """Reason -> an absence, its pod, and the number of pods without a value for this reason."""
 
@@ -47,6 +51,14 @@ class Summary:
         if asked.pod.holds_gpu:
             self.busy.append(main.value)
             self.devices.update(part.device for part in main.devices)
+            idle = pod_idle(asked)
+            if idle is not None:
+                self.idle.append(idle)
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when all pods are idle; None if one is not, or has no value."""
+        return max(self.idle) if self.idle and len(self.idle) == self.pods else None
 
     @property
     def mean(self) -> float | None:
@@ -59,7 +71,7 @@ class Summary:
         return max(self.busy, default=None)
 
 
-def summary(group: Group, snapshot: Snapshot, now: float) -> Steps[Summary]:
+def summary(group: WorkloadGroup, snapshot: Snapshot, now: float) -> Steps[Summary]:
     """Return the values of a workload's pods, in steps."""
     found = Summary()
     for some in parts(group.pods, _STEP):
@@ -69,7 +81,9 @@ def summary(group: Group, snapshot: Snapshot, now: float) -> Steps[Summary]:
     return found
 
 
-def made(group: Group, found: Summary, hpas: Sequence[Hpa], snapshot: Snapshot) -> Json:
+def made(
+    group: WorkloadGroup, found: Summary, hpas: Sequence[ShownHpa], snapshot: Snapshot
+) -> Json:
     """Return the fields of the object, without its metadata.
 
     Args:
@@ -93,6 +107,8 @@ def made(group: Group, found: Summary, hpas: Sequence[Hpa], snapshot: Snapshot) 
             for absence, pod, count in found.reasons.values()
         ],
     }
+    if found.idle_since is not None:
+        body["idleSince"] = timestamp(found.idle_since)
     always = ("pods", "measured", "gpus")
     return {key: value for key, value in body.items() if value or key in always}
 
@@ -119,4 +135,5 @@ SCHEMA: Final = struct(
             pods=integer("Pods without a value for this reason."),
         ),
     ),
+    idleSince=IDLE,
 )

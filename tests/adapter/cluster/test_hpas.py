@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from adapter.cluster.hpas import Hpa, HpaMetric, Hpas, decode
+from adapter.cluster.hpas import Hpas, ShownHpa, ShownMetric, decode
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.podsfile import parse
 from adapter.cluster.workload import Workload
@@ -34,7 +34,7 @@ status:
 """
 
 
-def _hpa(name: str, target: str = "llm", namespace: str = "ml") -> Hpa:
+def _hpa(name: str, target: str = "llm", namespace: str = "ml") -> ShownHpa:
     return decode(
         msgspec.json.encode(
             {
@@ -60,11 +60,11 @@ def test_every_type_of_metric_is_read_with_target_and_current_value() -> None:
     (hpa,) = parse(TEXT.encode(), PodDecoder()).hpas
     assert (hpa.low, hpa.high, hpa.current, hpa.desired) == (1, 8, 2, 3)
     assert hpa.metrics == (
-        HpaMetric("Pods", "gpu_utilization", "60", ""),
-        HpaMetric("Object", "a", "5k", ""),
-        HpaMetric("External", "b", "1500m", ""),
-        HpaMetric("Resource", "cpu", "70%", "12%"),
-        HpaMetric("ContainerResource", "memory", "1Gi", ""),
+        ShownMetric("Pods", "gpu_utilization", "60", ""),
+        ShownMetric("Object", "a", "5k", ""),
+        ShownMetric("External", "b", "1500m", ""),
+        ShownMetric("Resource", "cpu", "70%", "12%"),
+        ShownMetric("ContainerResource", "memory", "1Gi", ""),
     )
     assert [metric.custom for metric in hpa.metrics] == [True, True, True, False, False]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from adapter.cluster.hpas import Hpa, decode
+from adapter.cluster.hpas import ShownHpa, decode
 from adapter.cluster.pod import Owner, Pod
 from apiservice.runtime.steps import at_once
 from tests.adapter.view.viewer import Viewer
@@ -22,7 +22,7 @@ def _pod(name: str, *, owner: Owner | None = DEPLOYMENT, space: str = "ml", **la
     return make_pod(name, namespace=space, node=NODE, owner=owner, labels=own, uid=name)
 
 
-def _hpa(metric: str = "gpu_utilization", kind: str = "Deployment", name: str = "llm") -> Hpa:
+def _hpa(metric: str = "gpu_utilization", kind: str = "Deployment", name: str = "llm") -> ShownHpa:
     target = {"kind": kind, "name": "llm", "apiVersion": "apps/v1"}
     wanted = {"metric": {"name": metric}, "target": {"type": "AverageValue", "averageValue": "60"}}
     seen = {"metric": {"name": metric}, "current": {"averageValue": "87500m"}}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapter.cluster.hpas import Hpa, HpaCondition, HpaMetric
+from adapter.cluster.hpas import ShownCondition, ShownHpa, ShownMetric
 from adapter.cluster.pod import Owner
 from adapter.cluster.workload import Workload
 from adapter.devices.options import TelemetryOptions
@@ -37,6 +37,13 @@ def _worlds() -> Iterator[tuple[World, float]]:
         origin = f"http://vllm/{engine}"
         stale.scrape(page, waiting, origin=origin, pod=("ml", "vllm-0"), serves=True)
     yield stale, 171.0
+    idle = World(make_pod("idle-0", node="n1"))
+    for time in range(100, 200, 5):
+        busy = row("DCGM_FI_DEV_GPU_UTIL", 0, "idle-0") + row(
+            "DCGM_FI_DEV_POWER_USAGE", 60, "idle-0"
+        )
+        idle.scrape(busy, float(time), node="n1")
+    yield idle, 196.0
     doubted = World(make_pod("p", node="n1"), options=TelemetryOptions(collect_interval=1.0))
     page = row("DCGM_FI_DEV_GPU_UTIL", 0) + row("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.9)
     for time in range(100, 140, 5):
@@ -44,11 +51,11 @@ def _worlds() -> Iterator[tuple[World, float]]:
     yield doubted, 136.0
 
 
-def _hpas() -> Iterator[Hpa]:
-    metric = HpaMetric("Pods", "gpu_utilization", "60", "87500m")
-    condition = HpaCondition("AbleToScale", "True", "Ready", "recommended size matches")
+def _hpas() -> Iterator[ShownHpa]:
+    metric = ShownMetric("Pods", "gpu_utilization", "60", "87500m")
+    condition = ShownCondition("AbleToScale", "True", "Ready", "recommended size matches")
     scaled = Workload(GroupResource("jobs", "batch"), "two")
-    yield Hpa("ml", "two", scaled, 1, 8, 2, 3, (metric,), (condition,))
+    yield ShownHpa("ml", "two", scaled, 1, 8, 2, 3, (metric,), (condition,))
 
 
 VIEWS = [(Viewer(world, *_hpas()), now) for world, now in _worlds()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adapter.cluster.hpas import Hpa, Hpas
+from adapter.cluster.hpas import Hpas, ShownHpa
 from adapter.view.devices import Devices
 from adapter.view.gpupods import GPUPODS, GpuPods
 from adapter.view.gpus import GPUS, Gpus
@@ -68,7 +68,7 @@ class Shelf:
 class Viewer:
     """The resources over a world."""
 
-    def __init__(self, world: World, *hpas: Hpa) -> None:
+    def __init__(self, world: World, *hpas: ShownHpa) -> None:
         devices = Devices()
         self.hpas = Hpas()
         self.hpas.replace(hpas)

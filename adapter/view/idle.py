@@ -1,0 +1,32 @@
+"""Since when devices, pods and workloads are idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from adapter.devices.series import DeviceSeries
+from adapter.store.snapshot import Snapshot
+from adapter.view.podvalues import AskedPod
+
+
+def device_idle(all_series: Iterable[DeviceSeries], snapshot: Snapshot, now: float) -> float | None:
+    """Return since when a device is idle (epoch seconds).
+
+    None if one of its series shows work, if none can show it, or if they are past the age limit.
+    """
+    found: list[float] = []
+    for series in all_series:
+        if series.serves or series.superseded or series.cut:
+            continue
+        since = series.idle_since
+        if since is None or now - series.received >= snapshot.options.oldest:
+            return None
+        found.append(since)
+    return max(found, default=None)
+
+
+def pod_idle(asked: AskedPod) -> float | None:
+    """Return since when all devices that samples name the pod for are idle, at most since its
+    creation."""
+    since = device_idle(asked.snapshot.naming(asked.pod.ref), asked.snapshot, asked.now)
+    return None if since is None else max(since, asked.pod.born)
