@@ -14,6 +14,7 @@ import click
 from adapter import __version__
 from adapter.doctor.command import doctor
 from adapter.explain.commands import explain
+from adapter.idle.commands import idle
 from adapter.maintain.commands import maintain
 from adapter.process.config import ConfigError, load, named
 from adapter.settings import Settings
@@ -233,6 +234,7 @@ def _stand_in(node: str, port: int) -> None:
 
 main.add_command(doctor)
 main.add_command(explain)
+main.add_command(idle)
 main.add_command(maintain)
 
 

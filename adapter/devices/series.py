@@ -135,6 +135,23 @@ class DeviceSeries:
         return field in self.reported
 
 
+def idle_since(all_series: Iterable[DeviceSeries], oldest: float) -> float | None:
+    """Return the epoch seconds since which a device is idle, from all that is reported about it.
+
+    None if one report shows work, if none can show it, or if one is not newer than ``oldest``
+    (epoch seconds).
+    """
+    latest = None
+    for series in all_series:
+        if series.serves or series.superseded or series.cut:
+            continue
+        since = series.idle_since
+        if since is None or series.received <= oldest:
+            return None
+        latest = since if latest is None else max(latest, since)
+    return latest
+
+
 def disagree(mine: Iterable[DeviceSeries], theirs: Iterable[DeviceSeries]) -> bool:
     """Return whether two exporters assign one device to different pods, or differ in a value.
 

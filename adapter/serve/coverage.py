@@ -126,7 +126,7 @@ class Coverage:
     def _count_idle(self) -> Steps[Mapping[tuple[str, str], int]]:
         now = self._clock()
         counts = dict.fromkeys(product(("true", "false"), IDLE_FOR), 0)
-        for since, held in (yield from self._known.snapshot.idle_since()).values():
+        for since, held in (yield from self._known.snapshot.idle_devices(now)).values():
             for label, seconds in IDLE_FOR.items():
                 counts["true" if held else "false", label] += now - since >= seconds
         return counts

@@ -36,7 +36,7 @@ from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
-from adapter.devices.series import DeviceSeries
+from adapter.devices.series import DeviceSeries, idle_since
 from adapter.devices.state import ExporterState
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
@@ -267,28 +267,27 @@ class Snapshot:
         counts[Attribution.EXACT.value] += plain
         return counts
 
-    def idle_since(self) -> Steps[Mapping[str, tuple[float, bool]]]:
+    def idle_devices(self, now: float) -> Steps[Mapping[str, tuple[float, bool]]]:
         """Return in steps: device -> since when it is idle (epoch seconds), and whether a pod has
         it.
 
         A device that one of its series shows at work is not idle.
         """
-        found: dict[str, tuple[float, bool]] = {}
-        busy: set[str] = set()
+        devices: dict[str, list[DeviceSeries]] = {}
         for exporter in self._exporters.values():
-            for number, series in enumerate(exporter.all_series.values()):
+            for number, (device, all_series) in enumerate(exporter.devices.items()):
                 if number % _SERIES == 0:
                     yield
-                if series.serves or series.superseded or series.cut:
-                    continue
-                since, device = series.idle_since, series.device.id
-                if since is None:
-                    busy.add(device)
-                    continue
-                known = found.get(device, (0.0, False))
-                held = series.assignment is not None
-                found[device] = max(known[0], since), known[1] or held
-        return {device: idle for device, idle in found.items() if device not in busy}
+                devices.setdefault(device, []).extend(all_series)
+        found: dict[str, tuple[float, bool]] = {}
+        for number, (device, its) in enumerate(devices.items()):
+            if number % _SERIES == 0:
+                yield
+            since = idle_since(its, now - self._options.oldest)
+            if since is not None:
+                held = any(s.assignment is not None and not s.superseded for s in its)
+                found[device] = since, held
+        return found
 
     def ages(self, now: float) -> Mapping[str, float]:
         """Return exporter -> seconds since its last scrape result."""

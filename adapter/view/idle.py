@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adapter.devices.series import DeviceSeries
+from adapter.devices.series import DeviceSeries, idle_since
 from adapter.store.snapshot import Snapshot
 from adapter.view.podvalues import AskedPod
 
@@ -14,15 +14,7 @@ def device_idle(all_series: Iterable[DeviceSeries], snapshot: Snapshot, now: flo
 
     None if one of its series shows work, if none can show it, or if they are past the age limit.
     """
-    found: list[float] = []
-    for series in all_series:
-        if series.serves or series.superseded or series.cut:
-            continue
-        since = series.idle_since
-        if since is None or now - series.received >= snapshot.options.oldest:
-            return None
-        found.append(since)
-    return max(found, default=None)
+    return idle_since(all_series, now - snapshot.options.oldest)
 
 
 def pod_idle(asked: AskedPod) -> float | None:

@@ -28,7 +28,7 @@ from adapter.view.fragments import (
 )
 from adapter.view.holders import EVIDENCES, AssignmentEvidence, evidence_of
 from adapter.view.hpaparts import ASKING, asking
-from adapter.view.idle import pod_idle
+from adapter.view.idle import device_idle, pod_idle
 from adapter.view.owner import Above, topmost
 from adapter.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.view.schema import boolean, integer, listed, mapping, struct, text, time
@@ -133,7 +133,9 @@ class _Device(NamedTuple):
 
     def fields(self, devices: Devices) -> Json:
         """Return the fields; those that are empty are not known."""
-        all_series = self.named or self._reported(devices)
+        reported = self._reported(devices)
+        all_series = self.named or reported
+        idle = device_idle(reported, self.asked.snapshot, self.asked.now)
         newest = max(all_series, key=lambda series: series.received, default=None)
         times = [part.time for _, part in self.parts]
         containers = {series.assignment.container for series in self.named if series.assignment}
@@ -149,6 +151,7 @@ class _Device(NamedTuple):
             "container": containers.pop() if len(containers) == 1 else "",
             "evidence": self._evidence(),
             "sampleTime": timestamp(max(times)) if times else "",
+            "idleSince": "" if idle is None else timestamp(idle),
             "attribution": "+".join(sorted(hows)),
             "sharing": self._sharing(),
             "values": _values(self.parts, attributed=True),
@@ -280,6 +283,7 @@ SCHEMA: Final = struct(
             container=text("Container of the pod that has the device, if samples name one."),
             evidence=text(EVIDENCES),
             sampleTime=time("When the newest value of the device was measured."),
+            idleSince=IDLE,
             attribution=_ATTRIBUTION,
             sharing=struct(
                 "How several pods share the device. Absent if it is the pod's alone.",

@@ -13,8 +13,8 @@ from tests.adapter.world import World, make_pod
 MIG = 'GPU_I_ID="1",GPU_I_PROFILE="1g.10gb"'
 
 
-def idle_since(world: World) -> dict[str, tuple[float, bool]]:
-    return dict(at_once(world.store.snapshot.idle_since()))
+def idle_since(world: World, now: float = 0.0) -> dict[str, tuple[float, bool]]:
+    return dict(at_once(world.store.snapshot.idle_devices(now)))
 
 
 def scraped(world: World, fields: Fields, times: range, pod: str = "p", more: str = "") -> World:
@@ -80,3 +80,9 @@ async def test_idle_devices_are_counted_by_length_and_by_whether_a_pod_has_them(
     await coverage.look()
     assert coverage.idle["true", "10m"] == 1
     assert sum(coverage.idle.values()) == 1
+
+
+def test_a_silent_exporter_shows_no_idle_device() -> None:
+    world = scraped(World(make_pod("p")), AT_REST, range(0, 60, 5))
+    assert idle_since(world, 100.0)
+    assert idle_since(world, 200.0) == {}

@@ -23,7 +23,11 @@ ONE_SHOT: Final = {
     ),
     "maintain unregister": ("maintain", "unregister", *COMMON),
 }
-CLIENTS: Final = {"doctor": ("doctor",), "doctor -o json": ("doctor", "-o", "json")}
+CLIENTS: Final = {
+    "doctor": ("doctor",),
+    "doctor -o json": ("doctor", "-o", "json"),
+    "idle": ("idle",),
+}
 """Tools of users, which end with 2 if they could not look."""
 RUNNING: Final = {
     "serve": (("serve", "--port", "0", "--log-level", "debug"), 4),

@@ -210,3 +210,15 @@ def test_an_unknown_pod_and_one_without_a_gpu_have_no_object() -> None:
     assert shelf.find("web", 100.0) is None
     assert shelf.find("nobody", 100.0) is None
     assert shelf.fields("nobody") == {}
+
+
+def test_an_idle_pod_shows_since_when() -> None:
+    world = World(make_pod("llm-0", node=NODE, born=500.0))
+    for time in range(0, 900, 5):
+        world.scrape(row(UTIL, 0, "llm-0" if time >= 400 else ""), float(time), node=NODE)
+    viewer = Viewer(world)
+    found = viewer.pods.get("llm-0", 900.0)
+    assert found["idleSince"] == "1970-01-01T00:08:20Z", "it has the device since its start only"
+    assert found["devices"][0]["idleSince"] == "1970-01-01T00:00:00Z"
+    world.scrape(row(UTIL, 30, "llm-0"), 905.0, node=NODE)
+    assert "idleSince" not in viewer.pods.get("llm-0", 906.0)

@@ -1,0 +1,1 @@
+"""``idle``: which GPUs do nothing, who has them, and what they cost."""

@@ -1,0 +1,125 @@
+"""The command line of ``idle``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from adapter.client.options import CONTEXT, INTERVAL, KUBECONFIG, WATCH, ClientOptions, joined
+
+if TYPE_CHECKING:
+    from adapter.client.access import Api
+    from adapter.idle.report import IdleReport
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class _Duration(click.ParamType[float]):
+    """``90s``, ``10m``, ``1h``, ``2d``, as seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = _DURATION.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r}: write a number and s, m, h or d, such as 10m", param, ctx)
+        return float(found[1]) * _SECONDS[found[2]]
+
+
+@click.command()
+@joined(KUBECONFIG, CONTEXT)
+@click.option(
+    "-n", "--namespace", default="", metavar="NAME", help="One namespace [all namespaces]."
+)
+@click.option(
+    "--by",
+    type=click.Choice(["team", "namespace", "node", "model"]),
+    help="Sum up by this, the most expensive first.",
+)
+@click.option(
+    "--team-label",
+    default="team",
+    show_default=True,
+    metavar="KEY",
+    help="Label of pods that names their team; without it, the namespace does.",
+)
+@click.option(
+    "--min",
+    "minimum",
+    type=_Duration(),
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="Leave out what is idle for less.",
+)
+@click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML with your prices per hour [list prices].",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "csv"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@joined(WATCH, INTERVAL)
+def idle(
+    by: str | None,
+    team_label: str,
+    minimum: float,
+    prices: Path | None,
+    output: str,
+    **given: Any,
+) -> None:
+    """List GPUs that pods hold and that do nothing: since when, whose they are, what they cost.
+
+    It reads gpupods of the view API with your rights, and deletes nothing. docs/idle.md says when
+    a GPU counts as idle, and where the list prices are from.
+
+    Exit codes: 0, 1 if a GPU is idle, 2 if it could not look.
+
+    \b
+    Examples:
+      gpu-metrics-adapter idle --by team
+      gpu-metrics-adapter idle --min 1d -o csv --prices our-prices.yaml
+    """
+    namespace = given.pop("namespace")
+    if output == "csv" and given["watch"]:
+        raise click.UsageError("--watch prints text or JSON: remove -o csv")
+
+    async def look(api: Api) -> IdleReport:
+        from adapter.idle.find import idle_devices, read_pods  # noqa: PLC0415
+        from adapter.idle.prices import load  # noqa: PLC0415
+        from adapter.idle.report import IdleReport  # noqa: PLC0415
+
+        known = load(prices)
+        now = await api.clock()
+        devices, held = idle_devices(
+            await read_pods(api, namespace), known, team_label, now, minimum
+        )
+        report = IdleReport(
+            devices, now, held, known.currency, known.own, by=by or "", minimum=minimum
+        )
+        if output == "csv":
+            click.echo(report.csv(), nl=False)
+            sys.exit(report.status)
+        return report
+
+    # Imported late: --help needs none of it.
+    from adapter.client.command import run  # noqa: PLC0415
+
+    run(
+        ClientOptions(namespace=namespace, output="json" if output == "json" else "text", **given),
+        look,
+    )
