@@ -102,8 +102,8 @@ class Fleet:
                 text, time=float(second), memo=self._memos[node], wanted=self.catalog.series
             )
             middle = time.thread_time()
-            batch = ScrapeResult(f"http://{node}:9400/metrics", node, read.samples, float(second))
-            self.store.ingest(batch)
+            result = ScrapeResult(f"http://{node}:9400/metrics", node, read.samples, float(second))
+            self.store.ingest(result)
             end = time.thread_time()
             times.parse.append(middle - begin)
             times.ingest.append(end - middle)

@@ -41,7 +41,7 @@ class LogLines(logging.Handler):
         self._done = 0
         self._left_out = 0
         self._unwritten = 0
-        self._told = 0
+        self._reported = 0
         # A daemon, without a lock that the end of the interpreter would wait for: see sys.stderr.
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
@@ -53,7 +53,7 @@ class LogLines(logging.Handler):
     @property
     def lost(self) -> int:
         """Lines that were dropped and not yet reported."""
-        return self._left_out + self._unwritten - self._told
+        return self._left_out + self._unwritten - self._reported
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue a line. Never waits."""
@@ -98,7 +98,7 @@ class LogLines(logging.Handler):
             None,
         )
         self._write(self._line(said))
-        self._told += lost
+        self._reported += lost
 
     def _line(self, record: logging.LogRecord) -> bytes:
         return self.format(record).encode("utf-8", "backslashreplace") + b"\n"

@@ -94,7 +94,7 @@ YOUNGEST: Final = gauge("gma_exporter_age_min_seconds", "Age of the newest page 
 OLDEST: Final = gauge("gma_exporter_age_max_seconds", "Age of the oldest page in the store.")
 DEVICES: Final = gauge("gma_snapshot_devices", "Devices in the store.")
 NAMED: Final = gauge("gma_snapshot_pods", "Pods that samples in the store name.")
-TRACKS: Final = gauge(
+SERIES: Final = gauge(
     "gma_snapshot_series", "Device series in the store: each device once per container that has it."
 )
 SYNCED: Final = gauge(
@@ -127,7 +127,7 @@ BACKGROUND: Final = counter(
 )
 OWN: Final = (
     *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING),
-    *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, TRACKS),
+    *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, SERIES),
     *(SYNCED, HEARD, PODS, LAG, CONFIG, RELOADS, FOREIGN, BACKGROUND),
 )
 FAMILIES: Final = (
@@ -211,7 +211,7 @@ def _values(pipelines: PipelineSwitcher, now: float) -> Iterator[Metric]:
         yield OLDEST.one(max(0.0, *ages))
     yield DEVICES.one(devices)
     yield NAMED.one(pods)
-    yield TRACKS.one(all_series)
+    yield SERIES.one(all_series)
 
 
 def _coverage(coverage: Coverage) -> Iterator[Metric]:

@@ -1,6 +1,5 @@
-"""Rows of the telemetry contract, one by one, in its order: what a page may say and what is
-made of it. Sections are those of gpu-telemetry; the pages of each way to share a device are
-in :mod:`tests.adapter.pages`.
+"""Rows of the telemetry contract in its order: possible samples and their results. The pages of
+each kind of sharing are in :mod:`tests.adapter.pages`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SERVER = 'engine="{}",model_name="{}"'.format
 
 
 class Case(NamedTuple):
-    """A page, and what is said about the pod ``p``."""
+    """A page, and the result for the pod ``p``."""
 
     page: str
     metric: str
@@ -43,14 +42,14 @@ SECTION_1 = {
         UTIL,
         7,
     ),
-    "two compute instances of one GPU instance are told apart": Case(
+    "two compute instances of one GPU instance are distinguished": Case(
         row(ENGINE, 0.2, "p", more=MIG(7) + ',GPU_CI_ID="0"')
         + row(ENGINE, 0.6, "p", more=MIG(7) + ',GPU_CI_ID="1"'),
         "gpu_count",
         2,
         make_pod("p", gpus={"nvidia.com/mig-1c.2g.10gb": 2}),
     ),
-    "a field of type label is no part of the identity": Case(
+    "a field of type label does not belong to the identity": Case(
         row(UTIL, 50, "p", more='DCGM_FI_DRIVER_VERSION="1"')
         + row(USED, 5, "p", more='DCGM_FI_SYSTEM_DRIVER_VERSION="1",DCGM_FI_DEV_SERIAL="9"'),
         "gpu_count",
@@ -74,7 +73,7 @@ SECTION_1 = {
 }
 SECTION_2 = {
     "gpu_utilization is GPU_UTIL": Case(row(UTIL, 50, "p"), "gpu_utilization", 50),
-    "the controller's time is no occupancy": Case(
+    "the controller's time is not an occupancy": Case(
         row("DCGM_FI_DEV_MEM_COPY_UTIL", 50, "p"), "gpu_memory_utilization", "metric_not_exported"
     ),
     "FB_TOTAL where there is one": Case(
@@ -253,7 +252,7 @@ SECTION_6 = {
         40,
         _mine(ask="amd.com/gpu", number=2),
     ),
-    "an empty uid is no mismatch": Case(row(UTIL, 50, "p", more='pod_uid=""'), UTIL, 50),
+    "an empty uid is not a mismatch": Case(row(UTIL, 50, "p", more='pod_uid=""'), UTIL, 50),
     "another uid is another pod": Case(
         row(UTIL, 50, "p", more='pod_uid="other"'), UTIL, "pod_uid_mismatch"
     ),
@@ -447,7 +446,7 @@ def test_two_exporters_on_a_node_give_one_device_with_the_newest_value() -> None
 
 
 def test_a_briefly_empty_exporter_page_removes_no_value() -> None:
-    """It answers 200 with nothing while it reloads."""
+    """It answers 200 with an empty body while it reloads."""
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 50, "p"), 100.0)
     world.scrape("", 105.0)

@@ -88,8 +88,8 @@ def test_every_alert_has_its_story() -> None:
 
 def test_promtool_finds_nothing_wrong(promtool: str, tmp_path: Path) -> None:
     rules = rendered(runbook="https://example.com/troubleshooting", selector='cluster="a"')
-    told = run(promtool, "check", "rules", "--lint=all", "--lint-fatal", write(tmp_path, rules))
-    assert f"{len(rules)} rules found" in told
+    output = run(promtool, "check", "rules", "--lint=all", "--lint-fatal", write(tmp_path, rules))
+    assert f"{len(rules)} rules found" in output
 
 
 def test_every_alert_says_how_bad_it_is_and_what_users_see() -> None:

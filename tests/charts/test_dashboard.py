@@ -65,8 +65,8 @@ def test_every_query_has_an_answer_whose_legend_can_be_written(
 def _answered(monitored: Monitored, expr: str, legend: str, choice: str) -> bool:
     found = monitored.query(asked(expr, CHOICES[choice]))
     labels = set(re.findall(r"{{(\w+)}}", legend)) - OPTIONAL
-    told = [row["metric"] for row in found if not math.isnan(float(row["value"][1]))]
-    return any(labels <= row.keys() for row in told)
+    present = [row["metric"] for row in found if not math.isnan(float(row["value"][1]))]
+    return any(labels <= row.keys() for row in present)
 
 
 def test_pods_are_named_in_whichever_way_the_exporter_is_scraped(monitored: Monitored) -> None:

@@ -31,15 +31,15 @@ class Case(NamedTuple):
 
     def answer(self, policy: SharingPolicy) -> str:
         """What the pods are given under a policy: values and how, or why there is none."""
-        told = [self._told(policy, name) for name in self.pods]
-        ways = {how for _, how in told}
+        shown = [self._shown(policy, name) for name in self.pods]
+        ways = {how for _, how in shown}
         if len(ways) > 1:
-            return ", ".join(f"{value} {how}".strip() for value, how in told)
-        values = [value for value, _ in told]
+            return ", ".join(f"{value} {how}".strip() for value, how in shown)
+        values = [value for value, _ in shown]
         how = ways.pop()
         return f"{', '.join(values)} {how}" if how else ", ".join(dict.fromkeys(values))
 
-    def _told(self, policy: SharingPolicy, name: str) -> tuple[str, str]:
+    def _shown(self, policy: SharingPolicy, name: str) -> tuple[str, str]:
         sharing = SharingOptions(policy)
         world = World(*map(self._pod, self.pods), sharing=sharing, nodes={NODE: self.labels})
         world.scrape(self.page, NOW, node=NODE)

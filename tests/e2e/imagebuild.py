@@ -79,8 +79,8 @@ def _read(folder: Path) -> Image:
     if not folder.exists():
         reason = _obstacle() or "run `make e2e`, or `python -m tests.e2e.imagebuild`"
         raise NoImageError(f"no image of the sources as they are now: {reason}")
-    told = json.loads((folder / "image.json").read_text())
-    return Image(folder / "tree", told["config"], told["seconds"])
+    output = json.loads((folder / "image.json").read_text())
+    return Image(folder / "tree", output["config"], output["seconds"])
 
 
 def build() -> Image:
@@ -139,8 +139,8 @@ def _build(folder: Path) -> None:
         ["sh", "-ec", _EXPORT, "sh", *buildah],
         {"IMAGE": _NAME, "TREE": str(partial / "tree")},
     )
-    told = json.loads(_run([*buildah, "inspect", "--type", "image", _NAME]))
-    report = {"config": told["Docker"]["config"], "seconds": seconds}
+    output = json.loads(_run([*buildah, "inspect", "--type", "image", _NAME]))
+    report = {"config": output["Docker"]["config"], "seconds": seconds}
     (partial / "image.json").write_text(json.dumps(report))
     partial.rename(folder)
     _run([*buildah, "rmi", "--force", _NAME])
@@ -174,11 +174,11 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
 
 def _pip_settings(folder: Path) -> None:
     """Tell pip in the build how this machine's reaches its package index; no layer keeps it."""
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     )
     # Lines such as global.timeout='60'; those of :env: are the strongest.
-    lines = sorted(told.stdout.splitlines(), key=lambda line: line.startswith(":env:"))
+    lines = sorted(output.stdout.splitlines(), key=lambda line: line.startswith(":env:"))
     given = dict(line.partition("=")[::2] for line in lines)
     options = {key.rpartition(".")[2]: ast.literal_eval(value) for key, value in given.items()}
     kept = configparser.RawConfigParser()

@@ -62,8 +62,8 @@ class Container:
                 pass_fds=(writing,),
             )
         os.close(writing)
-        with os.fdopen(reading) as told:
-            text = told.read()
+        with os.fdopen(reading) as pipe:
+            text = pipe.read()
         if not text:
             raise FailedError(f"the container was not made:\n{self.log.read_text()}")
         self.pid: int = json.loads(text)["child-pid"]

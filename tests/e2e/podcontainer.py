@@ -65,8 +65,8 @@ class Container:
                 cwd="/",
             )
         os.close(writing)
-        with os.fdopen(reading) as told:
-            text = told.read()
+        with os.fdopen(reading) as pipe:
+            text = pipe.read()
         self.pid: int | None = json.loads(text)["child-pid"] if text else None
         """Process 1 of the container; None where it could not even be started."""
 

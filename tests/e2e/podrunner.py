@@ -149,19 +149,19 @@ class PodRunner:
         probes: dict[str, Probe] = {}
         if "startupProbe" in spec:
             probes["startup"] = self._probe(spec, "startup", None)
-        told: float | None = None
+        signalled: float | None = None
         ticks = 0
         while container.ended() is None:
             self._started(spec, probes)
             self._publish()
             mortal = [probes[name] for name in _MORTAL if name in probes]
             dead = any(probe.believed is False for probe in mortal)
-            if told is None and (dead or self._deletion.is_set()):
-                told = time.monotonic()
+            if signalled is None and (dead or self._deletion.is_set()):
+                signalled = time.monotonic()
                 container.signal(signal.SIGTERM)
                 for probe in mortal:
                     probe.stop()
-            if told is not None and time.monotonic() > told + self._patience():
+            if signalled is not None and time.monotonic() > signalled + self._patience():
                 container.kill()
             ticks += 1
             if ticks % _LOOK == 0:

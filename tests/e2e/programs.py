@@ -136,12 +136,12 @@ def _fits(program: Built | Packaged, path: str) -> bool:
     if isinstance(program, Packaged) or not program.version:
         return True
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [path, *program.version], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return told.returncode == 0 and program.release in told.stdout
+    return printed.returncode == 0 and program.release in printed.stdout
 
 
 def _build(program: Built) -> Path:

@@ -69,13 +69,13 @@ def test_without_readings_the_hpa_keeps_its_replicas_and_gets_the_pods_without_t
         external.wait_active("ext-gone", "False", "FailedGetExternalMetric")
         external.load.set("ext-gone", 10)
 
-        def told_of_all() -> bool:
+        def names_all() -> bool:
             """The pods' last samples grow too old one by one, so at first fewer are named."""
             conditions = external.hpa("ext-gone")["status"]["conditions"]
             (said,) = (row["message"] for row in conditions if row["type"] == "ScalingActive")
             return "3 of 3 pods have no value: inference-" in said
 
-        wait_until(told_of_all, "the condition names all pods")
+        wait_until(names_all, "the condition names all pods")
         assert external.sizes["ext-gone"] == [3]
     finally:
         for exporter in external.exporters.values():

@@ -61,7 +61,7 @@ def test_the_steps_of_the_readme_install_and_scale_an_hpa(site: Site) -> None:
     site.kubectl("apply", "--filename=-", content=block("yaml", "HorizontalPodAutoscaler"))
     wait_available(site.admin)
     wait_until(lambda: values(site, "default"), "the pod has a value")
-    said = wait_until(lambda: told(site, block("sh", "kubectl get --raw")), "it is answered")
+    said = wait_until(lambda: answered(site, block("sh", "kubectl get --raw")), "it is answered")
     assert '"kind":"MetricValueList"' in said.replace(" ", "")
     wait_size(site, 3)
     site.load.set("default", 0)
@@ -73,7 +73,7 @@ def test_the_steps_of_the_readme_install_and_scale_an_hpa(site: Site) -> None:
     )
 
 
-def told(site: Site, command: str) -> str:
+def answered(site: Site, command: str) -> str:
     """What a command says; nothing while it fails, as where a replica has no value yet."""
     try:
         return site.shell(command)

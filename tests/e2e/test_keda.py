@@ -139,7 +139,7 @@ def wait_forgotten(stage: Stage, namespace: str) -> None:
     wait_until(gone, f"{namespace}: the ScaledObject is gone")
 
 
-def told(stage: Stage, scaler: Scaler, series: str) -> float:
+def own_metric(stage: Stage, scaler: Scaler, series: str) -> float:
     """One of the adapter's own metrics; 0 while it has no such series."""
     client = scaler.adapter.client(stage.plane.proxy_client)
     try:
@@ -187,15 +187,15 @@ def test_push_starts_a_workload_between_polls(
     """With five minutes between polls, only the stream can say in time that there is work."""
     gateway(stage, scaler, "keda-push")
     pushed = [busy(scaler.address), called(scaler.address, "external-push")]
-    before = told(stage, scaler, ASKED)
+    before = own_metric(stage, scaler, ASKED)
     made("keda-push", 0, pushed, pollingInterval=300)
     wait_condition(stage, "keda-push", "Ready", "True")
     # Not by the ScaledObject's status: the first poll may read it from before the metrics were
     # named in it, and then says of no trigger whether it is active, until the next poll.
     wait_until(
-        lambda: told(stage, scaler, ASKED) >= before + len(pushed), "every trigger was polled"
+        lambda: own_metric(stage, scaler, ASKED) >= before + len(pushed), "every trigger was polled"
     )
-    wait_until(lambda: told(stage, scaler, STREAMS) == 1, "the stream is open")
+    wait_until(lambda: own_metric(stage, scaler, STREAMS) == 1, "the stream is open")
     stage.load.set("keda-push", 140)
     stage.load.pin("keda-push", "gateway", 90)
     wait_size(stage, "keda-push", 2)
@@ -214,16 +214,16 @@ def test_a_reopened_stream_still_starts_a_workload(
     """The adapter is killed; nothing but the stream could say in time that there is work."""
     gateway(stage, scaler, "keda-cut")
     pushed = [busy(scaler.address), called(scaler.address, "external-push")]
-    before = told(stage, scaler, ASKED)
+    before = own_metric(stage, scaler, ASKED)
     made("keda-cut", 0, pushed, pollingInterval=300)
     wait_condition(stage, "keda-cut", "Ready", "True")
     wait_until(
-        lambda: told(stage, scaler, ASKED) >= before + len(pushed), "every trigger was polled"
+        lambda: own_metric(stage, scaler, ASKED) >= before + len(pushed), "every trigger was polled"
     )
-    wait_until(lambda: told(stage, scaler, STREAMS) == 1, "the stream is open")
+    wait_until(lambda: own_metric(stage, scaler, STREAMS) == 1, "the stream is open")
     scaler.adapter.stop(signal.SIGKILL)
     scaler.adapter.start()
-    wait_until(lambda: told(stage, scaler, STREAMS) == 1, "the stream is open again", 120)
+    wait_until(lambda: own_metric(stage, scaler, STREAMS) == 1, "the stream is open again", 120)
     stage.load.set("keda-cut", 140)
     stage.load.pin("keda-cut", "gateway", 90)
     wait_size(stage, "keda-cut", 2)
@@ -298,15 +298,15 @@ def test_migration_from_a_prometheus_trigger_keeps_the_replicas(
     try:
         # Not fewer until the store has a row of every pod: it would make a sum of some.
         made("keda-moves", 3, [before], low=3)
-        wait_told(stage, "keda-moves", "s0-prometheus", "63")
+        wait_for_average(stage, "keda-moves", "s0-prometheus", "63")
         stage.admin.patch(path, {"spec": {"minReplicaCount": 1, "triggers": [after]}})
-        wait_told(stage, "keda-moves", "s0-gpu_utilization", "63")
+        wait_for_average(stage, "keda-moves", "s0-gpu_utilization", "63")
     finally:
         store.stop()
     assert stage.sizes["keda-moves"] == [3]
 
 
-def wait_told(stage: Stage, namespace: str, metric: str, average: str) -> None:
+def wait_for_average(stage: Stage, namespace: str, metric: str, average: str) -> None:
     """Wait until KEDA's HPA reads this value per replica."""
 
     def reads(hpa: Object) -> bool:

@@ -16,7 +16,7 @@ from tests.e2e.site import IMAGE, Site
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
-TELL = """
+REPORT = """
 import json, os, pathlib, signal, sys
 def refused(act):
     try: act()
@@ -100,13 +100,13 @@ def test_a_pod_has_the_user_and_the_files_of_its_spec(site: Site) -> None:
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
-    site.admin.create(pod("tell", TELL, container=container, volumes=volumes))
-    runner = running(site, "tell")
-    told = json.loads(wait_until(runner.log.read_text, "it has told"))
-    token = told.pop("token")
-    assert told == {
+    site.admin.create(pod("report", REPORT, container=container, volumes=volumes))
+    runner = running(site, "report")
+    seen = json.loads(wait_until(runner.log.read_text, "it has reported"))
+    token = seen.pop("token")
+    assert seen == {
         "ids": [1, 65532, 65532],
-        "capabilities": "" if podusers.many() else told["capabilities"],
+        "capabilities": "" if podusers.many() else seen["capabilities"],
         "privileges": "1",
         "root": "Read-only file system",
         "others": ["1"],

@@ -209,8 +209,8 @@ class Calls:
             if "have no value" in said:
                 return Answer(begun)
             return Answer(begun, f"{code.name}: {said}")
-        told = row.metricValueFloat
-        wrong = () if told in self._expected else (f"{told} instead of {set(self._expected)}",)
+        value = row.metricValueFloat
+        wrong = () if value in self._expected else (f"{value} instead of {set(self._expected)}",)
         return Answer(begun, pods=frozenset(("all",)), wrong=wrong)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The load client against a server that answers by the letter."""
+"""The load client against a server with exact answers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_it_sends_the_requests_of_the_hpa_controller(pki: Pki) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         pytest.param(
             b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "not 200", id="a refusal"
@@ -104,10 +104,10 @@ async def test_it_sends_the_requests_of_the_hpa_controller(pki: Pki) -> None:
         ),
     ],
 )
-async def test_an_unexpected_answer_is_a_failure(pki: Pki, answer: bytes, told: str) -> None:
+async def test_an_unexpected_answer_is_a_failure(pki: Pki, answer: bytes, message: str) -> None:
     async with answering(pki, [answer], []) as port:
         load = Load(once(pki, port, ["/a"]))
         await load.connect()
-        with pytest.raises(LoadError, match=told):
+        with pytest.raises(LoadError, match=message):
             await load.drive(0)
         load.close()

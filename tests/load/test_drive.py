@@ -1,4 +1,4 @@
-"""What is made of a client's outcome."""
+"""Evaluation of a client's outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded load, read where it lies."""
+"""Recorded load traces."""
 
 from __future__ import annotations
 

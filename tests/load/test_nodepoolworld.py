@@ -1,4 +1,4 @@
-"""The simulator's world: what waits, what is paid, and what a policy may know."""
+"""The simulator: waits, costs, and the information of a policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.examples import bounded
 BEGIN = 1_700_000_040.0
 """A whole minute."""
 ONE, TWO, FOUR = 70.0, 140.0, 280.0
-"""Work of so many pods at the target."""
+"""Work of a number of pods at the target."""
 
 
 def run(work: Sequence[float], policy: Policy) -> Outcome:
@@ -83,7 +83,7 @@ def test_the_oracle_has_no_wait_and_costs_less_than_any_fixed_size_without_wait(
 
 
 BURSTS = [*([ONE] * 29), FOUR] * 8
-"""Four pods for one minute in each half an hour: longer than any node stays unneeded."""
+"""Four pods for one minute per half hour: longer than an unneeded node is kept."""
 
 
 def test_the_plan_learns_recurring_bursts() -> None:
@@ -102,7 +102,7 @@ loads = st.lists(st.integers(0, 700).map(float), min_size=41, max_size=80)
 @bounded(8)
 @given(loads)
 def test_only_the_oracle_knows_the_future(work: list[float]) -> None:
-    """What comes after minute 40 in another order changes nothing before."""
+    """Changes after minute 40 do not affect the time before."""
     other = work[:40] + work[:39:-1]
     for make in (planned, lambda _: Static(2), lambda _: Share(0.3)):
         first, second = run(work, make(work)), run(other, make(other))

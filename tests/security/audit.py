@@ -1,4 +1,4 @@
-"""Asks the advisory service about what is shipped: ``make audit``.
+"""Query the advisory service about the shipped distributions: ``make audit``.
 
 ``pip-audit`` reports a distribution that it could not ask about as "skipped" and exits with 0. This
 command exits with 1 if an advisory applies or if only some distributions were checked. It exits
@@ -16,11 +16,11 @@ from typing import Any
 
 LOCK = Path(__file__).parents[2] / "requirements.lock"
 _UNREACHED = ("ConnectionError", "HTTPError", "Timeout", "Could not connect", "not redirecting")
-"""What pip-audit, or the library that it asks with, says where the service does not answer."""
+"""Texts of pip-audit and its HTTP library if the service does not answer."""
 
 
 def verdict(report: dict[str, Any]) -> tuple[int, str]:
-    """The exit status, and what to say of a report in pip-audit's JSON."""
+    """Return the exit status and the message for a JSON report of pip-audit."""
     rows = report["dependencies"]
     hit = [
         f"{row['name']} {row['version']}: {found['id']}, fixed in "

@@ -18,10 +18,10 @@ class Locked(NamedTuple):
 
 
 def read(text: str) -> dict[str, Locked]:
-    """The rows of a lock, by name.
+    """Return the lines of a lock, by name.
 
     Raises:
-        ValueError: a hash stands before any row.
+        ValueError: a hash precedes the first line.
     """
     found: dict[str, Locked] = {}
     name = ""

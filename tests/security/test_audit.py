@@ -1,4 +1,4 @@
-"""What the audit makes of pip-audit's report."""
+"""The evaluation of pip-audit's report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The review of the locks: what a build takes in, from where, under which licence."""
+"""The review of the locks: distributions, origins and licences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FREE = re.compile(
     r"|Dual License|Unlicense|Zlib|0BSD)\b",
     re.IGNORECASE,
 )
-"""Licences that an Apache-2.0 program may be shipped with, by what their texts are called."""
+"""Licences that are compatible with an Apache-2.0 program, by the names in metadata."""
 NOT_FREE = re.compile(r"\b(A?GPL|LGPL|SSPL|BUSL|proprietary|commercial)\b", re.IGNORECASE)
 
 
@@ -44,7 +44,7 @@ def test_tests_run_with_the_shipped_versions() -> None:
 
 
 def test_shipped_licences_are_allowed() -> None:
-    """By what each distribution itself states; those of extras that are not installed apart."""
+    """By the metadata of each distribution, except those of extras that are not installed."""
     rows = read(RUNTIME.read_text()).values()
     stated = {row.name: _licence(row) for row in rows if _installed(row)}
     assert len(stated) > 40
@@ -61,7 +61,7 @@ def _installed(row: Locked) -> bool:
 
 
 def _licence(row: Locked) -> str:
-    told = importlib.metadata.metadata(row.name)
-    classifiers = [c for c in told.get_all("Classifier") or [] if c.startswith("License")]
-    stated = [told.get_all(key) or [] for key in ("License-Expression", "License")]
+    metadata = importlib.metadata.metadata(row.name)
+    classifiers = [c for c in metadata.get_all("Classifier") or [] if c.startswith("License")]
+    stated = [metadata.get_all(key) or [] for key in ("License-Expression", "License")]
     return " ".join([text[:60] for texts in stated for text in texts] + classifiers)

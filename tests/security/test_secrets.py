@@ -1,4 +1,4 @@
-"""What is secret stays so: in logs, in answers, in errors, whatever goes wrong."""
+"""Secrets do not appear in logs, answers or errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRETS = (PASSWORD, BEARER, KEY, PARAMETER, CALLER, ENCODED)
 
 
 class Engine:
-    """Refuses everything, and says in its answer what it was shown, the secrets first."""
+    """Refuses every request, and repeats the received credentials in its answer."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []
@@ -74,7 +74,7 @@ def engine() -> Iterator[Engine]:
 
 
 def login(folder: Path, way: str) -> dict[str, Any]:
-    """Settings of one way to log in, with its files."""
+    """Settings of one kind of login, with its files."""
     if way == "bearer_token_file":
         (folder / "token").write_text(f"{BEARER}\n")
         return {"bearer_token_file": str(folder / "token")}
@@ -88,7 +88,7 @@ WAYS = ("bearer_token_file", "password_file", "password")
 
 
 def asked(serving: Serving) -> list[str]:
-    """What callers are answered, with a secret of their own."""
+    """Answers to callers that send a secret."""
     paths = (
         "/metrics",
         "/readyz?verbose",
@@ -108,7 +108,7 @@ def asked(serving: Serving) -> list[str]:
 def test_an_engine_that_repeats_credentials_does_not_leak_them(
     tmp_path: Path, engine: Engine
 ) -> None:
-    """Its error reaches the log and the readiness page: without what it was shown."""
+    """Its error reaches the log and the readiness page without the credentials."""
     exporter = Exporter()
     lab = Lab(tmp_path, exporter)
     prometheus = {

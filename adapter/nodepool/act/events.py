@@ -27,7 +27,7 @@ class Events:
         self._writer = writer
         self._said: dict[tuple[str, str], tuple[int, str]] = {}
 
-    async def tell(
+    async def announce(
         self, outcomes: Iterable[OrderOutcome], method: ProvisioningMethod | None, now: float
     ) -> None:
         """Write an Event for each order whose replicas or failure changed."""

@@ -280,4 +280,4 @@ class NodepoolController:
             decided.orders, there, choice, self.served, classes, now
         )
         self.state.outcomes = tuple(outcomes)
-        await self._events.tell(outcomes, choice.method, now)
+        await self._events.announce(outcomes, choice.method, now)

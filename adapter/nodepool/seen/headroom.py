@@ -139,7 +139,7 @@ def decoder(
 ) -> Callable[[msgspec.Raw | bytes], HeadroomObject]:
     """Return a decoder for the objects of one provisioning method.
 
-    The label is no proof of the writer, because anyone with permission to create such objects in a
+    The label does not prove the writer, because anyone with permission to create such objects in a
     namespace can set it. An object that this controller did not write, that was changed since, or
     that is not in its ``home``, becomes a :class:`HeadroomObject` with a ``problem`` and without a
     shape. The decoder raises msgspec.DecodeError if the object is malformed.

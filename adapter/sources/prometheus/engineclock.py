@@ -33,7 +33,7 @@ class EngineClock:
     def __init__(self, url: str, clock: Callable[[], float]) -> None:
         self._url = url
         self._clock = clock
-        self._told = False
+        self._logged = False
         self.ahead = 0.0
         """Seconds subtracted from samples' times: the least by which the store is ahead.
 
@@ -54,14 +54,14 @@ class EngineClock:
         seen = stamped - self._clock()
         if seen + _ROUNDED > self.ahead or seen + _ROUNDED < self.ahead - _NOISE:
             self.ahead = seen + _ROUNDED if seen > _NOISE else 0.0
-        self._tell(seen)
+        self._log(seen)
 
-    def _tell(self, seen: float) -> None:
+    def _log(self, seen: float) -> None:
         """Log once that the clocks differ, and once that they agree again."""
         apart = abs(seen) > _NOISE + _ROUNDED
-        if apart == self._told:
+        if apart == self._logged:
             return
-        self._told = apart
+        self._logged = apart
         if apart:
             hint = "have both machines keep their clocks by NTP"
             log.warning("clocks differ", url=self._url, ahead_seconds=round(seen), hint=hint)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from adapter.cluster.pod import Pod
-from adapter.sources.scrape.rivals import Claim, Rivals
+from adapter.sources.scrape.rivals import ExporterPod, Rivals
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 from adapter.sources.scrape.target import STATIC, Scheme, ScrapeTarget, page_url
 from apiservice.labels.selector import EVERYTHING, Selector, parse
@@ -113,10 +113,10 @@ def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
     return ScrapeTarget(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
 
 
-def _claim(pod: Pod, rule: DiscoveryRule, target: ScrapeTarget | None) -> Claim | None:
+def _exporter_pod(pod: Pod, rule: DiscoveryRule, target: ScrapeTarget | None) -> ExporterPod | None:
     if pod.finished:
         return None
-    return Claim(
+    return ExporterPod(
         pod=pod.ref,
         uid=pod.uid,
         node=pod.node,
@@ -172,11 +172,11 @@ class ScrapeTargets:
         others = [other for other in self._at.get(target.url, ()) if other != target]
         self._put(target.url, others)
 
-    def _put(self, url: str, claims: list[ScrapeTarget]) -> None:
+    def _put(self, url: str, targets: list[ScrapeTarget]) -> None:
         before = self._at.pop(url, [None])[-1]
-        after = claims[-1] if claims else None
-        if claims:
-            self._at[url] = claims
+        after = targets[-1] if targets else None
+        if targets:
+            self._at[url] = targets
         if before == after:
             return
         if before is not None:
@@ -187,10 +187,10 @@ class ScrapeTargets:
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Process one change of the pod index."""
         before = self._find(old)[1]
-        claim, after = self._find(new)
+        exporter, after = self._find(new)
         pod = new or old
         if pod is not None:
-            self._rivals.change(pod.ref, claim)
+            self._rivals.change(pod.ref, exporter)
         self._rivals.pass_time()
         if isinstance(before, ScrapeTarget) and before != after:
             self.remove(before)
@@ -205,8 +205,10 @@ class ScrapeTargets:
                 problem=after.message,
             )
 
-    def _find(self, pod: Pod | None) -> tuple[Claim | None, ScrapeTarget | Unscrapable | None]:
-        """Return the claim of an exporter's pod, or else the pod's server page."""
+    def _find(
+        self, pod: Pod | None
+    ) -> tuple[ExporterPod | None, ScrapeTarget | Unscrapable | None]:
+        """Return the exporter pod, or else the pod's server page."""
         if pod is None:
             return None, None
         rule = next((rule for rule in self._rules if rule.matches(pod)), None)
@@ -214,8 +216,8 @@ class ScrapeTargets:
             return None, self._servers.of(pod) if self._servers else None
         page = _page(pod, rule)
         if isinstance(page, Unscrapable):
-            return _claim(pod, rule, None), page
-        return _claim(pod, rule, page), None
+            return _exporter_pod(pod, rule, None), page
+        return _exporter_pod(pod, rule, page), None
 
 
 def _rank(target: ScrapeTarget) -> int:

@@ -38,7 +38,7 @@ _PROBLEMS: Final = {
 }
 
 
-class Claim(NamedTuple):
+class ExporterPod(NamedTuple):
     """A pod that carries an exporter's labels, from its creation until it is finished."""
 
     pod: PodRef
@@ -65,7 +65,7 @@ class Claim(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The claims whose proof counts against this claim.
+        """The exporters whose proof counts against this one.
 
         For a built-in rule, whose labels are public, these are all exporters; for a rule of the
         settings, those of the same rule.
@@ -82,7 +82,7 @@ class Claim(NamedTuple):
 
 @dataclass(slots=True)
 class _Node:
-    claims: dict[PodRef, Claim] = field(default_factory=dict)
+    exporters: dict[PodRef, ExporterPod] = field(default_factory=dict)
     """Claims with a page."""
     scraped: dict[PodRef, ScrapeTarget] = field(default_factory=dict)
     left_out: dict[PodRef, tuple[str, str]] = field(default_factory=dict)
@@ -90,9 +90,9 @@ class _Node:
 
 
 class Rivals:
-    """Follows the claims of all nodes, and decides which targets are scraped.
+    """Follows the exporters of all nodes, and decides which targets are scraped.
 
-    The cost of a change is proportional to the claims on its node. All nodes are checked only
+    The cost of a change is proportional to the exporters on its node. All nodes are checked only
     when proof appears or disappears. Nothing is decided before ``decide``, so that the order in
     which the pods are listed has no influence.
     """
@@ -106,40 +106,40 @@ class Rivals:
     ) -> None:
         self._added, self._removed, self._left_out = added, removed, left_out
         self._clock = clock
-        self._claims: dict[PodRef, Claim] = {}
+        self._pods: dict[PodRef, ExporterPod] = {}
         self._nodes: dict[str, _Node] = {}
         self._proofs: Counter[str] = Counter()
-        """Scope -> number of proven claims."""
+        """Scope -> number of proven exporter pods."""
         self._ends: dict[str, float] = {}
-        """Scope without a proven claim -> when its earlier proof expires."""
+        """Scope without a proven exporter pod -> when its earlier proof expires."""
         self._deciding = False
 
     def decide(self) -> None:
-        """Choose among the known claims, and follow every change from now on."""
+        """Choose among the known exporters, and follow every change from now on."""
         if not self._deciding:
             self._deciding = True
             self._choose(tuple(self._nodes))
 
-    def change(self, pod: PodRef, after: Claim | None) -> None:
-        """Add or change a pod's claim, or remove it with None."""
-        before = self._claims.pop(pod, None)
+    def change(self, pod: PodRef, after: ExporterPod | None) -> None:
+        """Add, change or (with None) remove the exporter pod."""
+        before = self._pods.pop(pod, None)
         if after is not None:
-            self._claims[pod] = after
+            self._pods[pod] = after
         if before == after:
             return
         proven = self._scopes()
-        nodes = {claim.node: None for claim in (before, after) if claim is not None}
+        nodes = {exporter.node: None for exporter in (before, after) if exporter is not None}
         if before is not None:
             self._count(before, -1)
-            self._node(before).claims.pop(pod, None)
+            self._node(before).exporters.pop(pod, None)
         if after is not None:
             self._count(after, 1)
             if after.target is not None:
-                self._node(after).claims[pod] = after
+                self._node(after).exporters[pod] = after
         self._choose(tuple(nodes) if self._scopes() == proven else tuple(self._nodes))
 
     def pass_time(self) -> None:
-        """Expire the proof of scopes that have had no proven claim for long."""
+        """Expire the proof of scopes that have had no proven exporter pod for long."""
         if self._ends:
             now = self._clock()
             ended = [scope for scope, end in self._ends.items() if end <= now]
@@ -151,10 +151,10 @@ class Rivals:
     def _scopes(self) -> frozenset[str]:
         return frozenset({*self._proofs, *self._ends})
 
-    def _count(self, claim: Claim, step: int) -> None:
-        if not claim.proven:
+    def _count(self, exporter: ExporterPod, step: int) -> None:
+        if not exporter.proven:
             return
-        for scope in {"", claim.scope}:
+        for scope in {"", exporter.scope}:
             self._proofs[scope] += step
             if self._proofs[scope]:
                 self._ends.pop(scope, None)
@@ -162,8 +162,8 @@ class Rivals:
                 del self._proofs[scope]
                 self._ends[scope] = self._clock() + LINGER
 
-    def _node(self, claim: Claim) -> _Node:
-        return self._nodes.setdefault(claim.node, _Node())
+    def _node(self, exporter: ExporterPod) -> _Node:
+        return self._nodes.setdefault(exporter.node, _Node())
 
     def _choose(self, names: Iterable[str]) -> None:
         if not self._deciding:
@@ -180,44 +180,54 @@ class Rivals:
             for pod, target in scraped.items():
                 if before.get(pod) != target:
                     self._added(target)
-            if not node.claims:
+            if not node.exporters:
                 del self._nodes[name]
 
     def _best(self, node: _Node) -> dict[PodRef, ScrapeTarget]:
-        taken: dict[str, Claim] = {}
+        taken: dict[str, ExporterPod] = {}
         scraped: dict[PodRef, ScrapeTarget] = {}
         left_out: dict[PodRef, tuple[str, str]] = {}
-        for claim in sorted(node.claims.values(), key=_rank):
-            if claim.target is None:
+        for exporter in sorted(node.exporters.values(), key=_rank):
+            if exporter.target is None:
                 continue
-            if not claim.proven and (claim.scope in self._proofs or claim.scope in self._ends):
-                left_out[claim.pod] = claim.uid, NO_HOST_PATH
-            elif not claim.pinned and taken.setdefault(claim.kind, claim) is not claim:
-                left_out[claim.pod] = claim.uid, ANOTHER
+            if not exporter.proven and (
+                exporter.scope in self._proofs or exporter.scope in self._ends
+            ):
+                left_out[exporter.pod] = exporter.uid, NO_HOST_PATH
+            elif not exporter.pinned and taken.setdefault(exporter.kind, exporter) is not exporter:
+                left_out[exporter.pod] = exporter.uid, ANOTHER
             else:
-                scraped[claim.pod] = claim.target
+                scraped[exporter.pod] = exporter.target
         for pod, (uid, reason) in left_out.items():
             if node.left_out.get(pod) != (uid, reason):
                 self._left_out[reason] += 1
-                other = taken.get(node.claims[pod].kind) if reason == ANOTHER else None
-                _warn(node.claims[pod], reason, other.pod if other else next(iter(scraped), None))
+                other = taken.get(node.exporters[pod].kind) if reason == ANOTHER else None
+                _warn(
+                    node.exporters[pod], reason, other.pod if other else next(iter(scraped), None)
+                )
         node.left_out = left_out
         return scraped
 
 
-def _rank(claim: Claim) -> tuple[bool, bool, float, PodRef, str]:
+def _rank(exporter: ExporterPod) -> tuple[bool, bool, float, PodRef, str]:
     """Return the sort key: the smallest comes first."""
-    return not claim.proven, not claim.daemon, claim.born or float("inf"), claim.pod, claim.uid
+    return (
+        not exporter.proven,
+        not exporter.daemon,
+        exporter.born or float("inf"),
+        exporter.pod,
+        exporter.uid,
+    )
 
 
-def _warn(claim: Claim, reason: str, scraped: PodRef | None) -> None:
+def _warn(exporter: ExporterPod, reason: str, scraped: PodRef | None) -> None:
     log.warning(
         "exporter left out",
         reason=reason,
-        namespace=claim.pod.namespace,
-        pod=claim.pod.name,
-        node=claim.node,
-        rule=claim.rule,
+        namespace=exporter.pod.namespace,
+        pod=exporter.pod.name,
+        node=exporter.node,
+        rule=exporter.rule,
         problem=_PROBLEMS[reason],
         scraped="/".join(scraped) if scraped else "",
         hint=HINT,

@@ -265,7 +265,7 @@ class ScrapeSource:
 
     async def _take(self, state: TargetState, page: Page) -> None:
         target, now = state.target, self._clock()
-        batch = ScrapeResult(
+        result = ScrapeResult(
             origin=target.url,
             node=target.node,
             samples=page.samples,
@@ -274,7 +274,7 @@ class ScrapeSource:
             pod=target.pod,
             serves=target.serves,
         )
-        await self._turns.run(self._sink.steps(batch))
+        await self._turns.run(self._sink.steps(result))
         if state.last_error:
             log.info("exporter answers again", url=target.url, after=state.failures)
         state.failures, state.last_error, state.reason = 0, "", ""

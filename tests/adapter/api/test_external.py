@@ -1,4 +1,4 @@
-"""External metrics: a series per pod, selected by labels; sums are whole or not given."""
+"""External metrics: one series per pod, selected by labels. A sum is complete or absent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ BOTH = row("two", "GPU-1", 10) + row("two", "GPU-2", 50, "L4")
 
 
 class Lab(World):
-    """A world that external metrics are asked of."""
+    """A world with a provider of external metrics."""
 
     def page(self, text: str, time: float = NOW) -> None:
         self.scrape(text, time, origin="http://n1:9400/metrics")
@@ -131,7 +131,7 @@ def test_labels_select_series(lab: Lab, where: str, expected: Mapping[str, int])
 
 @pytest.mark.parametrize("where", ["", "app=inf", "app=train"])
 def test_a_series_has_the_same_value_as_the_pods_metric(lab: Lab, where: str) -> None:
-    """So that AverageValue over the series scales as a Pods metric does."""
+    """AverageValue over the series then scales like a Pods metric."""
     query = ObjectQuery(
         GroupResource("pods", ""), "ns", None, "gpu_utilization", selector(where), EVERYTHING
     )
@@ -229,7 +229,7 @@ def test_a_sum_does_not_wait_for_a_pod_that(lab: Lab, other: Pod) -> None:
 
 
 def test_a_terminating_pod_does_not_count_in_a_sum(lab: Lab) -> None:
-    """It is no replica any more: its share would scale the others."""
+    """It does not count as a replica any more: its value would scale the others."""
     lab.index.replace([A, replace(B, deleting=True)])
     assert lab.values("app=inf") == {"a": 90_000}
     assert lab.one("app=inf,aggregate=sum") == 90_000
@@ -246,7 +246,7 @@ def test_an_answer_expires_with_its_oldest_reading(lab: Lab) -> None:
 
 
 class Below:
-    """Reads less than nothing."""
+    """Values are negative."""
 
     fields = ("DCGM_FI_DEV_GPU_UTIL",)
 
@@ -256,7 +256,7 @@ class Below:
 
 
 def test_a_negative_value_is_zero() -> None:
-    """The HPA takes a negative sum for an overflow and scales to the maximum."""
+    """The HPA treats a negative sum as an overflow and scales to the maximum."""
     metric = Metric("below", Unit.CELSIUS, Kind.LAST, (Below(),))
     lab = Lab(A, catalog=Catalog(metrics=[metric]))
     lab.page(PAGE)
@@ -264,7 +264,7 @@ def test_a_negative_value_is_zero() -> None:
 
 
 class Beyond(Below):
-    """Reads more than a quantity can say."""
+    """Values do not fit a quantity."""
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         sample = device.value_of(self.fields[0], what)

@@ -1,4 +1,4 @@
-"""What an API query about pods, nodes, namespaces and workloads is answered with."""
+"""Answers to API requests about pods, nodes, namespaces and workloads."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ USED = (
 
 
 class Lab(World):
-    """A world that custom metrics are asked of."""
+    """A world with a provider of custom metrics."""
 
     def page(self, text: str, time: float = NOW) -> None:
         self.scrape(text, time, origin="http://n1:9400/metrics", node="n1")
@@ -184,14 +184,14 @@ def test_a_mean_is_served_if_at_most_half_of_the_pods_lack_a_reading(lab: Lab) -
 def test_a_terminating_pod_does_not_count_in_the_value_of_an_object(
     lab: Lab, resource: str
 ) -> None:
-    """It is no replica any more, and idles: it would lower the mean and scale in further."""
+    """It does not count as a replica any more and is idle: it would lower the mean."""
     lab.index.replace([A, replace(B, deleting=True)])
     name = {"services": "front", "deployments.apps": "inf", "namespaces": "ns"}[resource]
     assert lab.values(resource, name) == {name: 90_000}
 
 
 def test_only_a_value_that_does_not_fit_a_quantity_is_left_out(lab: Lab) -> None:
-    """Such an item would not parse, and would poison its whole list."""
+    """Such an item would not parse and would make its whole list invalid."""
     row = MetricSettings(name="beyond", series="tokens", unit=Unit.NUMBER, high=1e17)
     catalog = Catalog().extended(*rows([row], Catalog()))
     page = UTIL.replace("DCGM_FI_DEV_GPU_UTIL", "tokens")
@@ -235,7 +235,7 @@ TENANT = replace(POD, ref=PodRef("tenant", "t"), uid="uid-t", owner=None)
 def test_a_node_below_a_namespace_shows_nothing_of_other_namespaces(
     lab: Lab, pods: list[Pod]
 ) -> None:
-    """The right to read one namespace must not tell the value of a pod alone on a node."""
+    """Permission for one namespace must not reveal the value of another pod alone on a node."""
     lab.index.replace(pods)
     page = UTIL.replace('namespace="ns"', 'namespace="tenant"')
     lab.page(page.format(pod="t", value=77, model="T4"), NOW + 1)
@@ -246,7 +246,7 @@ def test_a_node_below_a_namespace_shows_nothing_of_other_namespaces(
 
 
 def test_samples_of_another_namespaces_pod_hide_a_node_too(lab: Lab) -> None:
-    """Such a pod uses a GPU without asking for one in its spec."""
+    """Such a pod uses a GPU without requesting one in its spec."""
     lab.index.replace([A, replace(TENANT, gpus={})])
     page = UTIL.replace('namespace="ns"', 'namespace="tenant"').format(pod="t", value=7, model="T4")
     lab.page(page + UTIL.format(pod="a", value=90, model="T4"), NOW + 1)

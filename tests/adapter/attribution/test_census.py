@@ -1,4 +1,4 @@
-"""The gauges of attribution and of sharing nodes: they say what pods are really given."""
+"""The gauges of attribution and of sharing nodes show the real allocation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COPIES = row(UTIL, 9, "p", more='vgpu="0"') + row(UTIL, 9, "q", more='vgpu="1"')
 class Case(NamedTuple):
     page: str
     says: dict[str, int]
-    """Ways with a device; the others are 0."""
+    """Kinds with a device; the others are 0."""
     labels: Mapping[str, str] = {}
     sharing: SharingOptions = SharingOptions()
     pods: tuple[Pod, ...] = PAIR

@@ -1,4 +1,4 @@
-"""Rows of single containers (HAMi's): what a pod of several is given, and nobody else."""
+"""Samples of single containers (HAMi) are added up for their pod only."""
 
 from __future__ import annotations
 

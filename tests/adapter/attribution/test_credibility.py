@@ -1,4 +1,4 @@
-"""Rows that cannot all be right about a pod."""
+"""Samples that cannot all be right about a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What inference servers say of themselves, from page or store to a pod's value."""
+"""Metrics of inference servers, from a page or a store to the value of a pod."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ sglang:token_usage{model_name="m",engine_type="unified",tp_rank="0",pp_rank="0"}
 
 
 def serve(world: World, page: str, time: float = T, pod: tuple[str, str] = ("ml", "llm")) -> None:
-    """Put in the page of a pod's own."""
+    """Ingest the page of a pod."""
     read = parse(page.encode(), time=time, wanted=CATALOG.series)
     origin = f"http://{pod[1]}:8000/metrics"
     world.store.ingest(
@@ -67,7 +67,7 @@ def serve(world: World, page: str, time: float = T, pod: tuple[str, str] = ("ml"
 
 
 def store(world: World, page: str, target: dict[str, str], origin: str = "10.0.0.5:8000") -> None:
-    """Put in the same rows as a Prometheus has them, with the target's labels on each."""
+    """Ingest the same samples as Prometheus stores them, with target labels."""
     read = parse(page.encode(), time=T, wanted=CATALOG.series)
     rows = [Sample(r.name, dict(r.labels) | target, r.value, r.time) for r in read.samples]
     world.store.ingest(ScrapeResult(origin, None, rows, T, read.rejects))
@@ -460,7 +460,7 @@ def namespace(provider: GpuMetricsProvider, now: float) -> list[int]:
 
 @pytest.mark.parametrize("after", [70.0, 700.0, 7000.0])
 def test_a_sum_stays_absent_for_as_long_as_a_servers_page_is_missing(after: float) -> None:
-    """Two pods of different workloads; the exporter of one is forgotten after ten minutes."""
+    """Two pods of different workloads; the exporter of one is dropped after ten minutes."""
     store, provider = objects_lab(replica("a", None), replica("b", None))
     store.ingest(page("a"))
     store.ingest(page("b"))

@@ -1,4 +1,4 @@
-"""A pod that ran elsewhere before, and the rows that still name it there."""
+"""A pod that ran on another node before, and samples that still name it there."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def exporter(node: str) -> Pod:
 
 
 def target(node: str, more: Mapping[str, str] = {}) -> dict[str, str]:
-    """Named so that neither service nor job shows which pod the exporter's is."""
+    """Neither service nor job names the pod of the exporter."""
     pod = {"pod": f"agent-{node}", "namespace": "gpu", "service": "metrics", "job": "metrics"}
     return {**TARGET, **pod, "instance": f"{ADDRESSES[node]}:9400", **more}
 
 
 def page(node: str, value: int, hostname: str, *, idle: bool) -> str:
-    """``db-0`` has the node's one device, or one of two."""
+    """``db-0`` has the only device of the node, or one of two."""
     more = f'Hostname="{hostname}"' if hostname else ""
     own = row(UTIL, value, "db-0", uuid=f"GPU-{node}", more=more)
     return own + (row(UTIL, 1, uuid=f"GPU-{node}-idle", more=more) if idle else "")
@@ -84,7 +84,7 @@ def test_a_sample_without_a_node_waits_for_one_with_a_node(first: str) -> None:
 def test_a_sample_without_a_node_waits_even_if_no_other_sample_names_the_pod_yet() -> None:
     world = World(make_pod("db-0", node=NEW), nodes={NEW: {}, OLD: {}})
     world.scrape(page(OLD, 97, "", idle=False), 100.0, origin=OLD)
-    assert world.value("db-0", UTIL, 100.0) == 97.0  # nobody else reports from the pod's node
+    assert world.value("db-0", UTIL, 100.0) == 97.0  # no other exporter reports from the pod's node
     world.scrape(row(UTIL, 0, uuid="GPU-new", more=f'Hostname="{NEW}"'), 100.0, origin=NEW)
     assert world.value("db-0", UTIL, 100.0) == "row_without_node"
 
@@ -116,7 +116,7 @@ def test_conflicting_labels_of_the_node_are_rejected() -> None:
 def test_a_pod_that_does_not_run_does_not_make_a_hostname_a_node(
     phase: str, expected: float | str
 ) -> None:
-    """``Hostname`` may be a container's name, and anybody may write it into ``nodeName``."""
+    """``Hostname`` may be the name of a container, and anyone can set ``nodeName`` to it."""
     other = make_pod("other", gpus={}, node="agent-abcde", phase=phase)
     world = World(make_pod("db-0", node=NEW), other, nodes={NEW: {}})
     world.scrape(row(UTIL, 60, "db-0", more='Hostname="agent-abcde"'), 100.0)

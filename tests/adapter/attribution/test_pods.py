@@ -1,4 +1,4 @@
-"""From pages and pods to readings: one fact of gpu-telemetry each."""
+"""From pages and pods to readings: one fact about GPU telemetry per case."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ CASES = {
         "gpu_memory_utilization",
         "no_value",
     ),
-    "used without free is no share": Case(row(USED, 30, "p"), "gpu_memory_utilization", "no_value"),
+    "used without free gives no fraction": Case(
+        row(USED, 30, "p"), "gpu_memory_utilization", "no_value"
+    ),
     "FB_USED_PERCENT is a ratio": Case(
         row("DCGM_FI_DEV_FB_USED_PERCENT", 0.25, "p"), "gpu_memory_utilization", 25.0
     ),
@@ -77,7 +79,7 @@ CASES = {
     "SM_ACTIVE of 1.75 is nothing": Case(
         row("DCGM_FI_PROF_SM_ACTIVE", 1.75, "p"), "gpu_sm_activity", "no_value"
     ),
-    "an engine is no utilisation where GPU_UTIL is written": Case(
+    "an engine is not the utilisation if GPU_UTIL exists": Case(
         row(UTIL, 91, "p") + row(ENGINE, 0.156, "p"), "gpu_utilization", 91.0
     ),
     "not even where GPU_UTIL is a blank": Case(

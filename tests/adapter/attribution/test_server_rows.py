@@ -1,4 +1,4 @@
-"""Inference servers' fields under every spelling, and what the neutral metrics make of them."""
+"""Fields of inference servers in every spelling, and the neutral metrics from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ PAGES = {
         30.0,
     ),
     "vllm cache, older name": (f"vllm:gpu_cache_usage_perc{{{V0}}} 0.2\n", CACHE, 20.0),
-    "vllm cache that is no share": (f"vllm:kv_cache_usage_perc{{{V0}}} 20\n", CACHE, "no_value"),
+    "vllm cache that is not a fraction": (
+        f"vllm:kv_cache_usage_perc{{{V0}}} 20\n",
+        CACHE,
+        "no_value",
+    ),
     "vllm behind ray": (f"ray_vllm_num_requests_waiting{{{V0}}} 3\n", WAITING, 3.0),
     "vllm behind ray, colon kept": (f"ray_vllm:num_requests_waiting{{{V0}}} 3\n", WAITING, 3.0),
     "vllm cache behind ray": (f"ray_vllm_kv_cache_usage_perc{{{V0}}} 0.5\n", CACHE, 50.0),
@@ -73,7 +77,7 @@ PAGES = {
     "sglang": ('sglang:num_queue_reqs{model_name="m"} 5\n', WAITING, 5.0),
     "sglang running": ('sglang:num_running_reqs{model_name="m"} 6\n', RUNNING, 6.0),
     "sglang cache": ('sglang:token_usage{model_name="m"} 0.5\n', CACHE, 50.0),
-    "sglang with priorities: the whole queue is told beside its parts": (
+    "sglang with priorities: the whole queue is reported beside its parts": (
         (
             'sglang:num_queue_reqs{model_name="m",priority=""} 5\n'
             'sglang:num_queue_reqs{model_name="m",priority="1"} 2\n'

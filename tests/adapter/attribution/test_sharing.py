@@ -1,4 +1,4 @@
-"""Every way in which pods share devices: who shares, by what it is known, what each is given."""
+"""All kinds of device sharing: the sharers, the evidence, and the allocation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def world(
 
 
 class Sliced(NamedTuple):
-    """One row names one of two pods of a node with one device."""
+    """A sample names one of two pods of a node with one device."""
 
     labels: Mapping[str, str]
     gpus: Mapping[str, int]
@@ -193,7 +193,7 @@ class Part(NamedTuple):
     policy: SharingPolicy
     metric: str
     says: Sequence[float | str]
-    """Of p and q."""
+    """The values of p and q."""
     attribution: str
     gpus: Mapping[str, Mapping[str, int]] = {"p": GPU, "q": GPU}
 
@@ -349,8 +349,8 @@ def test_the_explanation_shows_policy_evidence_and_sharers() -> None:
     pod = lab.pods[on_node("p").ref]
     outcome = lab.store.snapshot.pod(pod, UTIL, EVERYTHING, 100.0)
     (device,) = reading(outcome).devices
-    told = (device.attribution, device.policy, device.evidence, device.sharers)
-    assert told == ("split", "equal", "rows", 2)
+    shown = (device.attribution, device.policy, device.evidence, device.sharers)
+    assert shown == ("split", "equal", "rows", 2)
     assert at_once(lab.store.attributions()) == {"exact": 0, "copied": 0, "split": 2, "left_out": 0}
 
 

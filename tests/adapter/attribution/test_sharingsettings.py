@@ -1,4 +1,4 @@
-"""From the settings' ``sharing:`` to what pods are given."""
+"""The settings ``sharing:`` and the allocation that follows from them."""
 
 from __future__ import annotations
 

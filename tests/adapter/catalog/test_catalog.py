@@ -1,4 +1,4 @@
-"""The catalogue's table: names, units and what feeds what."""
+"""The catalogue: names, units, and which fields a metric uses."""
 
 from __future__ import annotations
 

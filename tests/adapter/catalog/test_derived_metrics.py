@@ -1,4 +1,4 @@
-"""Metrics made of others: maximum, imbalance, headroom, utilisation of the request."""
+"""Derived metrics: maximum, imbalance, headroom, utilisation of the request."""
 
 from __future__ import annotations
 

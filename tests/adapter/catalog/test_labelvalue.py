@@ -1,4 +1,4 @@
-"""What a page says, as a selector can name it."""
+"""Texts of a page as valid label values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AMD's, Intel's, HAMi's and GKE's fields: names, units, and what neutral metrics make of them."""
+"""Fields of AMD, Intel, HAMi and GKE: names, units, and the neutral metrics from them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ PAGES = {
         "gpu_utilization",
         20.0,
     ),
-    "amd activity that is no number is not replaced": (
+    "amd activity that is not a number is not replaced": (
         (
             f"gpu_gfx_activity{{{SPX}}} 4294967295\n"
             f'gpu_gfx_busy_instantaneous{{{SPX},xcc_index="0"}} 9\n'
@@ -161,7 +161,7 @@ PAGES = {
         "gpu_memory_utilization",
         25.0,
     ),
-    "hami: percent whatever the name says": (
+    "hami: percent regardless of the name": (
         f"hami_container_device_utilization_ratio{{{HAMI}}} 40\n",
         "gpu_utilization",
         40.0,

@@ -156,16 +156,16 @@ def test_the_version_changes_with_every_change_and_with_nothing_else(make_pod: M
 
 def test_listeners_get_the_pod_before_and_after(make_pod: MakePod) -> None:
     index = index_of(make_pod("a"))
-    told: list[tuple[str, str]] = []
+    events: list[tuple[str, str]] = []
     stop = index.listen(
-        lambda old, new: told.append((old.ip if old else "", new.ip if new else ""))
+        lambda old, new: events.append((old.ip if old else "", new.ip if new else ""))
     )
     index.apply(EventType.MODIFIED, make_pod("a", ip="10.0.0.2"))
     index.apply(EventType.ADDED, make_pod("b", ip="10.0.0.3"))
     index.apply(EventType.DELETED, make_pod("a"))
     stop()
     index.apply(EventType.DELETED, make_pod("b"))
-    assert told == [("10.0.0.1", "10.0.0.2"), ("", "10.0.0.3"), ("10.0.0.2", "")]
+    assert events == [("10.0.0.1", "10.0.0.2"), ("", "10.0.0.3"), ("10.0.0.2", "")]
 
 
 OWNERS = [

@@ -1,8 +1,8 @@
-"""An exporter that accounts processes: the same page gives the same values by every way.
+"""Per-process accounting: the same page gives the same values from a scrape and from stores.
 
-The pages are as dcgm-exporter 4.5.3-4.8.2 writes them with ``--kubernetes-virtual-gpus``: a
-device row and a row of each pod for utilisation and used memory, and for every other field a
-row of each pod only. ``pod_uid`` is on the accounted rows alone; ``vgpu`` on a replica's.
+The pages are those of dcgm-exporter 4.5.3-4.8.2 with ``--kubernetes-virtual-gpus``. Utilisation and
+used memory have a sample of the device and one per pod; every other field has only one per pod.
+Only accounted samples have ``pod_uid``; only those of a replica have ``vgpu``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Holder(NamedTuple):
 
 
 class Gpu(NamedTuple):
-    """A device and those that have it."""
+    """A device and the pods that have it."""
 
     number: int
     util: int
@@ -172,7 +172,7 @@ def test_an_unknown_exporter_pod_is_recognised_from_assigned_samples(
 
 
 def test_the_exporters_successor_at_its_address_is_also_the_scrape_target() -> None:
-    """With the host's network the address stays when the exporter's pod is replaced."""
+    """With the host network, the address does not change when the exporter's pod is replaced."""
     made = World(EXPORTER, pod("a"), pod("b"), nodes={NODE: SLICED})
     successor = make_pod("successor", namespace=TARGET["namespace"], gpus={}, node=NODE, uid="f")
     engine = Prometheus(made.catalog, honor=False)
@@ -226,7 +226,7 @@ def test_zeros_without_a_sample_of_the_device_are_missing(
 
 @st.composite
 def scrapes(draw: st.DrawFn) -> list[list[Gpu]]:
-    """Pages of one node. A device is sliced or whole for good, and pods never move."""
+    """Pages of one node. A device never changes between sliced and whole, and pods never move."""
     sliced = draw(st.lists(st.booleans(), min_size=1, max_size=2))
     uids = draw(st.booleans())
     made = []
@@ -257,7 +257,7 @@ ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 
 @st.composite
 def unaccounted(draw: st.DrawFn) -> list[tuple[str, list[str]]]:
-    """Pages of an older exporter: one row of each device, or a copy of it for each replica."""
+    """Pages of an older exporter: one sample per device, or a copy of it per replica."""
     copies = draw(st.booleans())
     made = []
     for _ in range(draw(st.integers(1, 3))):
@@ -292,7 +292,7 @@ def answers(
     policy: SharingPolicy,
     labels: Mapping[str, str],
 ) -> list[dict[str, float | str]]:
-    """What the pods are given in each way: directly, and behind Prometheus."""
+    """The values of the pods in each way: scraped directly, and from Prometheus."""
     now = pages[-1][1]
     return [
         everything(world(way, pages, [pod(n) for n in living], policy.value, labels), living, now)

@@ -1,4 +1,4 @@
-"""Whom a row says a device works for, and whether that is believed."""
+"""The assignment in a sample, and whether it is accepted."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ SERVED: dict[str, tuple[dict[str, str], PodRef | None]] = {
         GOOGLE | {"instance": "vllm-0:8000"},
         PodRef("ml", "vllm-0"),
     ),
-    "an address is no pod": ({"instance": "10.0.0.5:8000", "namespace": "ml"}, None),
+    "an address is not a pod": ({"instance": "10.0.0.5:8000", "namespace": "ml"}, None),
     "nor an IPv6 address": ({"instance": "[fd00::7]:8000", "namespace": "ml"}, None),
     "nothing": ({"engine": "0"}, None),
 }

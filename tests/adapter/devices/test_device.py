@@ -1,4 +1,4 @@
-"""Which device a row's labels name."""
+"""The device that the labels of a sample name."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ CASES = {
     ),
     "HAMi": ({"device_uuid": "GPU-7", "pod": "p"}, ("GPU-7", "GPU-7", False)),
     "HAMi, older names": ({"deviceuuid": "GPU-7", "vdeviceid": "0"}, ("GPU-7", "GPU-7", False)),
-    "localhost is no node": (
+    "localhost is not a node": (
         {"gpu": "3", "Hostname": "localhost"},
         ("origin/3", "origin/3", False),
     ),

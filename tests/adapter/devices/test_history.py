@@ -1,4 +1,4 @@
-"""Samples side by side: what is kept, and what a reading makes of it."""
+"""Histories of samples: what is kept, and how a reading uses it."""
 
 from __future__ import annotations
 

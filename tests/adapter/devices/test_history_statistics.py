@@ -14,8 +14,8 @@ RATES = {
     "one in the window: the one before it counts too": ([(0, 0), (60, 30)], 30, 0.5),
     "a restart begins at 0": ([(0, 100), (10, 5), (20, 10)], -1, 0.5),
     "a counter that rests": ([(0, 7), (10, 7)], -1, 0.0),
-    "one sample is no rate": ([(0, 7)], -1, None),
-    "no sample is no rate": ([], -1, None),
+    "one sample gives no rate": ([(0, 7)], -1, None),
+    "no sample gives no rate": ([], -1, None),
 }
 
 

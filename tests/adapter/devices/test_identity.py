@@ -1,4 +1,4 @@
-"""Rows of every vendor's exporter reach the pod and the device that they mean."""
+"""Samples of every vendor's exporter are assigned to the right pod and device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is learned of idle power, and how much of it is kept."""
+"""Learning of idle power, and its bounds."""
 
 from __future__ import annotations
 

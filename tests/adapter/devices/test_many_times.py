@@ -22,7 +22,7 @@ DEVICE = 'UUID="GPU-0",gpu="0"'
 
 
 def page(times: Sequence[int], pods: int = 0, value: int = 50) -> str:
-    """Samples of one device at ``times``, in milliseconds before now, and of its pods at one."""
+    """Samples of one device at ``times``, in ms before now, and of its pods at one time."""
     lines = [f"{UTIL}{{{DEVICE}}} {value} {int(NOW * 1000) - time}" for time in times]
     for pod in range(pods):
         labels = f'{DEVICE},namespace="ml",pod="p{pod}",container="c",vgpu="{pod}"'
@@ -30,14 +30,14 @@ def page(times: Sequence[int], pods: int = 0, value: int = 50) -> str:
     return "\n".join(lines) + "\n"
 
 
-def batch(text: str, pod: tuple[str, str] | None = None) -> ScrapeResult:
+def scraped(text: str, pod: tuple[str, str] | None = None) -> ScrapeResult:
     read = parse(text.encode(), time=NOW)
     return ScrapeResult("http://exporter", "n", read.samples, NOW, read.rejects, pod)
 
 
 def calls(times: int, pods: int) -> int:
-    """Calls of functions that taking such a page makes."""
-    world, result, met = World(), batch(page(range(times), pods)), 0
+    """Number of function calls for ingesting such a page."""
+    world, result, met = World(), scraped(page(range(times), pods)), 0
 
     def note(frame: Any, event: str, argument: Any) -> None:
         nonlocal met
@@ -69,7 +69,7 @@ def test_no_step_compares_more_than_a_bounded_number_of_times(
     monkeypatch.setattr(adapter.devices.accounting, "_drop_unseen", counted)
     world = World(make_pod("p"))
     lines = page(range(700)) + page(range(700)).replace(DEVICE, DEVICE + ',namespace="ml",pod="p"')
-    steps = world.store.steps(batch(lines))
+    steps = world.store.steps(scraped(lines))
     for _ in steps:
         worst, met = max(worst, met), 0
     assert 0 < max(worst, met) <= adapter.devices.accounting.FRAMES
@@ -79,7 +79,7 @@ def test_no_step_compares_more_than_a_bounded_number_of_times(
 @pytest.mark.parametrize("times", [MAX_SAMPLES + 5, 5 * MAX_SAMPLES])
 def test_the_oldest_times_beyond_the_bound_are_left_out_and_counted(order: int, times: int) -> None:
     world = World(make_pod("p"))
-    world.store.ingest(batch(page(range(times)[::order])))
+    world.store.ingest(scraped(page(range(times)[::order])))
     (exporter,) = world.store._exporters.values()
     (series,) = exporter.all_series.values()
     kept = [round((NOW - time) * 1000) for time in series.history.times]
@@ -90,7 +90,7 @@ def test_the_oldest_times_beyond_the_bound_are_left_out_and_counted(order: int, 
 @pytest.mark.parametrize("order", [1, -1], ids=["newest first", "oldest first"])
 def test_a_pod_page_keeps_few_times(order: int) -> None:
     world = World(make_pod("p"))
-    world.store.ingest(batch(page(range(50)[::order]), ("m", "e")))
+    world.store.ingest(scraped(page(range(50)[::order]), ("m", "e")))
     (exporter,) = world.store._exporters.values()
     (series,) = exporter.all_series.values()
     kept = [round((NOW - time) * 1000) for time in series.history.times]
@@ -100,7 +100,7 @@ def test_a_pod_page_keeps_few_times(order: int) -> None:
 
 def test_a_page_at_the_limit_of_times_loses_none() -> None:
     world = World(make_pod("p"))
-    world.store.ingest(batch(page(range(MAX_SAMPLES))))
+    world.store.ingest(scraped(page(range(MAX_SAMPLES))))
     assert "too_many_timestamps" not in world.store.rejects.totals
 
 

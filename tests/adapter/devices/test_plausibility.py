@@ -1,4 +1,4 @@
-"""Fields of one device that cannot be true together, and those that only look it.
+"""Fields of one device that cannot be true together, and combinations that only look wrong.
 
 Numbers are those of the threads named in the cases, or of idle and busy devices as the
 captured pages show them.
@@ -36,7 +36,7 @@ def page(fields: Fields, pod: str = "p", uuid: str = "GPU-0", more: str = "") ->
 
 
 def idle_peers(*watts: float) -> str:
-    """Devices that nobody holds and that do nothing."""
+    """Unassigned, idle devices."""
     return "".join(
         page(AT_REST | {POWER: each}, pod="", uuid=f"GPU-idle-{number}")
         for number, each in enumerate(watts)
@@ -50,7 +50,7 @@ def played(
     seconds: int = 60,
     options: TelemetryOptions | None = None,
 ) -> tuple[World, float]:
-    """A world that knows ``peers``, in which the same page came every 5 s, and its time."""
+    """A world with ``peers`` and the same page every 5 s, and its time."""
     world = World(make_pod("p"), options=options)
     for time in range(0, 100, 5):
         world.scrape(peers, float(time))
@@ -202,7 +202,7 @@ def test_a_pod_keeps_its_value_if_half_of_its_devices_are_doubted() -> None:
 
 
 def test_a_pods_own_zero_is_accepted_on_a_device_that_is_busy_with_other_pods() -> None:
-    """With per-process accounting utilisation is the pod's and the counters are the device's."""
+    """With per-process accounting, utilisation belongs to the pod and counters to the device."""
     world = World(make_pod("p"), make_pod("q"))
     own = page({UTIL: 0, ENGINE: 0.9}, more='vgpu="1"')
     other = page({UTIL: 80, ENGINE: 0.9}, pod="q", more='vgpu="2"')

@@ -1,6 +1,6 @@
-"""What the owner of a pod can say about another pod with labels of its own: nothing.
+"""The owner of a pod cannot change the values of another pod with its own labels.
 
-dcgm-exporter copies pods' labels to its rows (--kubernetes-enable-pod-labels).
+dcgm-exporter copies pod labels to its samples (--kubernetes-enable-pod-labels).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def tenant(labels: Mapping[str, str], name: str = "tenant") -> World:
 
 
 def page(labels: Mapping[str, str], name: str = "tenant") -> str:
-    """The victim's row, and the tenant's with its own labels before those of the exporter."""
+    """The victim's sample, and the tenant's with its own labels before those of the exporter."""
     forged = "".join(f',{key}="{value}"' for key, value in labels.items())
     own = f'container="server",namespace="other",pod="{name}"'
     return row(UTIL, 90, "victim") + f'{UTIL}{{gpu="1",UUID="GPU-1"{forged},{own}}} 2\n'
 
 
 def through_prometheus(world: World, text: str, *, honor: bool) -> None:
-    """Put a page in as Prometheus stores it."""
+    """Ingest a page as Prometheus stores it."""
     rows = []
     for name, labels, value, time in parse(text.encode(), time=T, wanted=CATALOG.series).samples:
         kept = dict(labels)
@@ -157,7 +157,7 @@ def test_a_namesake_in_the_exporters_namespace_takes_no_value(honor: bool) -> No
 
 
 def test_a_target_without_a_namespace_does_not_determine_the_pod() -> None:
-    """A scrape that adds ``namespace`` and not ``pod``: the tenant's row names two pods."""
+    """A scrape that adds ``namespace`` but not ``pod``: the tenant's sample names two pods."""
     forged = FORGED["exported"]
     own = {"pod": "tenant", "namespace": "gpu", "exported_exported_namespace": "other"}
     world = tenant(forged)

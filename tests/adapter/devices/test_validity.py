@@ -1,4 +1,4 @@
-"""Numbers that are believed, and numbers that are left out."""
+"""Valid numbers, and numbers that are left out."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_fuzz_a_bent_page_is_read_the_same_with_and_without_memory(data: st.Data
     memo = LabelMemo()
     parse(first, time=SCRAPED, memo=memo)
     warm, cold = parse(second, time=SCRAPED, memo=memo), parse(second, time=SCRAPED)
-    assert told(warm) == told(cold)
+    assert contents(warm) == contents(cold)
 
 
 @bounded(200)
@@ -80,5 +80,5 @@ def test_fuzz_no_bytes_break_the_parser(page: bytes) -> None:
     )
 
 
-def told(page: Page) -> tuple[str, dict[str, int]]:
+def contents(page: Page) -> tuple[str, dict[str, int]]:
     return repr(page.samples), page.rejects

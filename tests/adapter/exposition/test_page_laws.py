@@ -24,7 +24,7 @@ ROWS = st.lists(
 )
 
 
-def told(rows: list[Sample]) -> list[tuple[str, list[tuple[str, str]], str, float]]:
+def contents(rows: list[Sample]) -> list[tuple[str, list[tuple[str, str]], str, float]]:
     """Rows in a form in which NaN is NaN and the order of labels does not count."""
     return [(r.name, sorted(r.labels.items()), repr(r.value), round(r.time, 3)) for r in rows]
 
@@ -33,7 +33,7 @@ def told(rows: list[Sample]) -> list[tuple[str, list[tuple[str, str]], str, floa
 @given(ROWS)
 def test_what_is_written_is_read(rows: list[Sample]) -> None:
     page = parse(render(rows, SCRAPED), time=SCRAPED)
-    assert told(page.samples) == told(rows)
+    assert contents(page.samples) == contents(rows)
     assert page.rejects == {}
 
 
@@ -45,7 +45,7 @@ def test_what_was_learnt_from_one_page_changes_nothing_on_the_next(
     memo = LabelMemo()
     parse(render(one, SCRAPED), time=SCRAPED, memo=memo)
     again = parse(render(other, SCRAPED), time=SCRAPED, memo=memo)
-    assert told(again.samples) == told(other)
+    assert contents(again.samples) == contents(other)
 
 
 @bounded(80)
@@ -55,14 +55,14 @@ def test_a_page_cut_anywhere_yields_a_part_of_its_rows(
 ) -> None:
     page = render(rows, SCRAPED)
     end = data.draw(st.integers(0, len(page)))
-    cut = told(parse(page[:end], time=SCRAPED).samples)
-    assert cut == told(rows)[: len(cut)]
+    cut = contents(parse(page[:end], time=SCRAPED).samples)
+    assert cut == contents(rows)[: len(cut)]
 
 
 def test_a_captured_page_cut_anywhere_yields_a_part_of_its_rows() -> None:
     for path in sorted(shared_folder().rglob("*.prom")):
         page = path.read_bytes()
-        whole = told(parse(page, time=SCRAPED).samples)
+        whole = contents(parse(page, time=SCRAPED).samples)
         for end in range(0, len(page), 1 + len(page) // 60):
-            cut = told(parse(page[:end], time=SCRAPED).samples)
+            cut = contents(parse(page[:end], time=SCRAPED).samples)
             assert cut == whole[: len(cut)], f"{path.name} cut after {end} bytes"

@@ -44,8 +44,8 @@ class Workload(NamedTuple):
 
     def by_keda(self, kind: TargetKind, how: Aggregate) -> int:
         """KEDA gives the controller thousandths of the scaler's answer."""
-        told = number(demand(how, self.standing, TARGET)).exact
-        return self._propose(MetricKind.EXTERNAL, kind, [int(told * 1000)])
+        answer = number(demand(how, self.standing, TARGET)).exact
+        return self._propose(MetricKind.EXTERNAL, kind, [int(answer * 1000)])
 
     def _propose(self, kind: MetricKind, target: TargetKind, values: object) -> int:
         pods = self.pods()
@@ -108,9 +108,9 @@ workloads = st.builds(Workload, st.lists(utilization, min_size=1, max_size=20), 
 def test_caution_never_scales_the_other_way_than_the_pods_metric(workload: Workload) -> None:
     pods = len(workload.pods())
     wanted = workload.by_pods_metric()
-    told = workload.by_keda(TargetKind.AVERAGE_VALUE, Aggregate.SUM)
-    assert (told > pods) <= (wanted > pods)
-    assert (told < pods) <= (wanted < pods)
+    answer = workload.by_keda(TargetKind.AVERAGE_VALUE, Aggregate.SUM)
+    assert (answer > pods) <= (wanted > pods)
+    assert (answer < pods) <= (wanted < pods)
 
 
 @given(workloads.map(lambda w: w._replace(pending=0)))
@@ -129,8 +129,8 @@ def test_a_value_scales_as_the_pods_metric_for_all_values(values: list[float], s
 def test_caution_stays_between_zero_and_what_was_measured_or_the_target(
     workload: Workload, how: Aggregate
 ) -> None:
-    told = demand(how, workload.standing, TARGET)
-    assert 0 <= told <= max(TARGET, *workload.values)
+    answer = demand(how, workload.standing, TARGET)
+    assert 0 <= answer <= max(TARGET, *workload.values)
 
 
 @given(st.lists(utilization, min_size=1, max_size=20), st.sampled_from(list(Aggregate)))

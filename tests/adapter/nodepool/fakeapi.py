@@ -13,21 +13,21 @@ Object = dict[str, Any]
 
 
 class FakeApi:
-    """Objects by path; apply replaces them, and everything that was sent is remembered."""
+    """Path -> object. Apply replaces objects, and all requests are recorded."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
         self.sent: list[tuple[str, str, Any]] = []
-        """(method, path without its query, body) of everything but reads."""
+        """(method, path without query, body) of all requests except reads."""
         self.asked: list[str] = []
         """Paths of the reads, with their queries."""
         self.failures: list[tuple[str, str, Exception]] = []
         """(method, pattern of the path, what is raised), the first that matches."""
         self.starts_jobs: str | None = "2026-01-01T00:00:00Z"
-        """``startTime`` that the Job controller gives; None while it does not run."""
+        """``startTime`` from the Job controller; None while it does not run."""
 
     def fail(self, method: str, pattern: str, status: int, text: str = "no") -> None:
-        """From now on, answer such requests with an error; 0 is no answer at all."""
+        """From now on, answer such requests with an error; 0 means that no answer arrives."""
         message = f"{method} {pattern}: {status} {text}"
         self.failures.insert(0, (method, pattern, ClusterAnswerError(message, status)))
 
@@ -53,7 +53,7 @@ class FakeApi:
         return json.dumps(self._apply(plain, body)).encode()
 
     def paths(self, method: str) -> list[str]:
-        """The paths of what was sent by this method."""
+        """The paths of the requests with this method."""
         return [path for verb, path, _ in self.sent if verb == method]
 
     def _apply(self, path: str, body: Object) -> Object:

@@ -1,4 +1,4 @@
-"""Manifests as the API server sends them, as far as the controller reads them."""
+"""Manifests as the API server sends them, with the fields that the controller reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from adapter.nodepool.seen.priorityclasses import PriorityClass
 Object = dict[str, Any]
 
 HOME = Home("gpu-metrics", frozenset({"dra"}))
-"""The controller's own namespace, and one that may have headroom with claims."""
+"""The namespace of the controller, and one that may have headroom with claims."""
 T0 = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""
 GPU = "nvidia.com/gpu"
@@ -206,7 +206,7 @@ def nodeclaim(name: str, ready: str | None, pool: str = "gpu") -> karpenter.Node
 def found(
     method: ProvisioningMethod, obj: Object, status_of: Object | None = None
 ) -> headroom.HeadroomObject:
-    """A headroom object as a watch brings it after it was applied."""
+    """A headroom object as a watch delivers it after it was applied."""
     meta = {"uid": "uid-headroom", **obj["metadata"], "managedFields": managed(obj)}
     return headroom.decoder(method, HOME)(raw({**obj, "metadata": meta, "status": status_of or {}}))
 
@@ -283,7 +283,7 @@ nodeGroups:
 
 
 def cluster(**tables: Sequence[Any]) -> ClusterTables:
-    """A cluster of these objects; what is not named is empty."""
+    """A cluster of these objects; other collections are empty."""
     made = ClusterTables()
     for name, items in tables.items():
         getattr(made, name).replace(items)

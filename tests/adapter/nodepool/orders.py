@@ -37,6 +37,6 @@ def order(replicas: int = 2, was: int = 0, shape: Shape = SHAPE, **more: Any) ->
 
 
 def stored(shape: Shape = SHAPE, replicas: int = 2, **more: Any) -> dict[str, Any]:
-    """A headroom object, whichever its kind."""
+    """A headroom object of any kind."""
     meta = headroomobjects.metadata(order(replicas, shape=shape, **more), LIFELINE, None)
     return {"metadata": meta, "spec": {"replicas": replicas}}

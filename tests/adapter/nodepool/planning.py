@@ -1,4 +1,4 @@
-"""Small worlds for the plan: one GPU pool, one shape, one workload, each as tests need it."""
+"""Small worlds for tests of the plan: one GPU pool, one shape, one workload."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODE: Mapping[str, int] = {
 
 
 def pod(gpus: int = 1, cpu: str = "3", pool: str = "gpu", **spec: Any) -> Shape:
-    """The shape of a pod with GPUs that goes to a pool."""
+    """The shape of a pod with GPUs for a pool."""
     resources = {"requests": {"cpu": cpu, "memory": "12Gi"}, "limits": {"nvidia.com/gpu": gpus}}
     return shape_of(
         {
@@ -41,7 +41,7 @@ def pod(gpus: int = 1, cpu: str = "3", pool: str = "gpu", **spec: Any) -> Shape:
 
 
 def node(name: str = "n", used: Shape | None = None, *, gpus: int = 1, **fields: Any) -> PoolNode:
-    """A node of pool ``gpu``; full where pods of a shape use it."""
+    """A node of pool ``gpu``; full if pods of a shape use it."""
     whole = {key: amount * (gpus if key != "pods" else 1) for key, amount in NODE.items()}
     made = PoolNode(
         name=name,
@@ -76,7 +76,7 @@ def demand(
     asked: int = 0,
     coming: int = 0,
 ) -> Demand:
-    """A workload that wants so many pods."""
+    """A workload that wants ``wanted`` pods."""
     return Demand(
         workload=WorkloadRef(namespace, "Deployment", name),
         shape=shape,
@@ -102,7 +102,7 @@ def headroom(
     shape: Shape = GPU,
     namespace: str = "ml",
 ) -> Headroom:
-    """What was ordered before."""
+    """Existing headroom."""
     return Headroom(namespace, shape, replicas, pods, needed)
 
 
@@ -118,7 +118,7 @@ def capacity(
     pools: tuple[Pool, ...] | None = None,
     spent: Mapping[str, float] | None = None,
 ) -> Capacity:
-    """The cluster, with one pool ``gpu`` unless told otherwise."""
+    """The cluster, with one pool ``gpu`` by default."""
     known = (pool(),) if pools is None else pools
     return Capacity(nodes, {each.name: each for each in known}, held, spent or {})
 
@@ -132,12 +132,12 @@ def order(
 
 
 def codes(made: Order) -> list[str]:
-    """Its reasons' codes."""
+    """The codes of its reasons."""
     return [reason.code for reason in made.reasons]
 
 
 def applied(made: Plan, before: Capacity) -> Capacity:
-    """The cluster once the shell has written every order."""
+    """The cluster after every order has been written."""
     held = tuple(
         Headroom(each.namespace, each.shape, each.replicas, each.reckoned, each.needed_at)
         for each in made.orders

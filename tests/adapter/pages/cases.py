@@ -1,4 +1,4 @@
-"""Constructed pages: one trap each (gpu-telemetry), in the cluster that would have it."""
+"""Constructed pages: one trap each, in a cluster that would have it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _exporter() -> Pod:
 
 
 def _one(series: str, value: float, why: str) -> tuple[Line, ...]:
-    """What a pod of one whole device has, of whose use the page says only GPU_UTIL."""
+    """Values of a pod with one whole device, whose page has only GPU_UTIL."""
     return (
         Line(series, value, why),
         Line("gpu_utilization", value, why),
@@ -43,7 +43,7 @@ def _one(series: str, value: float, why: str) -> tuple[Line, ...]:
 
 
 def _whole(series: str, value: float, why: str) -> tuple[Line, ...]:
-    """The same about a pod, which asked for all of the device."""
+    """The same for a pod that requested the whole device."""
     asked = Line("gpu_utilization_of_request", value, "it asked for all of it")
     return (*_one(series, value, why), asked)
 
@@ -115,7 +115,7 @@ SCENES: Final = {
             "ml/mig-b": (
                 Line(ENGINE, 0.5, "per instance"),
                 Line(USED, 9012, "per instance"),
-                Line("gpu_utilization", 50, "not normalised unless set (DCGM#138)"),
+                Line("gpu_utilization", 50, "not normalised by default (DCGM#138)"),
                 Line("gpu_utilization_max", 50, "one instance"),
                 Line("gpu_utilization_imbalance", 0, "one instance"),
                 Line("gpu_utilization_of_request", 50, "it asked for all of it"),

@@ -1,4 +1,4 @@
-"""Inference servers' own pages: about the pod that serves the page, GPU or not."""
+"""Pages of inference servers describe the pod that serves them, with or without a GPU."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SCENES: Final = {
                 Line("inference_requests_running", 0, "in batches"),
                 Line("inference_kv_cache_utilization", 0, "percent"),
                 Line("gpu_utilization", "no_gpu_in_spec", "no GPU's row, and no GPU"),
-                Line("gpu_count", "no_gpu_in_spec", "an engine is no GPU"),
+                Line("gpu_count", "no_gpu_in_spec", "an engine is not a GPU"),
             ),
             "ml/beside-0": _beside(),
         },

@@ -52,7 +52,7 @@ def _busy(series: str, verbatim: float, percent: float, why: str) -> tuple[Line,
 
 
 def _held(series: str, verbatim: float, percent: float, why: str) -> tuple[Line, ...]:
-    """The same about a pod, which asked for all of the device."""
+    """The same for a pod that requested the whole device."""
     asked = Line("gpu_utilization_of_request", percent, "it asked for all of it")
     return (*_busy(series, verbatim, percent, why), asked)
 
@@ -90,7 +90,7 @@ SCENES: Final = {
             "node:a0321111701": (
                 Line("DCGM_FI_DEV_SM_CLOCK", 0, "the node by the row's own word"),
                 Line("gpu_count", 1, "an instance"),
-                Line("gpu_count", 1, "<<<NULL>>> is no profile", "!mig_profile"),
+                Line("gpu_count", 1, "<<<NULL>>> is not a profile", "!mig_profile"),
             ),
         },
     ),
@@ -145,8 +145,8 @@ SCENES: Final = {
         ),
         {
             "default/pod1": (
-                Line("DCGM_FI_DEV_GPU_TEMP", 40, "exported_pod, whatever pod says"),
-                Line("gpu_temperature_celsius", 40, "exported_pod, whatever pod says"),
+                Line("DCGM_FI_DEV_GPU_TEMP", 40, "exported_pod, regardless of pod"),
+                Line("gpu_temperature_celsius", 40, "exported_pod, regardless of pod"),
                 Line("gpu_count", 1, "one device"),
             ),
             "monitoring/dcgm-exporter-dev-78z52": (
@@ -175,7 +175,7 @@ SCENES: Final = {
         {
             "xxxx/xxxxx": (
                 *_busy(UTIL, 38, 38, "MPS: the device's value"),
-                Line("gpu_utilization_of_request", "requested_share_unknown", "no replicas told"),
+                Line("gpu_utilization_of_request", "requested_share_unknown", "replicas unknown"),
                 Line("gpu_utilization", 38, "and says so", "sharing=shared,attribution=copied"),
             ),
             "xxxx/beside-0": _busy(UTIL, 38, 38, "MPS: the other client has it as well"),

@@ -1,4 +1,4 @@
-"""MIG instances as dcgm-exporter writes them: rows of one UUID, told apart by GPU_I_ID."""
+"""MIG instances of dcgm-exporter: samples with one UUID, identified by GPU_I_ID."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ SCENES: Final = {
                 Line("gpu_utilization_max", 0, "one device"),
                 Line("gpu_utilization_imbalance", 0, "one device"),
                 Line("gpu_utilization_of_request", 0, "it asked for all of it"),
-                Line("gpu_count", 1, "told by dra_mig_device_uuid"),
+                Line("gpu_count", 1, "identified by dra_mig_device_uuid"),
                 Line("gpu_utilization", 0, "the claim's profile", "mig_profile=1g.12gb"),
                 Line("gpu_utilization", 0, "the instance", f"device={INSTANCE}"),
             ),

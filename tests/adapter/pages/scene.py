@@ -1,7 +1,7 @@
-"""A captured page in the cluster that it may have come from, and what must be served of it.
+"""A captured page in a matching cluster, and the values that must be served.
 
-A table is whole: what it does not list must not be served. So a page that gives a number
-nobody asked for fails as loudly as one that gives a wrong number.
+A table is complete: other values must not be served. An unexpected value fails a test just like a
+wrong value.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Line(NamedTuple):
 
     metric: str
     value: float | str
-    """A number, or the reason for which there is none."""
+    """A number, or the reason for its absence."""
     why: str
-    """Why it is so, in the words of the contract."""
+    """The reason in the contract."""
     where: str = ""
     """``metricLabelSelector``."""
 
@@ -39,15 +39,15 @@ class Scene(NamedTuple):
     build: Callable[[], World]
     """The cluster, after its pages were scraped."""
     now: float
-    """Epoch seconds of the question."""
+    """Epoch seconds of the request."""
     says: Mapping[str, tuple[Line, ...]]
-    """``namespace/pod``, or ``node:NAME`` -> its whole table."""
+    """``namespace/pod`` or ``node:NAME`` -> its complete table."""
     rejects: Mapping[str, int] = {}
-    """Everything that was left out, by reason."""
+    """Reason -> number of samples and values that were left out."""
 
 
 def answer(world: World, subject: str, metric: str, where: str, now: float) -> float | str:
-    """The value about a pod or a node, or why there is none."""
+    """Return the value of a pod or a node, or the reason for its absence."""
     if subject.startswith("node:"):
         found = world.node(subject.removeprefix("node:"), metric, now, where)
     else:
@@ -57,7 +57,7 @@ def answer(world: World, subject: str, metric: str, where: str, now: float) -> f
 
 
 def served(world: World, subject: str, now: float) -> set[str]:
-    """Every metric that has a value about a pod or a node, each once."""
+    """Every metric with a value for a pod or a node, each once."""
     snapshot = world.store.snapshot
     if subject.startswith("node:"):
         node = subject.removeprefix("node:")

@@ -1,4 +1,4 @@
-"""Boards that several pods share, in every way that exporters have of writing it."""
+"""Boards shared by several pods, in every form that exporters write."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _both(value: float, why: str, where: str, *more: Line) -> dict[str, tuple[Li
         f"default/{LISTED}": (*_has(value, why, where), *more),
         f"default/{OTHER}": (*_has(value, why, where), *more),
         f"node:{NODE}": (
-            *_has(71, "the device's own value, whoever shares it", "sharing=shared")[:-1],
+            *_has(71, "the device's own value, with any sharers", "sharing=shared")[:-1],
         ),
     }
 
@@ -139,14 +139,14 @@ SCENES: Final = {
             ),
         },
     ),
-    "case 03, where nothing tells of sharing": Scene(
+    "case 03, where nothing indicates sharing": Scene(
         pages=(FIRST,),
         build=lambda: _slices(FIRST, labels={}, asks="nvidia.com/gpu"),
         now=100.0,
         says={
             f"default/{LISTED}": _alone(71, "sharing=exclusive,attribution=exact"),
             f"default/{OTHER}": (
-                Line(UTIL, "device_named_for_other_pod", "one page tells of one pod"),
+                Line(UTIL, "device_named_for_other_pod", "one page names one pod"),
             ),
         },
     ),
@@ -202,7 +202,9 @@ SCENES: Final = {
                 Line(UTIL, "no_value", "all pods at 0 beside a device at 97: missing, not 0"),
                 Line("gpu_utilization", "no_value", "nor any other basis"),
             ),
-            "ml/llm-d": (Line("gpu_utilization", "no_value", "an empty pod_uid is no mismatch"),),
+            "ml/llm-d": (
+                Line("gpu_utilization", "no_value", "an empty pod_uid is not a mismatch"),
+            ),
             f"node:{NODE}": (
                 *_has(99, "the device's own row", "sharing=shared")[:-1],
                 Line(ENGINE, 0.714, "the device's, copied"),

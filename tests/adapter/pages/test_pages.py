@@ -1,4 +1,4 @@
-"""Captured and constructed pages, read where they lie: pods in, values or absences out."""
+"""Captured and constructed pages, and the values or absences that follow from them."""
 
 from __future__ import annotations
 

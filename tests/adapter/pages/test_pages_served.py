@@ -1,4 +1,4 @@
-"""Captured pages through the real `serve`, asked over HTTPS as an HPA asks.
+"""Captured pages through the real `serve`, requested over HTTPS like an HPA does.
 
 Every way of sharing, and every vendor, side by side in one cluster: an exporter per page.
 """
@@ -30,14 +30,14 @@ CASES = "cases/{}.prom"
 
 
 class Node(NamedTuple):
-    """A node with one exporter, and what runs there."""
+    """A node with one exporter, and its pods."""
 
     page: str
     pods: dict[str, dict[str, str]]
     """namespace/name -> limits."""
     labels: Mapping[str, str] = {}
     renamed: tuple[tuple[str, str], ...] = ()
-    """Pages of one author share names: each is given its own."""
+    """Pages of one author share names: each gets its own."""
 
 
 NODES = {

@@ -30,12 +30,12 @@ def _amd(**given: str) -> World:
 
 
 def _amd_assigned() -> World:
-    """The same lines, with the workload that the exporter names once there is one."""
+    """The same lines, with the workload that the exporter names."""
     return _amd(pod="train-0", namespace="ml", container="main")
 
 
 def _bare() -> World:
-    """Two nodes whose exporters both call their first device 0 and say no UUID."""
+    """Two nodes whose exporters both name their first device 0, without a UUID."""
     world = World(make_pod("waits-for-rows", node="amd-1", gpus={"amd.com/gpu": 1}))
     page = shared_page(BARE)
     for node in ("amd-1", "amd-2"):
@@ -76,7 +76,7 @@ def _busy(series: str, value: float, why: str) -> tuple[Line, ...]:
 
 
 def _held(series: str, value: float, why: str) -> tuple[Line, ...]:
-    """The same about a pod, which asked for all of the device."""
+    """The same for a pod that requested the whole device."""
     asked = Line("gpu_utilization_of_request", value, "it asked for all of it")
     return (*_busy(series, value, why), asked)
 
@@ -93,7 +93,7 @@ SCENES: Final = {
             f"node:{VIRTUAL}": (
                 *_busy("gpu_gfx_activity", 83, "the prefix amd_ is the same field"),
                 Line("gpu_utilization", 83, "its model", "model=Aqua-Vanjaram-Instinct-MI325X-VF"),
-                Line("gpu_count", 1, "zeros are no UUID: node and index", f"device={VIRTUAL}.0"),
+                Line("gpu_count", 1, "zeros are not a UUID: node and index", f"device={VIRTUAL}.0"),
             ),
             f"node:{MI300X}": (
                 *_busy("gpu_gfx_activity", 0, "0-100, idle"),

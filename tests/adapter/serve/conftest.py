@@ -1,4 +1,4 @@
-"""A lab for `serve`, and one that already runs for the tests that share it."""
+"""A lab for `serve`, and a running one that tests share."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Running:
         self._first = copy.deepcopy(self.lab.config)
 
     def reset(self) -> None:
-        """The exporter and the pods as they were at first."""
+        """Reset the exporter and the pods."""
         self.lab.exporter.page = PAGE.format(value=80).encode()
         self.lab.exporter.status = 200
         (self.lab.folder / "pods.yaml").write_text(yaml.safe_dump(POD))
         eventually(lambda: values(self.client) == ["80"])
 
     def configure(self, **sections: Any) -> int:
-        """Write the first configuration with these changes; returns where the log stood."""
+        """Write the first configuration with these changes; return the position in the log."""
         since = len(self.serving.log)
         config = copy.deepcopy(self._first)
         for name, content in sections.items():

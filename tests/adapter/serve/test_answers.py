@@ -1,4 +1,4 @@
-"""What `serve` answers with the exporter's page, its pods and its callers, without settings."""
+"""Answers of `serve` with default settings."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_pods_follow_the_file(running: Running) -> None:
     file.write_text(yaml.safe_dump({**POD, "status": {"phase": "Succeeded"}}))
     eventually(lambda: values(client) == [])
     assert client.get(PODS).status_code == 200, "the list is empty, not unknown"
-    file.write_text("{ this is no pod")
+    file.write_text("{ this is not a pod")
     running.serving.wait_for("pods file rejected; the previous objects stay in use", since=since)
     file.write_text(yaml.safe_dump(POD))
     eventually(lambda: values(client) == ["80"])

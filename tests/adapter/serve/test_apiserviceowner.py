@@ -1,4 +1,4 @@
-"""Who is asked for external metrics is looked up, said once, and exposed."""
+"""The owner of the external metrics API is determined, logged once, and exposed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABSENT = ClusterAnswerError("404", 404)
 
 
 class Cluster:
-    """Answers with what it was given last."""
+    """Answers with the last value that was set."""
 
     def __init__(self, answer: bytes | ClusterAnswerError) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""From the settings of scraping to what is scraped."""
+"""The settings for scraping, and the targets that follow from them."""
 
 from __future__ import annotations
 

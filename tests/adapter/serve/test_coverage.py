@@ -1,4 +1,4 @@
-"""How many pods that should have a value have one."""
+"""The number of pods that should have a value, and that have one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UTIL = "DCGM_FI_DEV_GPU_UTIL"
 
 
 class Known:
-    """What a world's store knows."""
+    """The contents of a world's store."""
 
     def __init__(self, world: World) -> None:
         self._world = world

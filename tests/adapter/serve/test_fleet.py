@@ -28,7 +28,7 @@ OWN = (
     'pod="dcgm-exporter-x",namespace="ns",container="exporter"'
 )
 PAGES = {
-    # Up to exporter 4.8 and from 4.9 on; rows of the last but one say which model it is.
+    # Up to exporter 4.8 and from 4.9 on; samples of the last but one name the model.
     "gke": 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="G1",pod="gke",namespace="ns",container="c"} 10\n',
     "eks": 'DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="G2",pod="eks",namespace="ns"} 0.2\n',
     "aks": 'dcgm_gpu_utilization{gpu="0",uuid="G3",modelName="Tesla T4",pod_name="aks",'
@@ -63,7 +63,7 @@ def values(client: httpx.Client, selector: str = "") -> dict[str, str]:
 
 
 def rejected(page: str, reason: str) -> float:
-    """How many rows and values were left out for a reason."""
+    """The number of samples and values that were left out for a reason."""
     begin = f'gma_rejects_total{{reason="{reason}"}} '
     (found,) = (line for line in page.splitlines() if line.startswith(begin))
     return float(found.removeprefix(begin))
@@ -120,16 +120,16 @@ MODELS = {
 
 
 def test_every_vendor_and_version_is_served_and_selected_by_its_model(fleet: Fleet) -> None:
-    """Neither a finished pod's lingering row nor the exporter's own pod is."""
+    """Neither a lingering sample of a finished pod nor the exporter pod counts."""
     client = fleet.client
     eventually(lambda: values(client) == ALL)
     for model, name in MODELS.items():
         assert values(client, f"model={model}") == {name: ALL[name]}, model
     assert values(client, "model in (nvidia-l4,Max_1550)") == {"gke": "10", "intel": "60"}
-    told = client.get("/metrics").text
+    text = client.get("/metrics").text
     for reason in ("finished_pod", "self_attribution"):
-        assert rejected(told, reason) > 0
-    assert rejected(told, "conflict") == 0
+        assert rejected(text, reason) > 0
+    assert rejected(text, "conflict") == 0
 
 
 def test_a_recreated_pod_does_not_get_its_predecessors_value(

@@ -1,4 +1,4 @@
-"""Pods' own pages, from real HTTP servers through the real `serve` to the API."""
+"""Pages of pods, from real HTTP servers through the real `serve` to the API."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def servers() -> Iterator[dict[str, Exporter]]:
 
 
 def pod(name: str, port: str) -> dict[str, Any]:
-    """A pod without any GPU whose page is on this machine."""
+    """A pod without a GPU whose page is on this machine."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

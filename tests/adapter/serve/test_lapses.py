@@ -1,4 +1,4 @@
-"""What `serve` answers while its exporter or its pods are away, and once they are back."""
+"""Answers of `serve` while its exporter or the pods are unavailable, and afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From settings to what a store is asked, and with whose credentials."""
+"""The settings of a store, and the queries and credentials that follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of the user's own: what they are made of, and what is refused."""
+"""User-defined metrics: how they are computed, and which are refused."""
 
 from __future__ import annotations
 
@@ -228,8 +228,8 @@ def test_all_invalid_metrics_are_reported_together(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump({"metrics": wanted}), encoding="utf-8")
     with pytest.raises(ConfigError) as refusal:
         load(file, environ={})
-    told = [problem.split(": ")[1] for problem in refusal.value.problems]
-    assert told == ["metrics.0.name", "metrics.1", "metrics.2.query"]
+    keys = [problem.split(": ")[1] for problem in refusal.value.problems]
+    assert keys == ["metrics.0.name", "metrics.1", "metrics.2.query"]
 
 
 def complaints(*wanted: dict[str, object], prometheus: bool = False) -> list[str]:

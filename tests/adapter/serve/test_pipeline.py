@@ -1,4 +1,4 @@
-"""Exchanging the source and its store while they are in use."""
+"""Replacing the source and its store while they are in use."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_settings_reverted_before_they_have_data_are_never_used(
         await until(lambda: telemetry.current.store.version > 0)
         first, wrong = telemetry.current, dead()
         telemetry.use(wrong)
-        await asyncio.sleep(0.2)  # its source is running by now, and finds nobody
+        await asyncio.sleep(0.2)  # its source is running now, and finds no exporter
         assert telemetry.current is first
         telemetry.use(scraping(exporter))
         await until(lambda: telemetry.current is not first)

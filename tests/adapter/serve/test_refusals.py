@@ -1,4 +1,4 @@
-"""What `serve` cannot start with: exit codes and messages."""
+"""Settings with which `serve` does not start: exit codes and messages."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_without_an_exporter_it_is_ready_after_the_age_limit_and_not_before(lab:
         eventually(lambda: ready(client))
         waited = time.monotonic() - started
     assert waited > 4
-    # On a machine so busy that the start took longer, there was nothing to see.
+    # On a busy machine, the start may have taken longer: then this cannot be checked.
     assert "[-]source failed" in said or waited > 8
 
 

@@ -1,4 +1,4 @@
-"""What `/metrics` shows does not grow with the cluster, nor with what anybody sends."""
+"""The size of `/metrics` does not depend on the cluster or on requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Fleet:
-    """`serve`'s parts over so many one-GPU pods, eight to a node."""
+    """The parts of `serve` with many one-GPU pods, eight per node."""
 
     def __init__(self, pods: int, folder: Path) -> None:
         self.registry = CollectorRegistry()
@@ -83,7 +83,7 @@ class Fleet:
             self.store.ingest(ScrapeResult(f"http://{node}", node, read.samples, T0, read.rejects))
 
     def series(self) -> set[str]:
-        """The series of a scrape, without their values; those of the process left out."""
+        """The series of a scrape without values, except those of the process."""
         lines = generate_latest(self.registry).decode().splitlines()
         named = (line.rpartition(" ")[0] for line in lines if not line.startswith("#"))
         return {name for name in named if name.startswith("gma_")}
@@ -120,7 +120,7 @@ async def test_requests_and_answers_create_no_further_series(tmp_path: Path) -> 
 
     @given(st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=5))
     @bounded(20)
-    def whatever(rows: list[tuple[str, str, str]]) -> None:
+    def any_requests(rows: list[tuple[str, str, str]]) -> None:
         for reason, metric, pod in rows:
             fleet.store.rejects.count(reason)
             fleet.provider.absent[reason] += 1
@@ -130,7 +130,7 @@ async def test_requests_and_answers_create_no_further_series(tmp_path: Path) -> 
                 at_once(fleet.provider.values(query, T0))
         assert {name for name in fleet.series() - before if f'"{OTHER}"' not in name} == set()
 
-    whatever()
+    any_requests()
 
 
 @given(

@@ -1,4 +1,4 @@
-"""A web server that answers as it is told, a sink that remembers, and a real Prometheus."""
+"""A web server with configurable answers, a sink that records, and a real Prometheus."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def hang(_: Request, writer: asyncio.StreamWriter) -> None:
 
 
 async def drip(_: Request, writer: asyncio.StreamWriter) -> None:
-    """Sends a byte now and then, for ever."""
+    """Sends a byte from time to time, without end."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
     while not writer.is_closing():
         writer.write(b"a")
@@ -114,27 +114,27 @@ async def web() -> AsyncIterator[Web]:
 
 
 class Recorder:
-    """A sink that keeps what it is given, and wakes whoever waits for it."""
+    """A sink that keeps scrape results and wakes waiting tests."""
 
     def __init__(self) -> None:
-        self.batches: list[ScrapeResult] = []
+        self.results: list[ScrapeResult] = []
         self.forgotten: list[str] = []
         self._changed = asyncio.Event()
 
-    def ingest(self, batch: ScrapeResult) -> None:
-        self.batches.append(batch)
+    def ingest(self, result: ScrapeResult) -> None:
+        self.results.append(result)
         self._changed.set()
 
-    def steps(self, batch: ScrapeResult) -> Steps[None]:
+    def steps(self, result: ScrapeResult) -> Steps[None]:
         yield
-        self.ingest(batch)
+        self.ingest(result)
 
     def forget(self, origin: str) -> None:
         self.forgotten.append(origin)
         self._changed.set()
 
     async def until(self, done: Callable[[], bool]) -> None:
-        """Wait until something that came in makes ``done`` true."""
+        """Wait until received results make ``done`` true."""
         async with asyncio.timeout(90):
             while not done():
                 self._changed.clear()
@@ -148,7 +148,7 @@ def sink() -> Recorder:
 
 @contextlib.asynccontextmanager
 async def running(run: Callable[[], Awaitable[None]]) -> AsyncIterator[asyncio.Task[None]]:
-    """Runs a source for the length of the block."""
+    """Runs a source within the block."""
     task = asyncio.ensure_future(run())
     try:
         yield task
@@ -159,7 +159,7 @@ async def running(run: Callable[[], Awaitable[None]]) -> AsyncIterator[asyncio.T
 
 
 async def settled(done: Callable[[], bool]) -> None:
-    """Wait for a state that nothing announces; look less often the longer it takes."""
+    """Poll for a state without a notification, with increasing pauses."""
     pause = 0.002
     async with asyncio.timeout(90):
         while not done():

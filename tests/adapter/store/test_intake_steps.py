@@ -1,4 +1,4 @@
-"""A page is taken in by steps: each is short, and nothing is seen of the page before the last."""
+"""Ingest in steps: each step is short, and a page becomes visible with its last step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UTIL = "DCGM_FI_DEV_GPU_UTIL"
 USED = "DCGM_FI_DEV_FB_USED"
 
 
-def batch(
+def result(
     page: str, time: float, origin: str = ORIGIN, memo: LabelMemo | None = None
 ) -> ScrapeResult:
     read = parse(page.encode(), time=time, memo=memo)
@@ -49,19 +49,33 @@ def exporter(store: Store, origin: str = ORIGIN) -> ExporterState | None:
 
 
 def content(found: ExporterState | None) -> object:
-    """What an exporter's state holds, whatever object holds it."""
+    """The contents of an exporter's state, regardless of object identity."""
     if found is None:
         return None
-    tracks = {
-        key: [repr(getattr(track, each.name)) for each in fields(track) if each.name != "history"]
-        + [track.history.latest(), tuple(track.history.times), repr(list(track.history.values))]
-        for key, track in found.all_series.items()
+    contents = {
+        key: [
+            repr(getattr(each_series, each.name))
+            for each in fields(each_series)
+            if each.name != "history"
+        ]
+        + [
+            each_series.history.latest(),
+            tuple(each_series.history.times),
+            repr(list(each_series.history.values)),
+        ]
+        for key, each_series in found.all_series.items()
     }
-    return repr(tracks), dict(found.reported), found.scale, repr(found.idle._models), found.disowned
+    return (
+        repr(contents),
+        dict(found.reported),
+        found.scale,
+        repr(found.idle._models),
+        found.disowned,
+    )
 
 
 def tried(steps: Steps[None], between: Callable[[], None]) -> int:
-    """Run steps to the end with something between each two of them; gives their number."""
+    """Run all steps with a call between them; return their number."""
     count = 1
     for _ in steps:
         between()
@@ -85,8 +99,8 @@ def test_many_short_steps_give_the_same_result_as_one(
     one, other = World(*map(make_pod, PODS)), World(*map(make_pod, PODS))
     for number, page in enumerate(pages):
         time = 100.0 + 5 * number
-        taken = batch("".join(page), time)
-        neighbour = batch("".join(beside), time, "http://neighbour")
+        taken = result("".join(page), time)
+        neighbour = result("".join(beside), time, "http://neighbour")
         at_once(one.store.steps(neighbour))
         at_once(one.store.steps(taken))
         at_once(other.store.steps(neighbour))
@@ -101,7 +115,7 @@ def test_many_short_steps_give_the_same_result_as_one(
 def test_interleaved_pages_give_the_same_result_as_sequential_pages(
     left: list[str], right: list[str]
 ) -> None:
-    pages = [batch("".join(left), 100.0, "http://l"), batch("".join(right), 100.0, "http://r")]
+    pages = [result("".join(left), 100.0, "http://l"), result("".join(right), 100.0, "http://r")]
     one, other = World(*map(make_pod, PODS)), World(*map(make_pod, PODS))
     for page in pages:
         one.store.ingest(page)
@@ -145,7 +159,7 @@ def test_every_step_has_a_bounded_number_of_samples_and_devices(
         met.clear()
 
     world = World(make_pod("p"))
-    read = batch(large(1000), 100.0)
+    read = result(large(1000), 100.0)
     page = ScrapeResult(ORIGIN, "n", Rows(read.samples), 100.0)
     steps = tried(world.store.steps(page), note)
     note()
@@ -172,14 +186,14 @@ def test_every_step_has_a_bounded_number_of_new_label_sets(monkeypatch: pytest.M
 
 def test_a_usual_page_is_one_step() -> None:
     world = World(make_pod("p"))
-    assert tried(world.store.steps(batch(large(8), 100.0)), lambda: None) == 1
+    assert tried(world.store.steps(result(large(8), 100.0)), lambda: None) == 1
 
 
 def test_a_partly_ingested_page_is_not_visible() -> None:
     world = World(make_pod("p"))
     store = world.store
-    store.ingest(batch(large(60, 40), 100.0))
-    store.ingest(batch(large(60, 40), 100.0, "http://neighbour"))
+    store.ingest(result(large(60, 40), 100.0))
+    store.ingest(result(large(60, 40), 100.0, "http://neighbour"))
     before = (store.version, content(exporter(store)), dict(store.rejects.totals), store.size)
 
     def unchanged() -> None:
@@ -187,7 +201,7 @@ def test_a_partly_ingested_page_is_not_visible() -> None:
         assert now == before
 
     flawed = large(60, 70) + row(UTIL, -5, "p", uuid="GPU-3")
-    assert tried(store.steps(batch(flawed, 105.0)), unchanged) > 5
+    assert tried(store.steps(result(flawed, 105.0)), unchanged) > 5
     assert store.version > before[0]
     assert store.rejects.totals != before[2]
 
@@ -195,7 +209,7 @@ def test_a_partly_ingested_page_is_not_visible() -> None:
 def test_an_abandoned_page_has_no_effect_on_the_next() -> None:
     given_up, never = World(make_pod("p")), World(make_pod("p"))
     first, second, third = (
-        batch(large(60, value, first=shift), time)
+        result(large(60, value, first=shift), time)
         for value, time, shift in ((40, 100.0, 0), (50, 105.0, 20), (60, 110.0, 20))
     )
     for world in (given_up, never):
@@ -213,7 +227,7 @@ def test_an_abandoned_page_has_no_effect_on_the_next() -> None:
 
 def test_an_overtaken_page_is_ingested_after_the_other() -> None:
     one, other = World(make_pod("p")), World(make_pod("p"))
-    slow, quick = batch(large(60, 40), 101.0), batch(large(60, 50, first=30), 100.0)
+    slow, quick = result(large(60, 40), 101.0), result(large(60, 50, first=30), 100.0)
     one.store.ingest(quick)
     one.store.ingest(slow)
     steps = other.store.steps(slow)
@@ -227,10 +241,10 @@ def test_an_overtaken_page_is_ingested_after_the_other() -> None:
 def test_a_page_in_progress_restores_a_dropped_exporter() -> None:
     world = World(make_pod("p"), options=TelemetryOptions(age_limit=10.0))
     store = world.store
-    store.ingest(batch(large(60, 40), 100.0))
-    steps = store.steps(batch(large(60, 50), 900.0))
+    store.ingest(result(large(60, 40), 100.0))
+    steps = store.steps(result(large(60, 50), 900.0))
     next(steps)
-    store.ingest(batch(large(1, 1, first=900), 900.0, "http://neighbour"))
+    store.ingest(result(large(1, 1, first=900), 900.0, "http://neighbour"))
     assert exporter(store) is None
     at_once(steps)
     assert store.size.exporters == 2
@@ -244,14 +258,14 @@ def test_dropping_a_compared_exporter_does_not_affect_a_page(
 ) -> None:
     world = World(make_pod("p"), options=TelemetryOptions(age_limit=10.0))
     store = world.store
-    store.ingest(batch(large(200, 40), 100.0, "http://neighbour"))
-    page = batch(large(200, 50), 105.0)
+    store.ingest(result(large(200, 40), 100.0, "http://neighbour"))
+    page = result(large(200, 50), 105.0)
     pauses = sum(1 for _ in store._read(None, page))
     steps = store.steps(page)
     for _ in range(pauses - back + 1):
         next(steps)
     store.forget("http://neighbour")
-    store.ingest(batch(large(1, 1, first=900), 130.0, "http://third"))
+    store.ingest(result(large(1, 1, first=900), 130.0, "http://third"))
     assert exporter(store, "http://neighbour") is None
     at_once(steps)
     assert store.size.devices == 201

@@ -1,4 +1,4 @@
-"""What holds for every page, whatever is on it."""
+"""Properties that hold for every page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PAGES = st.lists(LINES, max_size=14)
 
 
 def everything(world: World, time: float) -> dict[tuple[str, str], float | str]:
-    """Every answer about every pod and the node."""
+    """All answers about the pods and the node."""
     answers: dict[tuple[str, str], float | str] = {
         (pod, metric): said(world.read(pod, metric, time)) for pod in PODS for metric in METRICS
     }
@@ -51,7 +51,7 @@ def everything(world: World, time: float) -> dict[tuple[str, str], float | str]:
 
 
 def counted(world: World) -> dict[str, int]:
-    """The rejects, but for repeated series: of 1, 2, 1 the order tells how often they differ."""
+    """The rejects without repeated series, whose number depends on the order of values."""
     return {r: n for r, n in world.store.rejects.totals.items() if r != "duplicate_series"}
 
 

@@ -1,4 +1,4 @@
-"""What pods' own pages may leave in the store."""
+"""The limits for pod pages in the store."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def page(pod: int, models: range, now: float = NOW, namespace: str = "ns") -> Sc
     )
 
 
-def filled(options: TelemetryOptions, *batches: ScrapeResult) -> Store:
+def filled(options: TelemetryOptions, *results: ScrapeResult) -> Store:
     world = World(*(make_pod(f"p{number}") for number in range(40)), options=options)
-    for batch in batches:
-        world.store.ingest(batch)
+    for result in results:
+        world.store.ingest(result)
     return world.store
 
 
@@ -50,7 +50,7 @@ def test_all_pods_share_one_budget_and_release_it() -> None:
     assert store.rejects.totals["over_budget"] == 3 * (40 - held)
 
     again = page(0, range(3), NOW + 5)
-    store.ingest(again)  # a page in place of the one before needs no further room
+    store.ingest(again)  # a page that replaces the previous one needs no further room
     assert store.rejects.totals["over_budget"] == 3 * (40 - held)
 
     for number in range(1, 40):
@@ -70,8 +70,8 @@ def test_a_namespace_that_fills_the_budget_yields_to_another() -> None:
         for n in (*range(40), *range(100, 104))
     ]
     world = World(*pods, options=OPTIONS)
-    for batch in (*hoard, *mine, *hoard, *hoard):
-        world.store.ingest(batch)
+    for result in (*hoard, *mine, *hoard, *hoard):
+        world.store.ingest(result)
     found = [
         said(world.read(f"p{100 + n}", "vllm:num_requests_waiting", NOW, namespace="mine"))
         for n in range(4)
@@ -107,10 +107,10 @@ def test_samples_count_too() -> None:
 
 
 def test_exporters_are_not_counted() -> None:
-    batch = page(0, range(4))
+    result = page(0, range(4))
     world = World(make_pod("p0"), options=replace(OPTIONS, server_bytes=1))
     text = 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",pod="p0",namespace="ns"} 1\n'
     rows = parse(text.encode(), time=NOW, wanted=CATALOG.series).samples
-    world.store.ingest(replace(batch, samples=rows, serves=False, pod=None))
+    world.store.ingest(replace(result, samples=rows, serves=False, pod=None))
     assert world.store.size.all_series == 1
     assert world.store.rejects.totals["over_budget"] == 0

@@ -1,4 +1,4 @@
-"""The store over time: what stands, what falls, what is counted, what costs nothing."""
+"""The store over time: which values are served, dropped, counted and cached."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_the_details_of_rejects_are_bounded_and_the_counts_are_not() -> None:
 
 
 def test_an_unassigned_device_behind_prometheus_is_not_assigned_to_its_exporter() -> None:
-    """With ``honorLabels: true`` one cluster had 15 of 16 GPUs carry the exporter's pod."""
+    """With ``honorLabels: true``, 15 of 16 GPUs of one cluster had the exporter's pod."""
     world = World(make_pod("dcgm-exporter-x", gpus={}), make_pod("llm"))
     page = row(UTIL, 1, "dcgm-exporter-x", more=TARGET)
     page += row(UTIL, 80, "llm", uuid="GPU-1", more=TARGET)
@@ -234,8 +234,8 @@ def test_the_newest_of_two_assignments_on_one_node_wins() -> None:
 
 
 def test_the_cost_of_assignments_to_one_device_is_linear() -> None:
-    # Two pages that disagree: every track of the one against every track of the other would
-    # be sixteen times the work at four times the size.
+    # Two conflicting pages: comparing every series of one page with every series of the other
+    # would be sixteen times the work at four times the size.
     def steps(number: int) -> int:
         world = World(make_pod("p"))
         page = "".join(row(UTIL, 5, "p", container=f"c{index}") for index in range(number))
@@ -284,7 +284,7 @@ def test_a_ratio_of_1_is_100_percent_only_if_written_with_decimals(
 def test_an_older_0_is_not_served_for_a_device_that_may_be_at_100_percent() -> None:
     world = World(make_pod("p"))
     world.scrape(row(RATIO, 0, "p") + row("DCGM_FI_DEV_FB_USED", 7, "p"), 100.0)
-    # The pod's labels are gone for one page; its device's row says 1 % or 100 %.
+    # One page lacks the pod's labels; its device's sample means 1 % or 100 %.
     world.scrape(row(RATIO, 1), 105.0)
     assert world.value("p", "gpu_utilization", 105.0) == "no_value"
     assert world.value("p", "DCGM_FI_DEV_FB_USED", 105.0) == 7.0
@@ -384,7 +384,7 @@ def test_old_values_still_expire_if_the_clock_is_set_back() -> None:
 
 
 def test_a_value_from_before_the_clock_was_set_back_is_not_served() -> None:
-    """Its exporter may have died just then: nobody could say for an hour how old it is."""
+    """Its exporter may have died just then: its age would be unknown for an hour."""
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 90, "p"), 5000)
     assert world.value("p", UTIL, 4999) == 90  # a correction by NTP, not a step
@@ -395,7 +395,7 @@ def test_a_value_from_before_the_clock_was_set_back_is_not_served() -> None:
 
 
 def test_an_exporter_that_was_silent_before_the_clock_was_set_back_is_dropped() -> None:
-    """Else it would stay for as long, and with it whoever falls silent later."""
+    """Otherwise it would be kept for that time, together with exporters that stop later."""
     world = World(make_pod("p"))
     world.scrape(row(UTIL, 90, "p"), 9000, origin="gone")
     world.scrape(row(UTIL, 10, "p", uuid="GPU-1"), 1000)
@@ -429,7 +429,7 @@ def test_an_empty_store_gives_absences() -> None:
 
 
 def test_a_sample_of_a_pod_that_cannot_have_the_device_is_not_a_conflict() -> None:
-    """Section 4's order: whose row it is comes before who is believed."""
+    """Assignment is decided before the conflict between exporters."""
     exporter = make_pod("exporter", gpus={}, node="n", uid="e")
     ended = make_pod("ended", node="n", uid="o", phase="Succeeded")
     world = World(make_pod("p", node="n"), ended, exporter)

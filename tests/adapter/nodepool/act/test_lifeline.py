@@ -1,4 +1,4 @@
-"""The dead-man limit: a Job that ends unless it is prolonged."""
+"""The lifeline: a Job that ends if its deadline is not extended."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_the_deadline_is_extended_after_a_third_of_its_time() -> None:
 
 
 async def test_an_existing_deadline_is_never_shortened_on_extension() -> None:
-    """A deadline counts from the start: 900 s again would end a Job of an hour at once."""
+    """A deadline counts from the start: 900 s would immediately end a Job that is an hour old."""
     api = FakeApi()
     await lifelines(api).keep("team", T0)
     await lifelines(api).keep("team", T0 + 3600)
@@ -52,7 +52,7 @@ async def test_an_existing_deadline_is_never_shortened_on_extension() -> None:
 
 
 async def test_a_deadline_of_a_longer_setting_is_shortened_to_the_current_setting() -> None:
-    """The setting went from 900 to 60: headroom may outlive the controller by 60 s, not by 900."""
+    """The setting changed from 900 to 60: headroom may outlive the controller by 60 s."""
     api = FakeApi()
     await lifelines(api).keep("team", T0)
     found = await lifelines(api, seconds=60).keep("team", T0 + 10)
@@ -135,6 +135,6 @@ async def test_without_a_job_controller_there_is_no_lifeline() -> None:
 async def test_a_failed_write_is_reported() -> None:
     api = FakeApi()
     api.fail("PATCH", "jobs", 403, "forbidden")
-    with pytest.raises(WriteError) as told:
+    with pytest.raises(WriteError) as raised:
         await lifelines(api).keep("team", T0)
-    assert told.value.failure is WriteFailure.FORBIDDEN
+    assert raised.value.failure is WriteFailure.FORBIDDEN

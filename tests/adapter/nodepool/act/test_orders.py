@@ -1,4 +1,4 @@
-"""Orders are carried out: lifelines first, nothing twice, nothing by force."""
+"""Applying orders: lifelines first, no repeated writes, no forced writes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SERVED = ServedApis(buffers="v1beta1")
 
 
 class World:
-    """An API server, and what was ordered there."""
+    """An API server, and the orders applied there."""
 
     def __init__(self, **settings: Any) -> None:
         self.api = FakeApi()
@@ -88,7 +88,7 @@ async def test_without_a_lifeline_there_is_no_headroom() -> None:
 
 
 async def test_headroom_without_a_running_lifeline_is_deleted() -> None:
-    """A queue has suspended it, say: nothing would end that headroom if we died now."""
+    """For example, a queue has suspended it: the headroom would outlive a dead controller."""
     world = World()
     await world.act(order())
     world.api.objects[JOB]["spec"]["suspend"] = True
@@ -124,7 +124,7 @@ async def test_two_namespaces_with_one_shape_have_separate_headroom() -> None:
 
 
 async def test_headroom_with_claims_is_in_the_namespace_of_its_claim_templates() -> None:
-    """A template of a claim is read from the pod's own namespace."""
+    """DRA reads a claim template from the namespace of the pod."""
     world = World()
     shape = replace(SHAPE, claims=("one-gpu",), claim_devices=1)
     (outcome,) = await world.act(order(shape=shape, namespace="dra"), choice=BY_PLACEHOLDER)
@@ -213,7 +213,7 @@ async def test_an_unavailable_api_server_is_tried_again_in_the_next_round() -> N
 
 
 async def test_a_refused_order_keeps_its_lifeline() -> None:
-    """Headroom that is there must not end because a change of it was refused."""
+    """Existing headroom must not end because a change was refused."""
     world = World()
     world.api.fail("PATCH", "capacitybuffers", 409, 'conflict with "kubectl"')
     await world.act(order(3), there=(buffer(2),))
@@ -275,7 +275,7 @@ async def test_events_are_written_on_change_only() -> None:
         order(3, 2), "gpu-metrics", first.uid, failure="conflict", text="kubectl"
     )
     for outcome in (first, first, refused, refused):
-        await events.tell([outcome], ProvisioningMethod.BUFFER, T0)
+        await events.announce([outcome], ProvisioningMethod.BUFFER, T0)
     said = [body for method, _, body in world.api.sent if method == "POST"]
     assert [(row["type"], row["reason"]) for row in said] == [
         ("Normal", "HeadroomOrdered"),

@@ -1,4 +1,4 @@
-"""Writes: one field manager, nothing by force, nothing without the lease."""
+"""Writes: one field manager, not forced, and only with the lease."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ async def test_failures_are_named_and_counted(
     api = FakeApi()
     api.fail("PATCH", "deployments", status, text)
     writer = Writer(api, lambda: True)
-    with pytest.raises(WriteError, match="Deployment team/gpu-headroom-0") as told:
+    with pytest.raises(WriteError, match="Deployment team/gpu-headroom-0") as raised:
         await writer.apply(OBJ)
-    assert told.value.failure is failure
-    assert words in str(told.value)
+    assert raised.value.failure is failure
+    assert words in str(raised.value)
     assert writer.failed == {("Deployment", failure): 1}
 
 

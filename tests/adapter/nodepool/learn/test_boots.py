@@ -1,4 +1,4 @@
-"""Boot times: from an order to a GPU that can be used."""
+"""Boot times: from an order to an allocatable GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workload's own past says of the next minutes."""
+"""Forecasts from the history of a workload."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def test_a_higher_quantile_never_gives_a_lower_forecast() -> None:
 
 
 def test_rises_after_troughs_do_not_raise_a_peak() -> None:
-    """Growth is counted from the level, not from the minute: nothing comes on top of a burst."""
+    """Growth is relative to the level, not to the minute: a burst gets nothing on top."""
     history = past([1, 1, 1, 1, 6] * 20)
     assert forecast(history, 6, LEAD, 0.9, end(history)).pods == 6
 
 
 def test_growth_does_not_span_a_gap_in_the_history() -> None:
-    """The rise from 1 to 9 happened while nobody looked: within how long is unknown."""
+    """The rise from 1 to 9 was not observed, so its duration is unknown."""
     history = past([9] * 40, MIDNIGHT + 7200, past([1] * 40))
     assert forecast(history, 9, LEAD, 1.0, end(history))[:2] == (9, "need")
 
@@ -76,7 +76,7 @@ def test_an_old_history_gives_no_forecast() -> None:
 
 
 def test_a_steady_rise_gives_a_trend_without_a_long_history() -> None:
-    """10 pods in 5 minutes: a mean of 34.5 in the last 5, and 7.5 minutes of climbing ahead."""
+    """10 pods in 5 minutes: a mean of 34.5 in the last 5, and 7.5 more minutes of the rise."""
     history = past(range(0, 40, 2))
     said = forecast(history, 38, LEAD, 0.8, end(history))
     assert said[:2] == (34 + 15, "trend")
@@ -96,7 +96,7 @@ def test_an_unsteady_rise_gives_no_trend(pods: list[int]) -> None:
 
 
 def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> DemandHistory:
-    """Days that stand at ``low`` until ``at`` minutes, at ``high`` for an hour, and fall back."""
+    """Days with ``low`` demand until minute ``at``, ``high`` for an hour, and ``low`` again."""
     history = EMPTY
     for day in range(days):
         pods = [high if at <= minute < at + 60 else low for minute in range(1440)]
@@ -113,7 +113,7 @@ def test_a_rise_at_this_time_of_most_days_is_forecast() -> None:
 @pytest.mark.parametrize(
     ("days", "minute"),
     [
-        pytest.param(1, 535, id="one day is no habit"),
+        pytest.param(1, 535, id="one day is not enough"),
         pytest.param(3, 480, id="an hour too early"),
         pytest.param(3, 700, id="when it is over"),
     ],

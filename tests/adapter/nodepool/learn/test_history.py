@@ -1,4 +1,4 @@
-"""What is kept of a workload's past, and what survives a ConfigMap."""
+"""The history of a workload, and its form in a ConfigMap."""
 
 from __future__ import annotations
 

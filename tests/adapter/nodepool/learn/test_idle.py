@@ -1,4 +1,4 @@
-"""GPUs that are held and not used: since when, and what they cost."""
+"""Idle GPUs: since when, and at what cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def price(pool: str) -> float | None:
 
 
 def watch(values: Sequence[float | None], step: float = 60.0) -> tuple[IdlePod, ...]:
-    """Look once a step; the report at the last look."""
+    """Read once per step; return the report of the last reading."""
     streaks: dict[str, IdleStreak] = {}
     for number, value in enumerate(values):
         streaks = follow(streaks, [pod(value)], number * step)

@@ -1,4 +1,4 @@
-"""What is remembered between rounds, and kept across restarts."""
+"""The ledger: data kept between rounds and across restarts."""
 
 from __future__ import annotations
 

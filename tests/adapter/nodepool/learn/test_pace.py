@@ -1,4 +1,4 @@
-"""What an HPA creates by itself at its next sync."""
+"""The pods that an HPA creates at its next sync."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_an_hpa_that_may_not_scale_up_gets_no_more_pods() -> None:
 def test_the_prediction_is_never_below_the_decision_of_the_hpa_controller(
     replicas: int, wanted: int, most: int, rule: tuple[int, ...]
 ) -> None:
-    """Less would be ordered as headroom and created by the HPA as well."""
+    """Otherwise, headroom would be ordered for pods that the HPA creates too."""
     hpa = spec(most, **(policy(*rule) if rule else {}))
     pods = [f"p{number}" for number in range(replicas)]
     values = dict.fromkeys(pods, 50000 * wanted // replicas)

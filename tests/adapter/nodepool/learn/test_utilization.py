@@ -1,4 +1,4 @@
-"""Idle GPUs are reported, and deletion costs written where a scale-in is near."""
+"""Reports of idle GPUs, and deletion costs when a scale-in is likely."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class World:
     async def write(
         self, objects: ClusterTables, values: Mapping[WorkloadRef, tuple[Values, ...]] = LOW
     ) -> dict[str, Any]:
-        """Pod to the annotations that were applied to it."""
+        """Pod -> the annotations that were applied to it."""
         rows = targets(objects, by_workload(objects.pods)).targets
         before = len(self.api.sent)
         await self.costs.write(objects, rows, values, self.seen.smoothed)

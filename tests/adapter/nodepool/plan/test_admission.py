@@ -1,4 +1,4 @@
-"""Which nodes take a shape."""
+"""The nodes that admit a shape."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ AFFINITY: dict[str, tuple[tuple[str, ...], bool]] = {
     "Gt": ((rule("Gt", "3"),), True),
     "Gt, equal": ((rule("Gt", "4"),), False),
     "Gt, no such label": ((rule("Gt", "3", key="other"),), False),
-    "Gt, label is no number": ((rule("Gt", "3", key="zone"),), False),
+    "Gt, label is not a number": ((rule("Gt", "3", key="zone"),), False),
     "Lt": ((rule("Lt", "5"),), True),
     "Lt, equal": ((rule("Lt", "4"),), False),
-    "Lt, bound is no number": ((rule("Lt", "x"),), False),
+    "Lt, bound is not a number": ((rule("Lt", "x"),), False),
     "an operator that nobody knows": ((rule("Like", "4"),), False),
     "terms are alternatives": ((rule("In", "9"), rule("In", "4")), True),
     "rules of a term hold together": (

@@ -1,4 +1,4 @@
-"""Which pod goes first: costs in buckets, only near a scale-in, and never against others."""
+"""Deletion costs: in buckets, only before a scale-in, and never against another writer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BUCKETS = {
     "beside more than a bucket has room for": (load(34, node=16, others=15), 390),
     "a bucket is left when it is far off": (load(38, cost="305"), 405),
     "and kept when it is not": (load(37, cost="305"), None),
-    "what is no number is replaced": (load(34, cost="many"), 305),
+    "a value that is not a number is replaced": (load(34, cost="many"), 305),
 }
 
 

@@ -54,7 +54,7 @@ def test_pods_that_a_job_should_have(text: str, left: int) -> None:
 
 
 def burst(jobs: int, bound: int, pending: int) -> list[JobPods]:
-    """Jobs of one pod each, of which some have one already."""
+    """Jobs with one pod each, some of which exist already."""
     rows = [JobPods("ml", GPU, 1, 1, 0, {"gpu": 1})] * bound + [
         JobPods("ml", GPU, 1, 0, 1)
     ] * pending
@@ -95,14 +95,14 @@ def test_a_queue_keeps_its_history() -> None:
 
 
 def test_pods_that_the_job_controller_is_about_to_create_are_not_ordered() -> None:
-    """They are pending a moment later, and drive the autoscaler themselves."""
+    """They will soon be pending, and trigger the autoscaler themselves."""
     (queue,) = queues(burst(50, 0, 3), {}, NOW)
     made = order(queue)
     assert (made.replicas, codes(made)) == (0, ["enough"])
 
 
 def test_a_pod_that_has_ended_before_its_jobs_status_says_so_is_not_ordered_again() -> None:
-    """Ended pods leave the watch at once; ``status.succeeded`` follows up to seconds later."""
+    """Ended pods leave the watch immediately; ``status.succeeded`` follows up to seconds later."""
     running = [JobPods("ml", GPU, 1, 1, 0, {"gpu": 1})] * 4
     ended = [JobPods("ml", GPU, 1, 0, 0)] * 4
     at = capacity()
@@ -124,7 +124,7 @@ def test_a_stream_of_short_jobs_leaves_no_more_in_the_history_than_there_were_po
 
 
 def test_jobs_that_have_just_ended_keep_no_headroom_beyond_its_hold() -> None:
-    """However long the stream of them: the hold counts from when it was needed."""
+    """Regardless of the length of the stream, the hold starts when the headroom was last needed."""
     lagging = [JobPods("ml", GPU, 1, 0, 0)] * 4
     (queue,) = queues(lagging, {}, NOW)
     made = order(queue, at=capacity(headroom(4, pods=4, needed=NOW - 1000)))
@@ -139,7 +139,7 @@ def test_once_a_bursts_pods_are_there_nothing_is_ordered_for_them_twice() -> Non
 
 
 def test_headroom_of_a_forecast_waits_for_the_pods_of_a_burst() -> None:
-    """It is not let go between the Jobs and their pods: the pods are there a moment later."""
+    """Headroom is kept between the creation of Jobs and of their pods."""
     (jobs,) = queues(burst(6, 0, 0), {}, NOW)
     made = order(jobs, at=capacity(headroom(4, pods=0)))
     assert made.replicas == 4

@@ -1,7 +1,7 @@
-"""Demand jumps while the HPA controller, the node autoscaler and the plan go at their own pace.
+"""Jumps of demand with independent timing of HPA controller, node autoscaler and plan.
 
-The autoscaler is as eager as the real ones: it orders a node for each pending pod and each pod of
-headroom, a second after the last change, and takes none back.
+The autoscaler behaves like the real ones: a second after the last change, it orders a node for each
+pending pod and each pod of headroom. It does not withdraw orders.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEP = 0.1
 LASTS = 150.0
 PERIOD = 15.0
 EVENTS = 0.5
-"""Seconds from a change of pods to the round that it begins, with its write."""
+"""Seconds from a change of pods to the end of the round that it starts."""
 LIMITS = Limits(max_pods=100, max_gpus_per_pool=100)
 
 
@@ -75,7 +75,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def play(case: Case) -> tuple[int, int]:
-    """The nodes at the end, and the most headroom that there was."""
+    """The nodes at the end, and the maximum headroom."""
     spec, state, pace = from_manifest(case.manifest()), HpaState(), NEW
     pods = nodes = case.before
     at = Capacity((), {"gpu": pool()})

@@ -1,4 +1,4 @@
-"""Limits that make no sense are refused; budgets only ever pay for whole GPUs."""
+"""Invalid limits are refused; budgets pay for whole GPUs only."""
 
 from __future__ import annotations
 

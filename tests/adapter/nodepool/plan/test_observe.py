@@ -1,4 +1,4 @@
-"""Objects and values become demand and capacity."""
+"""Conversion of objects and values to demand and capacity."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_boot_times_reach_the_pool() -> None:
 
 
 def test_manifests_become_a_plan() -> None:
-    """Six pods are needed, two are there, the HPA adds two: headroom is two."""
+    """Six pods are needed, two exist, the HPA adds two: headroom is two."""
     seen = look(world())
     (order,) = plan(seen.demand, seen.capacity, Limits(), NOW).orders
     assert (order.namespace, order.pool, order.replicas, order.ready) == ("team", "gput4", 2, 2)

@@ -1,4 +1,4 @@
-"""Pods into a pool: free room first, then nodes that boot, then new ones."""
+"""Placement of pods in a pool: free room first, then booting nodes, then new ones."""
 
 from __future__ import annotations
 

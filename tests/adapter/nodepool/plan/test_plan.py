@@ -1,4 +1,4 @@
-"""The plan, rule by rule: how much, what holds it, what cuts it."""
+"""The rules of the plan: size of orders, hold, and limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.adapter.nodepool.planning import (
 
 LONG_AGO = NOW - 10_000
 
-# How much
+# Size
 
 
 def test_headroom_is_the_wanted_pods_minus_the_existing_pods() -> None:
@@ -99,7 +99,7 @@ def test_the_lead_is_the_boot_time_of_the_pool() -> None:
     assert slow.replicas >= order(row, limits=limits).replicas
 
 
-# Pods that are created without our help
+# Pods that the HPA creates itself
 
 SLOW = demand(9, bound=2, coming=4)
 
@@ -116,7 +116,7 @@ def test_pods_that_the_hpa_may_not_create_yet_are_ordered() -> None:
 
 
 def test_the_total_is_constant_while_the_hpa_creates_pods_step_by_step() -> None:
-    """9 pods are needed: pods, those about to come, and headroom are never more or fewer."""
+    """9 pods are needed: existing pods, expected pods and headroom always add up to 9."""
     at, plans = capacity(), []
     for bound, coming in ((2, 4), (4, 4), (4, 8), (8, 8), (8, 9), (9, 9)):
         row = demand(9, bound=bound, coming=coming)
@@ -128,7 +128,7 @@ def test_the_total_is_constant_while_the_hpa_creates_pods_step_by_step() -> None
 
 
 def test_headroom_is_lowered_when_the_workload_requests_the_pods() -> None:
-    """``spec.replicas`` is raised some milliseconds before the pods are there."""
+    """``spec.replicas`` is raised some milliseconds before the pods exist."""
     at = capacity(headroom(5, pods=4))
     assert order(demand(9, bound=4, coming=8, asked=8), at=at).replicas == 1
 
@@ -158,7 +158,7 @@ def test_pods_about_to_be_created_do_not_raise_a_floor() -> None:
 
 
 def test_an_order_has_all_reasons() -> None:
-    """Not the last alone: growth made the order, the cap only cut it."""
+    """Not only the last one: growth made the order, the limit cut it."""
     made = order(demand(9, bound=1, most=8), limits=Limits(max_pods=3))
     assert made.why == (
         "Deployment/inference has 1 pod of 8: its metrics ask for 9 pods; "
@@ -204,7 +204,7 @@ def test_queues_of_jobs_have_no_floor() -> None:
     assert order(demand(0, most=None), limits=Limits(min_pods=2)).replicas == 0
 
 
-# Down
+# Scale-down
 
 
 def test_headroom_is_held_after_it_was_needed() -> None:
@@ -353,7 +353,7 @@ def test_headroom_of_a_deleted_workload_is_deleted_immediately() -> None:
     assert (made.replicas, codes(made)) == (0, ["gone"])
 
 
-# Caps and budgets
+# Limits and budgets
 
 FULL = tuple(node(f"full-{number}", used=GPU) for number in range(3))
 
@@ -451,7 +451,7 @@ def test_nodes_that_boot_for_an_order_do_not_reduce_it() -> None:
     assert (made.replicas, made.ready, made.nodes) == (2, 0, 0)
 
 
-# What is already there
+# Existing capacity
 
 
 def test_room_on_ready_nodes_counts_as_ready_and_is_still_ordered() -> None:

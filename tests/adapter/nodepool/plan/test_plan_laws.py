@@ -1,4 +1,4 @@
-"""Laws of the plan, for any demand and any cluster."""
+"""Properties of the plan for any demand and any cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHAPES = (
 
 
 def past(*pods: int) -> DemandHistory:
-    """What was seen every ten minutes until now."""
+    """Observations every ten minutes until now."""
     history = EMPTY
     for number, count in enumerate(reversed(pods)):
         history = learn(history, DemandPoint(NOW - 600 * (len(pods) - number), count))
@@ -47,7 +47,7 @@ def past(*pods: int) -> DemandHistory:
 
 PASTS = (EMPTY, past(3), past(*range(1, 25)), past(*[2, 9] * 12), past(*[0] * 20, 30))
 ages = st.floats(-1000, 5000).map(lambda age: NOW - age)
-"""Some of a clock that was ahead."""
+"""Some times are from a clock that was ahead."""
 
 
 @st.composite
@@ -296,7 +296,7 @@ def test_pods_count_once_whether_they_are_bound_or_pending(
     there = replace(row, bound=bound + pending, pending=0)
     (same,) = plan([there], at, limits, NOW).orders
     assert made.replicas == same.replicas
-    # What was ordered and what is wanted bound the total: capacity never doubles.
+    # Existing orders and current demand bound the total: capacity never doubles.
     assert made.replicas + row.real <= max(want, row.real, bound + was)
     (later,) = plan([replace(row, pending=pending + 1)], at, limits, NOW).orders
     assert later.replicas >= made.replicas - 1
@@ -350,7 +350,7 @@ def test_a_day_of_rounds_never_exceeds_the_budget(
         row = Demand(WorkloadRef("x", "Deployment", "w"), GPU, 0, 0, want, 100)
         made = plan([row], replace(at, gpu_hours_spent={"gpu": spent}), limits, now)
         at = applied(made, at)
-        # A controller that does not come back leaves its headroom until the deadline.
+        # A controller that does not return leaves its headroom until the lifeline expires.
         gap = limits.lifeline_seconds * share
         spent += sum(order.replicas for order in made.orders) * gap / 3600
         now += gap

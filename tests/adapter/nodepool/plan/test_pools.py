@@ -1,4 +1,4 @@
-"""Nodes become pools."""
+"""Grouping of nodes into pools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOW = SPEC | {"priorityClassName": "gpu-metrics-adapter-headroom"}
 
 
 def test_a_pod_with_only_the_label_of_placeholders_takes_room() -> None:
-    """Its label would make the node look free, and other tenants' headroom smaller."""
+    """The label would make the node look free, and reduce the headroom of other tenants."""
     labelled = pod("mine", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"})
     (found,) = with_pods([node("a")], [labelled], (), NOW)
     assert found.used[GPU] == 1000
@@ -89,7 +89,7 @@ def test_nodes_without_a_label_are_one_pool() -> None:
             {Trap.TIME_SLICED},
         ),
         ({GPU: "2"}, {"nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "1"}, set()),
-        # Under strategy single each instance is a whole GPU to everybody.
+        # With strategy single, each instance counts as a whole GPU.
         ({GPU: "7"}, {"nvidia.com/gpu.count": "7"}, set()),
         ({GPU: "8"}, {"nvidia.com/gpu.count": "many"}, set()),
     ],
@@ -101,7 +101,7 @@ def test_nodes_without_a_label_are_one_pool() -> None:
         "by its replicas",
         "exclusive",
         "mig single",
-        "a label that is no number",
+        "a label that is not a number",
     ],
 )
 def test_traps_are_recognised(

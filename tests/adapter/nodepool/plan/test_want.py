@@ -1,4 +1,4 @@
-"""What an HPA would have if only its metrics decided."""
+"""The replicas of an HPA if only its metrics decided."""
 
 from __future__ import annotations
 

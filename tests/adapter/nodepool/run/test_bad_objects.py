@@ -1,8 +1,8 @@
-"""One bad object of any kind that is watched costs that object.
+"""A bad object of any watched kind affects only itself.
 
-Each value of a good object is replaced in turn by values that are not of its kind. The object is
-left out, or it is read: in neither case may the look at the cluster fail, or an object of one
-namespace change the order of another.
+Each value of a good object is replaced in turn by values of other types. The object may be left out
+or read. In both cases, reading the cluster must succeed, and an object of one namespace must not
+change the order of another.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ async def test_a_bad_object_affects_only_itself(kind: str, monkeypatch: pytest.M
     for manifest in spoiled(good):
         try:
             bad = decode(json.dumps(manifest).encode())
-        except Exception:  # left out by the reflector, whatever it is
+        except Exception:  # the reflector leaves out the object after any error
             continue
         if repr(bad) in read:
             continue

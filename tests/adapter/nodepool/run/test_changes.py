@@ -1,4 +1,4 @@
-"""Changes of pods begin a round at once, together and not too often."""
+"""Changes of pods start a round soon, collected and at a bounded rate."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_a_change_starts_the_next_round_early(monkeypatch: pytest.MonkeyPa
 
 
 async def test_slow_rounds_start_less_often() -> None:
-    """However often pods come and go, a round leaves most of the time to others."""
+    """Regardless of the number of changes, rounds use a small share of the time."""
     changes = ChangeSignal()
     changes.note()
     loop = asyncio.get_running_loop()

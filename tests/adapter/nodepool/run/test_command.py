@@ -1,4 +1,4 @@
-"""The command line of `nodepool`: what it refuses, and how it says so."""
+"""The command line of `nodepool`: rejected arguments and their messages."""
 
 from __future__ import annotations
 

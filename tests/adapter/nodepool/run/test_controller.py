@@ -1,4 +1,4 @@
-"""The loop: freezes, plans, says what is new, and writes only where it may."""
+"""The loop: it plans, freezes, reports changes, and writes only if allowed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ VALUES = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/team/pods/%2A/gpu_utili
 
 
 class World:
-    """Two pods that want to be six, of which their HPA adds two at once, and a controller."""
+    """Two pods with demand for six, an HPA that adds two immediately, and a controller."""
 
     def __init__(self, *, listing: bool = False, **settings: Any) -> None:
         self.api = FakeApi()
@@ -89,7 +89,7 @@ class World:
             self.listed.set()
 
     def replicas(self) -> list[int]:
-        """Of the placeholders that were applied, as a watch would bring them."""
+        """Applied placeholders as a watch would deliver them."""
         rows = [
             found(ProvisioningMethod.PLACEHOLDER, obj)
             for path, obj in self.api.objects.items()
@@ -196,7 +196,7 @@ async def test_its_metrics_show_the_plan_and_the_reasons() -> None:
 
 
 async def test_orders_with_the_same_labels_are_one_series() -> None:
-    """Shapes that no workload has any more, while their headroom goes."""
+    """Shapes without a workload, while their headroom is deleted."""
     world = World()
     await world.round()
     old = order(1, workloads=())
@@ -325,7 +325,7 @@ async def test_a_round_that_fails_unexpectedly_is_counted_and_the_next_one_plans
     world = World(interval=1)
     seen: list[None] = []
     second = asyncio.Event()
-    """Set at the begin of the third round: the second one has ended."""
+    """Set at the start of the third round: the second one has ended."""
 
     def watched(_: float) -> str:
         seen.append(None)
@@ -345,7 +345,7 @@ async def test_a_round_that_fails_unexpectedly_is_counted_and_the_next_one_plans
 
 
 def forged(shape: Shape, namespace: str = "mallory", **notes: str) -> headroom.HeadroomObject:
-    """A tenant's own object that says about itself whatever ours would."""
+    """A tenant's object with the same content as an object of the controller."""
     obj = placeholder.manifest(order(2**31 - 1), LIFELINE, "pause", "low")
     own = names.headroom_key(namespace, key(shape))
     name = {"name": names.headroom_name(own), "namespace": namespace}
@@ -373,7 +373,7 @@ BAD = {
 async def test_a_forged_headroom_object_does_not_change_other_headroom(
     bad: headroom.HeadroomObject,
 ) -> None:
-    """Not the plan of others, and of the day's budget no more than the pool's cap."""
+    """It does not change other plans, and uses the budget only up to the limit of the pool."""
     orders, spent = [], []
     for rows in ((), (bad,)):
         world = World(apply=True, limits={"gpu_hours_per_day": 1000, "max_gpus_per_pool": 8})
@@ -431,7 +431,7 @@ async def test_the_kill_switch_does_not_wait_for_the_next_round() -> None:
 
 
 async def test_the_first_round_waits_for_the_first_lists() -> None:
-    """Without them it would log a warning and be lost with its whole interval."""
+    """Without them, it would log a warning and waste a whole interval."""
     world = World(interval=300, listing=True)
     world.problem = "pods have not been listed yet"
     with structlog.testing.capture_logs() as logs:

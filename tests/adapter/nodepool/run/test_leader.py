@@ -1,4 +1,4 @@
-"""Leader election: one holder, that stops by the clock."""
+"""Leader election: one holder, which stops by the clock."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Leases:
 
 
 class Candidate:
-    """An election with a clock of its own."""
+    """An election with its own clock."""
 
     def __init__(self, leases: Leases, name: str) -> None:
         self.now = 0.0
@@ -107,7 +107,7 @@ async def test_a_holder_that_cannot_renew_stops_by_the_clock() -> None:
 
 @pytest.mark.parametrize("taken", [True, False], ids=["taken", "deleted"])
 async def test_a_holder_that_reads_another_holder_stops_immediately(taken: bool) -> None:
-    """Time is left by its own clock; another's may have been set."""
+    """By its own clock, time is left; the clock of another replica may have been set."""
     leases = Leases()
     lock = LeaseLock(leases, "lease", "ns", "a", lambda: 0.0)
     record = LeaderElectionRecord("a", "4", "2026-01-01 00:00:00", "2026-01-01 00:00:00")
@@ -121,7 +121,7 @@ async def test_a_holder_that_reads_another_holder_stops_immediately(taken: bool)
 
 
 async def test_only_the_holder_writes_the_lease_when_a_renewal_is_due() -> None:
-    """15/10/2, half a minute of looks every 2 s: the follower only reads."""
+    """15/10/2, half a minute of attempts every 2 s: the follower only reads."""
     leases = Leases()
     now = 0.0
     locks = [LeaseLock(leases, "lease", "ns", name, lambda: now, due=4) for name in "ab"]

@@ -1,4 +1,4 @@
-"""The controller's listener: metrics, and health that means something."""
+"""The controller's listener: metrics and health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headroom objects are believed where this controller wrote them as they are."""
+"""Headroom objects are accepted only as this controller wrote them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ WRONG: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("text", "words"), WRONG.values(), ids=WRONG)
 def test_an_object_with_an_impossible_shape_is_ignored(text: str, words: str) -> None:
-    """Even where field manager and owner are ours: both are words that anybody may write."""
+    """Even with our field manager and owner: anyone can write both."""
     obj = written()
     obj["metadata"]["annotations"][names.SHAPE] = text
     row = found(ProvisioningMethod.PLACEHOLDER, obj)
@@ -141,7 +141,7 @@ def test_an_object_whose_name_does_not_match_its_shape_is_ignored() -> None:
 
 
 def test_an_object_whose_namespace_does_not_match_its_name_is_ignored() -> None:
-    """One workload's headroom is not taken for another's."""
+    """The headroom of one workload does not count for another."""
     obj = written()
     obj["metadata"]["labels"][names.SERVES] = "other"
     assert (
@@ -250,7 +250,7 @@ specs = st.builds(
 def test_the_shape_of_any_pod_survives_its_annotation(
     spec: Object, priority: int, devices: int | None
 ) -> None:
-    """What this controller wrote it must believe, or it would neither count it nor let it go."""
+    """The controller must accept its own objects, to count and to delete them."""
     shape = shape_of(spec, priority=priority)
     if shape.claims:
         shape = replace(shape, claim_devices=devices)

@@ -1,4 +1,4 @@
-"""Values of HPAs' metrics are asked for as the HPA controller asks."""
+"""Values of HPAs' metrics are requested as the HPA controller requests them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of the API, each reduced to what a plan needs of it."""
+"""Objects of the API, each reduced to what a plan needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes: what the scheduler counts of a pod's spec, and the pause pod that stands for it."""
+"""Shapes: the scheduler's view of a pod's spec, and the pause pod for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster-autoscaler's status ConfigMap, and whose groups its groups are."""
+"""The cluster-autoscaler's status ConfigMap, and the pools of its groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Container Insights against a server that speaks Log Analytics' documented answers.
+"""Container Insights against a server with the documented answers of Log Analytics.
 
 Shapes: Azure Monitor, "Azure Monitor Log Analytics API response format" and "API errors".
 """
@@ -152,7 +152,7 @@ async def test_the_query_is_the_documented_one(
 ) -> None:
     web.replies[PATH] = said(table(row("containerGpuDutyCycle", 72)))
     async with running(AzureLogsSource(workspace, sink, index, tokens()).run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     request = web.requests[0]
     assert request.line == f"POST {PATH} HTTP/1.1"
     assert request.headers["authorization"] == "Bearer secret-token"
@@ -163,12 +163,12 @@ async def test_the_query_is_the_documented_one(
         "InsightsMetrics | where Namespace == 'container.azm.ms/gpu' and Name in "
         "('containerGpuDutyCycle', 'containerGpumemoryUsedBytes', 'containerGpumemoryTotalBytes')"
     )
-    batch = sink.batches[0]
-    assert (batch.origin, batch.node) == ("azure_logs/aks-gpu-000", "aks-gpu-000")
+    result = sink.results[0]
+    assert (result.origin, result.node) == ("azure_logs/aks-gpu-000", "aks-gpu-000")
 
 
 def test_a_cluster_name_is_quoted_safely() -> None:
-    assert "=~ 'it\\'s \\\\'" in kusto("it's \\")
+    assert "=~ 'it\\'s \\\\'" in kusto("it's \\")  # prose: ignore
 
 
 async def test_rows_that_name_no_known_pod_are_counted_by_reason(
@@ -185,14 +185,14 @@ async def test_rows_that_name_no_known_pod_are_counted_by_reason(
         )
     )
     async with running(AzureLogsSource(workspace, sink, index, tokens()).run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert dict(sink.batches[0].rejects) == {
+        await sink.until(lambda: len(sink.results) > 0)
+    assert dict(sink.results[0].rejects) == {
         "unknown_uid": 1,
         "unnamed_row": 1,
         "bad_value": 2,
         "bad_row": 1,
     }
-    assert [found.value for found in sink.batches[0].samples] == [72.0]
+    assert [found.value for found in sink.results[0].samples] == [72.0]
 
 
 async def test_an_empty_table_is_reported_as_missing_ingestion(
@@ -217,7 +217,7 @@ async def test_rows_of_other_clusters_only_are_a_problem_with_its_reason(
         assert "1 records, none about a pod of this cluster (unknown_uid 1)" in (
             source.problem(time.time()) or ""
         )
-    assert [(batch.samples, batch.rejects) for batch in sink.batches[:1]] == [
+    assert [(result.samples, result.rejects) for result in sink.results[:1]] == [
         ([], {"unknown_uid": 1})
     ]
 
@@ -271,7 +271,7 @@ async def test_a_refusal_is_reported_with_the_message_of_azure(
     assert set(source.failures) == {reason}
     assert text in problem
     assert "secret-token" not in problem
-    assert sink.batches == []
+    assert sink.results == []
 
 
 async def test_a_refused_token_is_exchanged_within_the_round(
@@ -288,7 +288,7 @@ async def test_a_refused_token_is_exchanged_within_the_round(
     exchanged = CachedToken("test", lambda: Token(f"t{next(given)}", time.time() + 3600))
     source = AzureLogsSource(workspace, sink, index, exchanged)
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     assert not source.failures
     assert [found.headers["authorization"] for found in web.requests[:2]] == [
         "Bearer t1",
@@ -328,7 +328,7 @@ async def test_a_finished_wait_does_not_return_if_the_clock_is_set_back(
     async with running(source.run):
         await settled(lambda: source.settled)
         web.replies[PATH] = said(table(row("containerGpuDutyCycle", 72)))
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         ahead[0] = 0.0
         before = source.queries
         await settled(lambda: source.queries > before + 2)
@@ -342,7 +342,7 @@ async def test_a_partial_answer_drops_no_exporter(
     source = AzureLogsSource(workspace, sink, index, tokens())
     loss = {"code": "PartialError", "message": "There were some errors when processing the query."}
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         web.replies[PATH] = said(table(error=loss))
         await settled(lambda: source.partial)
         assert sink.forgotten == []
@@ -372,10 +372,10 @@ async def test_a_pod_that_is_listed_later_is_found_by_its_uid(
     source = AzureLogsSource(workspace, sink, index, tokens())
     async with running(source.run):
         await settled(lambda: source.settled)
-        assert not any(batch.samples for batch in sink.batches)
+        assert not any(result.samples for result in sink.results)
         index.apply(EventType.ADDED, late)
-        await sink.until(lambda: bool(sink.batches[-1].samples))
-    assert sink.batches[-1].samples[0].labels["pod"] == "inf-1"
+        await sink.until(lambda: bool(sink.results[-1].samples))
+    assert sink.results[-1].samples[0].labels["pod"] == "inf-1"
 
 
 def test_a_missing_extra_is_named() -> None:

@@ -1,6 +1,6 @@
-"""Being let in by Azure, Google and AWS, against servers that play their token endpoints.
+"""Logins at Azure, Google and AWS, against servers that simulate their token endpoints.
 
-What the servers check is what the vendors document: Azure's IMDS ("Acquire an access
+The servers check what the vendors document: Azure's IMDS ("Acquire an access
 token") and Entra's client assertion, Google's metadata server, AWS's IMDSv2 and signature
 version 4. The vendors' libraries send the requests.
 """
@@ -73,7 +73,7 @@ async def shown(login: Login) -> Mapping[str, str]:
 
 @dataclass
 class Secure:
-    """A server on loopback that speaks TLS."""
+    """A server on loopback with TLS."""
 
     web: Web
     url: str
@@ -206,7 +206,7 @@ async def test_a_managed_prometheus_gets_the_token_and_a_refusal_is_reported(
             token_type="Bearer",
         )
         now[0] += 11
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     asked = [found for found in web.requests if found.line.startswith("POST /api/v1/query")]
     assert {found.headers["authorization"] for found in asked} == {"Bearer t"}
 
@@ -301,7 +301,7 @@ async def test_google_without_credentials_is_reported(
 
 
 def signature(request: Outgoing, headers: Mapping[str, str], secret: str) -> str:
-    """Signature version 4 as AWS documents it, made without its library."""
+    """Signature version 4 as AWS documents it, computed without its library."""
     credential = headers["Authorization"].split("Credential=")[1].split(",")[0]
     _, day, region, service, _ = credential.split("/")
     names = headers["Authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
@@ -482,7 +482,7 @@ async def test_aws_signs_the_request_on_the_wire(
         login=AwsLogin("eu-central-1"),
     )
     async with running(PrometheusSource(options, sink, {"usage": ("UTIL",)}).run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     (got,) = secure.web.requests
     names = {"authorization": "Authorization", "x-amz-date": "X-Amz-Date"}
     headers = {names.get(name, name): value for name, value in got.headers.items()}

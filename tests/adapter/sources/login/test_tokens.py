@@ -13,7 +13,7 @@ from tests.adapter.sources.conftest import settled
 
 
 class Clock:
-    """A clock that is set."""
+    """A settable clock."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -23,7 +23,7 @@ class Clock:
 
 
 class Issuer:
-    """Gives out numbered tokens, or fails."""
+    """Issues numbered tokens, or fails."""
 
     def __init__(self, clock: Clock, life: float = 3600.0) -> None:
         self.clock = clock
@@ -86,12 +86,12 @@ async def test_a_failed_renewal_has_no_effect_while_the_token_is_valid(clock: Cl
     issuer = Issuer(clock)
     tokens = CachedToken("cloud", issuer, clock=clock)
     await tokens.current()
-    issuer.error = OSError("metadata server is away")
+    issuer.error = OSError("metadata server is unavailable")
     clock.now += 3500
     assert (await tokens.current()).text == "token-1"
     await settled(lambda: issuer.asked == 2)
     clock.now += 95
-    with pytest.raises(CredentialError, match="cloud: metadata server is away"):
+    with pytest.raises(CredentialError, match="cloud: metadata server is unavailable"):
         await tokens.current()
 
 
@@ -115,7 +115,7 @@ async def test_a_refused_token_is_replaced_once_in_five_minutes(clock: Clock) ->
     assert tokens.refused("token-1"), "another may be better"
     assert (await tokens.current()).text == "token-2"
     assert tokens.refused("token-1"), "a newer one is here already"
-    assert not tokens.refused("token-2"), "the server refuses whatever it is shown"
+    assert not tokens.refused("token-2"), "the server refuses every token"
     assert ((await tokens.current()).text, issuer.asked) == ("token-2", 2)
     clock.now += 301
     assert tokens.refused("token-2")

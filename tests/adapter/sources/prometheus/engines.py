@@ -1,4 +1,4 @@
-"""Engines with Prometheus' query API, as processes that scrape pages served here."""
+"""Engines with the query API of Prometheus, as processes that scrape pages served here."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Pages:
 
 @contextmanager
 def serving(pages: Pages) -> Iterator[Pages]:
-    """Serve the pages for the length of the block."""
+    """Serve the pages within the block."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -79,7 +79,7 @@ def scrape_config(port: int, jobs: Sequence[Mapping[str, object]]) -> str:
 
 @contextmanager
 def engine(name: str, folder: Path, config: str) -> Iterator[str]:
-    """Run an engine; gives the base URL of its query API."""
+    """Run an engine; yields the base URL of its query API."""
     program = shutil.which(name)
     if program is None:
         pytest.skip(f"{name} is not on PATH: install Debian's package to run these tests")
@@ -153,7 +153,7 @@ def _arguments(name: str, file: Path, folder: Path, port: int) -> list[str]:
 
 
 def series(url: str, query: str) -> int:
-    """How many series a query gives; -1 while there is no answer."""
+    """The number of series of a query; -1 without an answer."""
     asked = urllib.parse.urlencode({"query": query})
     try:
         with urllib.request.urlopen(f"{url}/api/v1/query?{asked}", timeout=5) as answer:

@@ -1,4 +1,4 @@
-"""What is asked of the query API, and how its answers are read."""
+"""Queries to the query API, and how its answers are read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_group_is_one_range_selector() -> None:
 
 
 def test_a_single_series_is_queried_by_its_exact_name() -> None:
-    """Google's engine takes no other: "PromQL compatibility", Matching on metric names."""
+    """Google's engine accepts no other form: "PromQL compatibility", Matching on metric names."""
     group = QueryGroup("kubernetes_io:x", ("kubernetes_io:x",))
     assert group.promql(90.0) == "kubernetes_io:x[90000ms]"
     assert group.promql(90.0, 'cluster="a"') == 'kubernetes_io:x{cluster="a"}[90000ms]'
@@ -176,7 +176,7 @@ def test_html_is_quoted_so_that_the_login_page_is_recognised() -> None:
     ("more", "warnings", "partial"),
     [
         ({}, (), False),
-        ({"warnings": ["store x is away"]}, ("store x is away",), True),
+        ({"warnings": ["store x is down"]}, ("store x is down",), True),
         ({"warnings": ["PromQL warning: x"]}, ("PromQL warning: x",), False),
         ({"infos": ["might not be a counter"]}, ("might not be a counter",), False),
         ({"isPartial": True}, (), True),

@@ -1,4 +1,4 @@
-"""How far a store's clock is ahead, and what that does to its samples."""
+"""A store's clock that is ahead, and its effect on samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOW = 1_700_000_000.0
 
 
 class Ours:
-    """A clock that is set."""
+    """A settable clock."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -65,7 +65,7 @@ def test_a_cached_answer_does_not_change_the_clock() -> None:
 
 
 def test_the_shift_is_stable_within_a_second() -> None:
-    """A sample that is seen twice must have one time."""
+    """A sample that is read twice must have one time."""
     ours = Ours()
     clock = EngineClock("http://store", ours)
     seen = set()

@@ -1,7 +1,7 @@
-"""One table, two engines: what exporters say, scraped and stored by a real engine.
+"""One table, two engines: pages of exporters, scraped and stored by a real engine.
 
-Prometheus and VictoriaMetrics scrape the same pages under the same configuration; what the
-pods are given must be the same, whatever the scrape made of the labels.
+Prometheus and VictoriaMetrics scrape the same pages with the same configuration. The values of the
+pods must be the same, regardless of the labels that the scrape produced.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ PAGES = {
     'kube_container="srv"} 0.7\n',
     "/hami": 'hami_container_device_utilization_ratio{namespace="ml",pod="hami-0",container="srv",'
     'device_uuid="GPU-h"} 80\n',
-    # Exporter 4.8.2 with --kubernetes-virtual-gpus: accounted, blind, and a whole device.
+    # Exporter 4.8.2 with --kubernetes-virtual-gpus: with and without visible processes, and whole.
     "/accounted-false": accounted("f"),
     "/accounted-true": accounted("t"),
     "/vllm": 'vllm:num_requests_waiting{engine="0",model_name="m"} 3\n'
@@ -217,11 +217,11 @@ async def test_an_exporter_that_disappears_and_returns_is_absent_and_never_0(
             await settled(lambda: isinstance(sight(), str))
         finally:
             scraped.pages.texts["/gone"] = page
-        # Restarted, and the pod has another GPU now.
+        # After a restart, the pod has another GPU.
         scraped.pages.texts["/gone"] = page.replace("GPU-8", "GPU-9")
         await settled(lambda: sight() == 50.0)
     assert {value for value in seen if isinstance(value, float)} == {50.0}
-    assert reader.store.rejects.totals.get("nan", 0) == 0, "staleness markers are no samples"
+    assert reader.store.rejects.totals.get("nan", 0) == 0, "staleness markers are not samples"
 
 
 async def test_a_query_with_an_instant_vector_gives_the_same_on_both(scraped: Engine) -> None:
@@ -247,7 +247,7 @@ async def test_a_query_with_an_instant_vector_gives_the_same_on_both(scraped: En
 OWN: dict[str, dict[str, object]] = {
     # The scrape's labels name the server's pod; one query adds up its engines.
     "queue": {"query": "sum by (namespace, pod) (vllm:num_requests_waiting)", "scale": 2},
-    # Of a range the samples keep their own times.
+    # Samples of a range keep their own times.
     "waiting": {"query": 'vllm:num_requests_waiting{engine="1"}[30s]'},
     # Behind honorLabels: false the workload is in exported_pod.
     "busy": {"query": f'max by (exported_namespace, exported_pod) ({UTIL}{{job="false"}})'},

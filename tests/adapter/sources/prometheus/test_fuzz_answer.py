@@ -1,4 +1,4 @@
-"""Answers of the query API, bent: refused or read, and nothing outside the promise comes out."""
+"""Modified answers of the query API are refused or read, and never break the promise."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def seeds() -> list[bytes]:
 
 
 def read(body: bytes, memo: SeriesMemo) -> QueryAnswer:
-    """The answer; empty where it is refused, and in no other way than by SourceError."""
+    """The answer; empty after a SourceError. Other errors fail the test."""
     try:
         return decode(body, memo, GROUP)
     except SourceError:
@@ -77,7 +77,7 @@ def read(body: bytes, memo: SeriesMemo) -> QueryAnswer:
 
 
 def kept(*bodies: bytes) -> list[str]:
-    """What breaks the promise after these answers."""
+    """The violations of the promise after these answers."""
     memo = SeriesMemo()
     answers = []
     for body in bodies:
@@ -117,6 +117,6 @@ def test_fuzz_no_generated_answer_breaks_the_promise(answers: list[object]) -> N
 @bounded(200)
 @given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_fuzz_no_bytes_break_the_decoder(body: bytes) -> None:
-    """A refusal is a SourceError; whatever is read is plain."""
+    """A refusal is a SourceError; a decoded answer has only plain values."""
     answer = read(body, SeriesMemo())
     assert all(plain(row) for rows in answer.samples.values() for row in rows)

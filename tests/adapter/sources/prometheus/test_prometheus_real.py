@@ -1,7 +1,7 @@
 """The Prometheus source against a real Prometheus that scrapes a real page.
 
 Two jobs scrape the same exporter, as ServiceMonitors do with ``honorLabels`` false and
-true. What is decoded is compared with what prometheus_api_client reads.
+true. The decoded samples are compared with those of prometheus_api_client.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ async def test_decoded_samples_equal_those_of_prometheus(engine: Engine, sink: R
     source = PrometheusSource(options, sink, GROUPS)
 
     def samples() -> list[Exposed]:
-        return [sample(row) for batch in sink.batches for row in batch.samples]
+        return [sample(row) for result in sink.results for row in result.samples]
 
     async with running(source.run):
         await settled(lambda: len(set(samples())) >= 10 * 4)
@@ -106,8 +106,8 @@ async def test_both_labellings_arrive_as_prometheus_wrote_them(
     options = PrometheusOptions(engine.url, interval=0.1, lookback=60.0)
     origins = {f"localhost:{engine.exporter}", f"127.0.0.1:{engine.exporter}"}
     async with running(PrometheusSource(options, sink, GROUPS).run):
-        await sink.until(lambda: {batch.origin for batch in sink.batches} == origins)
-    rows = [row for batch in sink.batches for row in batch.samples if row.name.endswith("UTIL")]
+        await sink.until(lambda: {result.origin for result in sink.results} == origins)
+    rows = [row for result in sink.results for row in result.samples if row.name.endswith("UTIL")]
     found = {(row.labels["job"], row.labels["UUID"]): row.labels for row in rows}
     names = {key: (labels.get("exported_pod"), labels.get("pod")) for key, labels in found.items()}
     # An idle GPU's empty labels vanish; its absent ones become the exporter's own.
@@ -128,9 +128,11 @@ async def test_an_invalid_query_is_reported_with_the_message_of_prometheus(
     source = PrometheusSource(options, sink, GROUPS)
     async with running(source.run):
         await settled(lambda: source.groups[0].failures > 0)
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         assert "parse error" in source.groups[0].last_error
-    assert {row.name for batch in sink.batches for row in batch.samples} == {"DCGM_FI_DEV_FB_USED"}
+    assert {row.name for result in sink.results for row in result.samples} == {
+        "DCGM_FI_DEV_FB_USED"
+    }
 
 
 async def test_an_override_with_an_instant_vector_is_read_too(
@@ -140,6 +142,6 @@ async def test_an_override_with_an_instant_vector_is_read_too(
     options = PrometheusOptions(engine.url, interval=0.1, lookback=90.0, query=query)
     source = PrometheusSource(options, sink, {"usage": ("DCGM_FI_DEV_GPU_UTIL",)})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    row = sink.batches[0].samples[0]
+        await sink.until(lambda: len(sink.results) > 0)
+    row = sink.results[0].samples[0]
     assert (row.name, sorted(row.labels)) == ("DCGM_FI_DEV_GPU_UTIL", ["UUID", "instance"])

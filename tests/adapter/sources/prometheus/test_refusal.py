@@ -1,4 +1,4 @@
-"""What a status and a body that is no answer are told as."""
+"""Messages for error statuses and bodies without an answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from adapter.sources.prometheus.refusal import refusal, without
 
 TOKEN = "ya29." + "A" * 120
-# Status, body, reason, what is said, what is not.
+# Status, body, reason, text in the message, text not in the message.
 REFUSALS = {
     "Prometheus, a wrong query": (
         400,
@@ -84,7 +84,7 @@ def test_a_refusal_is_reported_with_the_message_of_the_server(name: str) -> None
     assert not unsaid or unsaid not in str(error)
 
 
-# What was shown, a body that repeats it.
+# Credentials, and a body that repeats them.
 REPEATED = {
     "as it is": ("s3cr3t/a&b", b"bad key s3cr3t/a&b"),
     "in JSON": ('s3cr3t"a', rb'{"error": "bad key s3cr3t\"a"}'),

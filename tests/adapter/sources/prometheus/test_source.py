@@ -1,4 +1,4 @@
-"""The Prometheus source against a server that plays the query API, well and badly."""
+"""The Prometheus source against a server that simulates the query API, with and without errors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_a_round_is_one_post_per_group_and_one_result_per_exporter(
     )
     source = PrometheusSource(options(web, interval=600.0), sink, GROUPS)
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) == 2)
+        await sink.until(lambda: len(sink.results) == 2)
         assert source.problem(time.time()) is None
         assert state(source, "usage").samples == 2
     assert [request.line for request in web.requests] == [f"POST {PATH} HTTP/1.1"] * 2
@@ -110,7 +110,7 @@ async def test_a_round_is_one_post_per_group_and_one_result_per_exporter(
         "UTIL[60000ms]",
         '{__name__=~"USED|FREE"}[60000ms]',
     ]
-    found = {batch.origin: batch for batch in sink.batches}
+    found = {result.origin: result for result in sink.results}
     assert sorted((row.name, row.value) for row in found["gpu-1:9400"].samples) == [
         ("USED", 100.0),
         ("UTIL", 40.0),
@@ -125,11 +125,11 @@ async def test_other_tasks_run_while_a_large_answer_is_ingested(
     seen: list[int] = []
 
     class Slow(Recorder):
-        def steps(self, batch: ScrapeResult) -> Steps[None]:
+        def steps(self, result: ScrapeResult) -> Steps[None]:
             for _ in range(20):
                 seen.append(ticks)
                 yield
-            self.ingest(batch)
+            self.ingest(result)
 
     async def tick() -> None:
         nonlocal ticks
@@ -143,7 +143,7 @@ async def test_other_tasks_run_while_a_large_answer_is_ingested(
     source = PrometheusSource(options(web, interval=60.0), sink, {"usage": ("UTIL",)})
     async with running(source.run):
         other = asyncio.create_task(tick())
-        await sink.until(lambda: bool(sink.batches))
+        await sink.until(lambda: bool(sink.results))
         other.cancel()
     assert len(set(seen)) == 20
 
@@ -155,7 +155,7 @@ async def test_a_user_query_replaces_the_query_of_a_group_or_adds_one(
     query = {"usage": "my_util", "extra": 'label_replace(q,"__name__","QUEUE","","")'}
     source = PrometheusSource(options(web, query=query, interval=600.0), sink, {"usage": ("UTIL",)})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     assert sorted(map(asked, web.requests)) == [query["extra"], query["usage"]]
 
 
@@ -196,14 +196,14 @@ async def test_one_failed_group_does_not_lose_the_others(
     source = PrometheusSource(options(web, max_bytes=_SMALL), sink, GROUPS)
     async with running(source.run):
         await settled(lambda: state(source, "usage").failures >= 2)
-        seen = len(sink.batches)
-        await sink.until(lambda: len(sink.batches) > seen)
+        seen = len(sink.results)
+        await sink.until(lambda: len(sink.results) > seen)
         failed = state(source, "usage")
         assert (failed.reason, failed.last_success) == (reason, 0.0)
         assert said in failed.last_error
         assert source.failures[reason] >= 2
         assert source.problem(time.time()) is None
-    assert {row.name for batch in sink.batches for row in batch.samples} == {"USED"}
+    assert {row.name for result in sink.results for row in result.samples} == {"USED"}
 
 
 @pytest.mark.parametrize("reply", [hang, drip])
@@ -212,7 +212,7 @@ async def test_a_hanging_server_times_out(web: Web, sink: Recorder, reply: Reply
     source = PrometheusSource(options(web, timeout=0.05, interval=0.2), sink, GROUPS)
     async with running(source.run):
         await settled(lambda: state(source, "usage").failures >= 1)
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         assert state(source, "usage").reason == "timeout"
 
 
@@ -222,9 +222,9 @@ async def test_strings_and_nan_affect_only_themselves(web: Web, sink: Recorder) 
     web.replies[PATH] = answer(matrix(good, odd, word))
     source = PrometheusSource(options(web, interval=600.0), sink, {"usage": ("UTIL",)})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) == 2)
-    assert [batch.origin for batch in sink.batches] == ["gpu-1:9400", "nan"]
-    assert [dict(batch.rejects) for batch in sink.batches] == [{"bad_value": 1}, {}]
+        await sink.until(lambda: len(sink.results) == 2)
+    assert [result.origin for result in sink.results] == ["gpu-1:9400", "nan"]
+    assert [dict(result.rejects) for result in sink.results] == [{"bad_value": 1}, {}]
 
 
 async def test_a_temporary_failure_is_retried_within_the_round(web: Web, sink: Recorder) -> None:
@@ -235,7 +235,7 @@ async def test_a_temporary_failure_is_retried_within_the_round(web: Web, sink: R
     web.replies[PATH] = once
     source = PrometheusSource(options(web, retries=1, interval=60.0), sink, {"usage": ("UTIL",)})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         found = state(source, "usage")
         assert (found.queries, found.failures, found.last_error) == (2, 0, "")
     assert source.failures == {"unavailable": 1}
@@ -253,13 +253,13 @@ async def test_samples_of_a_failed_group_keep_their_times(web: Web, sink: Record
     web.replies[PATH] = by_query({"UTIL": live("UTIL"), "USED": live("USED")})
     source = PrometheusSource(options(web), sink, GROUPS)
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         web.replies[PATH] = by_query({"UTIL": answer(b"", "500 No"), "USED": live("USED")})
         await settled(lambda: state(source, "usage").failures >= 2)
-        seen = len(sink.batches)
-        await sink.until(lambda: len(sink.batches) > seen + 1)
-    rows = {row.name: row.time for row in sink.batches[-1].samples}
-    before = {row.name: row.time for row in sink.batches[-2].samples}
+        seen = len(sink.results)
+        await sink.until(lambda: len(sink.results) > seen + 1)
+    rows = {row.name: row.time for row in sink.results[-1].samples}
+    before = {row.name: row.time for row in sink.results[-2].samples}
     assert rows["UTIL"] == before["UTIL"]
     assert rows["USED"] > before["USED"]
     assert sink.forgotten == []
@@ -268,7 +268,7 @@ async def test_samples_of_a_failed_group_keep_their_times(web: Web, sink: Record
 async def test_an_exporter_that_left_prometheus_is_dropped(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = live("UTIL")
     async with running(PrometheusSource(options(web), sink, {"usage": ("UTIL",)}).run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         web.replies[PATH] = answer(matrix())
         await sink.until(lambda: len(sink.forgotten) > 0)
     assert sink.forgotten == ["gpu-1:9400"]
@@ -278,12 +278,12 @@ async def test_a_partial_answer_is_counted_and_drops_no_exporter(web: Web, sink:
     web.replies[PATH] = live("UTIL")
     source = PrometheusSource(options(web), sink, {"usage": ("UTIL",)})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
-        web.replies[PATH] = answer(matrix(warnings=["store eu-1 is away"]))
+        await sink.until(lambda: len(sink.results) > 0)
+        web.replies[PATH] = answer(matrix(warnings=["store eu-1 is down"]))
         await settled(lambda: source.warnings >= 2)
-        assert state(source, "usage").warnings == ("store eu-1 is away",)
+        assert state(source, "usage").warnings == ("store eu-1 is down",)
     assert sink.forgotten == []
-    assert sink.batches[-1].origin == "gpu-1:9400"
+    assert sink.results[-1].origin == "gpu-1:9400"
 
 
 async def test_samples_from_before_the_clock_was_set_back_are_dropped(
@@ -295,8 +295,8 @@ async def test_samples_from_before_the_clock_was_set_back_are_dropped(
         options(web), sink, {"usage": ("UTIL",)}, clock=lambda: time.time() - behind[0]
     )
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
-        web.replies[PATH] = answer(matrix(warnings=["store eu-1 is away"]))
+        await sink.until(lambda: len(sink.results) > 0)
+        web.replies[PATH] = answer(matrix(warnings=["store eu-1 is down"]))
         await settled(lambda: source.warnings >= 2)
         assert sink.forgotten == []
         behind[0] = 3600.0
@@ -307,27 +307,27 @@ async def test_samples_from_before_the_clock_was_set_back_are_dropped(
 async def test_an_empty_partial_answer_is_reported_with_its_reason(
     web: Web, sink: Recorder
 ) -> None:
-    web.replies[PATH] = answer(matrix(warnings=["store eu-1 is away"]))
+    web.replies[PATH] = answer(matrix(warnings=["store eu-1 is down"]))
     source = PrometheusSource(options(web), sink, {"usage": ("UTIL",)})
     async with running(source.run):
         await settled(lambda: state(source, "usage").partial)
-        assert "a partial answer: store eu-1 is away" in (source.problem(time.time()) or "")
-        web.replies[PATH] = live("UTIL", more={"warnings": ["store eu-1 is away"]})
-        await sink.until(lambda: len(sink.batches) > 0)
+        assert "a partial answer: store eu-1 is down" in (source.problem(time.time()) or "")
+        web.replies[PATH] = live("UTIL", more={"warnings": ["store eu-1 is down"]})
+        await sink.until(lambda: len(sink.results) > 0)
         assert source.problem(time.time()) is None
 
 
 async def test_a_partial_answer_to_an_aggregation_is_rejected(web: Web, sink: Recorder) -> None:
-    """A sum over the stores that were reached is too small, and would scale in."""
+    """A sum over the reachable stores is too small and would cause a scale-in."""
     web.replies[PATH] = live("UTIL")
     made = options(web, query={"usage": "sum by (namespace, pod) (UTIL)"})
     source = PrometheusSource(made, sink, {"usage": ("UTIL",)})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
-        web.replies[PATH] = answer(matrix(now_series("UTIL", "0.5"), warnings=["store is away"]))
+        await sink.until(lambda: len(sink.results) > 0)
+        web.replies[PATH] = answer(matrix(now_series("UTIL", "0.5"), warnings=["store is down"]))
         await settled(lambda: source.failures["partial"] >= 2)
-        assert "a partial answer (store is away)" in state(source, "usage").last_error
-    assert {row.value for batch in sink.batches for row in batch.samples} == {1.0}
+        assert "a partial answer (store is down)" in state(source, "usage").last_error
+    assert {row.value for result in sink.results for row in result.samples} == {1.0}
     assert sink.forgotten == []
 
 
@@ -337,15 +337,15 @@ async def test_the_samples_of_a_refused_answer_come_with_the_next_answer(
     began = time.time()
     labels = {"__name__": "UTIL", "instance": "gpu-1:9400"}
     samples = [[began - age, str(age)] for age in (30, 20, 10)]
-    refused = matrix({"metric": labels, "values": samples[:2]}, warnings=["store is away"])
+    refused = matrix({"metric": labels, "values": samples[:2]}, warnings=["store is down"])
     web.replies[PATH] = answer(refused)
     made = options(web, query={"usage": "sum by (namespace, pod) (UTIL)"})
     source = PrometheusSource(made, sink, {"usage": ("UTIL",)})
     async with running(source.run):
         await settled(lambda: source.failures["partial"] > 0)
         web.replies[PATH] = answer(matrix({"metric": labels, "values": samples}))
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert [row.value for row in sink.batches[0].samples] == [30.0, 20.0, 10.0]
+        await sink.until(lambda: len(sink.results) > 0)
+    assert [row.value for row in sink.results[0].samples] == [30.0, 20.0, 10.0]
 
 
 async def test_a_query_without_series_is_logged_once_with_a_hint(web: Web, sink: Recorder) -> None:
@@ -354,8 +354,8 @@ async def test_a_query_without_series_is_logged_once_with_a_hint(web: Web, sink:
     with capture_logs() as logs:
         async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
             await settled(lambda: len(web.requests) > 6)
-    told = [(found["event"], found.get("group")) for found in logs]
-    assert sorted(told) == [("no series at all", None), ("query gives no series", "metrics.lag")]
+    events = [(found["event"], found.get("group")) for found in logs]
+    assert sorted(events) == [("no series at all", None), ("query gives no series", "metrics.lag")]
 
 
 async def test_an_engine_that_fails_every_group_is_logged_in_one_line(
@@ -372,9 +372,12 @@ async def test_an_engine_that_fails_every_group_is_logged_in_one_line(
             await settled(lambda: not state(source, "usage").last_error)
             await settled(lambda: not state(source, "memory").last_error)
             await settled(lambda: len(logs) > 2)
-    told = [(found["event"], found["groups"]) for found in logs]
-    assert sorted(told[:2]) == [("query failed", "metrics.lag"), ("query failed", "usage, memory")]
-    assert {event for event, _ in told[2:]} == {"query answered again"}
+    events = [(found["event"], found["groups"]) for found in logs]
+    assert sorted(events[:2]) == [
+        ("query failed", "metrics.lag"),
+        ("query failed", "usage, memory"),
+    ]
+    assert {event for event, _ in events[2:]} == {"query answered again"}
 
 
 async def test_a_round_that_runs_out_of_time_is_counted(web: Web, sink: Recorder) -> None:
@@ -401,11 +404,11 @@ async def test_hanging_queries_do_not_extend_a_round(web: Web, sink: Recorder) -
 
 
 def _names(sink: Recorder) -> set[str]:
-    return {row.name for batch in sink.batches[-1:] for row in batch.samples}
+    return {row.name for result in sink.results[-1:] for row in result.samples}
 
 
 def refusing(*refused: str) -> Reply:
-    """An engine that lets in whoever does not show these."""
+    """An engine that accepts every credential except these."""
 
     async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
         if request.headers["authorization"] in refused:
@@ -425,7 +428,7 @@ async def test_a_refused_token_is_replaced_within_the_round(web: Web, sink: Reco
     web.replies[PATH] = refusing("Bearer t1")
     source = PrometheusSource(options(web, login=numbered()), sink, {"usage": ("UTIL",)})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     assert not source.failures
     shown = [request.headers["authorization"] for request in web.requests]
     assert (shown[0], set(shown[1:])) == ("Bearer t1", {"Bearer t2"})
@@ -456,9 +459,9 @@ async def test_a_query_that_drops_the_name_is_logged_with_a_hint(web: Web, sink:
     made = options(web, query={"memory": "sum by (instance) (USED)"})
     source = PrometheusSource(made, sink, {"memory": ("USED", "FREE")})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         problem = source.problem(time.time()) or ""
-    assert sink.batches[0].rejects == {"unnamed_series": 1}, "counted without any row"
+    assert sink.results[0].rejects == {"unnamed_series": 1}, "counted without any row"
     assert "query.memory: 1 series without a name" in problem
     assert "by (__name__, ...)" in problem
 
@@ -469,7 +472,7 @@ async def test_a_get_carries_the_query_and_the_users_parameters_in_its_url(
     web.replies[PATH] = live("UTIL")
     made = options(web, method="GET", params={"dedup": "true", "extra_label": "env=a b"})
     async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     method, url, _ = web.requests[0].line.split(" ")
     assert method == "GET"
     assert parse_qs(url.partition("?")[2]) == {
@@ -484,7 +487,7 @@ async def test_a_post_carries_the_users_parameters_in_its_form(web: Web, sink: R
     web.replies[PATH] = live("UTIL")
     made = options(web, params={"nocache": "1", "partial_response": "false"})
     async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     form = parse_qs(web.requests[0].body.decode())
     assert (form["nocache"], form["partial_response"]) == (["1"], ["false"])
 
@@ -541,7 +544,7 @@ async def test_every_query_has_credentials_and_headers(
         return "Basic " + base64.b64encode(f"u:{secret}".encode()).decode()
 
     async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         password.write_text("second\n")
         await settled(lambda: web.requests[-1].headers["authorization"] == basic("second"))
     assert web.requests[0].headers["authorization"] == basic("one")
@@ -556,7 +559,7 @@ async def test_a_bearer_token_is_read_again_and_reported_when_missing(
     token.write_text("abc")
     source = PrometheusSource(options(web, login=BearerFile(token)), sink, {"usage": ("UTIL",)})
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         token.unlink()
         await settled(lambda: source.failures["credential"] > 0)
         assert str(token) in state(source, "usage").last_error
@@ -584,7 +587,7 @@ async def test_a_client_certificate_is_sent_and_the_ca_is_checked(
     assert web.requests == []
     made = options(web, url=url, ca_file=ca, cert_file=cert)
     async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
     server.close()
 
 
@@ -596,7 +599,7 @@ def test_an_unusable_client_certificate_is_named(web: Web, sink: Recorder, tmp_p
 async def test_kept_samples_of_a_failing_group_age_even_if_the_engine_clock_is_ahead(
     web: Web, sink: Recorder
 ) -> None:
-    """Its samples are of our future: without its ``Date`` they would pass for new each round."""
+    """Its samples are in our future: without its ``Date``, they would count as new each round."""
     ahead = 600.0
     series = now_series("USED")
     series["values"] = [[time.time() + ahead - 1, "100"]]
@@ -610,12 +613,12 @@ async def test_kept_samples_of_a_failing_group_age_even_if_the_engine_clock_is_a
     source = PrometheusSource(options(web, lookback=3.0), sink, GROUPS)
     began = time.time()
     async with running(source.run):
-        await sink.until(lambda: any(used(batch) for batch in sink.batches))
-        (row,) = next(found for batch in sink.batches if (found := used(batch)))
+        await sink.until(lambda: any(used(result) for result in sink.results))
+        (row,) = next(found for result in sink.results if (found := used(result)))
         assert began - 3 < row.time < time.time()
-        # It is handed over again while it is young enough to count, with the time it had.
-        await sink.until(lambda: not used(sink.batches[-1]))
-    assert {row.time for batch in sink.batches for row in used(batch)} == {row.time}
+        # It is delivered again with its time while it is within the age limit.
+        await sink.until(lambda: not used(sink.results[-1]))
+    assert {row.time for result in sink.results for row in used(result)} == {row.time}
 
 
 async def test_two_engines_behind_one_address_have_separate_clocks(
@@ -638,15 +641,15 @@ async def test_two_engines_behind_one_address_have_separate_clocks(
 
     async def right(request: Request, writer: asyncio.StreamWriter) -> None:
         await headed.wait()
-        await asyncio.sleep(0.1)  # the other's date is heard first
+        await asyncio.sleep(0.1)  # the date of the other engine arrives first
         stamp = f"Date: {formatdate(time.time(), usegmt=True)}\r\n"
         await answer(matrix(now_series("USED")), headers=stamp)(request, writer)
 
     web.replies[PATH] = by_query({"UTIL": slow, "USED": right})
     source = PrometheusSource(options(web, interval=600.0), sink, GROUPS)
     async with running(source.run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert all(row.time <= time.time() for batch in sink.batches for row in batch.samples)
+        await sink.until(lambda: len(sink.results) > 0)
+    assert all(row.time <= time.time() for result in sink.results for row in result.samples)
 
 
 def in_turn(first: Reply, after: Reply) -> Reply:
@@ -658,5 +661,5 @@ def in_turn(first: Reply, after: Reply) -> Reply:
     return reply
 
 
-def used(batch: ScrapeResult) -> list[Sample]:
-    return [row for row in batch.samples if row.name == "USED"]
+def used(result: ScrapeResult) -> list[Sample]:
+    return [row for row in result.samples if row.name == "USED"]

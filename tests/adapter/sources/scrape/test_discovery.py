@@ -1,4 +1,4 @@
-"""Which pods are exporters."""
+"""Discovery of exporters among pods."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_built_in_rule_always_knows_a_port_and_its_family() -> None:
 
 
 class Log:
-    """Records what became of targets."""
+    """Records changes of targets."""
 
     def __init__(self) -> None:
         self.entries: list[str] = []
@@ -166,7 +166,7 @@ def test_an_address_passes_from_an_old_pod_to_a_new_one() -> None:
     old, new = pod(DCGM, name="a", uid="1"), pod(DCGM, name="b", uid="2")
     log.targets.pod_changed(None, old)
     log.targets.pod_changed(None, new)
-    log.targets.pod_changed(old, None)  # told late: the address is the new pod's by now
+    log.targets.pod_changed(old, None)  # a late event: the address belongs to the new pod now
     assert log.entries == ["+1", "-1", "+2"]
     assert len(log.targets) == 1
 
@@ -183,7 +183,7 @@ OWN_PAGE = ScrapeTarget(URL, uid="page", rule="inference", serves=True)
 def test_a_pod_cannot_silence_an_exporter_by_taking_its_address(
     first: ScrapeTarget, then: ScrapeTarget
 ) -> None:
-    """Pods on their node's network have its address, and say themselves which port is theirs."""
+    """Pods with the host network have the node's address and name their port themselves."""
     log = Log()
     log.targets.add(first)
     log.targets.add(then)

@@ -1,4 +1,4 @@
-"""Servers that do not keep to HTTP, or send more than they were asked for."""
+"""Servers that violate HTTP, or send more than requested."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ async def test_a_gzip_of_line_feeds_is_abandoned_and_counted(web: Web, sink: Rec
     made = ScrapeSource(replace(OPTIONS, targets=(ScrapeTarget(web.url("/bomb")),)), sink)
     async with running(made.run):
         await settled(lambda: made.failures["too_costly"] > 0)
-    assert sink.batches == []
+    assert sink.results == []
     (state,) = made.states.values()
     assert "more lines" in state.last_error
 
@@ -193,8 +193,8 @@ async def test_a_pod_page_has_a_smaller_limit_than_an_exporter_page(
     made = ScrapeSource(replace(OPTIONS, targets=(mine, theirs), server_max_bytes=1024), sink)
     async with running(made.run):
         await settled(lambda: made.failures["too_large"] > 0)
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert {batch.origin for batch in sink.batches} == {theirs.url}
+        await sink.until(lambda: len(sink.results) > 0)
+    assert {result.origin for result in sink.results} == {theirs.url}
 
 
 async def test_silent_pods_of_one_namespace_leave_places_for_others_and_for_exporters(
@@ -216,8 +216,8 @@ async def test_silent_pods_of_one_namespace_leave_places_for_others_and_for_expo
     made = ScrapeSource(options, sink)
     async with running(made.run):
         for _ in range(3):
-            sink.batches.clear()
-            await sink.until(lambda: len({batch.origin for batch in sink.batches}) == 2)
+            sink.results.clear()
+            await sink.until(lambda: len({result.origin for result in sink.results}) == 2)
         hostile = [request for request in web.requests if request.line.split()[1][1:].isdigit()]
         assert len(hostile) == 2
         now = max(state.due for state in made.states.values())
@@ -235,7 +235,7 @@ async def test_answering_pods_do_not_settle_a_source_without_exporters(
     )
     made = ScrapeSource(replace(OPTIONS, targets=targets), sink)
     async with running(made.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         problem = made.problem(made.last_success)
     assert problem is not None
     assert "1 of 1 exporters fail" in problem
@@ -251,7 +251,7 @@ async def test_the_label_sets_of_all_pods_share_one_budget(web: Web, sink: Recor
     options = replace(OPTIONS, interval=0.2, targets=tuple(targets), server_label_bytes=1_500_000)
     made = ScrapeSource(options, sink)
     async with running(made.run):
-        await sink.until(lambda: any(batch.rejects.get("over_budget") for batch in sink.batches))
+        await sink.until(lambda: any(result.rejects.get("over_budget") for result in sink.results))
         assert 0 < made.label_bytes["pod"] <= 1_500_000
         assert made.label_bytes["exporter"] == 0
     assert made.label_bytes["pod"] == 0
@@ -271,7 +271,7 @@ async def test_a_silent_pod_does_not_keep_a_source_from_being_settled(
         replace(OPTIONS, timeout=30.0, targets=tuple(targets)), sink, clock=lambda: now
     )
     async with running(made.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         assert not made.settled
         now += 61
         assert made.settled

@@ -1,4 +1,4 @@
-"""Bytes of pages under way are bounded, and everybody gets on."""
+"""Bytes of pages in progress are bounded, and all targets make progress."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_beyond_the_bytes_pages_are_read_one_after_another() -> None:
     async with asyncio.timeout(30):
         await asyncio.gather(*(read() for _ in range(50)))
     assert done == 50
-    assert peak <= 150  # the bound, and the one page that may go beyond it
+    assert peak <= 150  # the limit, and the one page that may exceed it
 
 
 async def test_a_cancelled_reader_releases_everything() -> None:
@@ -82,7 +82,7 @@ def test_labels_are_reserved_up_to_the_free_memory() -> None:
     made.release("a", 60, 50)
     assert made.reserve("a", 0) == 50
     made.release("a", 50)
-    assert made.reserve("a", 50) == 60  # what a target holds already is its own
+    assert made.reserve("a", 50) == 60  # a target keeps the bytes that it already holds
     assert made.used == 60
     made.release("a", 60)
     assert made.used == 0

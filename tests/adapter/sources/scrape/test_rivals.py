@@ -1,4 +1,4 @@
-"""Several pods that carry exporters' labels, and which of them are scraped."""
+"""Several pods with labels of exporters, and which of them are scraped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def exporter(
 
 
 class Cluster:
-    """Pods that come and go, and which of them are scraped."""
+    """Created and deleted pods, and which of them are scraped."""
 
     def __init__(self, *pods: Pod, rules: tuple[DiscoveryRule, ...] = DISCOVERY_RULES) -> None:
         self.pods: dict[PodRef, Pod] = {}
@@ -90,7 +90,7 @@ FORGED = exporter("forged", namespace="tenant", born=200.0)
 def test_a_pod_with_only_labels_is_left_out_beside_an_exporter(
     labels: dict[str, str], first: bool
 ) -> None:
-    """Whichever rule it chooses, and even if it is older and a DaemonSet's."""
+    """With any rule, and even if it is older and belongs to a DaemonSet."""
     forged = replace(FORGED, labels=labels, born=1.0, owner=DAEMONSET)
     cluster = Cluster()
     cluster.put(*((forged, REAL) if first else (REAL, forged)))
@@ -111,12 +111,12 @@ def test_a_pod_with_only_labels_is_not_scraped_while_the_exporter_restarts() -> 
     cluster.now += LINGER - 1
     cluster.put(replace(waiting, labels={**DCGM, "touched": "yes"}))
     assert cluster.scraped == set()
-    anew = replace(REAL, ref=PodRef("gpu-operator", "anew"), uid="anew", born=900.0)
-    cluster.put(replace(anew, phase="Pending", ip=""), anew)
+    new = replace(REAL, ref=PodRef("gpu-operator", "new"), uid="new", born=900.0)
+    cluster.put(replace(new, phase="Pending", ip=""), new)
     cluster.now += 2 * LINGER
     cluster.put(exporter("unrelated", {"app": "web"}, namespace="other"))
-    assert cluster.scraped == {"anew"}
-    assert cluster.changes == ["+real", "-real", "+anew"]
+    assert cluster.scraped == {"new"}
+    assert cluster.changes == ["+real", "-real", "+new"]
 
 
 def test_a_pending_exporter_is_sufficient_proof() -> None:

@@ -1,4 +1,4 @@
-"""Which pods are asked for a page about themselves, and where it is."""
+"""The pods with a server page, and its address."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_pod_that_opts_in_or_is_selected_is_scraped(
 
 NOT_ASKED: dict[str, tuple[ServerPages, Pod]] = {
     "it does not ask": (ServerPages(), POD),
-    "Prometheus' words are not followed unless set": (
+    "Prometheus annotations are not followed by default": (
         ServerPages(),
         annotated({"prometheus.io/scrape": "true"}),
     ),

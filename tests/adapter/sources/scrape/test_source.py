@@ -52,32 +52,32 @@ async def test_a_page_becomes_a_scrape_result(web: Web, sink: Recorder) -> None:
     before = time.time()
     made = source(web, sink)
     async with running(made.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         found = state(made, web.url())
         assert (found.samples, found.last_error) == (1, "")
-    batch = sink.batches[0]
-    assert (batch.origin, batch.node, batch.pod) == (web.url(), "gpu-1", None)
-    row = batch.samples[0]
+    result = sink.results[0]
+    assert (result.origin, result.node, result.pod) == (web.url(), "gpu-1", None)
+    row = result.samples[0]
     assert (row.name, row.value) == ("DCGM_FI_DEV_GPU_UTIL", 87.0)
     assert row.labels["UUID"] == "GPU-1"
-    assert before <= row.time <= batch.received <= time.time()
+    assert before <= row.time <= result.received <= time.time()
     assert made.problem(time.time()) is None
 
 
 async def test_scrapes_repeat_on_one_connection(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE)
     async with running(source(web, sink).run):
-        await sink.until(lambda: len(sink.batches) >= 4)
+        await sink.until(lambda: len(sink.results) >= 4)
     assert web.connections == 1
-    labels = {id(batch.samples[0].labels) for batch in sink.batches}
+    labels = {id(result.samples[0].labels) for result in sink.results}
     assert len(labels) == 1, "the same label text must give the same object every time"
 
 
 async def test_a_compressed_page_is_read(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(gzip.compress(PAGE), headers="Content-Encoding: gzip\r\n")
     async with running(source(web, sink).run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert sink.batches[0].samples[0].value == 87.0
+        await sink.until(lambda: len(sink.results) > 0)
+    assert sink.results[0].samples[0].value == 87.0
     assert web.requests[0].headers["accept-encoding"] == "gzip"
 
 
@@ -85,8 +85,8 @@ async def test_a_page_that_calls_itself_html_is_read_if_it_parses(web: Web, sink
     """xpumanager#93."""
     web.replies["/metrics"] = answer(PAGE, headers="Content-Type: text/html\r\n")
     async with running(source(web, sink).run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert len(sink.batches[0].samples) == 1
+        await sink.until(lambda: len(sink.results) > 0)
+    assert len(sink.results[0].samples) == 1
 
 
 async def test_unknown_series_are_left_out(web: Web, sink: Recorder) -> None:
@@ -95,8 +95,8 @@ async def test_unknown_series_are_left_out(web: Web, sink: Recorder) -> None:
         replace(OPTIONS, targets=(ScrapeTarget(web.url()),)), sink, wanted={"DCGM_FI_DEV_GPU_UTIL"}
     )
     async with running(made.run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert [row.name for row in sink.batches[0].samples] == ["DCGM_FI_DEV_GPU_UTIL"]
+        await sink.until(lambda: len(sink.results) > 0)
+    assert [row.name for row in sink.results[0].samples] == ["DCGM_FI_DEV_GPU_UTIL"]
 
 
 _GZIP = "Content-Encoding: gzip\r\n"
@@ -132,12 +132,12 @@ async def test_a_bad_exporter_affects_only_its_own_samples(
     made = source(web, sink, "/bad", "/good", options=SMALL)
     async with running(made.run):
         await settled(lambda: made.failures[reason] > 0)
-        seen = len(sink.batches)
-        await sink.until(lambda: len(sink.batches) > seen)
+        seen = len(sink.results)
+        await sink.until(lambda: len(sink.results) > seen)
         bad, good = state(made, web.url("/bad")), state(made, web.url("/good"))
         assert (bad.reason, bad.last_success, good.last_error) == (reason, 0.0, "")
         assert bad.last_error
-    assert {batch.origin for batch in sink.batches} == {web.url("/good")}
+    assert {result.origin for result in sink.results} == {web.url("/good")}
 
 
 @pytest.mark.parametrize("reply", [hang, drip])
@@ -147,25 +147,25 @@ async def test_a_slow_exporter_times_out(web: Web, sink: Recorder, reply: Reply)
     made = source(web, sink, "/slow", "/good", options=replace(OPTIONS, timeout=0.05))
     async with running(made.run):
         await settled(lambda: made.failures["timeout"] > 0)
-        seen = len(sink.batches)
-        await sink.until(lambda: len(sink.batches) > seen)
-    assert {batch.origin for batch in sink.batches} == {web.url("/good")}
+        seen = len(sink.results)
+        await sink.until(lambda: len(sink.results) > seen)
+    assert {result.origin for result in sink.results} == {web.url("/good")}
 
 
 async def test_a_bad_line_affects_only_itself(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE + b'broken{a="b"} what\n' + PAGE)
     async with running(source(web, sink).run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert len(sink.batches[0].samples) == 2
-    assert sum(sink.batches[0].rejects.values()) == 1
+        await sink.until(lambda: len(sink.results) > 0)
+    assert len(sink.results[0].samples) == 2
+    assert sum(sink.results[0].rejects.values()) == 1
 
 
 class Refusing(Recorder):
-    """A sink that breaks at the first batch."""
+    """A sink that fails at the first result."""
 
-    def ingest(self, batch: ScrapeResult) -> None:
-        super().ingest(batch)
-        if len(self.batches) == 1:
+    def ingest(self, result: ScrapeResult) -> None:
+        super().ingest(result)
+        if len(self.results) == 1:
             raise RuntimeError("a bug")
 
 
@@ -174,7 +174,7 @@ async def test_a_sink_that_fails_once_does_not_end_the_scraping(web: Web) -> Non
     sink = Refusing()
     made = source(web, sink)
     async with running(made.run):
-        await sink.until(lambda: len(sink.batches) > 1)
+        await sink.until(lambda: len(sink.results) > 1)
     assert made.failures["internal"] == 1
 
 
@@ -187,7 +187,7 @@ async def test_a_source_is_settled_when_every_exporter_was_scraped(
     async with running(made.run):
         await settled(lambda: made.settled)
         assert made.failures["status"] > 0
-        assert sink.batches
+        assert sink.results
 
 
 async def test_a_closed_port_is_a_connection_failure(sink: Recorder) -> None:
@@ -206,9 +206,9 @@ async def test_a_recovered_exporter_is_scraped_again(web: Web, sink: Recorder) -
     made = source(web, sink)
     async with running(made.run):
         await settled(lambda: made.failures["status"] >= 3)
-        assert sink.batches == []
+        assert sink.results == []
         web.replies["/metrics"] = answer(PAGE)
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         await settled(lambda: state(made, web.url()).failures == 0)
 
 
@@ -227,7 +227,7 @@ async def test_no_more_scrapes_run_at_once_than_allowed(web: Web, sink: Recorder
     web.replies.update(dict.fromkeys(paths, counted))
     options = replace(OPTIONS, concurrency=3)
     async with running(source(web, sink, *paths, options=options).run):
-        await sink.until(lambda: len({batch.origin for batch in sink.batches}) == 20)
+        await sink.until(lambda: len({result.origin for result in sink.results}) == 20)
     assert peak <= 3
 
 
@@ -252,9 +252,9 @@ async def test_exporters_follow_their_pods(web: Web, sink: Recorder) -> None:
     async with running(made.run):
         assert made.problem(time.time()) is None, "a cluster without exporters is well"
         pods.apply(EventType.ADDED, exporter(web))
-        await sink.until(lambda: len(sink.batches) > 0)
-        batch = sink.batches[0]
-        assert (batch.node, batch.pod) == ("gpu-7", ("gpu", "dcgm"))
+        await sink.until(lambda: len(sink.results) > 0)
+        result = sink.results[0]
+        assert (result.node, result.pod) == ("gpu-7", ("gpu", "dcgm"))
         pods.apply(EventType.DELETED, exporter(web))
         assert sink.forgotten == [web.url()]
         assert not made.states
@@ -272,7 +272,7 @@ async def test_no_exporter_is_chosen_before_all_pods_are_known(web: Web, sink: R
         assert not made.states
         assert not made.settled
         pods.replace([theirs, replace(exporter(web), host_paths=True)])
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         assert [target.pod for target in made.states] == [("gpu", "dcgm")]
         assert made.unscrapable == {"no_host_path": 1}
 
@@ -282,8 +282,8 @@ async def test_pods_known_before_the_start_are_scraped(web: Web, sink: Recorder)
     pods = PodIndex()
     pods.replace([exporter(web)])
     async with running(ScrapeSource(OPTIONS, sink, pods).run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    assert sink.batches[0].node == "gpu-7"
+        await sink.until(lambda: len(sink.results) > 0)
+    assert sink.results[0].node == "gpu-7"
 
 
 async def test_a_stopped_source_ends_scrapes_and_ignores_pods(web: Web, sink: Recorder) -> None:
@@ -291,11 +291,11 @@ async def test_a_stopped_source_ends_scrapes_and_ignores_pods(web: Web, sink: Re
     pods = PodIndex()
     pods.replace([exporter(web)])
     async with running(ScrapeSource(OPTIONS, sink, pods).run):
-        await sink.until(lambda: len(sink.batches) > 0)
-    seen = len(sink.batches)
+        await sink.until(lambda: len(sink.results) > 0)
+    seen = len(sink.results)
     pods.apply(EventType.MODIFIED, exporter(web, uid="2"))
     ours = {task for task in asyncio.all_tasks() if "ScrapeSource" in repr(task.get_coro())}
-    assert (len(sink.batches), ours) == (seen, set())
+    assert (len(sink.results), ours) == (seen, set())
 
 
 @pytest.fixture
@@ -327,7 +327,7 @@ async def test_https_exporters_are_verified_with_the_ca_and_get_the_token(
 
     trusting = ScrapeSource(replace(options, ca_file=ca), sink)
     async with running(trusting.run):
-        await sink.until(lambda: len(sink.batches) > 0)
+        await sink.until(lambda: len(sink.results) > 0)
         token.write_text("two, longer\n")
         await settled(lambda: web.requests[-1].headers["authorization"] == "Bearer two, longer")
         token.unlink()
@@ -356,23 +356,23 @@ async def test_a_pods_own_page_is_marked_so_and_never_gets_the_exporters_token(
         OPTIONS, targets=(ScrapeTarget(web.url("/exporter")), own), bearer_token_file=token
     )
     async with running(ScrapeSource(options, sink).run):
-        await sink.until(lambda: len({batch.origin for batch in sink.batches}) == 2)
+        await sink.until(lambda: len({result.origin for result in sink.results}) == 2)
     sent = {request.line.split(" ")[1]: request.headers for request in web.requests}
     assert sent["/exporter"]["authorization"] == "Bearer secret"
     assert "authorization" not in sent["/own"]
-    marked = {batch.origin: (batch.serves, batch.pod) for batch in sink.batches}
+    marked = {result.origin: (result.serves, result.pod) for result in sink.results}
     assert marked[own.url] == (True, ("ml", "llm"))
     assert marked[web.url("/exporter")] == (False, None)
 
 
 class Slow(Recorder):
-    """A sink that takes each batch in many steps, as a store takes a large page."""
+    """A sink that ingests each result in many steps, as a store does with a large page."""
 
     def __init__(self) -> None:
         super().__init__()
         self.begun, self.ended = asyncio.Event(), asyncio.Event()
 
-    def steps(self, batch: ScrapeResult) -> Steps[None]:
+    def steps(self, result: ScrapeResult) -> Steps[None]:
         self.begun.set()
         try:
             while True:
@@ -394,7 +394,7 @@ async def test_a_partly_ingested_page_is_dropped_with_its_target(web: Web) -> No
         await sink.until(lambda: len(sink.forgotten) > 0)
         async with asyncio.timeout(90):
             await sink.ended.wait()
-    assert sink.batches == []
+    assert sink.results == []
 
 
 async def test_a_source_says_which_pages_are_about_a_node_and_a_pod(

@@ -1,4 +1,4 @@
-"""Which method a cluster has, and why."""
+"""The choice of the provisioning method, with its reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def groups(**versions: list[str]) -> dict[str, Any]:
 
 
 def api(scaling: dict[str, list[str]], **others: list[str]) -> FakeApi:
-    """What discovery answers: version of autoscaling.x-k8s.io to its resources."""
+    """Answers of discovery: version of autoscaling.x-k8s.io -> its resources."""
     fake = FakeApi()
     fake.objects["/apis"] = groups(**others)
     if scaling:

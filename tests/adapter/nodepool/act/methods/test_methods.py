@@ -1,4 +1,4 @@
-"""What each method writes of an order."""
+"""The objects that each method writes for an order."""
 
 from __future__ import annotations
 
