@@ -1,4 +1,4 @@
-"""The real ``serve`` as a process of its own."""
+"""The real ``serve`` as a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.process import Process, free_port
 
 QUICK: dict[str, Any] = {"window": "2s", "collect_interval": "1s", "age_limit": "4s"}
-"""Values that turn absent soon: the exporters of the tests read their GPUs when asked."""
+"""A short age limit: the exporters of the tests read their GPUs at each scrape."""
 
 
 class Adapter:
@@ -43,7 +43,7 @@ class Adapter:
             **more,
         }
         self.config.write_text(yaml.safe_dump(settings))
-        # -P: what is installed is run, wherever the tests are started from.
+        # -P: run the installed package, regardless of the current directory.
         command: list[str | Path] = [sys.executable, "-P", "-m", "adapter"]
         command += ["serve", "--config", self.config]
         self.process = Process(command, folder / f"{name}.log")
@@ -54,16 +54,16 @@ class Adapter:
         return self.certificates / "ca.crt"
 
     def start(self, seconds: float = 120.0) -> None:
-        """Start it, and wait until it says that it is ready."""
+        """Start it, and wait until it is ready."""
         self.process.start()
         self.process.wait_ready(self.ready, seconds)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """End it; returns the exit status."""
+        """Stop it; return the exit status."""
         return self.process.stop(how)
 
     def ready(self) -> bool:
-        """Ask ``/readyz`` without any credentials."""
+        """Request ``/readyz`` without credentials."""
         if not self.ca.exists():
             return False
         try:
@@ -78,6 +78,6 @@ class Adapter:
     def client(
         self, pair: KeyPair | None = None, user: str = "tester", group: str = "system:masters"
     ) -> Cluster:
-        """Return a client that asks directly, as the front proxy would for this user."""
+        """Return a client that sends direct requests, like the front proxy for this user."""
         headers = {"X-Remote-User": user, "X-Remote-Group": group}
         return Cluster(f"https://localhost:{self.port}", str(self.ca), pair=pair, headers=headers)

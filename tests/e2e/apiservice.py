@@ -1,4 +1,4 @@
-"""How an adapter on loopback becomes part of the API: a Service and its APIServices."""
+"""Registers an adapter on loopback in the API: a Service and its APIServices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHARTED = CUSTOM + VIEW
 
 
 def ensure_namespace(admin: Cluster, name: str) -> None:
-    """Create a namespace, unless it is there."""
+    """Create a namespace if it does not exist."""
     try:
         admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     except RefusedError as error:
@@ -67,7 +67,7 @@ def register_group(
 def wait_available(
     admin: Cluster, rows: tuple[tuple[str, str, int], ...] = CUSTOM, seconds: float = 120.0
 ) -> None:
-    """Wait until the API server says that it reaches every group-version."""
+    """Wait until the API server reports every group-version as available."""
     for group, version, _ in rows:
         name = f"{version}.{group}"
         admin.wait(

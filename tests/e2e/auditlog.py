@@ -1,4 +1,4 @@
-"""What accounts have asked of the API server, by its own audit log."""
+"""Requests of accounts to the API server, from its audit log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.cluster import Object
 
 
 class Right(NamedTuple):
-    """A verb on a resource; a path that is no resource has no group."""
+    """A verb on a resource. A non-resource path has no group."""
 
     verb: str
     group: str
@@ -31,15 +31,15 @@ class Asked(NamedTuple):
 
 
 def asked(log: Path, user: str) -> list[Asked]:
-    """Return what a user has asked so far, in order.
+    """Return the requests of a user so far, in order.
 
-    A patch that made its object needs the right to create it too, and stands here as both.
+    A patch that created its object needs the create permission too, and counts as both.
     """
     return [row for event in _events(log, user) for row in _asked(event)]
 
 
 def granted(roles: Iterable[Object]) -> set[Right]:
-    """Return what Roles and ClusterRoles allow."""
+    """Return the permissions of Roles and ClusterRoles."""
     return {
         Right(verb, group, resource)
         for role in roles
@@ -53,13 +53,13 @@ def granted(roles: Iterable[Object]) -> set[Right]:
 def _events(log: Path, user: str) -> Iterator[Object]:
     with log.open() as lines:
         for line in lines:
-            # The last may be half written.
+            # The last line may be incomplete.
             if line.endswith("\n") and (row := json.loads(line))["user"]["username"] == user:
                 yield row
 
 
 def _asked(row: Object) -> Iterator[Asked]:
-    """Nothing for a path that is no resource: discovery is everybody's."""
+    """Return nothing for a non-resource path: discovery is open to every account."""
     where = row.get("objectRef")
     if where is None or "resource" not in where:
         return

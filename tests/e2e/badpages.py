@@ -11,7 +11,7 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class BadPage(Enum):
-    """What becomes of a request for the page."""
+    """The treatment of a request for the page."""
 
     HANGS = "it is taken and never answered"
     DRIPS = "the page comes byte by byte, ten a second"
@@ -22,7 +22,7 @@ class BadPage(Enum):
 def misbehave(
     how: BadPage, request: BaseHTTPRequestHandler, page: bytes, still: Callable[[], bool]
 ) -> None:
-    """Treat one request so, for as long as ``still``; its connection is then closed."""
+    """Treat one request this way while ``still``, and then close its connection."""
     request.close_connection = True
     if how is BadPage.HANGS:
         _wait(still)
@@ -48,7 +48,7 @@ def misbehave(
             while still():
                 request.wfile.write(line)
     except OSError:
-        return  # whoever asked has gone
+        return  # the client has disconnected
 
 
 def _wait(still: Callable[[], bool]) -> None:

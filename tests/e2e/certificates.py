@@ -1,4 +1,4 @@
-"""Certificates for a throw-away cluster: authorities, leaves, and the files they lie in."""
+"""Certificates for a temporary cluster: CAs, leaf certificates, and their files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KeyPair:
 
 
 def write_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Make a P-256 key and write it; returns it too."""
+    """Create a P-256 key, write it and return it."""
     key = ec.generate_private_key(ec.SECP256R1())
     path.write_bytes(
         key.private_bytes(
@@ -42,7 +42,7 @@ def write_public(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
 
 
 class Authority:
-    """A certificate authority; its own certificate lies at ``cert``."""
+    """A certificate authority with its certificate at ``cert``."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""The Helm chart: rendered, or handed to the real ``helm``."""
+"""The Helm chart: rendered, or used with the real ``helm``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.e2e.cluster import Object
 
 FOLDER = programs.ROOT / "charts" / "gpu-metrics-adapter"
 POLICY_API = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
-"""What Kubernetes serves since 1.30; helm alone does not assume it."""
+"""APIs that Kubernetes serves since 1.30, which helm does not assume by default."""
 _HOME = programs.ROOT / ".cache" / "helm"
 
 
 def helm(
     *arguments: str | Path, values: Mapping[str, Any] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run helm, with these values if any, and with nothing of the user's own configuration."""
+    """Run helm with these values, if any, and without the user's configuration."""
     given = [] if values is None else ["--values=-"]
     return subprocess.run(
         [programs.find(programs.HELM), *arguments, *given],
@@ -39,7 +39,7 @@ def helm(
 
 
 def homes() -> dict[str, str]:
-    """Return the environment in which helm finds nothing of the user's own."""
+    """Return an environment in which helm finds no configuration of the user."""
     return {f"HELM_{kind}_HOME": str(_HOME / kind) for kind in ("CACHE", "CONFIG", "DATA")}
 
 
@@ -73,7 +73,7 @@ def one(objects: list[Object], kind: str, name: str = "") -> Any:
 
 
 def pod_of(values: Mapping[str, Any], template: str = "deployment") -> Any:
-    """Return what a Deployment makes pods of, with these values."""
+    """Return the pod template of a Deployment with these values."""
     return one(render(values, only=[template]), "Deployment")["spec"]["template"]
 
 

@@ -1,4 +1,4 @@
-"""Sets of the chart's values that every test of the chart goes through."""
+"""Sets of chart values for all tests of the chart."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ EVERYTHING = {
 }
 VALUES: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "a certificate of one's own": OWN_CERTIFICATE,
+    "a supplied certificate": OWN_CERTIFICATE,
     "without APIServices": {"apiServices": {"create": False}},
     "prometheus as the source": PROMETHEUS,
     "every value of scheduling": SCHEDULING,
@@ -213,8 +213,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "a network policy and Prometheus as the source": NETWORK_OF_A_STORE,
     "a network policy and a cloud as the source": NETWORK_OF_A_CLOUD,
     "every value of the monitors": MONITOR,
-    "monitors and a certificate of one's own": OWN_CERTIFICATE
-    | {"serviceMonitor": {"enabled": True}},
+    "monitors and a supplied certificate": OWN_CERTIFICATE | {"serviceMonitor": {"enabled": True}},
     "the reader of an old cluster": HPA_READER,
     "as little as possible is watched": UNWATCHED,
     "every value of a self-signed certificate": SELF_SIGNED,

@@ -1,4 +1,4 @@
-"""A client of the API server, as small as the tests need it."""
+"""A small client of the API server."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RefusedError(AssertionError):
 
 
 class Cluster:
-    """Requests as one user. Safe to use from several threads."""
+    """Sends requests as one user. Thread-safe."""
 
     def __init__(
         self,
@@ -112,12 +112,12 @@ class Cluster:
         return self.request("GET", path)
 
     def create(self, obj: Object) -> Object:
-        """POST an object to where its kind, version and namespace say."""
+        """POST an object to the path of its kind, version and namespace."""
         created: Object = self.request("POST", collection(obj), obj)
         return created
 
     def delete(self, path: str, grace: int = 0) -> None:
-        """DELETE; what is gone already is fine."""
+        """DELETE. A missing object is not an error."""
         with contextlib.suppress(RefusedError):
             self.request(
                 "DELETE",
@@ -133,8 +133,8 @@ class Cluster:
         return patched
 
     def token(self, namespace: str, account: str, *audiences: str) -> str:
-        """Ask for a token of a ServiceAccount (TokenRequest API); it is for the API server
-        unless audiences are named."""
+        """Request a token of a ServiceAccount (TokenRequest API), by default for the API
+        server."""
         spec = {"audiences": list(audiences)} if audiences else {}
         answer = self.request(
             "POST",
@@ -146,7 +146,7 @@ class Cluster:
     def wait(
         self, path: str, check: Callable[[Object], bool], what: str, seconds: float = 120.0
     ) -> Object:
-        """Poll an object until ``check`` holds, and return it."""
+        """Poll an object until ``check`` is true, and return it."""
 
         last: list[Object | str] = [""]
 
@@ -183,7 +183,7 @@ def condition(obj: Object, kind: str) -> tuple[str, str]:
 
 
 class Watch:
-    """The live state of a collection: lists, then follows it in a thread of its own."""
+    """The live state of a collection. A thread lists and watches it."""
 
     def __init__(
         self, cluster: Cluster, path: str, on_change: Callable[[str, Object], None]
@@ -196,7 +196,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the watch; returns when its thread has."""
+        """Stop the watch and wait for its thread."""
         self._ended.set()
         self._thread.join(10)
 

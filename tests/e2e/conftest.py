@@ -1,6 +1,6 @@
-"""One stage and one site for all end-to-end tests, each started when first asked for.
+"""One stage and one site for all end-to-end tests, each started at its first use.
 
-On the stage each test uses a namespace of its own; the site is cleared after each test.
+Each test uses its own namespace on the stage. The site is cleared after each test.
 """
 
 from __future__ import annotations

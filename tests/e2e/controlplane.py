@@ -20,7 +20,7 @@ from tests.e2e.process import FailedError, Process, free_port
 
 SERVICE_SUBNET = "10.0.0.0/24"
 AUDITED = f"system:serviceaccounts:{NAMESPACE}"
-"""The group of all accounts of the chart's namespace: what they ask is in the audit log."""
+"""The group of all accounts of the chart's namespace. Their requests are in the audit log."""
 WORKLOADS = (
     "clusterrole-aggregation-controller",
     "deployment-controller",
@@ -41,15 +41,15 @@ SITE = (
     "statefulset-controller",
     "ttl-after-finished-controller",
 )
-"""The controllers that an installation meets where pods run."""
-# The aggregator goes to the pods themselves, as it does where nobody makes Service addresses.
+"""The controllers that an installation needs where pods run."""
+# The aggregator connects to pods directly, because nothing implements Service addresses.
 _ROUTED = ("--enable-aggregator-routing=true",)
-# Pods of the tests name no account, and nobody would mount its token.
+# Pods of the tests name no account, and nothing would mount its token.
 _ALONE = ("--disable-admission-plugins=ServiceAccount",)
 
 
 class Listener(NamedTuple):
-    """Where a kube-apiserver listens, and what it has to do with pods."""
+    """The address of a kube-apiserver, and its access to pods."""
 
     address: str
     port: int
@@ -113,25 +113,25 @@ class ControlPlane:
         self.stop()
 
     def stop(self) -> None:
-        """End every process, the last started first."""
+        """Stop every process, in reverse order."""
         self.admin.close()
         for process in (self.manager, self.apiserver):
             process.stop(signal.SIGKILL)
         self.etcd.stop(signal.SIGKILL)
 
     def start_apiserver(self) -> None:
-        """Start (again) the API server and wait until it is ready."""
+        """Start or restart the API server and wait until it is ready."""
         self.apiserver.start()
         self.apiserver.wait_ready(self._ready)
 
     def restart_apiserver(self) -> None:
-        """Kill the API server and start it on the same port: to end in order, it would wait for
-        every watch, a minute and more."""
+        """Kill the API server and start it on the same port. A graceful shutdown would wait
+        for every watch, more than a minute."""
         self.apiserver.stop(signal.SIGKILL)
         self.start_apiserver()
 
     def user(self, name: str, *groups: str) -> KeyPair:
-        """Issue a client certificate of the cluster's own CA."""
+        """Issue a client certificate of the cluster's CA."""
         return self.ca.issue(name, groups=groups)
 
     def client(self, name: str, *groups: str) -> Cluster:
@@ -141,7 +141,7 @@ class ControlPlane:
     def write_kubeconfig(
         self, name: str, *, pair: KeyPair | None = None, token: str | None = None
     ) -> Path:
-        """Write a kubeconfig with a certificate or a token; returns its path."""
+        """Write a kubeconfig with a certificate or a token; return its path."""
         user: dict[str, str] = {}
         if pair is not None:
             user = {
@@ -186,7 +186,7 @@ class ControlPlane:
                 f"--initial-advertise-peer-urls={peer}",
                 f"--initial-cluster=default={peer}",
                 "--unsafe-no-fsync",
-                # As kubeadm has it: idle watches get their bookmarks.
+                # As with kubeadm: idle watches get bookmarks.
                 "--experimental-watch-progress-notify-interval=5s",
                 "--log-level=warn",
             ],
@@ -208,7 +208,7 @@ class ControlPlane:
                 f"--etcd-servers={etcd}",
                 f"--bind-address={listener.address}",
                 f"--secure-port={listener.port}",
-                # Loopback is refused as an endpoint; nobody uses this one.
+                # Loopback is rejected as an endpoint; this one is unused.
                 "--advertise-address=192.0.2.1",
                 "--endpoint-reconciler-type=none",
                 f"--service-cluster-ip-range={listener.services}",
@@ -251,7 +251,7 @@ class ControlPlane:
                 "--bind-address=127.0.0.1",
                 f"--secure-port={free_port()}",
                 f"--controllers={','.join(controllers)}",
-                # Each controller as its own account: the HPA has its built-in role and no more.
+                # Each controller has its own account: the HPA has only its built-in role.
                 "--use-service-account-credentials=true",
                 f"--service-account-private-key-file={self._account_key}",
                 f"--root-ca-file={self.ca.cert}",

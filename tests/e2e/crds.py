@@ -1,6 +1,6 @@
-"""Other projects' kinds that the chart makes objects of: their own definitions, as they ship them.
+"""Definitions of other projects' kinds that the chart uses, as those projects ship them.
 
-So the API server checks what is rendered against the real schemas, without their controllers.
+The API server validates rendered objects with the real schemas, without the controllers.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ def read(which: Definitions) -> list[Object]:
     """Return the CustomResourceDefinitions.
 
     Raises:
-        ProgramMissingError: Go is not here, or the module cannot be had.
+        ProgramMissingError: Go or the module is not available.
     """
     folder = modules.folder(which.module) / which.folder
     return [yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in which.names]
 
 
 def install(admin: Cluster, *wanted: Definitions) -> None:
-    """Define the kinds, and wait until the API server serves them; what is there is fine.
+    """Define the missing kinds, and wait until the API server serves them.
 
-    They stay: to take one away has the garbage collector wait for what is no more.
+    They are kept: after a removal, the garbage collector would wait for the missing kind.
     """
     made = [apply(admin, obj, "") for which in wanted for obj in read(which)]
     for obj in made:

@@ -1,4 +1,4 @@
-"""A dcgm-exporter of a simulated node: real HTTP, a page a test decides about."""
+"""A dcgm-exporter of a simulated node: real HTTP, and a page that a test controls."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MEMORY = 81920
 
 
 class Health(Enum):
-    """What the exporter does when asked."""
+    """The behaviour of the exporter at a scrape."""
 
     WELL = "the page"
     BROKEN = "500"
     EMPTY = "an empty page"
-    GARBAGE = "text that is no page"
+    GARBAGE = "text that is not a page"
     SENTINEL = "the page, with the values by which DCGM says that it has none"
 
 
 class Load:
-    """Work that a namespace's pods of one ``app`` share; a pod's GPU is busy with its part."""
+    """Work shared by the pods of one ``app`` in a namespace. Each GPU is busy with its part."""
 
     def __init__(self) -> None:
         self._demand: dict[str, float] = {}
@@ -38,20 +38,20 @@ class Load:
         """MiB of its GPU's memory that a pod uses."""
 
     def pin(self, namespace: str, app: str, percent: float) -> None:
-        """Pods with this ``app`` label are so busy, each of them, whatever the others do."""
+        """Utilisation of each pod with this ``app`` label, independent of the other pods."""
         self._pinned[namespace, app] = percent
 
     def set(self, namespace: str, demand: float, *, expected: int = 0) -> None:
         """Set the demand in percent of one GPU: 280 keeps four pods at 70.
 
-        Until ``expected`` pods run, each has the share that it will have then: who starts
-        first is not busier for a moment, which an HPA would see.
+        Until ``expected`` pods run, each has its final share. Otherwise, the first pod would
+        briefly be busier, and an HPA would see it.
         """
         self._demand[namespace] = demand
         self._expected[namespace] = expected
 
     def percent(self, pod: RunningPod, pods: list[RunningPod]) -> float:
-        """Return how busy the GPUs of a pod are, 0 to 100; who has no ``app`` does nothing."""
+        """Return the utilisation of a pod's GPUs, 0 to 100; 0 without an ``app``."""
         if not _app(pod)[1]:
             return 0.0
         pinned = self._pinned.get(_app(pod))
@@ -90,14 +90,14 @@ class Exporter:
         self.port = port or free_port()
         self.health = Health.WELL
         self.bad: BadPage | None = None
-        """How its page fails, if it does."""
+        """How its page fails; None if it works."""
         self._load, self._pods = load, pods
         self._server: ThreadingHTTPServer | None = None
         self._slots: list[str | None] = [None] * gpus
         self._slots_lock = threading.Lock()
 
     def start(self) -> None:
-        """Listen; may be called again after ``stop``."""
+        """Listen. It may be called again after ``stop``."""
         exporter = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -105,13 +105,13 @@ class Exporter:
 
             def do_GET(self) -> None:
                 if exporter._server is None:
-                    # A dead exporter's kept connections are dead too.
+                    # The kept connections of a dead exporter are dead too.
                     self.close_connection = True
                     return
                 if exporter.health is Health.BROKEN:
                     self.send_error(500)
                     return
-                # In this order a page of before `bad` was lifted is never sent as a good one.
+                # This order prevents that a bad page is sent as a good one.
                 bad = exporter.bad
                 body = exporter.page().encode()
                 if bad is not None:
@@ -120,7 +120,7 @@ class Exporter:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
-                with contextlib.suppress(OSError):  # whoever asked has gone
+                with contextlib.suppress(OSError):  # the client has disconnected
                     self.end_headers()
                     self.wfile.write(body)
 
@@ -136,11 +136,11 @@ class Exporter:
 
     @property
     def listens(self) -> bool:
-        """It is started and not stopped."""
+        """Whether it is started and not stopped."""
         return self._server is not None
 
     def stop(self) -> None:
-        """Die: connections are refused from now on."""
+        """Stop: connections are refused from now on."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -148,7 +148,7 @@ class Exporter:
         server.server_close()
 
     def page(self) -> str:
-        """Return the page as dcgm-exporter 3.3 writes it: free GPUs have no pod labels."""
+        """Return the page in the format of dcgm-exporter 3.3: free GPUs have no pod labels."""
         if self.health is Health.EMPTY:
             return ""
         if self.health is Health.GARBAGE:
@@ -165,7 +165,7 @@ class Exporter:
         return "\n".join(lines) + "\n"
 
     def _holders(self, pods: list[RunningPod]) -> list[RunningPod | None]:
-        """Give every pod its GPUs, which it keeps for as long as it runs."""
+        """Assign GPUs to every pod, which keeps them while it runs."""
         known = {pod.uid: pod for pod in pods}
         with self._slots_lock:
             self._slots = [uid if uid in known else None for uid in self._slots]

@@ -1,4 +1,4 @@
-"""Nodes with an exporter each, beside the stage's own, that a test may break."""
+"""Additional nodes with an exporter each, which a test may break."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.stage import Stage, exporter_pod
 
 @contextmanager
 def faulty_nodes(stage: Stage, names: Sequence[str]) -> Iterator[dict[str, Exporter]]:
-    """Node name -> its exporter. All of it is gone afterwards."""
+    """Node name -> its exporter. Everything is removed afterwards."""
     with ExitStack() as stack:
         exporters = {}
         for name in names:

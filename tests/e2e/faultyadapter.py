@@ -1,4 +1,4 @@
-"""An adapter whose surroundings fail: its clock, its disk, whoever reads its log."""
+"""An adapter with a failing environment: its clock, its disk, or the reader of its log."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class FaultyAdapter(Adapter):
     """See :class:`Adapter`.
 
     Args:
-        prefix: what its command is an argument of.
-        environment: set for it.
+        prefix: a command that runs the command of the adapter.
+        environment: its additional environment variables.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class FaultyAdapter(Adapter):
 
 
 class Clock:
-    """The time that a process believes in, as ``libfaketime`` has it from a file."""
+    """The time of a process, which ``libfaketime`` reads from a file."""
 
     def __init__(self, file: Path) -> None:
         programs.find(programs.FAKETIME)
@@ -46,22 +46,22 @@ class Clock:
         self.environment = {
             "LD_PRELOAD": str(library),
             "FAKETIME_TIMESTAMP_FILE": str(file),
-            # The file is read anew after so many seconds.
+            # The file is read again after this many seconds.
             "FAKETIME_CACHE_DURATION": "1",
-            # Time-outs and intervals are no matter of the date.
+            # Timeouts and intervals do not depend on the date.
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
         self.set(0)
 
     def set(self, ahead: int) -> None:
-        """Seconds that the process is ahead of the true time; it notices within a second."""
+        """Seconds by which the process is ahead of the true time; effective within a second."""
         partial = self._file.with_suffix(".partial")
         partial.write_text(f"{ahead:+d}\n")
         partial.replace(self._file)
 
 
 def tiny_disk(folder: Path, size: int) -> list[str | Path]:
-    """A prefix whose command finds an empty disk of so many bytes at ``folder``."""
+    """A prefix whose command has an empty disk of a given size at ``folder``."""
     folder.mkdir()
     mount = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
     alone = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
@@ -69,7 +69,7 @@ def tiny_disk(folder: Path, size: int) -> list[str | Path]:
 
 
 class StuckReader:
-    """A pipe that nobody reads, with no room left; for ``2>`` of a shell."""
+    """A full pipe without a reader, for ``2>`` of a shell."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -82,7 +82,7 @@ class StuckReader:
             pass
 
     def close(self) -> None:
-        """Let go of the pipe."""
+        """Close the pipe."""
         os.close(self._end)
 
 

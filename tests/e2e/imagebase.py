@@ -1,7 +1,7 @@
-"""A base image that stands in for python:X.Y-slim-SUITE on a machine without image registries.
+"""A substitute for python:X.Y-slim-SUITE on a machine without image registries.
 
-It is Debian's own Python of that suite, moved to where the official image has Python: in
-/usr/local, with pip in its site-packages, a bundled wheel of it, and no bytecode.
+It is Debian's Python of that suite in the place of the official image: in /usr/local, with pip in
+its site-packages, a bundled wheel of pip, and no bytecode.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tests.e2e import programs
 
 _RECIPE = 1
-"""Raised when the packages or steps below change, so that no older tree is taken for it."""
+"""Increase it when the packages or steps below change, so that no older tree is used."""
 _PACKAGES = "python3,python3-venv,ca-certificates"
 _LEFT_OUT = ("doc", "info", "locale", "man")
 _REFERENCE = re.compile(
@@ -36,11 +36,11 @@ CMD ["python3"]
 
 
 class NoBaseError(Exception):
-    """The stand-in cannot be made here; the text says why."""
+    """The substitute cannot be created here; the text has the reason."""
 
 
 class Base(NamedTuple):
-    """What the Dockerfile builds on."""
+    """The base image of the Dockerfile."""
 
     name: str
     """As the Dockerfile has it, such as ``python:3.13-slim-trixie``."""
@@ -51,10 +51,10 @@ class Base(NamedTuple):
 
 
 def of(dockerfile: str) -> Base:
-    """What a Dockerfile builds on, by its text.
+    """Return the base image of a Dockerfile.
 
     Raises:
-        NoBaseError: its base is no slim Python.
+        NoBaseError: its base is not a slim Python image.
     """
     found = _REFERENCE.search(dockerfile)
     if found is None:
@@ -63,10 +63,10 @@ def of(dockerfile: str) -> Base:
 
 
 def context(base: Base, cache: Path) -> Path:
-    """A folder with a Dockerfile that makes the stand-in, filled once.
+    """Return a folder with a Dockerfile for the substitute, created once.
 
     Raises:
-        NoBaseError: this is no Debian, or its packages cannot be had.
+        NoBaseError: this is not Debian, or its packages are not available.
     """
     folder = cache / f"base-{base.python}-{base.suite}-{_RECIPE}"
     if folder.exists():
@@ -76,7 +76,7 @@ def context(base: Base, cache: Path) -> Path:
     leave_out = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _LEFT_OUT]
     archive = partial / "debian.tar"
     program = str(programs.find(programs.MMDEBSTRAP))
-    # With apt, as the official image: libraries of its are others' too.
+    # With apt, like the official image: other packages use its libraries too.
     tree = [program, "--quiet", "--variant=apt", f"--include={_PACKAGES}"]
     done = subprocess.run(
         [*tree, *leave_out, base.suite, str(archive), _mirror()],
@@ -93,7 +93,7 @@ def context(base: Base, cache: Path) -> Path:
 
 
 def _mirror() -> str:
-    """The mirror that this machine installs from."""
+    """The mirror of this machine."""
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
     done = subprocess.run(
         [*command, "Created-By: Packages", "Origin: Debian", "Component: main"],
@@ -101,7 +101,7 @@ def _mirror() -> str:
         text=True,
         check=False,
     )
-    # Each suite is told; those of security have no whole system.
+    # Each suite is named; those of security do not contain a whole system.
     mirrors = [line for line in done.stdout.splitlines() if "security" not in line]
     if not mirrors:
         raise NoBaseError("apt-get knows no mirror of Debian here (run apt-get update)")

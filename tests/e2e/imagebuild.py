@@ -1,8 +1,7 @@
-"""Builds the image as its Dockerfile says, each step really run, on a stand-in for its base.
+"""Build the image from its Dockerfile, with all steps, on a substitute for its base.
 
-``python -m tests.e2e.imagebuild`` does it where packages can be fetched, once for the same
-sources; tests look at what it left. Buildah runs the steps below a chroot: root is needed, an
-engine is not.
+``python -m tests.e2e.imagebuild`` builds it on a machine that can fetch packages, once for the same
+sources. Tests use the result. Buildah runs the steps in a chroot: it needs root, but no engine.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from tests.image.dockerfile import ROOT, TEXT, sources
 CACHE = ROOT / ".cache" / "image"
 _NAME = "localhost/gpu-metrics-adapter:test"
 _PIP = "/etc/xdg/pip"
-"""Where pip looks for settings of the whole system."""
+"""The system-wide configuration of pip."""
 _NETWORK = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "default-timeout")
-"""What of pip's settings says how to reach the package index."""
+"""Settings of pip for access to the package index."""
 _AUTHORITIES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 _APART = ("unshare", "--mount", "--propagation", "private")
 _EXPORT = """\
@@ -40,7 +39,7 @@ cp -a "$("$@" mount "$container")/." "$TREE"
 
 
 class NoImageError(Exception):
-    """The image cannot be built on this machine; the text says why."""
+    """The image cannot be built on this machine; the text has the reason."""
 
 
 class BuildError(Exception):
@@ -51,11 +50,11 @@ class Image(NamedTuple):
     """A built image, unpacked."""
 
     tree: Path
-    """Its root file system, with the owners and modes that it has."""
+    """Its root file system, with owners and modes."""
     config: dict[str, Any]
     """Docker's: User, Env, Entrypoint, Cmd, ExposedPorts, Healthcheck, Labels, StopSignal."""
     seconds: float
-    """What the build took, without the base."""
+    """Seconds of the build, without the base."""
 
 
 def _key() -> str:
@@ -67,10 +66,10 @@ def _key() -> str:
 
 
 def built() -> Image:
-    """The image of the sources as they are.
+    """Return the image of the current sources.
 
     Raises:
-        NoImageError: nobody has built it.
+        NoImageError: it has not been built.
     """
     return _read(CACHE / _key())
 
@@ -84,7 +83,7 @@ def _read(folder: Path) -> Image:
 
 
 def build() -> Image:
-    """The same, built if it has to be.
+    """Return the image of the current sources; build it if necessary.
 
     Raises:
         NoImageError: it cannot be built here.
@@ -122,7 +121,7 @@ def _build(folder: Path) -> None:
         print(f"making a stand-in for {base.name}", file=sys.stderr, flush=True)
         try:
             _run([*buildah, *chroot, "--tag", base.name, "--tag", made, str(context)])
-        except BuildError as error:  # no step of the Dockerfile's
+        except BuildError as error:  # not a step of the Dockerfile
             raise NoImageError(f"buildah cannot run a step in a chroot here:\n{error}") from None
     print("building the image (a minute or two)", file=sys.stderr, flush=True)
     started = time.monotonic()
@@ -147,9 +146,9 @@ def _build(folder: Path) -> None:
 
 
 def _storage() -> list[str]:
-    """Options of buildah: images lie in the cache; overlay where the kernel has it here."""
+    """Options of buildah: images are in the cache; overlay if the kernel supports it."""
     place = ["--root", str(CACHE / "storage"), "--runroot", str(CACHE / "storage-run")]
-    # What it mounts is let go with the namespace, so that the cache can be removed any time.
+    # The namespace ends with its mounts, so that the cache can be removed at any time.
     for driver in ("overlay", "vfs"):
         options = ["--storage-driver", driver, *place]
         tried = [*_APART, str(programs.find(programs.BUILDAH)), *options, "info"]
@@ -173,11 +172,11 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
 
 
 def _pip_settings(folder: Path) -> None:
-    """Tell pip in the build how this machine's reaches its package index; no layer keeps it."""
+    """Give pip in the build the package index of this machine. No layer contains it."""
     output = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     )
-    # Lines such as global.timeout='60'; those of :env: are the strongest.
+    # Lines such as global.timeout='60'; those of :env: take precedence.
     lines = sorted(output.stdout.splitlines(), key=lambda line: line.startswith(":env:"))
     given = dict(line.partition("=")[::2] for line in lines)
     options = {key.rpartition(".")[2]: ast.literal_eval(value) for key, value in given.items()}
@@ -193,7 +192,7 @@ def _pip_settings(folder: Path) -> None:
 
 
 def main() -> int:
-    """Build, and say what came of it."""
+    """Build, and print the result."""
     try:
         image = build()
     except NoImageError as error:

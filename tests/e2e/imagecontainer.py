@@ -15,10 +15,10 @@ from tests.e2e.process import FailedError
 
 
 def run(image: Image, *command: str) -> str:
-    """Standard output of a command in a container of its own.
+    """Return the standard output of a command in a new container.
 
     Raises:
-        FailedError: it ended with another status than 0.
+        FailedError: its exit status is not 0.
     """
     done = subprocess.run(
         [*_sandbox(image), *_user(image), *command],
@@ -37,8 +37,8 @@ class Container:
 
     Args:
         image: the image.
-        arguments: what replaces its CMD.
-        folder: seen, read-only, as /mnt; gets the log.
+        arguments: replaces its CMD.
+        folder: mounted read-only at /mnt; gets the log.
     """
 
     def __init__(self, image: Image, arguments: Sequence[str], folder: Path) -> None:
@@ -68,7 +68,7 @@ class Container:
             raise FailedError(f"the container was not made:\n{self.log.read_text()}")
         self.pid: int = json.loads(text)["child-pid"]
         self.tmp = Path(f"/proc/{self.pid}/root/tmp")
-        """Its /tmp, a file system of its own."""
+        """Its /tmp, a separate file system."""
 
     def __enter__(self) -> Container:
         return self
@@ -82,7 +82,7 @@ class Container:
             raise FailedError(f"ended with {self._child.returncode}:\n{self.log.read_text()}")
 
     def stop(self) -> int:
-        """Send the image's STOPSIGNAL to process 1, wait; returns the exit status."""
+        """Send the image's STOPSIGNAL to process 1, wait, and return the exit status."""
         if self._child.poll() is None:
             os.kill(self.pid, signal.Signals[self._image.config["StopSignal"]])
             try:
@@ -95,7 +95,7 @@ class Container:
 
 
 def _sandbox(image: Image) -> list[str]:
-    """A process table and mounts of its own; only /tmp can be written."""
+    """Use a new process table and new mounts, with only /tmp writable."""
     return [
         *("env", "-i", *_variables(image), str(programs.find(programs.BUBBLEWRAP))),
         *("--ro-bind", str(image.tree), "/", "--dev", "/dev", "--proc", "/proc"),
@@ -105,12 +105,12 @@ def _sandbox(image: Image) -> list[str]:
 
 
 def _variables(image: Image) -> list[str]:
-    # HOME as engines set it: by /etc/passwd.
+    # HOME from /etc/passwd, like engines set it.
     return [*image.config["Env"], "HOME=/nonexistent"]
 
 
 def _user(image: Image) -> list[str]:
-    """Become the image's user for good, without any capability."""
+    """Switch to the image's user permanently, without capabilities."""
     user, _, group = image.config["User"].partition(":")
     return [
         *("setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups"),

@@ -1,4 +1,4 @@
-"""An installation of the chart, what uses it, and how it is asked."""
+"""An installation of the chart, its users, and requests to it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def block(language: str, words: str, page: Path = README) -> str:
-    """Return the one fenced block of a page that holds these words."""
+    """Return the only fenced block of a page that contains these words."""
     found = [text for kind, text in _BLOCK.findall(page.read_text()) if kind == language]
     (one,) = (text for text in found if words in text)
     return str(one)
 
 
 def values(site: Site, namespace: str, metric: str = METRIC) -> dict[str, str]:
-    """Ask through the API server: pod name -> quantity."""
+    """Request values through the API server: pod name -> quantity."""
     path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}/pods/%2A/{metric}"
     try:
         items = site.admin.get(path)["items"]
@@ -44,9 +44,9 @@ def values(site: Site, namespace: str, metric: str = METRIC) -> dict[str, str]:
 
 
 def everywhere(site: Site, namespace: str, count: int) -> frozenset[str]:
-    """Wait until every replica has the values of so many pods; returns the pods.
+    """Wait until every replica has the values of ``count`` pods; return the pods.
 
-    The API server asks any replica each time: an answer of one says nothing of the others.
+    The API server uses any replica, so that one answer does not describe the others.
     """
 
     def look() -> frozenset[str]:
@@ -65,7 +65,7 @@ def annotate(site: Site, path: str, key: str, text: str) -> None:
 
 
 def an_hour_passes(site: Site, path: str, key: str) -> None:
-    """Have a change that a rotation has noted be an hour old."""
+    """Make a change that a rotation has noted an hour old."""
     mark, _ = site.admin.get(path)["metadata"]["annotations"][key].split()
     before = datetime.fromtimestamp(int(time.time()) - 3600, UTC).isoformat()
     annotate(site, path, key, f"{mark} {before}")
@@ -80,11 +80,11 @@ def workload(site: Site, namespace: str, replicas: int, name: str = "inference")
 
 
 class Complete:
-    """Asks for the utilisation of every pod, as the HPA controller does.
+    """Requests the utilisation of every pod, like the HPA controller.
 
     Args:
-        cluster: whom it asks; closed with this.
-        pods: whose values have to be in every answer.
+        cluster: the target of the requests; closed with this object.
+        pods: pods whose values must be in every answer.
     """
 
     def __init__(self, cluster: Cluster, namespace: str, pods: frozenset[str]) -> None:
@@ -112,18 +112,18 @@ class Complete:
 
 
 def audited(site: Site) -> int:
-    """Return how far the audit log has come."""
+    """Return the current position in the audit log."""
     return site.plane.audit.stat().st_size
 
 
 def refusals(site: Site, since: int) -> list[str]:
-    """Return what the pods that run now, or their accounts, were refused.
+    """Return the rejected requests of the running pods or their accounts.
 
     Args:
-        since: see :func:`audited`. What an uninstall takes the rights from goes on for a moment.
+        since: see :func:`audited`. Pods run briefly without permissions during an uninstall.
     """
     lines = site.plane.audit.read_bytes()[since:].splitlines(keepends=True)
-    # The last may be half written.
+    # The last line may be incomplete.
     rows = [json.loads(line) for line in lines if line.endswith(b"\n")]
     refused = {401, 403}
     found = [

@@ -24,7 +24,7 @@ SCALED = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects"
 
 
 class Keda:
-    """Use as a context manager; what it makes in the cluster stays, but for the APIService."""
+    """Use as a context manager. Its objects in the cluster are kept, except the APIService."""
 
     def __init__(self, folder: Path, plane: ControlPlane) -> None:
         self.folder = folder / "keda"
@@ -104,7 +104,7 @@ class Keda:
         self.stop()
 
     def stop(self) -> None:
-        """End both processes and give the external metrics API free."""
+        """Stop both processes and release the external metrics API."""
         self._plane.admin.delete(f"{_APISERVICES}/v1beta1.external.metrics.k8s.io")
         for process in (self.server, self.operator):
             process.stop()
@@ -115,7 +115,7 @@ class Keda:
         return "\n".join(f"--- {part.log.stem}\n{part.tail()}" for part in parts)
 
     def _certificates(self, name: str, *, server: bool) -> Path:
-        """Make a folder as KEDA reads it: the operator serves, the metrics server is its client."""
+        """Create a folder for KEDA: the operator is the server, the metrics server its client."""
         folder = self.folder / f"{name}-certs"
         folder.mkdir()
         pair = self._ca.issue(f"keda-{name}", server=server)
@@ -152,7 +152,7 @@ _APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 def scaled_object(
     namespace: str, triggers: Sequence[Mapping[str, Any]], low: int = 0, high: int = 6, **more: Any
 ) -> Object:
-    """Return a ScaledObject of the Deployment ``inference`` that does nothing slowly."""
+    """Return a ScaledObject of the Deployment ``inference`` with short delays."""
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 2}}
     return {
         "apiVersion": "keda.sh/v1alpha1",
@@ -172,7 +172,7 @@ def scaled_object(
 
 
 def trigger(address: str, *, kind: str = "external", **metadata: str) -> Object:
-    """Return a trigger that asks the adapter."""
+    """Return a trigger that uses the adapter."""
     return {"type": kind, "metadata": {"scalerAddress": address, **metadata}}
 
 

@@ -1,4 +1,4 @@
-"""Scheduler and kubelet in one: pods get a node, run, are ready, and end when deleted."""
+"""Scheduler and kubelet in one: pods get a node, run, become ready, and end when deleted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RunningPod(NamedTuple):
 
 
 class Kubelet:
-    """Follows every pod of the cluster until stopped. The nodes are made first."""
+    """Follows every pod of the cluster until stopped. It creates the nodes first."""
 
     def __init__(self, admin: Cluster, nodes: Sequence[str]) -> None:
         self._admin = admin
@@ -42,7 +42,7 @@ class Kubelet:
         self._watch.stop()
 
     def running(self) -> list[RunningPod]:
-        """Return the pods that run now, oldest first."""
+        """Return the running pods, oldest first."""
         with self._lock:
             return list(self._running.values())
 
@@ -53,7 +53,7 @@ class Kubelet:
                 self._running.pop(meta["uid"], None)
             return
         path = f"{PODS.format(ns=meta['namespace'])}/{meta['name']}"
-        # Whatever is refused comes round again with the next change of the pod.
+        # A rejected write is repeated with the next change of the pod.
         with contextlib.suppress(RefusedError, httpx.TransportError):
             self._step(pod, path)
 
@@ -77,12 +77,12 @@ class Kubelet:
                 self._running[meta["uid"]] = running_pod(pod)
 
     def _address(self, pod: Object) -> str:
-        """Return the address that a pod is said to have."""
+        """Return the address for the status of a pod."""
         return "127.0.0.1"
 
 
 def _pinned(spec: Object) -> str:
-    """Return the node that a DaemonSet's controller has made a pod for, or nothing."""
+    """Return the node for which a DaemonSet's controller created a pod, or nothing."""
     affinity = spec.get("affinity", {}).get("nodeAffinity", {})
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
     fields = [
@@ -92,7 +92,7 @@ def _pinned(spec: Object) -> str:
 
 
 def running_pod(pod: Object) -> RunningPod:
-    """Return what the simulated devices have to know of a pod with a node."""
+    """Return the data of a pod with a node for the simulated devices."""
     meta, spec = pod["metadata"], pod["spec"]
     limits = [row.get("resources", {}).get("limits", {}) for row in spec["containers"]]
     gpus = sum(int(limit.get("nvidia.com/gpu", 0)) for limit in limits)

@@ -1,6 +1,6 @@
-"""A custom and external metrics API whose answers a test sets; nothing is checked or computed.
+"""A custom and external metrics API whose answers a test sets, without checks.
 
-It stands where an adapter would, so that what is measured is the HPA controller alone.
+It replaces an adapter, so that only the HPA controller is measured.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MetricsApi:
         self._thread = threading.Thread(target=self._server.run, name="metrics api", daemon=True)
 
     def start(self) -> None:
-        """Serve in a thread of its own."""
+        """Serve in a thread."""
         self._thread.start()
         wait_until(lambda: self._server.started, "the metrics API listens", 10, 0.02)
 
@@ -113,7 +113,7 @@ def _list(kind: str, version: str, items: list[dict[str, Any]]) -> dict[str, Any
 
 
 def _discovery(path: str) -> tuple[int, dict[str, Any]]:
-    """Answer the probes; everything but a group-version is 404, which clients put up with."""
+    """Answer the probes. Every path except a group-version is 404, which clients tolerate."""
     version = path.removeprefix("/apis/")
     kinds = {
         CUSTOM: ("pods/gpu", "MetricValueList"),

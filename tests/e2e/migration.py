@@ -1,4 +1,4 @@
-"""prometheus-adapter beside ours, as docs/migrate-from-prometheus-adapter.md configures both."""
+"""prometheus-adapter and our adapter, configured as in docs/migrate-from-prometheus-adapter.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def theirs() -> dict[str, Any]:
 
 
 def ours() -> dict[str, Any]:
-    """Return the page's configuration of ours, as the chart's values make it."""
+    """Return the page's configuration of our adapter, rendered from chart values."""
     values = _block("# values.yaml")
     settings: dict[str, Any] = values["config"]
     return settings | {"external": values["externalMetrics"]}
@@ -48,12 +48,12 @@ def pairs() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 
 def keda_triggers(namespace: str, store: str, scaler: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the trigger before and after, of the page about KEDA, in another namespace.
+    """Return the triggers before and after the migration in the page about KEDA.
 
     Args:
-        namespace: in place of the page's.
+        namespace: replaces the page's namespace.
         store: URL of Prometheus.
-        scaler: address of ours.
+        scaler: address of our scaler.
     """
     blocks = map(yaml.safe_load, _BLOCK.findall(KEDA_PAGE.read_text(encoding="utf-8")))
     objects = [block for block in blocks if block.get("kind") == "ScaledObject"]
@@ -65,7 +65,7 @@ def keda_triggers(namespace: str, store: str, scaler: str) -> tuple[dict[str, An
 
 
 class ServerPages:
-    """Pages of inference servers on loopback: ``/NAME`` has that one's queue."""
+    """Pages of inference servers on loopback. ``/NAME`` has the queue of that server."""
 
     def __init__(self, waiting: Mapping[str, int]) -> None:
         self.waiting = waiting
@@ -93,7 +93,7 @@ class ServerPages:
         thread.start()
 
     def job(self, namespace: str) -> dict[str, Any]:
-        """Return the scrape job as a PodMonitor makes it: target labels name the pod."""
+        """Return the scrape job of a PodMonitor: target labels name the pod."""
         targets = [
             {
                 "targets": [f"127.0.0.1:{self.port}"],
@@ -110,7 +110,7 @@ class ServerPages:
 
 
 class Peer:
-    """prometheus-adapter, with the page's rules and a certificate of its own."""
+    """prometheus-adapter, with the page's rules and its own certificate."""
 
     def __init__(self, folder: Path, kubeconfig: Path, prometheus: Prometheus) -> None:
         self.port = free_port()

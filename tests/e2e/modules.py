@@ -1,6 +1,6 @@
-"""Go modules that files are read from, such as the definitions of other projects' kinds.
+"""Go modules with required files, such as the definitions of other projects' kinds.
 
-Tests run where there is no network: ``python -m tests.e2e.modules`` brings them here before.
+Tests run without a network. ``python -m tests.e2e.modules`` downloads the modules before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PROGRAMS = Path("tests/e2e/programs")
 
 
 class Module(NamedTuple):
-    """A module, of the version that one of our go.mod files names."""
+    """A module, with the version in one of our go.mod files."""
 
     path: str
     pinned: Path
@@ -35,10 +35,10 @@ ALL = (CERT_MANAGER, KARPENTER, KEDA, PROMETHEUS_OPERATOR)
 
 
 def folder(module: Module) -> Path:
-    """Return where a module's files lie.
+    """Return the folder of a module.
 
     Raises:
-        ProgramMissingError: Go is not here, or the module cannot be had.
+        ProgramMissingError: Go or the module is not available.
     """
     go = shutil.which("go")
     if go is None:
@@ -59,7 +59,7 @@ def folder(module: Module) -> Path:
 
 
 def main() -> int:
-    """Bring every module here. Says what it does."""
+    """Download every module, and print the progress."""
     try:
         for module in ALL:
             print(f"{module.path}: {folder(module)}", file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
-"""What a network that enforces NetworkPolicies lets through.
+"""The connections that a network with NetworkPolicies allows.
 
-By the words of the API reference, ``networking.k8s.io/v1``: a pod that no policy selects is
-open; one that is selected may do what any rule of any of its policies allows, and nothing else;
-an empty list of peers or ports means all of them.
+From the API reference ``networking.k8s.io/v1``: a pod that no policy selects is open. For a
+selected pod, only connections that a rule of one of its policies allows are possible. An empty
+list of peers or ports means all of them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _NAME = "kubernetes.io/metadata.name"
 
 
 class End(NamedTuple):
-    """One end of a connection: a pod, or an address that is no pod's."""
+    """One end of a connection: a pod, or another address."""
 
     address: str
     namespace: str = ""
-    """Empty: no pod, as one on its node's network is none to a policy."""
+    """Empty if it is not a pod. For a policy, a pod on the host network is not a pod."""
     labels: Mapping[str, str] = {}
     named: Mapping[str, int] = {}
     """Names of its container ports."""
@@ -30,7 +30,7 @@ class End(NamedTuple):
 def lets_through(
     policies: Iterable[Object], source: End, to: End, port: int, protocol: str = "TCP"
 ) -> bool:
-    """Whether a connection is let out where it begins and in where it ends."""
+    """Whether egress at the source and ingress at the destination allow a connection."""
     rows = [row for row in policies if row["kind"] == "NetworkPolicy"]
     out = _open(rows, "Egress", source, to, to, (port, protocol))
     return out and _open(rows, "Ingress", to, source, to, (port, protocol))

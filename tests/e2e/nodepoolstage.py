@@ -1,7 +1,7 @@
-"""A control plane with GPU nodes that never come or go, and values that a test sets.
+"""A control plane with fixed GPU nodes, and values that a test sets.
 
-What autoscalers make of headroom is the lab's; here it is what the controller writes, as
-which user, and what is left of it when it dies.
+The lab covers the reaction of autoscalers to headroom. This stage covers the writes of the
+controller, its user, and the objects that remain after it dies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.e2e.metricsapi import MetricsApi
 from tests.e2e.process import Process, free_port, wait_until
 
 CONTROLLERS = (
-    # Without the HPA controller: workloads stay as a test has them.
+    # Without the HPA controller, workloads keep the replicas that a test sets.
     *(name for name in WORKLOADS if name != "horizontal-pod-autoscaler-controller"),
     "job-controller",
     "ttl-after-finished-controller",
@@ -76,16 +76,16 @@ class Controller:
         self.process = Process(command, folder / f"{name}.log")
 
     def start(self) -> None:
-        """Start it, and wait until it has seen the cluster."""
+        """Start it, and wait until it has read the cluster."""
         self.process.start()
         self.process.wait_ready(lambda: self.get("/readyz")[0] == 200)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """End it; returns the exit status."""
+        """Stop it; return the exit status."""
         return self.process.stop(how)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Ask its listener."""
+        """Send a request to its listener."""
         try:
             answer = httpx.get(f"http://127.0.0.1:{self.port}{path}", trust_env=False)
         except httpx.TransportError:
@@ -93,7 +93,7 @@ class Controller:
         return answer.status_code, answer.text
 
     def metric(self, series: str) -> float | None:
-        """The value of a series, as ``/metrics`` has it; None where it is not there."""
+        """The value of a series on ``/metrics``; None if it is missing."""
         for line in self.get("/metrics")[1].splitlines():
             if line.rpartition(" ")[0] == series:
                 return float(line.rpartition(" ")[2])
@@ -101,7 +101,7 @@ class Controller:
 
 
 class NodepoolStage:
-    """Use as a context manager; what it starts ends with it."""
+    """Use as a context manager. It stops everything that it started."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -116,7 +116,7 @@ class NodepoolStage:
             self.api.start()
             stack.callback(self.api.stop)
             ensure_namespace(self.admin, NAMESPACE)
-            # Headroom has to do with the strictest level of its namespace.
+            # Headroom must work with the strictest level of its namespace.
             restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
             path = f"/api/v1/namespaces/{NAMESPACE}"
             self.admin.patch(path, {"metadata": {"labels": restricted}})
@@ -138,14 +138,14 @@ class NodepoolStage:
         self._stack.close()
 
     def kubeconfig(self) -> Path:
-        """A kubeconfig that is the chart's ServiceAccount of the controller."""
+        """A kubeconfig for the controller's ServiceAccount of the chart."""
         token = self.admin.token(NAMESPACE, ACCOUNT)
         return self.plane.write_kubeconfig("nodepool", token=token)
 
     def workload(
         self, namespace: str, replicas: int, percent: float, high: int = 8, **hpa: str
     ) -> None:
-        """A Deployment of GPU pods with its HPA, whose pods are all this busy."""
+        """A Deployment of GPU pods with its HPA and a utilisation for all pods."""
         ensure_namespace(self.admin, namespace)
         self.admin.create(_deployment(namespace, replicas))
         self.admin.create(_autoscaler(namespace, high, hpa))
@@ -153,7 +153,7 @@ class NodepoolStage:
         self.load(namespace, percent)
 
     def load(self, namespace: str, percent: float) -> None:
-        """Say how busy all its pods are."""
+        """Set the utilisation of all its pods."""
         values = dict.fromkeys(self._own(namespace), int(percent * 1000))
         self.api.values[namespace] = {METRIC: values}
 

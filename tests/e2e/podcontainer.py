@@ -1,9 +1,9 @@
-"""The one container of a pod of our image: a process in bubblewrap, as the pod's spec has it.
+"""The container of a pod of our image: a process in bubblewrap that follows the pod's spec.
 
-What a container runtime would do is done: a root file system of the image's (the programs of
-this machine, Python's environment and the sources, and no more of it), a process table of its
-own with the program as process 1, the user and groups of the pod, its volumes, its environment,
-no capabilities. What is not done: seccomp, limits of memory and CPU.
+It replaces a container runtime: a root file system of the image (only the programs of this machine,
+Python's environment and the sources), a separate process table with the program as process 1, the
+user and groups of the pod, its volumes, its environment, and no capabilities. It does not implement
+seccomp, memory limits and CPU limits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.e2e.podvolumes import Lookup, Volumes
 
 ENTRYPOINT = [sys.executable, "-P", "-m", "adapter"]
 USER = 65532
-"""The image's own, where the pod names none."""
+"""The defaults of the image."""
 _IMAGE = (
     Path("/usr"),
     Path("/etc/ssl"),
@@ -39,7 +39,7 @@ _IMAGE = (
 
 
 class Container:
-    """Runs from construction until it ends by itself or is killed."""
+    """Runs from construction until it exits or is killed."""
 
     def __init__(
         self, pod: Object, sandbox: Sandbox, volumes: Volumes, lookup: Lookup, log: Path
@@ -68,23 +68,23 @@ class Container:
         with os.fdopen(reading) as pipe:
             text = pipe.read()
         self.pid: int | None = json.loads(text)["child-pid"] if text else None
-        """Process 1 of the container; None where it could not even be started."""
+        """Process 1 of the container; None if it could not be started."""
 
     def ended(self) -> int | None:
-        """Return the exit status once it has ended: 128 and the signal, as runtimes have it."""
+        """Return the exit status after its end; 128 plus the signal, like runtimes."""
         code = self._child.poll()
         if code is None:
             return None
         return 128 - code if code < 0 else code
 
     def signal(self, sign: signal.Signals) -> None:
-        """Send a signal to process 1; fine if it is gone."""
+        """Send a signal to process 1 if it exists."""
         if self.pid is not None and self._child.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, sign)
 
     def kill(self) -> None:
-        """End it at once, and wait until it has."""
+        """Kill it, and wait for its end."""
         self.signal(signal.SIGKILL)
         self._child.wait()
 
@@ -93,7 +93,7 @@ def sole(pod: Object) -> Mapping[str, Any]:
     """Return the container of a pod that has one.
 
     Raises:
-        NotImplementedError: it has more, or such as run before it.
+        NotImplementedError: the pod has more containers or init containers.
     """
     spec = pod["spec"]
     if len(spec["containers"]) != 1 or spec.get("initContainers"):
@@ -131,7 +131,7 @@ def _bubblewrap(
     ]
     for how, source, row in mounts:
         arguments += [how, str(source), row["mountPath"]]
-    # A volume over the folder that this repository happens to lie in would hide the image's files.
+    # A volume over the folder of this repository would hide the image's files.
     over = [Path(row["mountPath"]) for _, _, row in mounts]
     hidden = [path for path in image if any(map(path.is_relative_to, over))]
     arguments += _folders(hidden)
@@ -145,13 +145,13 @@ def _bubblewrap(
 
 
 def _folders(targets: Sequence[Path]) -> list[str]:
-    """What a mount point lies in is to be passable by everybody."""
+    """Make the parents of a mount point accessible to every user."""
     parents = sorted({parent for path in targets for parent in path.parents} - {Path("/")})
     return [part for path in parents for part in ("--perms", "0755", "--dir", str(path))]
 
 
 def _user(pod: Object, container: Mapping[str, Any]) -> list[str]:
-    """Become the pod's user, without any capability."""
+    """Switch to the pod's user, without capabilities."""
     of_pod = pod["spec"].get("securityContext", {})
     merged = of_pod | container.get("securityContext", {})
     user, group = merged.get("runAsUser", USER), merged.get("runAsGroup", USER)

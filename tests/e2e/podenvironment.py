@@ -21,7 +21,7 @@ def variables(
     """Return the environment: the image's, the cluster's, the container's own.
 
     Raises:
-        NotYetError: a ConfigMap or Secret that a variable is from is not there.
+        NotYetError: the ConfigMap or Secret of a variable does not exist yet.
     """
     found = {
         "PATH": f"{PYTHON}/bin:/usr/local/bin:/usr/bin:/bin",
@@ -55,7 +55,7 @@ def _reference(pod: Object, source: Mapping[str, Any], lookup: Lookup) -> str:
 
 
 def expanded(text: str, environment: Mapping[str, str]) -> str:
-    """Return a text with ``$(NAME)`` replaced, where there is such a variable."""
+    """Return a text in which ``$(NAME)`` is replaced if the variable exists."""
 
     def value(match: re.Match[str]) -> str:
         return environment.get(match[1], match[0])

@@ -1,4 +1,4 @@
-"""Probes of a container, made and counted as kubelet does."""
+"""Probes of a container, like those of the kubelet."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """How many equal results in a row change what is believed."""
+    """Consecutive equal results that change the verdict."""
 
     success: int = 1
     failure: int = 3
 
 
 class Verdict:
-    """What is believed of one probe; pure.
+    """The verdict of one probe; pure.
 
     Args:
-        believed: before the first result: None is neither.
+        believed: the verdict before the first result; None is undecided.
     """
 
     def __init__(self, thresholds: Thresholds, *, believed: bool | None) -> None:
@@ -41,12 +41,12 @@ class Verdict:
 
 
 class Probe:
-    """Asks over and over, in a thread of its own, until stopped.
+    """Probes repeatedly in a thread until stopped.
 
     Args:
-        spec: as the container has it; only ``httpGet`` is known.
+        spec: the probe of the container; only ``httpGet`` is supported.
         ports: the container's ports by name.
-        believed: what holds before the first verdict.
+        believed: the initial verdict.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Probe:
 
     @property
     def believed(self) -> bool | None:
-        """Whether it succeeds, as far as its thresholds say."""
+        """Whether it succeeds, according to its thresholds."""
         return self._verdict.believed
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop probing."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -95,7 +95,7 @@ class Probe:
 def _status(spec: Mapping[str, Any], host: str, port: int, timeout: float) -> int:
     connection: http.client.HTTPConnection
     if spec.get("scheme", "HTTP") == "HTTPS":
-        # kubelet does not look at the certificate either.
+        # The kubelet does not verify the certificate either.
         unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         unverified.check_hostname = False
         unverified.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""The life of one pod of our image: started, probed, started again, ended in order."""
+"""The life of one pod of our image: start, probes, restarts, and graceful termination."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tests.e2e.podvolumes import Lookup, NotYetError, Volumes
 
 _TICK = 0.05
 _LOOK = 10
-"""Ticks between looks at whether a volume has changed."""
+"""Ticks between checks of the volumes for changes."""
 _MORTAL = ("startup", "liveness")
 """The probes whose failure ends a container."""
 _BACK_OFF = 10.0
-"""Seconds before the second start after an end, twice as many before each further one, as
-kubelet waits; the first start again is at once."""
+"""Seconds before the second restart, doubled for each further restart, like the kubelet. The first
+restart is immediate."""
 
 
 class PodRunner:
-    """Runs until the pod is gone, in a thread of its own."""
+    """Runs in a thread until the pod is deleted."""
 
     def __init__(
         self, admin: Cluster, pod: Object, address: str, folder: Path, lookup: Lookup
@@ -53,27 +53,27 @@ class PodRunner:
         self._thread.start()
 
     def delete(self, grace: float) -> None:
-        """Begin to end it; to be called again with less."""
+        """Start its termination. It can be called again with a shorter period."""
         self._grace = grace if not self._deletion.is_set() else min(grace, self._grace)
         self._deletion.set()
 
     def join(self) -> None:
-        """Wait until it has ended."""
+        """Wait for its end."""
         self._thread.join(60)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it runs any more."""
+        """Whether all its processes have ended."""
         return not self._thread.is_alive()
 
     @property
     def ending(self) -> bool:
-        """Whether it has been told to end."""
+        """Whether its termination has started."""
         return self._deletion.is_set()
 
     @property
     def pid(self) -> int | None:
-        """Process 1 of the container that runs, if one does."""
+        """Process 1 of the running container; None without one."""
         container = self._container
         return container.pid if container and container.ended() is None else None
 
@@ -83,7 +83,7 @@ class PodRunner:
             self._container.signal(sign)
 
     def renew_tokens(self) -> None:
-        """Replace the tokens of its account by new ones."""
+        """Replace the tokens of its account."""
         self._volumes.renew_tokens()
 
     def _run(self) -> None:
@@ -101,7 +101,7 @@ class PodRunner:
         self._leave()
 
     def _leave(self) -> None:
-        """Say that it is gone; who does not answer is told again."""
+        """Report its end to the API server; repeat until the server answers."""
         for _ in range(5):
             with contextlib.suppress(httpx.TransportError):
                 self._admin.delete(self._path)
@@ -129,7 +129,7 @@ class PodRunner:
                 self._deletion.wait(_BACK_OFF * 2 ** (restarts - 1))
 
     def _start(self, sandbox: Sandbox) -> Container | None:
-        """Start the container once everything it needs is there."""
+        """Start the container when everything it needs exists."""
         while not self._deletion.is_set():
             try:
                 self._volumes.write()
@@ -144,7 +144,7 @@ class PodRunner:
         return None
 
     def _attend(self, container: Container) -> None:
-        """Probe it until it has ended, by itself or because it had to."""
+        """Probe it until it exits or is terminated."""
         spec = container.spec
         probes: dict[str, Probe] = {}
         if "startupProbe" in spec:
@@ -178,7 +178,7 @@ class PodRunner:
         return float(self._pod["spec"].get("terminationGracePeriodSeconds", 30))
 
     def _started(self, spec: Mapping[str, Any], probes: dict[str, Probe]) -> None:
-        """Begin with the other probes once it has started, and see whether it is ready."""
+        """Start the other probes when it has started, and update its readiness."""
         startup = probes.get("startup")
         if not self.life.started and (startup is None or startup.believed):
             if startup is not None:
@@ -202,7 +202,7 @@ class PodRunner:
             self._since = time.time()
 
     def _publish(self) -> None:
-        """Write the status, if it is not what was written last; later if nobody answers."""
+        """Write the status if it has changed; try again later without an answer."""
         if self.life == self._published:
             return
         life = self.life
@@ -218,7 +218,7 @@ class PodRunner:
         self._published = life
 
     def _token(self, source: Mapping[str, Any]) -> str:
-        """Ask for a token that is good for this pod, as long as it lives."""
+        """Request a token that is bound to this pod."""
         bound = {"apiVersion": "v1", "kind": "Pod", "name": self.name, "uid": self.uid}
         seconds = max(source.get("expirationSeconds", 3600), 600)
         spec: Object = {"expirationSeconds": seconds, "boundObjectRef": bound}

@@ -1,4 +1,4 @@
-"""The network of one pod: a namespace of its own, joined to the bridge."""
+"""The network of one pod: a namespace that is connected to the bridge."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _lock = threading.Lock()
 
 
 def next_address() -> str:
-    """Return an address that no pod has had."""
+    """Return an address that no pod has used."""
     with _lock:
         number = next(_numbers)
     return f"{POD_PREFIX}.{1 + number // 250}.{1 + number % 250}"
 
 
 class Sandbox:
-    """Holds the namespace from construction to ``close``, whatever its containers do.
+    """Holds the namespace from construction to ``close``, independent of its containers.
 
-    The thread that makes it has to live as long: its end would end the namespace.
+    The thread that creates it must live as long: its end would end the namespace.
     """
 
     def __init__(self, address: str) -> None:
         self.address = address
-        # As the pause container of a real node does.
+        # Like the pause container of a real node.
         holding = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"]
         self._holder = subprocess.Popen(holding, stdin=subprocess.DEVNULL)
         pid = self._holder.pid
@@ -50,17 +50,17 @@ class Sandbox:
 
     @property
     def enter(self) -> list[str]:
-        """What stands before a command that is to run in it."""
+        """The prefix of a command that runs in it."""
         return ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net"]
 
     def close(self) -> None:
-        """Let the namespace go, with its end of the link."""
+        """Release the namespace with its end of the link."""
         self._holder.kill()
         self._holder.wait()
 
 
 def host_address(address: str) -> None:
-    """Give the machine itself an address of a pod: a thread of ours is going to serve there."""
+    """Assign an address of a pod to the machine, for a thread of the tests."""
     links(f"address add {address}/32 dev lo\n")
 
 

@@ -1,4 +1,4 @@
-"""The status that kubelet writes of a pod with one container."""
+"""The status that the kubelet writes for a pod with one container."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from tests.e2e.cluster import Object
 
 
 class Life(NamedTuple):
-    """What is known of a pod's container."""
+    """The state of a pod's container."""
 
     ready: bool = False
     started: bool = False
     running: bool = False
     restarts: int = 0
     code: int | None = None
-    """How it ended, once it has for good or before it is started again."""
+    """How it ended, before a restart or permanently."""
     over: bool = False
-    """It is not started again."""
+    """Whether it is not restarted."""
     waiting: str = "ContainerCreating"
 
 
 def status(pod: Object, address: str, life: Life, since: float, now: float) -> Object:
-    """Return the status, as a merge patch has it.
+    """Return the status as a merge patch.
 
     Args:
         since: when it became ready, or ceased to be.
@@ -64,7 +64,7 @@ def status(pod: Object, address: str, life: Life, since: float, now: float) -> O
 
 
 def stamp(seconds: float) -> str:
-    """Return a time as the API writes it."""
+    """Return a time in the format of the API."""
     at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -1,4 +1,4 @@
-"""Whether this machine lets a test be somebody else."""
+"""Whether a test can switch users on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes of a pod as files, written and replaced as kubelet does."""
+"""Volumes of a pod as files, written and replaced like the kubelet does."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.e2e import podusers
 from tests.e2e.cluster import Object
 
 Lookup = Callable[[str, str], Object | None]
-"""(kind, name) -> the object of the pod's namespace, if it is there."""
+"""(kind, name) -> the object in the pod's namespace, if it exists."""
 Token = Callable[[Mapping[str, Any]], str]
 """A projected volume's ``serviceAccountToken`` -> a token of the pod's account."""
 
 
 class NotYetError(Exception):
-    """A ConfigMap or Secret that a volume needs is not there yet."""
+    """A ConfigMap or Secret of a volume does not exist yet."""
 
 
 class File(NamedTuple):
@@ -34,7 +34,7 @@ class Volumes:
     """The volumes of one pod, below a folder.
 
     Args:
-        group: the pod's ``fsGroup``: who reads what is not for everybody.
+        group: the pod's ``fsGroup``, which can read restricted files.
     """
 
     def __init__(self, folder: Path, pod: Object, lookup: Lookup, token: Token) -> None:
@@ -51,7 +51,7 @@ class Volumes:
         return self._folder / name
 
     def write(self) -> None:
-        """Write every volume whose content is not what it was.
+        """Write every volume whose content has changed.
 
         Raises:
             NotYetError: something that is not optional is missing.
@@ -67,7 +67,7 @@ class Volumes:
                 self._written[name] = files
 
     def renew_tokens(self) -> None:
-        """Ask for new tokens at the next ``write``."""
+        """Request new tokens at the next ``write``."""
         self._tokens.clear()
 
     def _files(self, volume: Mapping[str, Any]) -> dict[str, File]:
@@ -89,7 +89,7 @@ class Volumes:
         if kind == "serviceAccountToken":
             if row["path"] not in self._tokens:
                 self._tokens[row["path"]] = self._token(row)
-            # Without fsGroup kubelet makes the pod's user its owner (pkg/volume/projected).
+            # Without fsGroup, the kubelet makes the pod's user the owner (pkg/volume/projected).
             readable = 0o600 if self._group is not None else 0o644
             return {row["path"]: File(self._tokens[row["path"]].encode(), readable)}
         if kind == "downwardAPI":
@@ -115,7 +115,7 @@ class Volumes:
         self._own(path)
 
     def _replace(self, path: Path, files: Mapping[str, File]) -> None:
-        """Swap the whole content at once: readers see all of the old or all of the new."""
+        """Replace the content atomically: readers see only the old or only the new content."""
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o755)
         content = path / f"..content-{next(self._numbers)}"
@@ -124,7 +124,7 @@ class Volumes:
             target = content / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(file.content)
-            # kubelet lets the pod's group read whatever the owner may.
+            # The kubelet lets the pod's group read everything that the owner can read.
             target.chmod(file.mode | (0o440 if self._group is not None else 0))
             self._own(target)
         link, before = path / "..data", path / "..data_tmp"
@@ -150,7 +150,7 @@ class Volumes:
 
 
 def field(pod: Object, path: str) -> str:
-    """Return what the downward API gives for a ``fieldPath``."""
+    """Return the value of a ``fieldPath`` of the downward API."""
     value: Any = pod
     for part in path.split("."):
         value = value.get(part, "")

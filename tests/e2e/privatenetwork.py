@@ -1,9 +1,9 @@
-"""Runs a command in a network namespace of its own, with a bridge that pods can hang on.
+"""Run a command in a separate network namespace with a bridge for pods.
 
-``python -m tests.e2e.privatenetwork -- COMMAND``: as root, or as anybody where user namespaces
-are allowed. Pods then have addresses that are not loopback, which API servers insist on, and
-nothing of it is seen by the machine or outlives the command. Where no such namespace can be
-made, that is said with the fix, and the command runs without one.
+``python -m tests.e2e.privatenetwork -- COMMAND``: as root, or as any user if user namespaces are
+allowed. Pods then have addresses other than loopback, which API servers require. The machine does
+not see the network, and it ends with the command. If the namespace cannot be created, a message
+names the fix, and the command runs without it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tests.e2e import programs
 
 BRIDGE = "pods0"
 GATEWAY = "10.244.0.1"
-"""The machine's own address on the bridge, which pods see as their router."""
+"""The address of the machine on the bridge: the router of the pods."""
 POD_PREFIX = "10.244"
-"""Pods have the addresses below 10.244.0.0/16, as kubeadm's usual networks give them."""
+"""Pods have addresses in 10.244.0.0/16, as usual with kubeadm."""
 SERVICE_SUBNET = "10.96.0.0/16"
 API_ADDRESS = "10.96.0.1"
 """The first address of the Services, which is that of the API server in every cluster."""
 _MAC = "02:00:0a:f4:00:01"
-# A bridge without one of its own takes that of some port, and another when the port goes: what
-# pods answer would for seconds go to nobody.
+# A bridge without its own address takes that of a port, and changes it when the port is removed:
+# answers of pods would be lost for seconds.
 _ENDING = ("--pid", "--fork", "--kill-child", "--mount-proc")
-"""Whatever the command has started ends with it, however it ends."""
+"""All processes of the command end with it."""
 _REASON = "GMA_E2E_NO_NETWORK"
 _INSIDE = "--inside"
 _LINKS = f"""\
@@ -41,7 +41,7 @@ address add {API_ADDRESS}/32 dev lo
 
 
 def missing() -> str:
-    """Return why there is no network of our own here, or an empty string."""
+    """Return why a separate network is not possible here, or an empty string."""
     try:
         socket.if_nametoindex(BRIDGE)
     except OSError:
@@ -64,7 +64,7 @@ def links(lines: str, holder: int | None = None) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run what stands after ``--``; returns its exit status."""
+    """Run the command after ``--``; return its exit status."""
     if _INSIDE in arguments:
         links(_LINKS)
         return _replace(arguments[arguments.index("--") + 1 :])
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
     said: list[str] = []
     for more in (_ENDING, ()):
         inside = [*enter, *more, sys.executable, "-m", "tests.e2e.privatenetwork", _INSIDE, "--"]
-        # Tried first with a command that does nothing: what fails then is the network.
+        # First with a command that does nothing: if it fails, the network is the cause.
         tried = subprocess.run([*inside, "true"], capture_output=True, text=True, check=False)
         if tried.returncode == 0:
             return _replace([*inside, *command])

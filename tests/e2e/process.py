@@ -1,4 +1,4 @@
-"""A child process with its log in a file, that never outlives its owner."""
+"""A child process with its log in a file. It never outlives its owner."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class FailedError(AssertionError):
-    """A process ended or did not get ready; the text holds the tail of its log."""
+    """A process ended or did not become ready; the text has the tail of its log."""
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on now."""
+    """Return an unused loopback port."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
@@ -30,7 +30,7 @@ def free_port() -> int:
 def wait_until(
     check: Callable[[], T | None], what: str, seconds: float = 120.0, every: float = 0.1
 ) -> T:
-    """Poll until ``check`` returns something true, and return that.
+    """Poll until ``check`` returns a true value, and return it.
 
     Raises:
         FailedError: it did not within ``seconds``.
@@ -45,7 +45,7 @@ def wait_until(
 
 
 class Process:
-    """One program; ``start`` may be called again after ``stop``."""
+    """One program. ``start`` may be called again after ``stop``."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Process:
             )
 
     def running(self) -> bool:
-        """Whether it is started and has not ended."""
+        """Whether it runs."""
         return self._child is not None and self._child.poll() is None
 
     def check(self) -> None:
@@ -87,7 +87,7 @@ class Process:
             raise FailedError(f"{self.log.stem} ended with {code}:\n{self.tail()}")
 
     def wait_ready(self, ready: Callable[[], bool], seconds: float = 120.0) -> None:
-        """Wait until ``ready``; a connection that is refused means not yet.
+        """Wait until ``ready``. A refused connection means not yet.
 
         Raises:
             FailedError: the program ended, or was not ready in time.
@@ -105,7 +105,7 @@ class Process:
             raise FailedError(f"{error}\n{self.tail()}") from None
 
     def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 15.0) -> int:
-        """End it, with SIGKILL if it takes longer than ``seconds``; returns the exit status."""
+        """Stop it, with SIGKILL after ``seconds``; return the exit status."""
         if self._child is None:
             return 0
         with contextlib.suppress(ProcessLookupError):

@@ -1,8 +1,8 @@
-"""The real programs that end-to-end tests and benchmarks stand on: found, else built once.
+"""The programs that end-to-end tests and benchmarks use: found, or built once.
 
-Looked for in ``$KUBEBUILDER_ASSETS``, in PATH, then in this repository's ``.cache/bin``;
-what is found nowhere is built into the last with ``go build`` from a module that holds
-nothing but go.mod and go.sum. Programs that a distribution packages are never built.
+They are searched in ``$KUBEBUILDER_ASSETS``, in PATH, and in this repository's ``.cache/bin``.
+Missing programs are built into the latter with ``go build``, from a module with only go.mod and
+go.sum. Programs that a distribution packages are never built.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HELM_VERSION = "3.19.0"
 
 
 class ProgramMissingError(Exception):
-    """A program is neither here nor to be had; the text says how to get it."""
+    """A program is missing and cannot be built; the text explains how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Built:
     version: tuple[str, ...] = ()
     """Arguments that print the version."""
     release: str = ""
-    """What the version begins with, of a copy found elsewhere that will do."""
+    """Prefix of the version of an acceptable copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _kubernetes(name: str, *version: str) -> Built:
         name,
         f"k8s.io/kubernetes/cmd/{name}",
         Path("tests/e2e/programs/kubernetes"),
-        # Without these /version does not parse and clients refuse the server.
+        # Without these, /version does not parse and clients reject the server.
         f"{prefix}.gitVersion=v{KUBERNETES_VERSION} "
         f"{prefix}.gitMajor={major} {prefix}.gitMinor={minor}",
         version or ("--version",),
@@ -65,7 +65,7 @@ def _kubernetes(name: str, *version: str) -> Built:
 
 
 def _helm() -> Built:
-    # What `helm template` and `helm lint` take the cluster for; unset they say 1.20.
+    # The cluster version of `helm template` and `helm lint`; the default is 1.20.
     major, minor, _ = KUBERNETES_VERSION.split(".")
     assumed = " ".join(
         f"-X helm.sh/helm/v3/pkg/{package}.k8sVersionMajor={major} "
@@ -118,10 +118,10 @@ PROMTOOL = Packaged("promtool", "prometheus")
 
 @functools.cache
 def find(program: Built | Packaged) -> Path:
-    """Return the path of a program that runs.
+    """Return the path of a working program.
 
     Raises:
-        ProgramMissingError: it is not here and cannot be built or installed.
+        ProgramMissingError: it is missing and cannot be built or installed.
     """
     for folder in (os.environ.get("KUBEBUILDER_ASSETS"), None):
         found = shutil.which(program.name, path=folder) if folder != "" else None
@@ -158,7 +158,7 @@ def _build(program: Built) -> Path:
                 f"KUBEBUILDER_ASSETS at a folder with {program.name} {program.release}x"
             )
         print(f"building {program.name} (minutes, once)", file=sys.stderr, flush=True)
-        # Built beside its name and renamed, so that a broken-off build leaves nothing to find.
+        # Built under another name and renamed, so that an aborted build leaves no program.
         partial = target.with_suffix(".partial")
         command = [go, "build", "-o", str(partial)]
         if program.ldflags:
@@ -221,11 +221,11 @@ END_TO_END = (
     KWOK,
     PROMETHEUS_ADAPTER,
 )
-"""What the tests of this folder need, and the benchmarks."""
+"""The programs of these tests and of the benchmarks."""
 
 
 def main() -> int:
-    """Bring every program here. Says what it does."""
+    """Install every program, and print the progress."""
     try:
         for program in END_TO_END:
             print(f"{program.name}: {find(program)}", file=sys.stderr, flush=True)

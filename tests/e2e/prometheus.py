@@ -13,12 +13,12 @@ from tests.e2e.process import Process, free_port
 
 
 class Prometheus:
-    """Scrapes exporters as a ServiceMonitor of dcgm-exporter's chart would have it.
+    """Scrapes exporters like a ServiceMonitor of dcgm-exporter's chart.
 
     Args:
         exporters: node name -> port.
-        honor_labels: what is done with the exporter's own pod, namespace and container.
-        jobs: further scrape jobs, as ``scrape_configs`` has them.
+        honor_labels: treatment of the labels pod, namespace and container of the exporter.
+        jobs: further scrape jobs in the format of ``scrape_configs``.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Prometheus:
         self.process.wait_ready(lambda: self.count("up") >= 0)
 
     def stop(self) -> None:
-        """End it."""
+        """Stop it."""
         self.process.stop()
 
     def count(self, query: str) -> int:
-        """Return how many series a query gives; -1 where it does not answer yet."""
+        """Return the number of series of a query; -1 without an answer."""
         try:
             answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False)
         except httpx.TransportError:

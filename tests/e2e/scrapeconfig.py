@@ -1,7 +1,7 @@
 """A ServiceMonitor's endpoint as Prometheus' own configuration.
 
-What prometheus-operator makes of it (``pkg/prometheus/promcfg.go``), for the keys that the
-chart renders; any other key is an error, so that none goes untested. Targets are fixed ones.
+It follows prometheus-operator (``pkg/prometheus/promcfg.go``) for the keys that the chart renders.
+Any other key is an error, so that every key is tested. Targets are fixed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.e2e.cluster import Object
 
 OWN_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 Read = Callable[[str, str, str], Path]
-"""Kind, name and key of what is referred to -> a file with that content."""
+"""Kind, name and key of a reference -> a file with its content."""
 
 
 def job(name: str, monitor: Object, targets: Sequence[str], token: Path, read: Read) -> Object:
@@ -23,9 +23,9 @@ def job(name: str, monitor: Object, targets: Sequence[str], token: Path, read: R
     Args:
         name: of the job.
         monitor: the ServiceMonitor, with one endpoint.
-        targets: HOST:PORT of what its Service selects.
-        token: the token of Prometheus' own account.
-        read: gets what it refers to.
+        targets: HOST:PORT of the pods of its Service.
+        token: the token of Prometheus' account.
+        read: reads references.
     """
     (endpoint,) = monitor["spec"]["endpoints"]
     rest = dict(endpoint)

@@ -1,4 +1,4 @@
-"""Objects as ``kubectl apply --server-side --validate=strict`` sends them."""
+"""Applies objects like ``kubectl apply --server-side --validate=strict``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.e2e.cluster import Cluster, Object, collection
 
 
 def apply(admin: Cluster, obj: Object, more: str = "&dryRun=All") -> Object:
-    """Apply an object; unless ``more`` says otherwise nothing is kept of it.
+    """Apply an object, by default as a dry run.
 
     Raises:
         RefusedError: a field is unknown, missing or wrong, or an admission plugin objects.
@@ -21,6 +21,6 @@ def apply(admin: Cluster, obj: Object, more: str = "&dryRun=All") -> Object:
 
 
 def ensure(admin: Cluster, name: str, labels: Mapping[str, str] | None = None) -> None:
-    """Create a namespace, unless it is there."""
+    """Create a namespace if it does not exist."""
     meta = {"name": name, "labels": dict(labels or {})}
     apply(admin, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, "")

@@ -1,8 +1,8 @@
-"""A whole cluster on one machine, to install the chart into as anybody would.
+"""A whole cluster on one machine, for installations of the chart.
 
-Pods of our image are processes with addresses, accounts and volumes of their own; the API server
-reaches them through the EndpointSlices that the real controller makes. GPU nodes, and the pods
-that use them, are simulated.
+Pods of our image are processes with their own addresses, accounts and volumes. The API server
+reaches them through the EndpointSlices of the real controller. GPU nodes and the pods on them are
+simulated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.e2e.process import FailedError, wait_until
 from tests.e2e.sitekubelet import SiteKubelet
 
 IMAGE = "registry.example/team/gpu-metrics-adapter"
-"""Where our image is said to be pulled from."""
+"""The repository of our image."""
 NODES = ("gpu-a", "gpu-b")
 POOL = "gpua100"
 """Their label ``agentpool``."""
@@ -42,12 +42,12 @@ _MADE = (
     "/api/v1/namespaces/{ns}/configmaps",
     "/api/v1/namespaces/{ns}/secrets",
 )
-"""What tests make in the default namespace."""
+"""Objects of tests in the default namespace."""
 _KEPT = {"default", "kube-system", "kube-public", "kube-node-lease", _EXPORTERS}
 
 
 class Site:
-    """Use as a context manager; what it starts ends with it."""
+    """Use as a context manager. It stops everything that it started."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -65,7 +65,7 @@ class Site:
         self.kubeconfig = self.plane.kubeconfig
         self.load = Load()
         self.exporters: dict[str, Exporter] = {}
-        """Node -> its exporter, which a test may stop, or have answer badly."""
+        """Node -> its exporter, which a test may stop or break."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Site:
@@ -74,7 +74,7 @@ class Site:
             self.kubelet = SiteKubelet(self.admin, NODES, self.folder / "pods")
             stack.callback(self.kubelet.stop)
             for node in NODES:
-                # What admission gives a node that is not ready yet: no DaemonSet would run on it.
+                # Admission adds it to a node that is not ready: no DaemonSet would run there.
                 self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": None}})
             for node in NODES:
                 self._furnish(node)
@@ -95,14 +95,14 @@ class Site:
     def helm(
         self, *arguments: str | Path, values: Mapping[str, Any] | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Run helm against this cluster; ``check`` fails with what it said."""
+        """Run helm with this cluster. ``check`` raises its error."""
         done = chart.helm(*arguments, f"--kubeconfig={self.kubeconfig}", values=values)
         return self._checked(done, check)
 
     def kubectl(
         self, *arguments: str | Path, content: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl against this cluster, with ``content`` as its input."""
+        """Run kubectl with this cluster and ``content`` as its input."""
         command = [programs.find(programs.KUBECTL), *arguments]
         done = subprocess.run(
             command,
@@ -116,7 +116,7 @@ class Site:
         return self._checked(done, check)
 
     def shell(self, command: str) -> str:
-        """Run a command as somebody at the repository's root types it; returns what it says."""
+        """Run a shell command in the repository's root; return its output."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=programs.ROOT,
@@ -129,10 +129,10 @@ class Site:
         return self._checked(done, True).stdout
 
     def pods(self, selector: str = "") -> list[PodRunner]:
-        """Return the pods of our image that run or end, oldest first.
+        """Return the running and terminating pods of our image, oldest first.
 
         Args:
-            selector: ``key=value`` with commas between; all have to match.
+            selector: comma-separated ``key=value``; all must match.
         """
         rows = [row.partition("=") for row in selector.split(",") if row]
         return [
@@ -142,7 +142,7 @@ class Site:
         ]
 
     def clear(self) -> None:
-        """Take everything away that a test has made, and wait until it is gone."""
+        """Delete everything that a test has created, and wait until it is deleted."""
         rows = json.loads(self.helm("list", "--all-namespaces", "--all", "--output=json").stdout)
         for row in rows:
             self.helm("uninstall", row["name"], f"--namespace={row['namespace']}", "--wait")
@@ -164,7 +164,7 @@ class Site:
         return "\n".join([self.plane.tails(), *parts])
 
     def _empty(self, kind: str) -> None:
-        """Delete all of a kind in the default namespace, but what the cluster itself puts there."""
+        """Delete all objects of a kind in the default namespace, except the cluster's own."""
         path = kind.format(ns="default")
         options = {
             "kind": "DeleteOptions",
@@ -172,7 +172,7 @@ class Site:
             "propagationPolicy": "Background",
             "gracePeriodSeconds": 1,
         }
-        # The API server's Service, and the bundle that every namespace is given.
+        # The Service of the API server, and the CA bundle of every namespace.
         own = ("kubernetes", "kube-root-ca.crt")
         which = "%2C".join(f"metadata.name%21%3D{name}" for name in own)
         self.admin.request("DELETE", f"{path}?fieldSelector={which}", options)
@@ -183,7 +183,7 @@ class Site:
         return left <= _KEPT and not self.pods() and not pods
 
     def _furnish(self, node: str) -> None:
-        """Make it a GPU node of AKS, as the device plugin leaves one."""
+        """Make it a GPU node of AKS with a device plugin."""
         path = f"/api/v1/nodes/{node}"
         self.admin.patch(path, {"metadata": {"labels": {"agentpool": POOL}}})
         amounts = {"cpu": "24", "memory": "220Gi", "pods": "110", "nvidia.com/gpu": "8"}
@@ -214,7 +214,7 @@ class Site:
 
 
 def _exporter_pod(exporter: Exporter) -> Object:
-    """Return an exporter's own pod: it is found by the labels that its chart sets."""
+    """Return the pod of an exporter, which is found by the labels of its chart."""
     port = {"name": "metrics", "containerPort": exporter.port}
     image = "nvcr.io/nvidia/k8s/dcgm-exporter:4.4.0"
     return {

@@ -1,4 +1,4 @@
-"""Scheduler and kubelet of a site: pods of our image run for real, others are said to."""
+"""Scheduler and kubelet of a site: pods of our image really run, others are simulated."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.e2e.podrunner import PodRunner
 from tests.e2e.podsandbox import next_address
 
 IMAGE = "gpu-metrics-adapter"
-"""The last part of our image's name, wherever it is pulled from."""
+"""The last part of our image's name in any registry."""
 
 
 class SiteKubelet(Kubelet):
     """Follows every pod of the cluster until stopped.
 
     Args:
-        folder: where logs and volumes go.
+        folder: for logs and volumes.
     """
 
     def __init__(self, admin: Cluster, nodes: Sequence[str], folder: Path) -> None:
@@ -36,7 +36,7 @@ class SiteKubelet(Kubelet):
         super().__init__(admin, nodes)
 
     def stop(self) -> None:
-        """Stop following, and end every pod at once."""
+        """Stop following, and kill every pod."""
         super().stop()
         for watch in self._watches:
             watch.stop()
@@ -46,12 +46,12 @@ class SiteKubelet(Kubelet):
             runner.join()
 
     def ours(self) -> list[PodRunner]:
-        """Return the pods of our image that run or end, oldest first."""
+        """Return the running and terminating pods of our image, oldest first."""
         with self._guard:
             return [runner for runner in self._runners.values() if not runner.ended]
 
     def reserve(self, namespace: str, name: str) -> str:
-        """Return the address that a pod yet to be made will have."""
+        """Return the address of the next pod."""
         return self._reserved.setdefault((namespace, name), next_address())
 
     def _address(self, pod: Object) -> str:

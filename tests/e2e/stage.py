@@ -24,11 +24,11 @@ SCRAPE: dict[str, Any] = {
     "scrape": {"interval": "500ms", "timeout": "400ms", "max_backoff": "1s"},
 }
 RIGHTS = {"externalMetrics": {"enabled": True}, "keda": {"scaledObjects": True}}
-"""Values of the chart with which the adapter's account has every right that it may have."""
+"""Chart values with which the adapter's account has all permissions."""
 
 
 class Stage:
-    """Use as a context manager; what it starts ends with it."""
+    """Use as a context manager. It stops everything that it started."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ class Stage:
         self.load = Load()
         self.exporters = {node: Exporter(node, self.load, self.pods) for node in NODES}
         self.sizes: dict[str, list[int]] = {}
-        """Namespace -> every size its workload has had, in order."""
+        """Namespace -> all replicas of its workload so far, in order."""
         self._sizes_lock = threading.Lock()
         self._workloads: list[str] = []
         self._stack = ExitStack()
@@ -78,16 +78,16 @@ class Stage:
         self._stack.close()
 
     def kubeconfig(self) -> Path:
-        """Return a kubeconfig that is the adapter's ServiceAccount."""
+        """Return a kubeconfig for the adapter's ServiceAccount."""
         token = self.admin.token(NAMESPACE, SERVICE)
         return self.plane.write_kubeconfig("adapter", token=token)
 
     def pods(self) -> list[RunningPod]:
-        """Return the pods that run."""
+        """Return the running pods."""
         return self.kubelet.running()
 
     def clear(self) -> None:
-        """Delete the workloads, so that their GPUs are free, and wait until they are."""
+        """Delete the workloads, and wait until their GPUs are free."""
         while self._workloads:
             namespace = self._workloads.pop()
             self.admin.delete(f"{HPAS.format(ns=namespace)}/inference")
@@ -125,7 +125,7 @@ class Stage:
         self.admin.wait(path, check, f"{namespace}: ScalingActive is {status} {reason}")
 
     def wait_size(self, namespace: str, size: int) -> None:
-        """Wait until the workload has this many pods, running."""
+        """Wait until this many pods of the workload run."""
 
         def check() -> bool:
             running = sum(pod.namespace == namespace for pod in self.pods())
@@ -135,11 +135,11 @@ class Stage:
         wait_until(check, f"{namespace} has {size} pods; it had {self.sizes.get(namespace)}", 180)
 
     def wait_failures(self, namespace: str, more: int, reason: str = "FailedGetPodsMetric") -> None:
-        """Wait until the HPA controller has failed to read its metric so many times more.
+        """Wait until the HPA controller has failed to read its metric ``count`` more times.
 
-        It writes 25 events about an object, two of each failure, and then one in five minutes
-        (client-go's spam filter). Where those are used up, its condition tells instead: false all
-        the while that so many rounds, of a second each, take even on a slow machine.
+        It writes 25 events about an object, two per failure, and then one in five minutes
+        (client-go's spam filter). After that, the condition is used: it must stay false for the
+        time of as many rounds, of a second each, on a slow machine.
         """
 
         def count() -> int:
@@ -161,7 +161,7 @@ class Stage:
         wait_until(check, f"{namespace}: {more} more failures")
 
     def values(self, namespace: str, metric: str = METRIC) -> dict[str, str]:
-        """Ask through the API server: pod name -> quantity."""
+        """Request values through the API server: pod name -> quantity."""
         path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}/pods/%2A/{metric}"
         items = self.admin.get(path)["items"]
         return {item["describedObject"]["name"]: item["value"] for item in items}
@@ -204,7 +204,7 @@ def deployment(namespace: str, replicas: int) -> Object:
 def autoscaler(
     namespace: str, low: int = 1, high: int = 6, metric: str = METRIC, target: str = "70"
 ) -> Object:
-    """Return an HPA on GPU utilisation that needs no five minutes to scale in."""
+    """Return an HPA on GPU utilisation that scales in quickly."""
     source = {
         "metric": {"name": metric},
         "target": {"type": "AverageValue", "averageValue": target},
@@ -225,7 +225,7 @@ def autoscaler(
 
 
 def exporter_pod(exporter: Exporter) -> Object:
-    """Return the exporter's own pod: it is found by the labels that its chart sets."""
+    """Return the exporter's pod, which is found by the labels of its chart."""
     port = {"name": "metrics", "containerPort": exporter.port}
     return {
         "apiVersion": "v1",

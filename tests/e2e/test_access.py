@@ -1,4 +1,4 @@
-"""Who may ask, who is told what, and what kubectl makes of it."""
+"""Authentication and authorization of requests, and the view of kubectl."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_an_anonymous_client_gets_no_data(stage: Stage, metric: str, namespace: 
 
 
 def test_users_from_the_api_server_are_cached(stage: Stage) -> None:
-    """The API server sends a new Audit-ID with each request; that is no part of a user."""
+    """The API server sends a new Audit-ID with each request; it is not part of the user."""
     direct = stage.adapter.client(stage.plane.proxy_client)
     path = VALUES.format(ns="gpu-operator", metric=METRIC)
     stage.admin.get(path)
@@ -238,7 +238,7 @@ def test_the_front_proxy_ca_rotates(stage: Stage, tmp_path: Path) -> None:
         # The API server changes over to the new certificate.
         old.key.write_bytes(new.key.read_bytes())
         old.cert.write_bytes(new.cert.read_bytes())
-        # Nothing tells when it has.
+        # No event shows when it has.
         traffic.wait_more(15)
     assert not traffic.failed()
     files.write_bytes(second.pem)

@@ -28,7 +28,7 @@ def test_a_foreign_apiservice_is_not_taken_over(stage: Stage) -> None:
     adopt = (*cluster, "--take-ownership")
     done = helm("install", "second", FOLDER, "--namespace=elsewhere", *adopt, values={})
     assert "is not taken over" in done.stderr
-    # Neither is that of external metrics, whoever has it.
+    # Neither is that of external metrics, with any owner.
     theirs: Object = {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",

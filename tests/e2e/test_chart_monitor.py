@@ -160,7 +160,7 @@ def test_the_certificate_is_verified() -> None:
 
 
 def test_the_ca_is_that_of_the_certificate_in_use() -> None:
-    """A Secret of one's own need not hold its CA: then it is in a ConfigMap."""
+    """A supplied Secret may lack its CA: then it is in a ConfigMap."""
     values = OWN_CERTIFICATE | {"serviceMonitor": {"enabled": True}}
     objects = render(values)
     (endpoint,) = one(objects, "ServiceMonitor")["spec"]["endpoints"]

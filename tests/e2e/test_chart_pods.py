@@ -38,7 +38,7 @@ def test_the_grace_period_is_longer_than_the_shutdown_of_the_adapter(
 
 
 def test_only_changes_that_need_a_restart_replace_the_pods() -> None:
-    """A change of source, values or log leaves the pods running: they take it up themselves."""
+    """Changes of source, values or log do not replace the pods, which reload them."""
     changed = {
         "server": {"drain": 1},
         "authentication": {"cache": 1},
@@ -92,7 +92,7 @@ def test_openshift_chooses_the_pods_user() -> None:
 
 
 def test_every_pod_has_one_component_label() -> None:
-    """Two of a key are one too many for whoever reads YAML strictly."""
+    """Strict YAML parsers reject duplicate keys."""
     done = helm(
         "template", SERVICE, FOLDER, values={"podLabels": {"app.kubernetes.io/component": "mine"}}
     )

@@ -1,4 +1,4 @@
-"""The rights of `serve`: what the chart grants is what it asks for, rule by rule."""
+"""The permissions of `serve`: the chart grants exactly those that it uses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_permissions_are_exactly_those_in_use(stage: Stage, whole: Adapter) 
     stranger = Cluster(url, str(whole.ca), token=token)
     try:
         path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/%2A/{METRIC}"
-        wait_until(lambda: stranger.client.get(path).status_code == 403, "it is told no")
+        wait_until(lambda: stranger.client.get(path).status_code == 403, "it is forbidden")
     finally:
         stranger.close()
 
@@ -153,7 +153,7 @@ def test_an_old_clusters_controller_may_read_the_metrics(stage: Stage) -> None:
             user.get(custom)
         for row in reader:
             apply(stage.admin, row, "")
-        wait_until(lambda: allowed(user, custom), "the custom metrics are told")
+        wait_until(lambda: allowed(user, custom), "the custom metrics are served")
         rules = one(reader, "ClusterRole")["rules"]
         assert {(*rule["apiGroups"], *rule["verbs"]) for rule in rules} == {
             ("custom.metrics.k8s.io", "get"),

@@ -1,4 +1,4 @@
-"""What the documents show, told to the programs that readers will tell it to.
+"""Examples of the documents, run with the programs that readers use.
 
 tests/docs/blocks.py has the rules; what needs no cluster is checked in tests/docs.
 """
@@ -68,7 +68,7 @@ def kubectl(*arguments: str, content: str | None = None) -> subprocess.Completed
 
 def parsed(done: subprocess.CompletedProcess[str]) -> None:
     """A whole command was understood: its own help is what came, not that of a group, which
-    says nothing of a word that is no command of it."""
+    does not reject unknown commands."""
     assert done.returncode == 0, done.stderr
     assert "Available Commands:" not in done.stdout or "Usage:\n  kubectl apply (-f" in done.stdout
 
@@ -139,7 +139,7 @@ def test_helm_accepts_the_command(page: Page, command: Command, tmp_path: Path) 
 
 
 def _values(page: Page, command: Command, name: str, folder: Path) -> Path:
-    """The file that the page tells its reader to write, or one of this repository."""
+    """The file that the page asks the reader to write, or one of this repository."""
     if (ROOT / name).exists():
         return ROOT / name
     before = [

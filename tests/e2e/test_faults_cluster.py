@@ -99,7 +99,7 @@ class Phases:
         self._trust(new)
 
     def _api_server_is_killed(self) -> None:
-        """The values stand, and who asks directly is told them."""
+        """Values are kept and served to direct requests."""
         self._stage.plane.apiserver.stop(signal.SIGKILL)
         self._traffic.wait_more(10, DIRECTLY)
         self._traffic.wait_pods(2, DIRECTLY)
@@ -140,7 +140,7 @@ class Phases:
         for group, version, _ in CUSTOM:
             path = f"{APISERVICES}/{version}.{group}"
             self._stage.admin.patch(path, {"spec": {"caBundle": text}})
-        # Nothing tells when the API server has taken it up.
+        # No event shows when the API server has loaded it.
         self._traffic.wait_more(15)
 
 
@@ -153,7 +153,7 @@ FAULTS = (
     "api-server-is-killed",
 )
 NOT_OURS = {"api-server-is-killed"}
-"""While this lasts, who asks through the API server gets none from anybody."""
+"""During this time, requests through the API server get no values."""
 
 
 def next_authority(folder: Path) -> Path:

@@ -202,7 +202,7 @@ ACTS = {
     "gets-another-ca": replace,
 }
 FAILS = {"is-killed": "503"}
-"""What a request may be told that the API server sends to it before its address is withdrawn."""
+"""Acceptable answers to requests that the API server sends before the address is withdrawn."""
 
 
 @pytest.mark.parametrize("fault", ACTS)

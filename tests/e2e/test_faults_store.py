@@ -95,7 +95,7 @@ def test_prometheus_hangs_and_is_killed_for_an_adapter_whose_clock_is(
 
 
 def test_a_clock_far_ahead_of_prometheus_makes_all_values_stale_and_is_logged(seen: Seen) -> None:
-    """Nothing tells a store whose clock is behind from one that gives old answers."""
+    """A store whose clock is behind looks like one that gives old answers."""
     assert not any(answer.pods for answer in seen.traffic.clients["ahead"].answers)
     assert '"clocks differ"' in seen.logs["ahead"]
     assert '"clocks differ"' not in seen.logs["right"]

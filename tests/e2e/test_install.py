@@ -1,4 +1,4 @@
-"""What a stranger does with the README alone, and what an operator does for years after."""
+"""An installation with only the README, and later operations."""
 
 from __future__ import annotations
 

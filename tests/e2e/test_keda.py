@@ -288,7 +288,7 @@ def test_an_invalid_trigger_is_reported_on_its_scaled_object(
 def test_migration_from_a_prometheus_trigger_keeps_the_replicas(
     stage: Stage, scaler: Scaler, made: Callable[..., None]
 ) -> None:
-    """The page on migration: what the HPA is told is the same before and after."""
+    """The page on migration: the HPA gets the same value before and after."""
     stage.load.pin("keda-moves", "inference", 63)
     ports = {node: exporter.port for node, exporter in stage.exporters.items()}
     store = Prometheus(stage.folder, "keda-moves", ports, honor_labels=False)

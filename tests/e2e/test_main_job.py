@@ -87,7 +87,7 @@ def test_a_dead_node_affects_only_its_own_pods(stage: Stage) -> None:
 
 @pytest.mark.parametrize("honor", [False, True], ids=["honor-labels-false", "honor-labels-true"])
 def test_prometheus_gives_the_same_values(stage: Stage, honor: bool) -> None:
-    """Whatever Prometheus does with the labels, a pod's value is the one scraped directly."""
+    """A pod's value equals the one scraped directly, regardless of Prometheus' labels."""
     namespace = f"prometheus-{str(honor).lower()}"
     stage.workload(namespace, replicas=3, demand=111, low=3)
     stage.wait_size(namespace, 3)

@@ -80,7 +80,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodepoolStage]
 
 @pytest.fixture
 def controllers(running: NodepoolStage) -> Iterator[list[Controller]]:
-    """What is appended is killed, whatever becomes of the test."""
+    """Appended processes are killed after the test in any case."""
     started: list[Controller] = []
     yield started
     for each in started:
@@ -144,7 +144,7 @@ def placed(stage: NodepoolStage) -> list[str]:
 def test_headroom_of_a_dead_controller_is_deleted(
     running: NodepoolStage, controllers: list[Controller]
 ) -> None:
-    """Nothing of ours runs: the Job controller, the TTL controller and the garbage collector."""
+    """Only the Job controller, the TTL controller and the garbage collector run."""
     one = start(running, controllers, "dead", lifeline=12)
     running.workload("dead", 2, 145)
     running.wait_headroom("dead", [2])
@@ -210,7 +210,7 @@ def test_a_field_of_another_manager_is_not_changed(
     assert "an-admin" in one.process.tail()
     wait_until(
         lambda: one.metric('gma_nodepool_orders_refused{reason="conflict"}') == 1,
-        "the order is told as refused",
+        "the order is reported as refused",
     )
     # Neither is it tried again each second.
     tries = one.metric(series)

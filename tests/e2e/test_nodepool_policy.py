@@ -1,6 +1,6 @@
 """The chart's admission policies: what the controller's account may write, and what others may not.
 
-The account is made cluster-admin here: whatever is refused, a policy refuses.
+The account is made cluster-admin here: every rejection is from a policy.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_the_api_server_restarts(stage: Stage) -> None:
 
 
 def test_values_are_served_while_the_api_server_is_unavailable(stage: Stage) -> None:
-    """Who is authorized already gets answers while the API server is away."""
+    """Clients with a cached authorization get answers while the API server is unavailable."""
     stage.workload("away", replicas=2, demand=140, low=2)
     stage.wait_size("away", 2)
     wait_until(lambda: len(stage.values("away")) == 2, "both pods have values")

@@ -1,4 +1,4 @@
-"""Clients that go on asking while something breaks, and a record of what each was told."""
+"""Clients that send requests during faults, and a record of all answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.e2e.truth import METRIC, Truth
 
 _PAUSE = 0.2
 _PATIENCE = 120.0
-"""Seconds. What stands still for a while on a slow machine is waited for."""
+"""Timeout in seconds, with a margin for slow machines."""
 _PATH = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/%2A/{metric}"
 _APP = "?labelSelector=app%3Dinference"
 _HPA = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
@@ -29,23 +29,23 @@ _GET_METRICS = "/externalscaler.ExternalScaler/GetMetrics"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request came to."""
+    """The outcome of one request."""
 
     begun: float
-    """Seconds, by the monotonic clock."""
+    """Seconds of the monotonic clock."""
     failure: str = ""
-    """Empty where it was answered."""
+    """Empty if it was answered."""
     pods: frozenset[str] = frozenset()
-    """Whose values it held."""
+    """The pods whose values it contained."""
     wrong: tuple[str, ...] = ()
-    """What was not true of them."""
+    """The wrong values."""
 
 
 class Asker(Protocol):
     """Sends one request and judges the answer."""
 
     def ask(self) -> Answer:
-        """Never raises for what the other end does."""
+        """Send a request. Failures of the server are part of the outcome."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -53,7 +53,7 @@ class Asker(Protocol):
 
 @dataclass
 class Client:
-    """One thread that asks and asks."""
+    """A thread that sends requests continuously."""
 
     name: str
     asker: Asker
@@ -61,12 +61,12 @@ class Client:
 
     @property
     def pods(self) -> frozenset[str]:
-        """Whose values the last answer held."""
+        """The pods whose values the last answer contained."""
         return self.answers[-1].pods if self.answers else frozenset()
 
 
 class Traffic:
-    """Use as a context manager: every client asks five times a second until it is left."""
+    """Use as a context manager: every client sends five requests a second until its end."""
 
     def __init__(self, clients: Mapping[str, Asker]) -> None:
         self.clients = {name: Client(name, asker) for name, asker in clients.items()}
@@ -99,14 +99,14 @@ class Traffic:
         )
 
     def wrong(self, *names: str) -> Counter[str]:
-        """What was not true in answers to these clients, or to all, by client."""
+        """Wrong values in answers to these clients, or to all, by client."""
         rows = [self.clients[name] for name in names or self.clients]
         return Counter(f"{c.name}: {text}" for c in rows for a in c.answers for text in a.wrong)
 
     def wait_pods(
         self, count: int | Callable[[frozenset[str]], bool], *names: str, seconds: float = 180
     ) -> None:
-        """Wait until what these clients, or all, were told last is about so many pods."""
+        """Wait until the last answers to these clients, or all, contain ``count`` pods."""
         chosen = [self.clients[name] for name in names or self.clients]
         fits = count if callable(count) else lambda pods: len(pods) == count
         wait_until(
@@ -117,7 +117,7 @@ class Traffic:
         )
 
     def wait_more(self, count: int = 5, *names: str, seconds: float = 180) -> None:
-        """Wait until each of these clients, or of all, has asked so many times more."""
+        """Wait until each of these clients, or of all, has sent ``count`` more requests."""
         before = {name: len(self.clients[name].answers) for name in names or self.clients}
         wait_until(
             lambda: all(len(self.clients[name].answers) >= n + count for name, n in before.items()),
@@ -135,7 +135,7 @@ class Lists:
     """The HPA controller's own request, for the pods of one namespace.
 
     Args:
-        cluster: whom it asks, the API server or an adapter; closed with this.
+        cluster: the API server or an adapter; closed with this object.
         ahead: see :meth:`Truth.complaints`.
     """
 
@@ -153,7 +153,7 @@ class Lists:
             items = self._cluster.get(self._path)["items"]
         except RefusedError as error:
             if error.code == 404 and "NotFound" in error.text:
-                return Answer(begun)  # no pod has a value: what an HPA holds on
+                return Answer(begun)  # no pod has a value: an HPA keeps its replicas
             return Answer(begun, f"{error.code}: {error.text[:200]}")
         except httpx.TransportError as error:
             return Answer(begun, f"{type(error).__name__}: {error}")
@@ -167,14 +167,14 @@ class Lists:
 
 
 def hpa(plane: ControlPlane) -> Cluster:
-    """The API server as the HPA controller asks it, with its rights and its patience."""
+    """The API server with the permissions and the timeout of the HPA controller."""
     user = plane.client(_HPA, "system:serviceaccounts", "system:authenticated")
     user.client.timeout = _PATIENCE
     return user
 
 
 def controller(plane: ControlPlane, namespace: str, truth: Truth) -> Lists:
-    """Asks through the API server, as the HPA controller does."""
+    """Sends requests through the API server, like the HPA controller."""
     return Lists(hpa(plane), namespace, truth)
 
 
@@ -182,7 +182,7 @@ class Calls:
     """KEDA's ``GetMetrics`` on one trigger of a workload, whose pods all have one utilisation.
 
     Args:
-        expected: what is right to be told.
+        expected: the correct values.
     """
 
     def __init__(self, address: str, namespace: str, expected: Sequence[float]) -> None:

@@ -1,7 +1,7 @@
-"""What the simulated exporters really say, so that every answer can be judged.
+"""The true values of the simulated exporters, to check every answer.
 
-A pod's used memory on its exporter's page is the pod's number and the time of the page. An
-answer thus tells whose value it is and when it was measured, whatever its timestamp says.
+A pod's used memory on its exporter's page encodes the pod's number and the time of the page. So an
+answer shows its pod and the time of its measurement, regardless of its timestamp.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _PODS = MEMORY // _PER_POD - 1
 
 
 class Truth:
-    """The memory of pods that run, and what is wrong with an answer about it.
+    """The memory of running pods, and the errors of an answer about it.
 
     Args:
-        limit: seconds, the age that no value may be above.
+        limit: maximum age of a value in seconds.
     """
 
     def __init__(self, limit: float) -> None:
@@ -33,22 +33,22 @@ class Truth:
         self._begun = time.monotonic()
         self._lock = threading.Lock()
         self._numbers: dict[str, dict[str, int]] = {}
-        """Namespace -> pod -> its number there, from 1; 0 is nobody's."""
+        """Namespace -> pod -> its number there, from 1; 0 is unused."""
 
     def used(self, pod: RunningPod) -> int:
-        """MiB that the exporter says of the pod now; see the module."""
+        """MiB of the pod on the exporter's page now; see the module."""
         with self._lock:
             known = self._numbers.setdefault(pod.namespace, {})
             number = known.setdefault(pod.name, len(known) % _PODS + 1)
         return number * _PER_POD + int((time.monotonic() - self._begun) * _TICKS) % _PER_POD
 
     def complaints(self, item: Object, asked: float, ahead: float = 0.0) -> list[str]:
-        """What is wrong with one item of an answer.
+        """Return the errors of one item of an answer.
 
         Args:
             item: of a MetricValueList.
-            asked: when the request was sent, by the monotonic clock: what was young enough
-                then may be given.
+            asked: when the request was sent, by the monotonic clock. Values within the age
+                limit at that time are correct.
             ahead: seconds by which the adapter's clock is ahead of the true time.
         """
         about = item["describedObject"]
@@ -58,10 +58,10 @@ class Truth:
         if number is None:
             return [f"{name}: no exporter has ever spoken of it"]
         if mib // _PER_POD != number:
-            return [f"{name}: {item['value']} is no value of this pod"]
+            return [f"{name}: {item['value']} is not a value of this pod"]
         said = []
         measured = self._begun + mib % _PER_POD / _TICKS
-        # The page is written within a tick, and scraped within the time-out of a scrape.
+        # The page is written within a tick, and scraped within the scrape timeout.
         if asked - measured > self._limit + 2 / _TICKS:
             said.append(f"{name}: measured {asked - measured:.1f} s before it was asked for")
         stamped = datetime.fromisoformat(item["timestamp"]).timestamp()

@@ -74,7 +74,7 @@ def test_pods_without_a_value_are_one_warning_again_on_change_and_one_line_at_th
     )
 
 
-def test_a_pod_that_has_just_started_is_no_warning() -> None:
+def test_a_pod_that_has_just_started_causes_no_warning() -> None:
     watched = Watched("new", ready_since=T0 - 5)
     assert [line["log_level"] for line in watched.lines()] == ["info"]
     watched.now += PATIENCE

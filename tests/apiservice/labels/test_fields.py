@@ -29,7 +29,7 @@ def test_a_selector_parses(text: str, expected: list[tuple[str, str, bool]]) -> 
 
 
 @pytest.mark.parametrize("text", ["a", "a,b=c", "a=b=c", r"a=\x", "a=b\\", "a<b"])
-def test_what_is_no_selector_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_selector_is_refused(text: str) -> None:
     with pytest.raises(SelectorError):
         parse_fields(text)
 

@@ -19,7 +19,7 @@ PORT = 9400
 
 
 class Fleet:
-    """Follows the lab's pods; each exporter has an address of its own, 127.0.1.N."""
+    """Follows the lab's pods. Each exporter has its own address, 127.0.1.N."""
 
     def __init__(self, admin: Cluster, load: Load) -> None:
         self._admin = admin
@@ -36,13 +36,13 @@ class Fleet:
         self._watch = Watch(self._admin, "/api/v1/pods", self._changed)
 
     def stop(self) -> None:
-        """End the watch and every exporter."""
+        """Stop the watch and every exporter."""
         self._watch.stop()
         for exporter in self._exporters.values():
             exporter.stop()
 
     def pods(self) -> list[RunningPod]:
-        """Return the pods that run now, oldest first."""
+        """Return the running pods, oldest first."""
         with self._lock:
             return list(self._running.values())
 
@@ -68,7 +68,7 @@ class Fleet:
         exporter = Exporter(node, self._load, self.pods, gpus=1, host=address, port=PORT)
         self._exporters[meta["uid"]] = exporter
         exporter.start()
-        # The address is the kubelet's to write, and kwok's stages leave it out.
+        # The kubelet writes the address, and kwok's stages leave it out.
         with contextlib.suppress(RefusedError, httpx.TransportError):
             path = f"{PODS.format(ns=meta['namespace'])}/{meta['name']}/status"
             self._admin.patch(path, {"status": {"podIP": address, "podIPs": [{"ip": address}]}})

@@ -1,4 +1,4 @@
-"""Control plane, kube-scheduler, kwok and Karpenter: nodes that boot when pods ask for them."""
+"""Control plane, kube-scheduler, kwok and Karpenter: nodes boot when pods need them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ NODECLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 
 class Lab:
-    """Use as a context manager; what it starts ends with it.
+    """Use as a context manager. It stops everything that it started.
 
     Args:
-        boot: seconds from the order of a node to the node.
-        gpus: most GPUs of the pool.
+        boot: boot time of a node in seconds.
+        gpus: maximum GPUs of the pool.
         features: Karpenter's feature gates.
         sync: seconds between two syncs of the HPA controller.
     """
@@ -96,16 +96,16 @@ class Lab:
         self._stack.close()
 
     def nodes(self) -> list[Object]:
-        """Return the pool's nodes that are Ready."""
+        """Return the Ready nodes of the pool."""
         found = self.admin.get("/api/v1/nodes?labelSelector=pool%3Dgpu")["items"]
         return [node for node in found if condition(node, "Ready")[0] == "True"]
 
     def wait_nodes(self, count: int, seconds: float = 180.0) -> None:
-        """Wait until the pool has exactly so many nodes that are Ready."""
+        """Wait until the pool has exactly ``count`` Ready nodes."""
         wait_until(lambda: len(self.nodes()) == count, f"{count} nodes are Ready", seconds, 0.2)
 
     def ordered(self) -> int:
-        """Return how many nodes Karpenter has ordered and not taken back, Ready or not."""
+        """Return the number of nodes that Karpenter has ordered and not withdrawn, Ready or not."""
         return len(self.admin.get(NODECLAIMS)["items"])
 
     def tails(self) -> str:
@@ -122,7 +122,7 @@ class Lab:
             "kind": "KubeSchedulerConfiguration",
             "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 500, "burst": 1000},
             "leaderElection": {"leaderElect": False},
-            # Its own back-off, up to 10 s, would be added to every boot.
+            # Its back-off of up to 10 s would extend every boot.
             "podInitialBackoffSeconds": 1,
             "podMaxBackoffSeconds": 1,
         }

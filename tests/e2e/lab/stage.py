@@ -1,4 +1,4 @@
-"""The main job in the lab: exporters on every node, `serve`, HPAs, and waits of pods timed."""
+"""The main job in the lab: exporters on every node, `serve`, HPAs, and measured waits of pods."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.e2e.process import wait_until
 from tests.e2e.stage import SCRAPE
 
 HEADROOM = "gpu-metrics-adapter.io/headroom"
-"""Annotation of an HPA: pods of headroom that it always has."""
+"""Annotation of an HPA: minimum headroom in pods."""
 
 
 class LabStage:
-    """Use as a context manager; what it starts ends with it.
+    """Use as a context manager. It stops everything that it started.
 
     Args:
-        boot: seconds from the order of a node to the node.
+        boot: boot time of a node in seconds.
         sync: seconds between two syncs of the HPA controller.
     """
 
@@ -61,7 +61,7 @@ class LabStage:
             kubeconfig = self.lab.plane.write_kubeconfig("adapter", token=token)
             self.adapter = Adapter(self.folder, "adapter", kubeconfig, SCRAPE)
             stack.callback(self.adapter.stop)
-            # Ready needs values, and there is no node yet.
+            # Readiness needs values, and no node exists yet.
             self.adapter.process.start()
             self.adapter.process.wait_ready(self.adapter.ca.exists)
             register(self.admin, self.adapter.port, self.adapter.ca.read_bytes())
@@ -73,7 +73,7 @@ class LabStage:
         self._stack.close()
 
     def controller(self, name: str, **settings: Any) -> Controller:
-        """`nodepool` as the chart's ServiceAccount, at a pace that a test can wait for."""
+        """`nodepool` as the chart's ServiceAccount, with short intervals."""
         token = self.admin.token(NAMESPACE, ACCOUNT)
         kubeconfig = self.lab.plane.write_kubeconfig(name, token=token)
         limits = {
@@ -98,12 +98,12 @@ class LabStage:
         self.admin.delete(f"{DEPLOYMENTS.format(ns=namespace)}/inference")
 
     def scale(self, namespace: str, replicas: int) -> None:
-        """As `kubectl scale` would."""
+        """Scale like `kubectl scale`."""
         path = f"{DEPLOYMENTS.format(ns=namespace)}/inference"
         self.admin.patch(path, {"spec": {"replicas": replicas}})
 
     def wait_running(self, namespace: str, count: int, seconds: float = 120.0) -> None:
-        """Wait until exactly so many pods of a namespace's workload run."""
+        """Wait until exactly ``count`` pods of a namespace's workload run."""
         wait_until(
             lambda: len(self.running(namespace)) == count,
             f"{count} pods of {namespace} run",
@@ -111,7 +111,7 @@ class LabStage:
         )
 
     def running(self, namespace: str) -> list[str]:
-        """Names of the pods of a namespace's workload that run."""
+        """Names of the running pods of a namespace's workload."""
         return [
             pod.name
             for pod in self.fleet.pods()
@@ -119,7 +119,7 @@ class LabStage:
         ]
 
     def longest_wait(self, namespace: str) -> float:
-        """Seconds from seeing a pod to seeing it run: the longest since the last call."""
+        """The longest start of a pod in seconds since the last call."""
         with self._lock:
             own = [key for key in self._waits if key[0] == namespace]
             return max(self._waits.pop(key) for key in own)
