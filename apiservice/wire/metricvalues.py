@@ -113,30 +113,41 @@ def _described(value: MetricValue) -> dict[str, str]:
     return reference | {"name": described.name, "apiVersion": described.api_version}
 
 
-def _measured(
-    item: dict[str, Any], value: MetricValue | ExternalValue, window: str
-) -> dict[str, Any]:
-    item["timestamp"] = rfc3339(value.timestamp)
-    if value.window is not None:
-        item[window] = value.window
-    item["value"] = format_milli(value.milli)
-    return item
-
-
 def _v1beta1(value: MetricValue) -> bytes:
-    item: dict[str, Any] = {"describedObject": _described(value), "metricName": value.metric}
-    return _json(_measured(item, value, "window") | {"selector": None})
+    item: dict[str, Any] = {
+        "describedObject": _described(value),
+        "metricName": value.metric,
+        "timestamp": rfc3339(value.timestamp),
+    }
+    if value.window is not None:
+        item["window"] = value.window
+    item["value"] = format_milli(value.milli)
+    item["selector"] = None
+    return _json(item)
 
 
 def _v1beta2(value: MetricValue) -> bytes:
-    metric = {"name": value.metric, "selector": None}
-    item: dict[str, Any] = {"describedObject": _described(value), "metric": metric}
-    return _json(_measured(item, value, "windowSeconds"))
+    item: dict[str, Any] = {
+        "describedObject": _described(value),
+        "metric": {"name": value.metric, "selector": None},
+        "timestamp": rfc3339(value.timestamp),
+    }
+    if value.window is not None:
+        item["windowSeconds"] = value.window
+    item["value"] = format_milli(value.milli)
+    return _json(item)
 
 
 def _external(value: ExternalValue) -> bytes:
-    labels = dict(sorted(value.labels.items()))
-    return _json(_measured({"metricName": value.metric, "metricLabels": labels}, value, "window"))
+    item: dict[str, Any] = {
+        "metricName": value.metric,
+        "metricLabels": dict(sorted(value.labels.items())),
+        "timestamp": rfc3339(value.timestamp),
+    }
+    if value.window is not None:
+        item["window"] = value.window
+    item["value"] = format_milli(value.milli)
+    return _json(item)
 
 
 _RENDERERS: dict[str, Callable[[MetricValue], bytes]] = {"v1beta1": _v1beta1, "v1beta2": _v1beta2}
