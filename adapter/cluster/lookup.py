@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from adapter.cluster.hpas import Hpas
 from adapter.cluster.index import PodIndex
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Pod
@@ -57,6 +58,8 @@ class ObjectLookup:
     pod_index: PodIndex
     services: Services
     nodes: Nodes
+    hpas: Hpas | None = None
+    """Read only if they are shown. No query of the metrics APIs needs them."""
 
     @property
     def version(self) -> int:

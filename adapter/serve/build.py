@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol
 from adapter.attribution.policy import PolicyRule, SharingOptions
 from adapter.catalog import Catalog
 from adapter.catalog.google import GROUP as CLOUD_MONITORING
-from adapter.cluster.hpas import Hpas
 from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import PodRef
@@ -70,15 +69,9 @@ class Source(Protocol):
 
 
 async def cluster_loops(
-    settings: ClusterSettings, client: Any, objects: ObjectLookup, hpas: Hpas | None = None
+    settings: ClusterSettings, client: Any, objects: ObjectLookup
 ) -> Sequence[Loop]:
     """Return the loops that keep the collections current: a file's reader, or one watch for each.
-
-    Args:
-        settings: which collections are read.
-        client: of the cluster; None with ``pods_file``.
-        objects: the collections.
-        hpas: the collection of HPAs; None if they are not shown.
 
     Raises:
         PodsFileError: ``pods_file`` cannot be used. If a later version of the file is invalid,
@@ -92,7 +85,7 @@ async def cluster_loops(
             decoder,
             services=objects.services,
             nodes=objects.nodes,
-            hpas=hpas,
+            hpas=objects.hpas,
         )
         await file.load()
         return (file.run,)
@@ -109,8 +102,8 @@ async def cluster_loops(
         loops.append(watch_services(client, objects.services).run)
     if settings.nodes:
         loops.append(watch_nodes(client, objects.nodes).run)
-    if hpas is not None:
-        loops.append(watch_hpas(client, hpas).run)
+    if objects.hpas is not None:
+        loops.append(watch_hpas(client, objects.hpas).run)
     return loops
 
 

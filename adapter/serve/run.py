@@ -25,6 +25,7 @@ from adapter import __version__
 from adapter.api.external import GpuExternalMetrics
 from adapter.api.provider import GpuMetricsProvider
 from adapter.catalog import Catalog
+from adapter.cluster.hpas import Hpas
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
@@ -94,7 +95,9 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             loop.add_signal_handler(sign, stopping.set)
     async with AsyncExitStack() as stack:
         client = await _connect(settings, stack)
-        objects = ObjectLookup(PodIndex(), Services(), Nodes())
+        objects = ObjectLookup(
+            PodIndex(), Services(), Nodes(), Hpas() if settings.view.enabled else None
+        )
         background = Background()
         pipelines = PipelineSwitcher(Catalog(), objects, background)
         try:
@@ -120,7 +123,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             health=health,
             registry=registry,
             release=__version__,
-            views=view_group(settings.view, pipelines, objects),
+            views=view_group(pipelines, objects),
         )
         server = Server(
             app,

@@ -58,16 +58,14 @@ class GpuPods:
         values: the current values.
         pods: the known pods.
         devices: the names of the devices.
-        hpas: the known HPAs; None if they are not read.
+        hpas: the known HPAs.
     """
 
-    def __init__(
-        self, values: CurrentValues, pods: PodIndex, devices: Devices, hpas: Hpas | None = None
-    ) -> None:
+    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices, hpas: Hpas) -> None:
         self._values = values
         self._pods = pods
         self._devices = devices
-        self._hpas = hpas or Hpas()
+        self._hpas = hpas
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""

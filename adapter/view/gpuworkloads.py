@@ -44,7 +44,7 @@ GPUWORKLOADS: Final = ViewResource(
     ),
     schema=workloadobject.SCHEMA,
     fields=("kind",),
-    categories=("gpu",),
+    categories=("gpu-metrics",),
 )
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from itertools import count
+
 import msgspec
+from kubernetes.aio.client import ApiClient, Configuration
+from structlog.testing import capture_logs
 
 from adapter.cluster.hpas import Hpas, ShownHpa, ShownMetric, decode
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.podsfile import parse
+from adapter.cluster.watch import watch_hpas
 from adapter.cluster.workload import Workload
-from apiservice.kube.reflector import EventType
+from apiservice.kube.reflector import EventType, ReflectorOptions
 from apiservice.provider import GroupResource
 
 DEPLOYMENTS = GroupResource("deployments", "apps")
@@ -106,3 +113,36 @@ def test_a_long_message_of_a_condition_is_cut() -> None:
         )
     )
     assert len(found.conditions[0].message) == 1024
+
+
+async def test_a_missing_right_is_warned_about_once_with_the_fix() -> None:
+    refused, times = asyncio.Event(), count(1)
+
+    async def forbid(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = b'{"reason":"Forbidden","message":"horizontalpodautoscalers is forbidden"}'
+        head = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+        writer.write(head % len(body) + body)
+        await writer.drain()
+        writer.close()
+        if next(times) == 4:
+            refused.set()
+
+    table = Hpas()
+    server = await asyncio.start_server(forbid, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    with capture_logs() as logs:
+        async with ApiClient(Configuration(host=f"http://127.0.0.1:{port}")) as client:
+            task = asyncio.create_task(
+                watch_hpas(client, table, ReflectorOptions(backoff_min=0.001)).run()
+            )
+            await asyncio.wait_for(refused.wait(), 60)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+    server.close()
+    warnings = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert len(warnings) == 1
+    assert "horizontalpodautoscalers is forbidden" in warnings[0]["error"]
+    assert "grant list and watch on it" in warnings[0]["error"]
+    assert _names(table) == []
