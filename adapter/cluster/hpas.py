@@ -14,6 +14,8 @@ from apiservice.provider import GroupResource
 
 _LONGEST: Final = 1024
 """Characters of a condition's message that are kept."""
+_MOST: Final = 64
+"""Metrics, and conditions, of one HPA that are kept. The API server limits only its bytes."""
 _RESOURCES: Final = ("Resource", "ContainerResource")
 """Types of metrics that metrics.k8s.io serves."""
 
@@ -190,7 +192,8 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
     """Return the parts of a manifest that are kept."""
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
     current = {
-        _key(metric): _text(metric.source().current) for metric in status.current_metrics or ()
+        _key(metric): _text(metric.source().current)
+        for metric in (status.current_metrics or ())[: 2 * _MOST]
     }
     target = spec.scale_target_ref
     group, _, _ = target.api_version.rpartition("/")
@@ -204,11 +207,11 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         status.desired_replicas,
         tuple(
             ShownMetric(*_key(metric), _text(metric.source().target), current.get(_key(metric), ""))
-            for metric in spec.metrics or ()
+            for metric in (spec.metrics or ())[:_MOST]
         ),
         tuple(
             ShownCondition(each.type, each.status, each.reason, each.message[:_LONGEST])
-            for each in status.conditions or ()
+            for each in (status.conditions or ())[:_MOST]
         ),
     )
 

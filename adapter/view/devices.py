@@ -87,13 +87,14 @@ class Devices:
 
     def _name(self, seen: Mapping[str, tuple[Seen, ...]]) -> Steps[None]:
         by_name: dict[str, list[Known]] = {}
-        for found in (yield from _merge(seen)):
-            by_name.setdefault(_name(found), []).append(found)
-        yield
+        for some in parts((yield from _merge(seen)), _STEP):
+            for found in some:
+                by_name.setdefault(_name(found), []).append(found)
+            yield
         known: dict[str, Known] = {}
-        for done, (name, some) in enumerate(by_name.items()):
-            for one in some:
-                known[_unused(name if len(some) == 1 else _own_name(one.id), known)] = one
+        for done, (name, named) in enumerate(by_name.items()):
+            for one in named:
+                known[_unused(name if len(named) == 1 else _own_name(one.id), known)] = one
             if done % _STEP == 0:
                 yield
         order = sorted(known)

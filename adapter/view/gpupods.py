@@ -145,18 +145,25 @@ def _about(main: Reading | Absence, pod: Pod, now: float) -> tuple[Cell, ...]:
     """Return the cells from Devices on."""
     if isinstance(main, Absence):
         return None, None, None, str(main.reason), pod.node or None, None, None, None
-    devices = [part for part in main.devices if pod.holds_gpu]
+    devices = main.devices if pod.holds_gpu else ()
     requested = requested_devices(pod)
     count = str(len(devices)) if devices else None
     if devices and requested > len(devices):
         count = f"{count}/{requested}"
     return (
         count,
-        "+".join(sorted({part.attribution.value for part in devices})) or None,
+        _joined([part.attribution.value for part in devices], "+"),
         age(now - main.time),
         None,
         pod.node or None,
-        ",".join(part.device for part in devices) or None,
-        ",".join(sorted({part.formula for part in main.devices})),
+        ",".join([part.device for part in devices]) or None,
+        _joined([part.formula for part in main.devices], ","),
         f"{main.window}s" if main.window is not None else None,
     )
+
+
+def _joined(texts: Sequence[str], joint: str) -> Cell:
+    """Return different texts, sorted."""
+    if len(texts) == 1:
+        return texts[0]
+    return joint.join(sorted(set(texts))) or None

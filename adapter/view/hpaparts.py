@@ -29,7 +29,9 @@ HPAS: Final = listed(
         maxReplicas=integer("Largest number of replicas."),
         currentReplicas=integer("Replicas that the controller last saw."),
         desiredReplicas=integer("Replicas that the controller last wanted."),
-        metrics=listed("What the HPA reads.", struct("A metric of the HPA.", **_METRIC)),
+        metrics=listed(
+            "What the HPA reads, at most 64 metrics.", struct("A metric of the HPA.", **_METRIC)
+        ),
         conditions=listed(
             "Conditions of the HPA: whether it can read its metrics, and what limits it.",
             struct(

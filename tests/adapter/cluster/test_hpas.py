@@ -115,6 +115,25 @@ def test_a_long_message_of_a_condition_is_cut() -> None:
     assert len(found.conditions[0].message) == 1024
 
 
+def test_an_hpa_with_very_many_metrics_keeps_64() -> None:
+    metric = {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"averageValue": "1"}}}
+    condition = {"type": "ScalingActive", "status": "True"}
+    found = decode(
+        msgspec.json.encode(
+            {
+                "metadata": {"name": "a"},
+                "spec": {
+                    "maxReplicas": 1,
+                    "scaleTargetRef": {"kind": "A", "name": "b"},
+                    "metrics": [metric] * 5000,
+                },
+                "status": {"conditions": [condition] * 5000},
+            }
+        )
+    )
+    assert (len(found.metrics), len(found.conditions)) == (64, 64)
+
+
 async def test_a_missing_right_is_warned_about_once_with_the_fix() -> None:
     refused, times = asyncio.Event(), count(1)
 

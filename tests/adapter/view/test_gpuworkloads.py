@@ -203,3 +203,12 @@ def test_a_large_workload_is_summed_in_steps() -> None:
     cells = shelf.provider.cells(keys[0], 1.0)
     assert cells is not None
     assert cells[0] == 200
+
+
+def test_more_workloads_than_sums_are_kept_are_all_shown() -> None:
+    world = World(*[_pod(f"bare-{i}", owner=None) for i in range(600)])
+    shelf = Viewer(world).workloads
+    keys = shelf.listed()
+    at_once(shelf.provider.prepare(keys, 1.0))
+    rows = [shelf.provider.cells(key, 1.0) for key in keys]
+    assert [row[0] for row in rows if row is not None] == [1] * 600
