@@ -50,16 +50,19 @@ FIX: Final = {
 
 
 @pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def environment(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a response for a second, where none comes."""
     exchange = client._exchange
 
-    def impatient(
-        at: ApiClient, method: str, path: str, body: Any, seconds: float, kind: str
-    ) -> Any:
+    def soon(at: ApiClient, method: str, path: str, body: Any, seconds: float, kind: str) -> Any:
         return exchange(at, method, path, body, min(seconds, 1.0), kind)
 
-    monkeypatch.setattr(client, "_exchange", impatient)
-    return tmp_path
+    monkeypatch.setattr(client, "_exchange", soon)
 
 
 def run(
@@ -87,6 +90,8 @@ def run(
 @pytest.fixture(params=[*ANSWERS, *UNREACHED])
 def broken(request: pytest.FixtureRequest, environment: Path) -> Iterator[tuple[str, Failing]]:
     """A server that fails, by the failure's name."""
+    if request.param == "silent":
+        request.getfixturevalue("impatient")
     with failing(request.param, environment) as found:
         yield request.param, found
 
