@@ -74,10 +74,14 @@ class WorkloadGroups:
         """
         for gone in self._known.keys() - set(self._pods.namespaces()):
             del self._known[gone]
+        servers: dict[str, set[PodRef]] = {}
+        for ref in serving:
+            servers.setdefault(ref.namespace, set()).add(ref)
+        yield
         for namespace in namespaces:
             changes = self._pods.changes_in(namespace)
             known = self._known.get(namespace)
-            own = frozenset(ref for ref in serving if ref.namespace == namespace)
+            own = frozenset(servers.get(namespace, ()))
             if known is None or (known.changes, known.serving) != (changes, own):
                 groups = yield from self._group(namespace, own)
                 if groups:
