@@ -58,13 +58,17 @@ def _hpas() -> Iterator[ShownHpa]:
     yield ShownHpa("ml", "two", scaled, 1, 8, 2, 3, (metric,), (condition,))
 
 
-VIEWS = [(Viewer(world, *_hpas()), now) for world, now in _worlds()]
+@pytest.fixture(scope="module")
+def views() -> list[tuple[Viewer, float]]:
+    return [(Viewer(world, *_hpas()), now) for world, now in _worlds()]
 
 
 @pytest.fixture(params=["gpus", "pods", "workloads"])
-def found(request: pytest.FixtureRequest) -> tuple[ViewResource, list[Json]]:
+def found(
+    request: pytest.FixtureRequest, views: list[tuple[Viewer, float]]
+) -> tuple[ViewResource, list[Json]]:
     """A resource, and objects of it from every scene."""
-    shelves = [(getattr(viewer, request.param), now) for viewer, now in VIEWS]
+    shelves = [(getattr(viewer, request.param), now) for viewer, now in views]
     objects = [each for shelf, now in shelves for each in shelf.every(now)]
     return shelves[0][0].resource, objects
 
