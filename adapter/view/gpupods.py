@@ -10,12 +10,13 @@ from adapter.attribution.credibility import asked as requested_devices
 from adapter.attribution.reading import Absence, Reading
 from adapter.cluster.hpas import Hpas
 from adapter.cluster.index import PodIndex
-from adapter.cluster.pod import Pod
+from adapter.cluster.pod import Pod, PodRef
 from adapter.view import podobject
 from adapter.view.devices import Devices
 from adapter.view.fragments import Json
 from adapter.view.known import CurrentValues, check
 from adapter.view.owner import scaled
+from adapter.view.pernamespace import PerNamespace
 from adapter.view.podvalues import RUNNING, UTILIZATION, WAITING, AskedPod, principal
 from adapter.view.text import age, memory, percent, plain
 from apiservice.labels.selector import EVERYTHING
@@ -66,15 +67,16 @@ class GpuPods:
         self._pods = pods
         self._devices = devices
         self._hpas = hpas
+        self._keys = PerNamespace(pods, self._listed)
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""
         check(self._pods)
-        serving = yield from self._values.snapshot.serving()
+        namespaces = self._pods.namespaces() if namespace is None else (namespace,)
+        yield from self._keys.refresh(namespaces, (yield from self._values.snapshot.serving()))
         found: list[Key] = []
-        for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
-            found += [Key(*pod.ref) for pod in some if is_shown(pod, serves=pod.ref in serving)]
-            yield
+        for name in namespaces:
+            found += self._keys.of(name) or ()
         return found
 
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
@@ -120,6 +122,13 @@ class GpuPods:
             return None
         hpas = self._hpas.of(key.namespace, scaled(pod))
         return podobject.made(self._asked(pod, now), self._devices, hpas)
+
+    def _listed(self, namespace: str, serving: frozenset[PodRef]) -> Steps[Sequence[Key]]:
+        found: list[Key] = []
+        for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
+            found += [Key(*pod.ref) for pod in some if is_shown(pod, serves=pod.ref in serving)]
+            yield
+        return found
 
     def _pod(self, key: Key) -> Pod | None:
         """Return the pod if the resource has it."""

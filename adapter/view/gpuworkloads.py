@@ -16,9 +16,11 @@ from adapter.view.known import CurrentValues, check
 from adapter.view.owner import scaled
 from adapter.view.text import age, percent
 from adapter.view.workloadobject import Summary, summary
-from apiservice.runtime.steps import Steps, at_once
+from apiservice.runtime.steps import Steps, at_once, parts
 from apiservice.view.resource import Cell, Column, Key, ViewResource
 
+_STEP: Final = 256
+"""Names that one step of a list processes."""
 _MOST: Final = 512
 """Summaries that are kept between ``prepare`` and the objects: several pages of several requests.
 """
@@ -71,8 +73,9 @@ class GpuWorkloads:
         yield from self._refresh(namespaces)
         found: list[Key] = []
         for name in namespaces:
-            found += [Key(name, each) for each in sorted(self._groups.of(name))]
-            yield
+            for some in parts(tuple(self._groups.of(name)), _STEP):
+                found += [Key(name, each) for each in some]
+                yield
         return found
 
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:

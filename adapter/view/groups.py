@@ -14,6 +14,7 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod, PodRef
 from adapter.view.gpupods import is_shown
 from adapter.view.owner import Above, topmost
+from adapter.view.pernamespace import PerNamespace
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, parts
 
@@ -42,13 +43,6 @@ class WorkloadGroup:
         self.pods.append(pod)
 
 
-@dataclass(frozen=True, slots=True)
-class _Grouped:
-    changes: int
-    serving: frozenset[PodRef]
-    groups: Mapping[str, WorkloadGroup]
-
-
 class WorkloadGroups:
     """The workloads by namespace and name of their objects.
 
@@ -58,37 +52,15 @@ class WorkloadGroups:
 
     def __init__(self, pods: PodIndex) -> None:
         self._pods = pods
-        self._known: dict[str, _Grouped] = {}
+        self._known = PerNamespace(pods, self._group)
 
     def of(self, namespace: str) -> Mapping[str, WorkloadGroup]:
-        """Return name -> group, as of the last :meth:`refresh` of the namespace."""
-        known = self._known.get(namespace)
-        return known.groups if known is not None else {}
+        """Return name -> group in order, as of the last :meth:`refresh` of the namespace."""
+        return self._known.of(namespace) or {}
 
     def refresh(self, namespaces: Sequence[str], serving: frozenset[PodRef]) -> Steps[None]:
-        """Group the pods of namespaces, in steps.
-
-        Args:
-            namespaces: those that are asked about.
-            serving: the pods that have a server page.
-        """
-        for gone in self._known.keys() - set(self._pods.namespaces()):
-            del self._known[gone]
-        servers: dict[str, set[PodRef]] = {}
-        for ref in serving:
-            servers.setdefault(ref.namespace, set()).add(ref)
-        yield
-        for namespace in namespaces:
-            changes = self._pods.changes_in(namespace)
-            known = self._known.get(namespace)
-            own = frozenset(servers.get(namespace, ()))
-            if known is None or (known.changes, known.serving) != (changes, own):
-                groups = yield from self._group(namespace, own)
-                if groups:
-                    self._known[namespace] = _Grouped(changes, own, groups)
-                else:
-                    self._known.pop(namespace, None)
-            yield
+        """Group the pods of namespaces, in steps; see :meth:`.PerNamespace.refresh`."""
+        return self._known.refresh(namespaces, serving)
 
     def _group(
         self, namespace: str, serving: frozenset[PodRef]
@@ -101,13 +73,18 @@ class WorkloadGroups:
                     groups.setdefault(above, WorkloadGroup(above)).add(pod)
             yield
         named: dict[str, list[WorkloadGroup]] = {}
-        for group in groups.values():
-            named.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
-        return {
-            name if len(some) == 1 else _with_group(one.above): one
-            for name, some in named.items()
-            for one in some
-        }
+        for batch in parts(tuple(groups.values()), _STEP):
+            for group in batch:
+                named.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
+            yield
+        found: dict[str, WorkloadGroup] = {}
+        for name, same in named.items():
+            for one in same:
+                found[name if len(same) == 1 else _with_group(one.above)] = one
+        yield
+        order = sorted(found)
+        yield
+        return {name: found[name] for name in order}
 
 
 def _with_group(above: Above) -> str:

@@ -222,3 +222,14 @@ def test_an_idle_pod_shows_since_when() -> None:
     assert found["devices"][0]["idleSince"] == "1970-01-01T00:00:00Z"
     world.scrape(row(UTIL, 30, "llm-0"), 905.0, node=NODE)
     assert "idleSince" not in viewer.pods.get("llm-0", 906.0)
+
+
+def test_a_list_is_made_again_only_after_a_change_of_its_pods() -> None:
+    world = World(*[make_pod(f"llm-{i}") for i in range(1000)])
+    shelf = Viewer(world).pods
+    first = list(shelf.provider.keys("ml"))
+    assert len(list(shelf.provider.keys("ml"))) < len(first)
+    world.put(make_pod("a-new-one"))
+    assert shelf.names("ml")[0] == "a-new-one"
+    world.put(make_pod("a-new-one", phase="Succeeded"))
+    assert shelf.names("ml")[0] == "llm-0"
