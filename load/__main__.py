@@ -25,6 +25,7 @@ from load.peer import peer
 from load.pipeline import pipeline
 from load.serving import serving
 from load.table import Run, Table
+from load.view import view
 from tests.e2e import programs
 
 README = Path(__file__).with_name("README.md")
@@ -51,6 +52,7 @@ SCENARIOS: dict[str, Scenario] = {
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP meanwhile", keda),
     "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
+    "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
     "peer": Scenario("compared with prometheus-adapter on a real API server", peer),
 }
 

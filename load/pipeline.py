@@ -81,14 +81,14 @@ class Fleet:
 
     def __init__(self, exporters: int, *, checks: bool = True) -> None:
         count = exporters * GPUS_PER_NODE
-        decoder, index = PodDecoder(), PodIndex()
+        decoder, self.index = PodDecoder(), PodIndex()
         self.by_node: dict[str, list[Pod]] = {}
         pods = [decoder.decode(msgspec.json.encode(item)) for item in pod_list(count)["items"]]
-        index.replace(pods)
+        self.index.replace(pods)
         for pod in pods:
             self.by_node.setdefault(pod.node, []).append(pod)
         self.catalog = Catalog()
-        self.store = Store(self.catalog, TelemetryOptions(cross_checks=checks), index, Nodes())
+        self.store = Store(self.catalog, TelemetryOptions(cross_checks=checks), self.index, Nodes())
         self.pages: dict[str, Page] = pages(count)
         self._memos = {node: LabelMemo() for node in self.pages}
 

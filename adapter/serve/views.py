@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.cluster.lookup import ObjectLookup
-from adapter.serve.pipeline import PipelineSwitcher
 from adapter.view.devices import Devices
 from adapter.view.gpupods import GPUPODS, GpuPods
 from adapter.view.gpus import GPUS, Gpus
 from adapter.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
+from adapter.view.known import CurrentValues
 from apiservice.view.resource import ServedResource, ViewGroup
 
 GROUP: Final = "view.gpu-metrics-adapter.io"
 VERSION: Final = "v1alpha1"
 
 
-def view_group(pipelines: PipelineSwitcher, objects: ObjectLookup) -> ViewGroup | None:
+def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None:
     """Return the resources of the view API; None if it is off, so that HPAs are not read."""
     if objects.hpas is None:
         return None
@@ -25,8 +25,8 @@ def view_group(pipelines: PipelineSwitcher, objects: ObjectLookup) -> ViewGroup 
         GROUP,
         VERSION,
         (
-            ServedResource(GPUS, Gpus(pipelines, pods, devices)),
-            ServedResource(GPUPODS, GpuPods(pipelines, pods, devices, hpas)),
-            ServedResource(GPUWORKLOADS, GpuWorkloads(pipelines, pods, hpas)),
+            ServedResource(GPUS, Gpus(values, pods, devices)),
+            ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
+            ServedResource(GPUWORKLOADS, GpuWorkloads(values, pods, hpas)),
         ),
     )

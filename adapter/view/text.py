@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
+
+from apiservice.wire.metricvalues import rfc3339
 
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
 def timestamp(seconds: float) -> str:
     """Return epoch seconds as RFC 3339, in whole seconds."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(int(seconds))
 
 
 def age(seconds: float) -> str:

@@ -21,7 +21,7 @@ from apiservice.view.options import include, list_options
 from apiservice.view.pages import one, page
 from apiservice.view.presentation import presentation, single
 from apiservice.view.resource import Key, ServedResource, ViewGroup
-from apiservice.view.selection import select
+from apiservice.view.selection import KeyLists, select
 from apiservice.wire.accept import Form, accept_header
 from apiservice.wire.answers import Prepared, json_messages
 from apiservice.wire.largeanswers import LargeAnswers
@@ -57,6 +57,7 @@ class ViewEndpoint:
         self._clock = clock
         self._views = {view.resource.plural: view for view in group.views}
         self._turns = Turns()
+        self._lists = KeyLists()
         self._large = LargeAnswers()
 
     async def answer(
@@ -79,7 +80,10 @@ class ViewEndpoint:
             raise ViewNotWatchable(self._group.group, wanted.view.resource.plural)
         options = list_options(wanted.view.resource, wanted.namespace, query)
         shown = include(query)
-        selection = await self._turns.run(select(wanted.view.provider, wanted.namespace, options))
+        keys = await self._turns.run(
+            self._lists.keys(wanted.view, wanted.namespace, options, self._clock())
+        )
+        selection = await self._turns.run(select(wanted.view.provider, keys, options))
 
         async def prepare() -> Prepared:
             now = self._clock()

@@ -8,9 +8,11 @@ from typing import Final, NamedTuple
 
 from apiservice.runtime.steps import Steps, parts
 from apiservice.view.options import NAMESPACE_FIELD, ListOptions
-from apiservice.view.resource import Key, ViewProvider
+from apiservice.view.resource import Key, ServedResource, ViewProvider
 from apiservice.wire.routes import NAME_FIELD
 
+_KEPT: Final = 10.0
+"""Seconds for which the keys of a list are kept for its next pages."""
 _STEP: Final = 64
 """Objects that are compared with a selector in one step."""
 
@@ -23,9 +25,45 @@ class Selection(NamedTuple):
     """Keys after the last one; with a selector, they may be of objects that it leaves out."""
 
 
-def select(provider: ViewProvider, namespace: str | None, options: ListOptions) -> Steps[Selection]:
+class _Listed(NamedTuple):
+    """The keys of a list, and when they were taken."""
+
+    namespace: str | None
+    keys: Sequence[Key]
+    at: float
+
+
+class KeyLists:
+    """Takes the keys of lists. The pages of one list share them, so that each page is cheap.
+
+    Keeps the newest list of each resource. Its next pages show no object that was created since;
+    an object that is gone is left out.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[str, _Listed] = {}
+
+    def keys(
+        self, view: ServedResource, namespace: str | None, options: ListOptions, now: float
+    ) -> Steps[Sequence[Key]]:
+        """Return the sorted keys of which ``options`` selects a page."""
+        plural = view.resource.plural
+        kept = self._newest.get(plural)
+        if (
+            options.after is not None
+            and kept is not None
+            and kept.namespace == namespace
+            and 0 <= now - kept.at < _KEPT
+        ):
+            return kept.keys
+        keys = yield from view.provider.keys(namespace)
+        if options.limit and len(keys) > options.limit:
+            self._newest[plural] = _Listed(namespace, keys, now)
+        return keys
+
+
+def select(provider: ViewProvider, keys: Sequence[Key], options: ListOptions) -> Steps[Selection]:
     """Return the keys of a page."""
-    keys = yield from provider.keys(namespace)
     first = 0 if options.after is None else bisect_right(keys, options.after)
     most = options.limit or len(keys)
     if not options.selects:

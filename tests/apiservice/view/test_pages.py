@@ -79,6 +79,35 @@ async def test_a_page_begins_after_the_last_object_although_that_is_gone(served:
     assert names(await served.get(f"boards?limit=3&continue={token}")) == listed[3:6]
 
 
+async def test_the_pages_of_a_list_share_its_keys(served: Served) -> None:
+    """A page is not made of the whole list again; an object that is new is on no later page."""
+    listed = many(served, 10)
+    token = (await served.get("boards?limit=4")).json()["metadata"]["continue"]
+    taken = served.boards.listed
+    served.boards.things[Key("", "b00005-new")] = Thing(1)
+    answer = await served.get(f"boards?limit=4&continue={token}")
+    assert names(answer) == listed[4:8]
+    assert served.boards.listed == taken
+    assert "b00005-new" in names(await served.get("boards"))
+
+
+async def test_the_keys_of_a_list_are_kept_for_a_few_seconds(served: Served) -> None:
+    listed = many(served, 10)
+    token = (await served.get("boards?limit=4")).json()["metadata"]["continue"]
+    served.boards.things[Key("", "b00005-new")] = Thing(1)
+    served.world.clock.now += 10
+    answer = await served.get(f"boards?limit=4&continue={token}")
+    assert names(answer) == [*listed[4:6], "b00005-new", listed[6]]
+
+
+async def test_the_keys_of_one_namespace_are_not_those_of_another(served: Served) -> None:
+    served.lamps.things |= {Key("other", f"x{number}"): Thing() for number in range(3)}
+    own = await served.get("namespaces/ns/lamps?limit=1")
+    await served.get("namespaces/other/lamps?limit=1")
+    token = own.json()["metadata"]["continue"]
+    assert names(await served.get(f"namespaces/ns/lamps?continue={token}")) == ["floor"]
+
+
 async def test_a_page_costs_its_own_objects_and_no_others(served: Served) -> None:
     listed = many(served)
     await served.get("boards?limit=10")

@@ -75,12 +75,15 @@ class FakeProvider:
     failure: Exception | None = None
     gone: set[Key] = field(default_factory=set)
     """Listed by ``keys``, and gone when it is asked for."""
+    listed: int = 0
+    """How often its keys were asked for."""
     prepared: set[Key] = field(default_factory=set)
     labelled: list[Key] = field(default_factory=list)
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         if self.failure is not None:
             raise self.failure
+        self.listed += 1
         yield
         return sorted(key for key in self.things if namespace in (None, key.namespace))
 
