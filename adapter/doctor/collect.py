@@ -14,9 +14,12 @@ import msgspec
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError, grant, missing_right
-from adapter.doctor.facts import Clocks, Fact, Facts, UnreadError
+from adapter.doctor import release, rights, scrapes, store
+from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
+from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
 from adapter.doctor.objects import (
     ApiService,
+    ConfigMap,
     Lease,
     ResourceQuota,
     SeenNode,
@@ -29,13 +32,17 @@ from adapter.doctor.objects import (
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 MOST: Final = 50_000
 """Objects of one list that are read."""
 _PAGE: Final = 500
 SECONDS: Final = 120.0
 """Time for all lists of one run."""
+_VALUES: Final = "/apis/custom.metrics.k8s.io/v1beta2"
+_NAMESPACES: Final = 50
+"""Namespaces whose values are read."""
+_STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
+_GKE: Final = "cloud.google.com/gke-nodepool"
 _SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
@@ -50,6 +57,8 @@ class Collector:
     """Reads from one API server."""
 
     api: Api
+    inside: bool = False
+    """This process runs in a pod of the cluster, and reaches the other pods."""
     notes: list[str] = field(default_factory=list)
     """Limits that were reached, and objects that could not be read."""
     deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
@@ -74,15 +83,91 @@ class Collector:
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
             "quotas": self.objects("/api/v1/resourcequotas", ResourceQuota),
         }
+        await self._fill(facts, reads)
+        facts.release = await self._release(facts, release.SERVE)
+        facts.nodepool = await self._release(facts, release.NODEPOOL)
+        await self._look_further(facts)
+        return facts
+
+    async def _fill(self, facts: Facts, reads: Mapping[str, Awaitable[Fact[Any]]]) -> None:
         found = await asyncio.gather(*reads.values())
         for name, value in zip(reads, found, strict=True):
             setattr(facts, name, value)
-        return facts
+
+    async def _look_further(self, facts: Facts) -> None:
+        """Read what depends on the objects: pages, rights, values."""
+        own = facts.release.value
+        async with direct() as near:
+            fetcher: Fetcher = near if self.inside else ProxyFetcher(self.api)
+            reads: dict[str, Awaitable[Fact[Any]]] = {
+                "hpa_rights": self.fact(lambda: rights.hpa_reviews(self.api)),
+                "own_rights": self.fact(lambda: rights.own_reviews(self.api, own)),
+                "pages": self.fact(lambda: scrapes.exporter_pages(fetcher, facts, self.notes)),
+                "server_pages": self.fact(lambda: scrapes.server_pages(fetcher, facts, self.notes)),
+                "autoscaler": self.fact(lambda: self._autoscaler(facts)),
+                "measured": self.fact(lambda: self._measured(facts)),
+            }
+            if own is not None:
+                inside = near if self.inside else None
+                look = partial(scrapes.self_pages, inside, fetcher, facts, own)
+                reads["self_pages"] = self.fact(look)
+            if facts.settings.source.kind == "prometheus":
+                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher, near))
+            await self._fill(facts, reads)
+
+    async def _release(self, facts: Facts, name: str) -> Fact[Release | None]:
+        if facts.workloads.unread is not None:
+            return Fact(unread=facts.workloads.unread)
+        workload = release.find(facts.workloads.read(), name)
+        if workload is None:
+            return Fact(None)
+        pods = facts.pods.value or ()
+        wanted = release.configmap_of(workload)
+        path = f"/api/v1/namespaces/{workload.metadata.namespace}/configmaps/{wanted}"
+        try:
+            data = read(await self.api.get(path), ConfigMap).data if wanted else {}
+        except (ClientError, msgspec.ValidationError) as error:
+            said = unread(error) if isinstance(error, ClientError) else error
+            return Fact(release.release(workload, pods, None, str(said)))
+        return Fact(release.release(workload, pods, data))
+
+    async def _autoscaler(self, facts: Facts) -> str:
+        """Return the node autoscaler that can be seen; empty without one."""
+        if "karpenter.sh" in facts.groups.read():
+            return "Karpenter"
+        if any(_GKE in node.metadata.labels for node in facts.nodes.read()):
+            return "GKE"
+        try:
+            await self.api.get(_STATUS)
+        except ClientError as error:
+            if error.status == 404:
+                return ""
+            raise
+        return "cluster-autoscaler"
+
+    async def _measured(self, facts: Facts) -> Mapping[str, frozenset[str]]:
+        namespaces = sorted({each.pod.ref.namespace for each in facts.gpu_pods})
+        if len(namespaces) > _NAMESPACES:
+            self.notes.append(f"values were read in {_NAMESPACES} of {len(namespaces)} namespaces")
+        found = {}
+        for namespace in namespaces[:_NAMESPACES]:
+            path = f"{_VALUES}/namespaces/{namespace}/pods/%2A/gpu_utilization"
+            try:
+                items = (await self.api.get(path)).get("items") or ()
+            except ClientError as error:
+                if error.status != 404:
+                    raise
+                items = ()
+            rows = (row.get("describedObject") or {} for row in items)
+            found[namespace] = frozenset(str(row.get("name")) for row in rows)
+        return found
 
     async def fact(self, look: Callable[[], Awaitable[T]]) -> Fact[T]:
         """Return the result of a read, or why it failed."""
         try:
             return Fact(await look())
+        except UnreadError as error:
+            return Fact(unread=error)
         except ClientError as error:
             return Fact(unread=unread(error))
 

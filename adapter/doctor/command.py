@@ -19,6 +19,12 @@ from adapter.client.options import CONTEXT, KUBECONFIG, OUTPUT
     metavar="PATH",
     help="Check manifests in a file or folder, without a cluster. Repeat it for several.",
 )
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write a support file: the report and the facts behind it, without secrets.",
+)
 @click.option("--explain", "identity", metavar="ID", help="Print the documentation of a check.")
 @click.option("--list", "listed", is_flag=True, help="List all checks.")
 @KUBECONFIG
@@ -26,6 +32,7 @@ from adapter.client.options import CONTEXT, KUBECONFIG, OUTPUT
 @OUTPUT
 def doctor(
     files: tuple[Path, ...],
+    bundle: Path | None,
     identity: str | None,
     listed: bool,
     kubeconfig: Path | None,
@@ -52,4 +59,4 @@ def doctor(
     if listed:
         run.list_checks(output)
         return
-    run.check(files, kubeconfig, context, output)
+    run.check(files, kubeconfig, context, output, bundle)

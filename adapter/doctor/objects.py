@@ -152,7 +152,7 @@ class Container(_Object, frozen=True):
         return next((each.value for each in self.env if each.name == name), None)
 
 
-class Named(_Object, frozen=True):
+class SeenName(_Object, frozen=True):
     """An object of which only the name is read."""
 
     name: str = ""
@@ -162,7 +162,7 @@ class ConfigVolume(_Object, frozen=True):
     """A volume; ``configMap`` names the ConfigMap."""
 
     name: str = ""
-    config_map: Named | None = None
+    config_map: SeenName | None = None
 
 
 class PodSpec(_Object, frozen=True):
@@ -171,7 +171,7 @@ class PodSpec(_Object, frozen=True):
     node_name: str = ""
     containers: list[Container] = []
     volumes: list[ConfigVolume] = []
-    resource_claims: list[Named] = []
+    resource_claims: list[SeenName] = []
     service_account_name: str = ""
     node_selector: dict[str, str] = {}
 

@@ -15,17 +15,27 @@ from adapter.client.access import Api, cluster
 from adapter.client.command import UNSEEN
 from adapter.client.errors import ClientError
 from adapter.client.output import screen_of
-from adapter.doctor import text
+from adapter.doctor import bundle, text
 from adapter.doctor.collect import Collector
+from adapter.doctor.facts import Facts
 from adapter.doctor.manifests import read_files
 from adapter.doctor.model import registered
 from adapter.doctor.runner import DoctorReport, run
+from apiservice.kube.client import in_cluster
 
 
-def check(files: Sequence[Path], kubeconfig: Path | None, context: str | None, output: str) -> None:
-    """Check manifests, or a cluster if none is named."""
+def check(
+    files: Sequence[Path],
+    kubeconfig: Path | None,
+    context: str | None,
+    output: str,
+    support: Path | None = None,
+) -> None:
+    """Check manifests, or a cluster if none is named; ``support`` is the file to write."""
     try:
-        report = _offline(files) if files else asyncio.run(_live(kubeconfig, context))
+        facts, report = _offline(files) if files else asyncio.run(_live(kubeconfig, context))
+        if support is not None:
+            bundle.write(support, report, facts)
     except ClientError as error:
         click.echo(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(UNSEEN)
@@ -36,27 +46,30 @@ def check(files: Sequence[Path], kubeconfig: Path | None, context: str | None, o
     else:
         screen = screen_of()
         click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
+        if support is not None:
+            click.echo(f"Wrote {support}. It has names of objects and no secrets: look through it.")
     sys.exit(report.status)
 
 
-def _offline(files: Sequence[Path]) -> DoctorReport:
+def _offline(files: Sequence[Path]) -> tuple[Facts, DoctorReport]:
     found = read_files(files)
     source = f"read {found.count} objects from {', '.join(map(str, files))}"
     if found.foreign:
         source += f", and left out {found.foreign} of other kinds"
-    return DoctorReport(run(found.facts()), source, tuple(found.notes))
+    facts = found.facts()
+    return facts, DoctorReport(run(facts), source, tuple(found.notes))
 
 
-async def _live(kubeconfig: Path | None, context: str | None) -> DoctorReport:
+async def _live(kubeconfig: Path | None, context: str | None) -> tuple[Facts, DoctorReport]:
     async with cluster(kubeconfig, context) as api:
-        return await look(api)
+        return await look(api, inside=kubeconfig is None and in_cluster())
 
 
-async def look(api: Api) -> DoctorReport:
+async def look(api: Api, *, inside: bool = False) -> tuple[Facts, DoctorReport]:
     """Read a cluster and run all checks; raises ClientError if it does not answer."""
-    collector = Collector(api)
+    collector = Collector(api, inside)
     facts = await collector.facts()
-    return DoctorReport(run(facts), f"server {api.origin}", tuple(collector.notes))
+    return facts, DoctorReport(run(facts), f"server {api.origin}", tuple(collector.notes))
 
 
 def explain(identity: str) -> None:

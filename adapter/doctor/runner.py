@@ -58,6 +58,9 @@ def _result(check: DoctorCheck, facts: Facts) -> Result:
     except UnreadError as error:
         outcome = Outcome.SKIPPED if error.expected else Outcome.UNKNOWN
         return Result(check, outcome, why=str(error), command=error.command)
+    except Exception as error:  # an error in one check must not hide the others
+        why = f"the check itself failed, please report it: {type(error).__name__}: {error}"
+        return Result(check, Outcome.UNKNOWN, why=why)
     return Result(check, Outcome.FOUND if found else Outcome.FINE, found)
 
 

@@ -230,6 +230,13 @@ def _exporter_pod(exporter: Exporter) -> Object:
         },
         "spec": {
             "nodeName": exporter.node,
-            "containers": [{"name": "exporter", "image": image, "ports": [port]}],
+            "containers": [
+                {
+                    "name": "exporter",
+                    "image": image,
+                    "ports": [port],
+                    "env": [{"name": "DCGM_EXPORTER_INTERVAL", "value": "10000"}],
+                }
+            ],
         },
     }

@@ -142,12 +142,11 @@ def taken(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_ours(facts: Facts, each: ApiService) -> bool:
-    if each.metadata.labels.get("app.kubernetes.io/name") == NAME:
-        return True
     release, service = facts.release.value, each.spec.service
     if release is None or service is None:
-        return False
-    return service.namespace == release.workload.metadata.namespace and NAME in service.name
+        return each.metadata.labels.get("app.kubernetes.io/name") == NAME
+    meta = release.workload.metadata
+    return (service.namespace, service.name) == (meta.namespace, meta.name)
 
 
 def _unavailable(facts: Facts) -> Iterator[tuple[ApiService, SeenCondition]]:

@@ -1,1 +1,292 @@
-"""Checks."""
+"""Checks of exporters' pods: there is one per GPU node, it answers, and its configuration fits."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from adapter.doctor import known
+from adapter.doctor.facts import Facts
+from adapter.doctor.gpunodes import gpus_of
+from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.doctor.objects import SeenPod
+from adapter.doctor.page import ExporterPage, Trouble
+from adapter.sources.scrape.discovery import DiscoveryRule
+
+DCGM: Final = ("nvidia", "gke")
+"""Families of dcgm-exporter."""
+SYNC: Final = 15.0
+"""Seconds between two decisions of the HPA controller, by default."""
+_TAG: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d+)\.(\d+)\.(\d+)")
+_ADDED: Final = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"
+_VIRTUAL: Final = "KUBERNETES_VIRTUAL_GPUS"
+_INTERVAL: Final = "DCGM_EXPORTER_INTERVAL"
+
+
+def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
+    """Return the unfinished pods of exporters, with the rule that finds them."""
+    rules = known.exporter_rules(facts.settings)
+    found = []
+    for each in facts.pods.read():
+        rule = next((rule for rule in rules if rule.matches(each.pod)), None)
+        if rule is not None and not each.pod.finished:
+            found.append((each, rule))
+    return found
+
+
+def scraping(facts: Facts) -> None:
+    """Raise NotApplicableError if the adapter does not read exporters itself."""
+    if facts.settings.source.kind == "azure_logs":
+        raise NotApplicableError("the adapter reads Azure's logs, not exporters")
+
+
+def owner(each: SeenPod) -> str:
+    """Return a pod's DaemonSet or Deployment as kubectl names it, or the pod."""
+    by = each.pod.owner
+    if by is None or by.kind not in ("DaemonSet", "StatefulSet"):
+        return f"pod/{each.pod.ref.name}"
+    return f"{by.kind.lower()}/{by.name}"
+
+
+def logs(each: SeenPod) -> str:
+    """Return a command that shows a pod's log."""
+    return f"kubectl -n {each.pod.ref.namespace} logs {each.pod.ref.name} --tail=20"
+
+
+@check("GMA101", CheckSection.EXPORTERS, "every GPU node has an exporter")
+def missing(facts: Facts) -> Iterator[Finding]:
+    """A node offers GPUs and no exporter runs on it, so its pods have no value. The adapter finds
+    exporters by the labels of the common charts (`docs/settings.md`, `source.scrape`).
+
+    Deploy dcgm-exporter, or the exporter of the vendor, to the node: check the node selector and
+    the tolerations of its DaemonSet. Name an exporter with other labels in
+    `source.scrape.exporters`.
+    """
+    scraping(facts)
+    nodes = facts.nodes.read()
+    if facts.settings.source.scrape.targets:
+        raise NotApplicableError("the settings name exporters at fixed addresses")
+    covered = {each.pod.node for each, _ in exporters(facts)}
+    for node in nodes:
+        if gpus_of(node, facts.settings.cluster.gpu_resources) and node.name not in covered:
+            yield Finding(
+                f"node {node.name}",
+                "offers GPUs, and no exporter runs on it: its pods have no value",
+                "deploy the exporter to this node, or name it in source.scrape.exporters",
+                f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}",
+            )
+
+
+@check("GMA102", CheckSection.EXPORTERS, "exporters run")
+def not_running(facts: Facts) -> Iterator[Finding]:
+    """An exporter's pod is not Running, or its container restarts again and again. While it is
+    down, the pods on its node have no new value.
+
+    See the log and the events of the pod.
+    """
+    for each, _ in exporters(facts):
+        waiting = [
+            s.state.waiting.reason for s in each.status.container_statuses if s.state.waiting
+        ]
+        said = next(filter(None, waiting), "")
+        if each.runs and not said:
+            continue
+        if each.pod.deleting:
+            continue
+        yield Finding(
+            f"pod {each.key}",
+            f"the exporter on node {each.pod.node or '-'} is {said or each.pod.phase or 'Pending'}",
+            "see why the exporter does not start",
+            f"kubectl -n {each.pod.ref.namespace} describe pod {each.pod.ref.name}",
+        )
+
+
+def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, ExporterPage]]:
+    pages = facts.pages.read()
+    for each, _ in exporters(facts):
+        page = pages.get(each.key)
+        if page is not None and page.trouble in kinds:
+            yield each, page
+
+
+@check("GMA103", CheckSection.EXPORTERS, "exporters answer")
+def silent(facts: Facts) -> Iterator[Finding]:
+    """An exporter runs, and its port refuses connections or does not answer. It listens on another
+    port or address, it hangs, or a NetworkPolicy is in the way.
+
+    Compare the port of the container with the port on which the exporter listens.
+    """
+    for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT):
+        yield Finding(
+            f"pod {each.key}",
+            f"the exporter on node {page.node} does not answer at {page.url}: {page.detail}",
+            "see where it listens, and name the port in source.scrape.exporters",
+            logs(each),
+        )
+
+
+@check("GMA104", CheckSection.EXPORTERS, "exporters answer with metrics")
+def no_page(facts: Facts) -> Iterator[Finding]:
+    """An exporter answers with an HTTP error, with HTML, or with a page without any series of the
+    catalogue. Another program has the port, or the exporter reads no device.
+
+    Open the page and see what it says.
+    """
+    wrong = (Trouble.STATUS, Trouble.HTML, Trouble.EMPTY, Trouble.TOO_LARGE)
+    for each, page in _troubled(facts, *wrong):
+        yield Finding(
+            f"pod {each.key}",
+            f"the exporter on node {page.node} answers at {page.url}: {page.detail}",
+            "see what the page says, and the exporter's log",
+            logs(each),
+        )
+
+
+@check("GMA105", CheckSection.EXPORTERS, "exporters answer over plain HTTP, or are set to HTTPS")
+def https(facts: Facts) -> Iterator[Finding]:
+    """The port of an exporter expects TLS, and the rule that finds it says `http`.
+
+    Name the exporter in `source.scrape.exporters` with `scheme: https`, and its CA in
+    `source.scrape.ca_file`.
+    """
+    for each, page in _troubled(facts, Trouble.HTTPS):
+        yield Finding(
+            f"pod {each.key}",
+            f"the exporter on node {page.node} expects HTTPS at {page.url}",
+            "name it in source.scrape.exporters with scheme: https",
+            f"kubectl -n {each.pod.ref.namespace} get {owner(each)} -o yaml",
+        )
+
+
+@check("GMA106", CheckSection.EXPORTERS, "one exporter describes each node", Severity.WARNING)
+def twice(facts: Facts) -> Iterator[Finding]:
+    """Two exporters of one vendor run on a node, such as the chart's and the GPU operator's. The
+    adapter scrapes one of them. Prometheus scrapes both, so that its series double.
+
+    Remove one of them, for example with `dcgmExporter.enabled=false` in the GPU operator.
+    """
+    on: dict[tuple[str, str], list[SeenPod]] = defaultdict(list)
+    for each, rule in exporters(facts):
+        if each.runs and rule.family:
+            on[each.pod.node, rule.family].append(each)
+    for (node, _), pods in on.items():
+        if len(pods) > 1:
+            names = ", ".join(each.key for each in pods)
+            last = pods[-1]
+            yield Finding(
+                f"node {node}",
+                f"{len(pods)} exporters of one vendor run on it: {names}",
+                "keep one of them",
+                f"kubectl -n {last.pod.ref.namespace} get {owner(last)} -o wide",
+            )
+
+
+def interval_of(each: SeenPod) -> float:
+    """Return the seconds between two readings of a dcgm-exporter; its default is 30."""
+    for container in each.spec.containers:
+        for word, after in pairwise([*container.command, *container.args, ""]):
+            name, _, value = word.partition("=")
+            if name in ("-c", "--collect-interval"):
+                return _milliseconds(value or after)
+        said = container.variable(_INTERVAL)
+        if said:
+            return _milliseconds(said)
+    return 30.0
+
+
+def _milliseconds(text: str) -> float:
+    return int(text) / 1000 if text.isascii() and text.isdigit() else 30.0
+
+
+@check(
+    "GMA107",
+    CheckSection.EXPORTERS,
+    "exporters read GPUs as often as HPAs decide",
+    Severity.WARNING,
+)
+def slow(facts: Facts) -> Iterator[Finding]:
+    """dcgm-exporter reads its GPUs every 30 s by default, and an HPA decides every 15 s: it then
+    decides twice on the same value, up to 30 s old.
+
+    Set the interval to 5 to 10 s, and `values.collect_interval` to the same.
+    """
+    seen = set()
+    for each, rule in exporters(facts):
+        seconds = interval_of(each)
+        name = (each.pod.ref.namespace, owner(each))
+        if rule.family not in DCGM or seconds <= SYNC or name in seen:
+            continue
+        seen.add(name)
+        yield Finding(
+            f"{name[1]} in {name[0]}",
+            f"reads its GPUs every {seconds:g} s, and HPAs decide every {SYNC:g} s",
+            "set the interval to 10 s, and values.collect_interval to 10s",
+            f"kubectl -n {name[0]} set env {name[1]} {_INTERVAL}=10000",
+        )
+
+
+def version_of(each: SeenPod) -> tuple[int, int, int] | None:
+    """Return the version of a dcgm-exporter, the second one in its tag."""
+    for container in each.spec.containers:
+        match = _TAG.search(container.image)
+        if match and "dcgm-exporter" in container.image:
+            return int(match[4]), int(match[5]), int(match[6])
+    return None
+
+
+@check("GMA108", CheckSection.EXPORTERS, "exporters have no known error", Severity.WARNING)
+def bad_version(facts: Facts) -> Iterator[Finding]:
+    """Versions of dcgm-exporter with an error that matters here. Up to 4.8.1, a pod's label named
+    `pod` or `namespace` takes the place of the exporter's own label if
+    `DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS` is on. From 4.0.3 to 4.8.1,
+    `KUBERNETES_VIRTUAL_GPUS` copies the device's value to every pod that shares it.
+
+    Upgrade to 4.8.2 or newer, or turn the option off.
+    """
+    seen = set()
+    for each, rule in exporters(facts):
+        version, name = version_of(each), (each.pod.ref.namespace, owner(each))
+        if version is None or rule.family not in DCGM or version >= (4, 8, 2) or name in seen:
+            continue
+        for option, since, why in (
+            (_ADDED, (0, 0, 0), "a pod's label may take the place of the label that names the pod"),
+            (_VIRTUAL, (4, 0, 3), "every pod on a shared GPU gets the value of the whole GPU"),
+        ):
+            on = any(c.variable(option) == "true" for c in each.spec.containers)
+            if on and version >= since:
+                seen.add(name)
+                yield Finding(
+                    f"{name[1]} in {name[0]}",
+                    f"dcgm-exporter {'.'.join(map(str, version))} with {option}: {why}",
+                    "upgrade it to 4.8.2 or newer, or turn the option off",
+                    f"kubectl -n {name[0]} set env {name[1]} {option}-",
+                )
+
+
+@check(
+    "GMA109",
+    CheckSection.EXPORTERS,
+    "exporters can prove that they are exporters",
+    Severity.WARNING,
+)
+def unproven(facts: Facts) -> Iterator[Finding]:
+    """An exporter mounts no directory of its node, while other exporters of the cluster do. The
+    adapter does not scrape it, because any tenant can create a pod with such labels.
+
+    Name the exporter in `source.scrape.exporters` with its namespace.
+    """
+    found = [(each, rule) for each, rule in exporters(facts) if rule.family]
+    if not any(each.pod.host_paths for each, _ in found):
+        return
+    for each, rule in found:
+        if not each.pod.host_paths and each.runs:
+            yield Finding(
+                f"pod {each.key}",
+                "mounts no directory of its node, unlike the other exporters: it is not scraped",
+                f"name it in source.scrape.exporters with namespace {each.pod.ref.namespace}",
+                f"kubectl -n {each.pod.ref.namespace} get {owner(each)} -o yaml"
+                f" # found by rule {rule.name}",
+            )

@@ -1,1 +1,159 @@
-"""Checks."""
+"""Checks of Prometheus as the source of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from adapter.devices.assignment import assignment
+from adapter.doctor.facts import Facts, StoreAnswer
+from adapter.doctor.gpunodes import gpus_of
+from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+
+_SEE: Final = "kubectl get servicemonitors,podmonitors,scrapeconfigs -A"
+
+
+def _store(facts: Facts) -> StoreAnswer:
+    if facts.settings.source.kind != "prometheus":
+        raise NotApplicableError("source.kind is not prometheus")
+    return facts.store.read()
+
+
+def _answering(facts: Facts) -> StoreAnswer:
+    store = _store(facts)
+    if store.problem:
+        raise NotApplicableError("Prometheus does not answer")
+    return store
+
+
+@check("GMA301", CheckSection.PROMETHEUS, "Prometheus answers")
+def unreachable(facts: Facts) -> Iterator[Finding]:
+    """The Prometheus of `source.prometheus.url` does not answer queries: the address is wrong, it
+    needs credentials, or something else answers there.
+
+    Correct `source.prometheus.url`. It ends before `/api/v1`.
+    """
+    store = _store(facts)
+    if store.problem:
+        yield Finding(
+            f"prometheus {store.url}",
+            store.problem,
+            "correct source.prometheus.url and its credentials in the settings",
+            "kubectl get services -A | grep -i -e prometheus -e thanos -e mimir -e vmselect",
+        )
+
+
+@check("GMA302", CheckSection.PROMETHEUS, "Prometheus has the exporters' series")
+def no_series(facts: Facts) -> Iterator[Finding]:
+    """Prometheus has no series of GPU utilization from the last five minutes. It does not scrape
+    the exporters, a relabeling drops the series, or `source.prometheus.matchers` excludes them.
+
+    Create a ServiceMonitor or PodMonitor for the exporters.
+    """
+    store = _answering(facts)
+    if not store.names:
+        yield Finding(
+            f"prometheus {store.url}",
+            "has no series of GPU utilization, such as DCGM_FI_DEV_GPU_UTIL",
+            "have Prometheus scrape the exporters, and check source.prometheus.matchers",
+            _SEE,
+        )
+
+
+@check("GMA303", CheckSection.PROMETHEUS, "Prometheus scrapes every GPU node")
+def partial(facts: Facts) -> Iterator[Finding]:
+    """Prometheus has series of fewer exporters than the cluster has GPU nodes. The pods of the
+    other nodes have no value.
+
+    See the targets of Prometheus: some exporters are not selected, or their scrapes fail.
+    """
+    store = _answering(facts)
+    patterns = facts.settings.cluster.gpu_resources
+    nodes = [node.name for node in facts.nodes.read() if gpus_of(node, patterns)]
+    instances = {labels.get("instance", "") for labels in store.series}
+    if instances and len(instances) < len(nodes):
+        yield Finding(
+            f"prometheus {store.url}",
+            f"has series of {len(instances)} exporters, and {len(nodes)} nodes offer GPUs",
+            "see which exporters Prometheus does not scrape",
+            _SEE,
+        )
+
+
+@check(
+    "GMA304", CheckSection.PROMETHEUS, "Prometheus scrapes as often as configured", Severity.WARNING
+)
+def seldom(facts: Facts) -> Iterator[Finding]:
+    """Prometheus scrapes an exporter less often than `source.prometheus.scrape_interval` says. The
+    age limit follows from this setting, so values are left out as too old between two scrapes.
+
+    Scrape exporters every 15 s, or set `source.prometheus.scrape_interval` to the real interval.
+    """
+    store = _answering(facts)
+    expected = facts.settings.source.prometheus.scrape_interval
+    slow = {name: each for name, each in store.intervals.items() if each > 1.5 * expected}
+    if slow:
+        name, seconds = max(slow.items(), key=lambda row: row[1])
+        yield Finding(
+            f"prometheus {store.url}",
+            f"scrapes {name} every {seconds:.0f} s, and the settings say {expected:g} s",
+            f"set source.prometheus.scrape_interval to {seconds:.0f}s, or scrape more often",
+            _SEE,
+        )
+
+
+@check("GMA305", CheckSection.PROMETHEUS, "series in Prometheus name pods")
+def dropped(facts: Facts) -> Iterator[Finding]:
+    """Pods hold GPUs, and no series in Prometheus names a pod other than the exporter itself. A
+    relabeling drops the labels, or overwrites them with those of the scrape target.
+
+    Remove `labeldrop` rules for `pod`, `namespace`, `container` and `exported_…`, and set
+    `honorLabels: true`, or keep the `exported_…` labels.
+    """
+    store = _answering(facts)
+    holders = {each.key for each in facts.gpu_pods if each.runs and each.pod.ready}
+    if not holders or not store.series:
+        return
+    if not any(_pod(labels) in holders for labels in store.series):
+        yield Finding(
+            f"prometheus {store.url}",
+            f"no series names a pod that holds a GPU, and {len(holders)} pods hold one",
+            "remove relabelings that drop pod, namespace or exported_… labels",
+            _SEE,
+        )
+
+
+def _pod(labels: Mapping[str, str]) -> str:
+    found = assignment(labels, None)
+    return f"{found.pod.namespace}/{found.pod.name}" if found else ""
+
+
+@check(
+    "GMA306", CheckSection.PROMETHEUS, "labels of pods and targets do not collide", Severity.WARNING
+)
+def collision(facts: Facts) -> Iterator[Finding]:
+    """With `honorLabels: true`, Prometheus adds the labels of the exporter's own pod to the series
+    of GPUs that no pod uses, so idle GPUs look as if the exporter used them. The adapter leaves
+    such series out, because the exporter's pod holds no GPU; dashboards and other adapters do not.
+
+    Set `honorLabels: false` (the adapter reads `exported_pod`), or drop the target's `pod` label.
+    """
+    store = _answering(facts)
+    pods = {each.key: each for each in facts.pods.read()}
+    own = [
+        labels
+        for labels in store.series
+        if not labels.get("exported_pod")
+        and (each := pods.get(f"{labels.get('namespace', '')}/{labels.get('pod', '')}"))
+        and not each.pod.holds_gpu
+        and "exporter" in each.pod.ref.name
+    ]
+    others = [labels for labels in store.series if not labels.get("exported_pod")]
+    named = [labels for labels in others if labels not in own and labels.get("pod")]
+    if own and named:
+        yield Finding(
+            f"prometheus {store.url}",
+            f"{len(own)} GPU series name the exporter's own pod {own[0]['pod']}",
+            "set honorLabels: false in the ServiceMonitor of the exporter",
+            _SEE,
+        )

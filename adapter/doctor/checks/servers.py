@@ -1,1 +1,195 @@
-"""Checks."""
+"""Checks of inference servers: opted in, at the right port and path, with their queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from adapter.catalog import servers as catalog
+from adapter.cluster.optin import PREFIX, words_under
+from adapter.doctor import known
+from adapter.doctor.facts import Facts
+from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.doctor.objects import SeenPod
+from adapter.doctor.page import ExporterPage, Trouble
+from adapter.sources.scrape.serverpages import Unscrapable
+
+_SERVER: Final = re.compile(
+    r"(?:^|/)(?P<name>vllm-openai|vllm|tritonserver|text-generation-inference|sglang|tgi)[^/]*$",
+)
+_PORTS: Final = {"tritonserver": 8002, "text-generation-inference": 80, "tgi": 80, "sglang": 30000}
+_VLLM: Final = 8000
+_QUEUE: Final = frozenset(
+    {
+        catalog.VLLM_WAITING,
+        catalog.SGLANG_WAITING,
+        catalog.TGI_WAITING,
+        catalog.TRITON_PENDING,
+        catalog.TRITON_QUEUED,
+        catalog.TRTLLM_WAITING,
+    }
+)
+
+
+def _server(each: SeenPod) -> str:
+    """Return the name of the inference server that a pod's image is; empty for others."""
+    for container in each.spec.containers:
+        image = container.image.partition("@")[0]
+        head, colon, tag = image.rpartition(":")
+        bare = head if colon and "/" not in tag else image
+        if match := _SERVER.search(bare):
+            return match["name"]
+    return ""
+
+
+def _workload(each: SeenPod) -> str:
+    """Return a command line's object for a pod's workload, as far as the pod names it."""
+    by = each.pod.owner
+    if by is not None and by.kind == "ReplicaSet":
+        return f"deployment {by.name.rpartition('-')[0]}"
+    return f"{by.kind.lower()} {by.name}" if by is not None else f"pod {each.pod.ref.name}"
+
+
+def _annotate(each: SeenPod, **words: object) -> str:
+    notes = {f"{PREFIX}{key}": str(value) for key, value in words.items()}
+    namespace = each.pod.ref.namespace
+    if each.pod.owner is None:
+        given = " ".join(f"{key}={value}" for key, value in notes.items())
+        return f"kubectl -n {namespace} annotate pod {each.pod.ref.name} --overwrite {given}"
+    rows = ",".join(f'"{key}":"{value}"' for key, value in notes.items())
+    patch = '{"spec":{"template":{"metadata":{"annotations":{' + rows + "}}}}}"
+    return f"kubectl -n {namespace} patch {_workload(each)} -p '{patch}'"
+
+
+@check(
+    "GMA501", CheckSection.SERVERS, "inference servers opt in to being scraped", Severity.WARNING
+)
+def not_opted_in(facts: Facts) -> Iterator[Finding]:
+    """A pod runs an inference server (vLLM, Triton, TGI, SGLang by the name of its image), and the
+    adapter does not scrape it, so its `inference_…` metrics have no value.
+
+    Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or set it to
+    `"false"` if you do not want the metrics (`docs/inference.md`).
+    """
+    rules = known.server_pages(facts.settings)
+    if rules is None:
+        raise NotApplicableError("source.scrape.inference.enabled is false")
+    seen = set()
+    for each in facts.pods.read():
+        name = _server(each)
+        said = words_under(each.pod, PREFIX).get("scrape")
+        if not name or said or not each.runs or not each.pod.ready:
+            continue
+        if rules.of(each.pod) is not None or (each.pod.ref.namespace, _workload(each)) in seen:
+            continue
+        seen.add((each.pod.ref.namespace, _workload(each)))
+        port = _PORTS.get(name, _VLLM)
+        yield Finding(
+            f"pod {each.key}",
+            f"runs {name} and does not opt in: inference_requests_waiting has no value",
+            'annotate the pod template with gpu-metrics-adapter.io/scrape: "true"',
+            _annotate(each, scrape="true", port=port),
+        )
+
+
+@check("GMA502", CheckSection.SERVERS, "the ports of server pages are right")
+def wrong_port(facts: Facts) -> Iterator[Finding]:
+    """A pod opts in, and its page cannot be reached: the annotation names no port of the pod, or
+    nothing listens there.
+
+    Set `gpu-metrics-adapter.io/port` to the port of the metrics: 8000 for vLLM, 8002 for Triton, 80
+    for TGI, 30000 for SGLang, by default.
+    """
+    rules = known.server_pages(facts.settings)
+    for each in facts.pods.read() if rules else ():
+        found = rules.of(each.pod) if rules else None
+        if isinstance(found, Unscrapable):
+            yield _port(each, found.message)
+    for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT, Trouble.HTTPS):
+        yield _port(each, f"its page at {page.url} does not answer: {page.detail}")
+
+
+def _port(each: SeenPod, message: str) -> Finding:
+    return Finding(
+        f"pod {each.key}",
+        message,
+        f"set the annotation {PREFIX}port to the port of the server's metrics",
+        _annotate(each, port=_PORTS.get(_server(each), _VLLM)),
+    )
+
+
+def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, ExporterPage]]:
+    pages = facts.server_pages.read()
+    for each in facts.pods.read():
+        page = pages.get(each.key)
+        if page is not None and page.trouble in kinds:
+            yield each, page
+
+
+@check("GMA503", CheckSection.SERVERS, "the paths of server pages are right")
+def wrong_path(facts: Facts) -> Iterator[Finding]:
+    """A pod opts in, and its server answers with an HTTP error or with HTML: the path is wrong, or
+    the server's metrics are off.
+
+    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. SGLang needs `--enable-metrics`.
+    """
+    for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
+        yield Finding(
+            f"pod {each.key}",
+            f"its page at {page.url} answers: {page.detail}",
+            f"set the annotation {PREFIX}path to the path of the server's metrics",
+            _annotate(each, path="/metrics"),
+        )
+
+
+@check("GMA504", CheckSection.SERVERS, "server pages have their queue", Severity.WARNING)
+def no_queue(facts: Facts) -> Iterator[Finding]:
+    """A pod opts in, and its page has no series of a queue that the adapter knows, so
+    `inference_requests_waiting` has no value. The server is of another kind, or its metrics are
+    turned off in part.
+
+    Turn the server's metrics on. For another server, define a metric of your own (`metrics` in the
+    settings).
+    """
+    pages = facts.server_pages.read()
+    for each in facts.pods.read():
+        page = pages.get(each.key)
+        if page is None or page.trouble not in (None, Trouble.EMPTY) or page.fields & _QUEUE:
+            continue
+        yield Finding(
+            f"pod {each.key}",
+            f"its page at {page.url} has no queue that the adapter knows",
+            "turn the server's metrics on, or define a metric of your own in the settings",
+            f"kubectl -n {each.pod.ref.namespace} logs {each.pod.ref.name} --tail=20",
+        )
+
+
+@check("GMA505", CheckSection.SERVERS, "pods that opt in are scraped", Severity.WARNING)
+def disabled(facts: Facts) -> Iterator[Finding]:
+    """A pod opts in with `gpu-metrics-adapter.io/scrape: "true"`, and the settings do not allow it:
+    `source.scrape.inference.enabled` is false, `source.scrape.inference.namespaces` leaves its
+    namespace out, or the source is Prometheus.
+
+    Change the setting, or remove the annotation.
+    """
+    settings = facts.settings
+    inference = settings.source.scrape.inference
+    for each in facts.pods.read():
+        if words_under(each.pod, PREFIX).get("scrape", "").lower() != "true" or not each.runs:
+            continue
+        namespaces = inference.namespaces
+        if settings.source.kind != "scrape":
+            why = f"source.kind is {settings.source.kind}"
+        elif not inference.enabled:
+            why = "source.scrape.inference.enabled is false"
+        elif namespaces and each.pod.ref.namespace not in namespaces:
+            why = "source.scrape.inference.namespaces does not list its namespace"
+        else:
+            continue
+        yield Finding(
+            f"pod {each.key}",
+            f"opts in, and is not scraped: {why}",
+            "change the setting, or remove the annotation",
+            f"kubectl -n {each.pod.ref.namespace} annotate pod {each.pod.ref.name} {PREFIX}scrape-",
+        )

@@ -1,1 +1,168 @@
-"""Checks."""
+"""Checks of shared GPUs: time-slicing and MPS, MIG, DRA, resources with other names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from adapter.cluster import nodelabels
+from adapter.doctor.checks.hpas import edit, metrics
+from adapter.doctor.checks.hpatargets import pods_of, target_of
+from adapter.doctor.facts import Facts
+from adapter.doctor.gpunodes import gpus_of, matches
+from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.doctor.objects import SeenNode
+
+_GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
+_ON_WHOLE: Final = frozenset({"dcgm_fi_dev_gpu_util", "dcgm_fi_dev_gpu_util_ratio"})
+_MIG: Final = "nvidia.com/mig-"
+
+
+def _shared(facts: Facts) -> dict[str, str]:
+    """Return the nodes whose GPUs several pods share -> how."""
+    found = {}
+    for node in facts.nodes.read():
+        said = nodelabels.facts(node.metadata.labels)
+        if said.shared:
+            found[node.name] = said.strategy or "replicas"
+    return found
+
+
+@check(
+    "GMA201",
+    CheckSection.SHARING,
+    "HPAs on shared GPUs do not scale on copied values",
+    Severity.WARNING,
+)
+def copied(facts: Facts) -> Iterator[Finding]:
+    """The pods of an HPA run on nodes that share GPUs by time-slicing or MPS, and `sharing.policy`
+    is `copy`: every pod gets the utilization of the whole GPU, including the work of its
+    neighbors. More replicas on the same GPU do not lower the value, so the HPA scales to its
+    maximum.
+
+    Set `sharing.policy: equal` or `memory`, use a metric of the inference server, or give each pod
+    a whole GPU or a MIG instance (`docs/sharing.md`).
+    """
+    if facts.settings.sharing.policy != "copy" or facts.settings.sharing.rules:
+        raise NotApplicableError("sharing.policy is not copy")
+    shared = _shared(facts)
+    for hpa, metric in metrics(facts):
+        target = target_of(facts, hpa)
+        if target is None or "gpu_util" not in metric.name.lower():
+            continue
+        on = sorted({each.pod.node for each in pods_of(facts, target)} & shared.keys())
+        if on:
+            yield Finding(
+                hpa.subject,
+                f"scales on {metric.name}, and node {on[0]} shares its GPUs ({shared[on[0]]}): "
+                "each pod gets the value of the whole GPU",
+                "set sharing.policy to equal or memory, or use a metric of the server",
+                "helm upgrade gpu-metrics-adapter charts/gpu-metrics-adapter --reuse-values"
+                " --set config.sharing.policy=equal",
+            )
+
+
+@check("GMA202", CheckSection.SHARING, "pods request GPU resources that nodes offer")
+def unoffered(facts: Facts) -> Iterator[Finding]:
+    """A pod requests a GPU resource that no node offers, such as `nvidia.com/gpu` where MIG's
+    strategy is `mixed` and nodes offer `nvidia.com/mig-1g.5gb`, or where time-slicing has renamed
+    it to `nvidia.com/gpu.shared`. The pod stays Pending.
+
+    Request a resource that the nodes offer.
+    """
+    patterns = facts.settings.cluster.gpu_resources
+    offered = {name for node in facts.nodes.read() for name in gpus_of(node, patterns)}
+    seen = set()
+    for each in facts.gpu_pods:
+        for resource in each.pod.gpus:
+            unknown = resource not in offered and not re.search(r"gpumem|gpucores", resource)
+            name = (each.pod.ref.namespace, resource, each.pod.owner or each.pod.ref)
+            if not unknown or name in seen or each.pod.phase != "Pending":
+                continue
+            seen.add(name)
+            there = ", ".join(sorted(offered)[:3]) or "no GPU resource"
+            yield Finding(
+                f"pod {each.key}",
+                f"requests {resource}, and nodes offer {there}: it stays Pending",
+                "request a resource that the nodes offer",
+                f"kubectl -n {each.pod.ref.namespace} describe pod {each.pod.ref.name}",
+            )
+
+
+@check("GMA203", CheckSection.SHARING, "HPAs on MIG instances use metrics that MIG has")
+def not_on_mig(facts: Facts) -> Iterator[Finding]:
+    """An HPA asks for `DCGM_FI_DEV_GPU_UTIL`, and its pods run on MIG instances, for which this
+    field does not exist. The metric has no value.
+
+    Use `gpu_utilization`, which the adapter computes from the engine activity on MIG instances.
+    """
+    mig = {node.name for node in facts.nodes.read() if _mig(node)}
+    for hpa, metric in metrics(facts):
+        target = target_of(facts, hpa)
+        if target is None or metric.name.lower() not in _ON_WHOLE:
+            continue
+        pods = pods_of(facts, target)
+        on = [each for each in pods if each.pod.node in mig or _requests_mig(each.pod.gpus)]
+        if on:
+            yield Finding(
+                hpa.subject,
+                f"asks for {metric.name}, which does not exist for MIG instances",
+                f"set {metric.at}.{metric.key}.metric.name to gpu_utilization",
+                edit(hpa),
+            )
+
+
+def _mig(node: SeenNode) -> bool:
+    if any(name.startswith(_MIG) for name in node.status.allocatable):
+        return True
+    return nodelabels.facts(node.metadata.labels).mig_strategy == "single"
+
+
+def _requests_mig(gpus: object) -> bool:
+    return any(str(name).startswith(_MIG) for name in (gpus if isinstance(gpus, dict) else ()))
+
+
+@check("GMA204", CheckSection.SHARING, "pods with resource claims are on pages", Severity.WARNING)
+def claims(facts: Facts) -> Iterator[Finding]:
+    """A pod holds its GPU through a ResourceClaim (DRA), and the exporter's page of its node does
+    not name it. dcgm-exporter maps claims to pods from 4.4.0 on, if `KUBERNETES_ENABLE_DRA` is on.
+
+    Set `KUBERNETES_ENABLE_DRA=true`, and upgrade the exporter if it is older.
+    """
+    pods = [each for each in facts.gpu_pods if each.pod.claims and not each.pod.gpus]
+    pages = facts.pages.read().values() if pods else ()
+    for each in pods:
+        on = [page for page in pages if page.node == each.pod.node and page.devices]
+        if on and each.pod.ready and not any(each.key in page.named for page in on):
+            namespace, _, name = on[0].pod.partition("/")
+            yield Finding(
+                f"pod {each.key}",
+                f"holds its GPU by a resource claim, and the exporter on {each.pod.node} does not "
+                "name it",
+                "set KUBERNETES_ENABLE_DRA=true for dcgm-exporter 4.4.0 or newer",
+                f"kubectl -n {namespace} get pod {name} -o yaml",
+            )
+
+
+@check("GMA205", CheckSection.SHARING, "GPU resources have known names", Severity.WARNING)
+def unknown_resource(facts: Facts) -> Iterator[Finding]:
+    """Nodes offer a resource that looks like a GPU, and `cluster.gpu_resources` does not match it.
+    The adapter treats pods that request only this resource as pods without a GPU, and leaves out
+    the samples that name them.
+
+    Add the resource to `cluster.gpu_resources`.
+    """
+    patterns = facts.settings.cluster.gpu_resources
+    found: dict[str, str] = {}
+    for node in facts.nodes.read():
+        for name in node.status.allocatable:
+            if "/" in name and _GPU.search(name) and not matches(name, patterns):
+                found.setdefault(name, node.name)
+    for name, node_name in found.items():
+        yield Finding(
+            f"node {node_name}",
+            f"offers {name}, which cluster.gpu_resources does not match",
+            f"add {name} to cluster.gpu_resources in the settings",
+            f"kubectl describe node {node_name}",
+        )

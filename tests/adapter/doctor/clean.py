@@ -11,7 +11,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from adapter.doctor.facts import Clocks, Fact, Facts, Hpa, Release, Review
+from adapter.doctor.facts import (
+    Clocks,
+    Fact,
+    Facts,
+    Hpa,
+    Release,
+    Review,
+    SelfPage,
+    StoreAnswer,
+)
 from adapter.doctor.objects import (
     ApiService,
     Lease,
@@ -23,6 +32,7 @@ from adapter.doctor.objects import (
     read_pod,
     read_workload,
 )
+from adapter.doctor.page import ExporterPage, reduced
 from adapter.doctor.release import release
 from adapter.doctor.scalers import read_hpa
 
@@ -124,7 +134,9 @@ def pod(
 def exporter(on: str, **more: Any) -> SeenPod:
     """A dcgm-exporter."""
     image = more.pop("image", "nvcr.io/nvidia/k8s/dcgm-exporter:4.4.2-4.7.1-ubuntu22.04")
-    given = {"ports": [{"name": "metrics", "containerPort": 9400}], **more.pop("container", {})}
+    given: Any = {"ports": [{"name": "metrics", "containerPort": 9400}]}
+    given |= {"env": [{"name": "DCGM_EXPORTER_INTERVAL", "value": "10000"}]}
+    given |= more.pop("container", {})
     return pod(
         more.pop("name", f"dcgm-exporter-{on}"),
         "gpu-operator",
@@ -258,5 +270,88 @@ def clean() -> Facts:
     )
     facts.quotas = Fact([])
     facts.release = Fact(own_workload(pods=own))
+    facts.nodepool = Fact(nodepool())
+    facts.autoscaler = Fact("cluster-autoscaler")
+    facts.pages = Fact({f"gpu-operator/dcgm-exporter-{n}": page(n, p) for n, p in HOLDERS.items()})
     facts.server_pages = Fact({})
+    facts.self_pages = Fact([self_page("gma-1"), self_page("gma-2")])
+    facts.measured = Fact({"chat": frozenset({"llm-1", "llm-2"})})
+    return facts
+
+
+HOLDERS = {"gpu-a": "llm-1", "gpu-b": "llm-2"}
+
+
+def page(on: str, holder: str = "", text: str = "") -> ExporterPage:
+    """The page of the exporter on a node, with one device that a pod of chat holds."""
+    labels = f'gpu="0",UUID="GPU-{on}",Hostname="{on}",modelName="A100"'
+    if holder:
+        labels += f',namespace="chat",pod="{holder}",container="main"'
+    rows = {"DCGM_FI_DEV_GPU_UTIL": "87", "DCGM_FI_DEV_FB_USED": "1024", "DCGM_FI_DEV_FB_FREE": "9"}
+    body = text or "".join(f"{name}{{{labels}}} {value}\n" for name, value in rows.items())
+    blank = ExporterPage(f"gpu-operator/dcgm-exporter-{on}", on, "dcgm-exporter", ":9400/metrics")
+    return reduced(body.encode(), blank, now=NOW.timestamp())
+
+
+def self_page(name: str, **values: float) -> SelfPage:
+    """The own metrics of a replica."""
+    usual = {
+        "gma_snapshot_devices": 2,
+        "gma_snapshot_series": 2,
+        "gma_exporters": 2,
+        "gma_pods": 6,
+        "gma_gpu_pods_measured": 2,
+        "gma_scrapes_total": 1000,
+        "gma_scrape_targets": 2,
+        "process_resident_memory_bytes": 200 << 20,
+        "gma_serving_certificate_expiry_timestamp_seconds": NOW.timestamp() + 90 * 86400,
+    }
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
+        (key, ()): float(value) for key, value in (usual | values).items()
+    }
+    return SelfPage(name, found | {("gma_rejects_total", (("reason", "no_row"),)): 3.0})
+
+
+def nodepool(config: str = "nodepool: {way: auto}\n", **more: Any) -> Release:
+    """The release of nodepool."""
+    labels = {"app.kubernetes.io/name": f"{NAME}-nodepool"}
+    spec = {
+        "containers": [container(f"registry/{NAME}:0.1.0")],
+        "volumes": [{"name": "config", "configMap": {"name": NAME}}],
+    }
+    deployment = workload(f"{NAME}-nodepool", HOME, labels=labels, meta=labels, pod=spec, **more)
+    return release(deployment, [], {"config.yaml": config})
+
+
+FROM_STORE = "source: {kind: prometheus, prometheus: {url: 'http://prometheus.monitoring:9090'}}\n"
+
+
+def row(on: str, holder: str = "", **more: str) -> dict[str, str]:
+    """The labels of a device's series in Prometheus, with ``honorLabels: false``."""
+    name = "DCGM_FI_DEV_GPU_UTIL"
+    found = {"__name__": name, "instance": f"{on}:9400", "UUID": f"GPU-{on}", "gpu": "0"}
+    found |= {"namespace": "gpu-operator", "pod": f"dcgm-exporter-{on}"}
+    if holder:
+        found |= {"exported_namespace": "chat", "exported_pod": holder}
+    return found | more
+
+
+def stored(series: list[dict[str, str]] | None = None, **more: Any) -> StoreAnswer:
+    """What a Prometheus answers about the clean cluster."""
+    rows = [row(on, pod) for on, pod in HOLDERS.items()] if series is None else series
+    given = {
+        "problem": "",
+        "series": rows,
+        "names": frozenset(each["__name__"] for each in rows),
+        "intervals": {each["instance"]: 15.0 for each in rows},
+    }
+    return StoreAnswer("http://prometheus.monitoring:9090", **(given | more))
+
+
+def clean_store() -> Facts:
+    """Facts of a clean cluster whose adapter reads Prometheus."""
+    facts = clean()
+    own = [each for each in facts.pods.read() if each.pod.ref.namespace == HOME]
+    facts.release = Fact(own_workload(FROM_STORE, own))
+    facts.store = Fact(stored())
     return facts

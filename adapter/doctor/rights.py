@@ -1,0 +1,94 @@
+"""Review the rights of the HPA controller and of the adapter's account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from adapter.client.access import Api
+from adapter.client.errors import MissingRight, grant
+from adapter.doctor.facts import Release, Review
+
+_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_ACCOUNT: Final = "system:serviceaccount:"
+HPA: Final = f"{_ACCOUNT}kube-system:horizontal-pod-autoscaler"
+CUSTOM: Final = "custom.metrics.k8s.io"
+_METRIC: Final = "gpu_utilization"
+
+
+class Right(NamedTuple):
+    """A right that an account needs."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+
+
+_BIND: Final = (
+    "kubectl create clusterrolebinding hpa-controller-metrics"
+    " --clusterrole=system:controller:horizontal-pod-autoscaler"
+    " --serviceaccount=kube-system:horizontal-pod-autoscaler"
+)
+_HPA_NEEDS: Final = (Right("get", CUSTOM, f"pods/{_METRIC}"),)
+
+
+def adapter_needs(release: Release) -> Iterable[Right]:
+    """Yield what the settings of an installation make its account need."""
+    settings = release.settings
+    for verb in ("list", "watch"):
+        yield Right(verb, "", "pods")
+        if settings is None or settings.cluster.services:
+            yield Right(verb, "", "services")
+        if settings is None or settings.cluster.nodes:
+            yield Right(verb, "", "nodes")
+    if settings is None or settings.authentication.token_review:
+        yield Right("create", "authentication.k8s.io", "tokenreviews")
+    if settings is None or settings.authorization.subject_access_review:
+        yield Right("create", "authorization.k8s.io", "subjectaccessreviews")
+    if settings is None or settings.authentication.configmap:
+        yield Right("get", "", "configmaps/extension-apiserver-authentication", "kube-system")
+
+
+async def hpa_reviews(api: Api) -> Sequence[Review]:
+    """Review the rights of the HPA controller; raises ClientError."""
+    found = [await _review(api, HPA, right) for right in _HPA_NEEDS]
+    return [each if each.allowed else each._replace(command=_BIND) for each in found]
+
+
+async def own_reviews(api: Api, release: Release | None) -> Sequence[Review]:
+    """Review the rights of the adapter's account; raises ClientError."""
+    if release is None:
+        return []
+    meta = release.workload.metadata
+    name = release.workload.spec.template.spec.service_account_name or "default"
+    user = f"{_ACCOUNT}{meta.namespace}:{name}"
+    return [await _review(api, user, right) for right in adapter_needs(release)]
+
+
+async def _review(api: Api, user: str, right: Right) -> Review:
+    namespace = user.removeprefix(_ACCOUNT).partition(":")[0]
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    resource, _, sub = right.resource.partition("/")
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": resource,
+        # The name of a ConfigMap, or a subresource of others.
+        ("name" if resource == "configmaps" else "subresource"): sub,
+        "namespace": right.namespace,
+    }
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": user,
+            "groups": [*groups, "system:authenticated"],
+            "resourceAttributes": attributes,
+        },
+    }
+    answer = await api.post(_PATH, body)
+    allowed = bool((answer.get("status") or {}).get("allowed"))
+    named = resource if resource == "configmaps" else right.resource
+    missing = MissingRight(user, right.verb, named, right.group, right.namespace)
+    return Review(user, right.verb, missing.full, allowed, "" if allowed else grant(missing))

@@ -1,0 +1,182 @@
+"""Read the pages of exporters, of inference servers, and of the adapter itself."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from adapter.client.errors import ClientError
+from adapter.doctor import known
+from adapter.doctor.facts import Facts, Release, SelfPage, UnreadError
+from adapter.doctor.fetch import DirectFetcher, Fetched, Fetcher, Place, speaks_tls
+from adapter.doctor.objects import SeenPod
+from adapter.doctor.page import ExporterPage, Trouble, reduced
+from adapter.exposition.page import parse
+from adapter.sources.scrape.discovery import discover
+from adapter.sources.scrape.target import ScrapeTarget
+
+MOST_PAGES: Final = 500
+"""Pages of one kind that are read."""
+_AT_ONCE: Final = 16
+_SELF_BYTES: Final = 4 << 20
+
+
+async def exporter_pages(
+    fetcher: Fetcher, facts: Facts, notes: list[str]
+) -> Mapping[str, ExporterPage]:
+    """Read the page of every exporter's pod; raises ClientError without the right."""
+    rules = known.exporter_rules(facts.settings)
+    found = [(each, discover(each.pod, rules)) for each in facts.pods.read()]
+    targets = [(each, at) for each, at in found if isinstance(at, ScrapeTarget)]
+    most = facts.settings.source.scrape.max_bytes
+    return await _pages(fetcher, targets, most, facts.now, notes, "exporters")
+
+
+async def server_pages(
+    fetcher: Fetcher, facts: Facts, notes: list[str]
+) -> Mapping[str, ExporterPage]:
+    """Read the page of every inference server; raises ClientError without the right."""
+    servers = known.server_pages(facts.settings)
+    rules = known.exporter_rules(facts.settings)
+    targets = []
+    for each in facts.pods.read() if servers else ():
+        at = servers.of(each.pod) if servers else None
+        exporter = any(rule.matches(each.pod) for rule in rules)
+        if isinstance(at, ScrapeTarget) and not exporter:
+            targets.append((each, at))
+    most = facts.settings.source.scrape.inference.max_bytes
+    return await _pages(fetcher, targets, most, facts.now, notes, "server pages")
+
+
+async def _pages(
+    fetcher: Fetcher,
+    targets: Sequence[tuple[SeenPod, ScrapeTarget]],
+    most: int,
+    now: float,
+    notes: list[str],
+    what: str,
+) -> Mapping[str, ExporterPage]:
+    if len(targets) > MOST_PAGES:
+        notes.append(f"only {MOST_PAGES} of {len(targets)} {what} were read")
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(each: SeenPod, at: ScrapeTarget) -> ExporterPage:
+        async with gate:
+            return await _page(fetcher, each, at, most, now)
+
+    pages = await asyncio.gather(*(one(each, at) for each, at in targets[:MOST_PAGES]))
+    return {page.pod: page for page in pages}
+
+
+async def _page(
+    fetcher: Fetcher, each: SeenPod, at: ScrapeTarget, most: int, now: float
+) -> ExporterPage:
+    place = Place("pods", each.pod.ref.namespace, each.pod.ref.name, at.url)
+    blank = ExporterPage(each.key, each.pod.node, at.rule, place.brief)
+    answer = await fetcher.fetch(place, most)
+    if await speaks_tls(fetcher, place, answer):
+        return replace(blank, trouble=Trouble.HTTPS, detail="it expects TLS")
+    trouble = _trouble(answer, most)
+    if trouble is not None:
+        return replace(blank, trouble=trouble[0], detail=trouble[1])
+    return reduced(answer.body, blank, now=now)
+
+
+def _trouble(answer: Fetched, most: int) -> tuple[Trouble, str] | None:
+    if answer.status == 0:
+        late = "time" in answer.error
+        return (Trouble.TIMEOUT if late else Trouble.REFUSED), answer.error
+    if answer.status != 200:
+        return Trouble.STATUS, f"HTTP status {answer.status}"
+    if not answer.complete:
+        return Trouble.TOO_LARGE, f"its page is larger than {most} bytes"
+    return None
+
+
+async def self_pages(
+    direct: DirectFetcher | None, fetcher: Fetcher, facts: Facts, release: Release
+) -> Sequence[SelfPage]:
+    """Read the adapter's own metrics from each replica.
+
+    Raises:
+        UnreadError: a client outside the cluster cannot authenticate to a pod.
+    """
+    pages = []
+    for each in release.pods:
+        if not each.runs or not each.pod.ready:
+            continue
+        port = next((p.port for p in each.pod.ports if p.name == "https"), 8443)
+        url = f"https://{each.pod.ip}:{port}/metrics"
+        place = Place("pods", each.pod.ref.namespace, each.pod.ref.name, url)
+        answer = await _own(direct, fetcher, place, facts, release)
+        if answer.status != 200:
+            raise _closed(release, answer)
+        pages.append(SelfPage(each.pod.ref.name, _samples(answer.body)))
+    return pages
+
+
+async def _own(
+    direct: DirectFetcher | None, fetcher: Fetcher, place: Place, facts: Facts, release: Release
+) -> Fetched:
+    if direct is None:
+        try:
+            return await fetcher.fetch(place, _SELF_BYTES)
+        except ClientError as error:
+            return Fetched(403, b"", error=error.brief)
+    context, host = _trust(facts, release)
+    token = _TOKEN.read_text().strip() if context and _TOKEN.is_file() else ""
+    return await direct.read(place.url, _SELF_BYTES, token=token, context=context, host=host)
+
+
+_TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+
+def _trust(facts: Facts, release: Release) -> tuple[ssl.SSLContext | None, str]:
+    """Return the trust in the adapter's certificate: its CA is in its APIService."""
+    for each in facts.apiservices.value or ():
+        service = each.spec.service
+        ours = service and service.namespace == release.workload.metadata.namespace
+        if ours and service and each.spec.ca_bundle:
+            try:
+                pem = b64decode(each.spec.ca_bundle).decode("ascii")
+                context = ssl.create_default_context(cadata=pem)
+            except (ValueError, ssl.SSLError):
+                continue
+            return context, f"{service.name}.{service.namespace}.svc"
+    return None, ""
+
+
+def _closed(release: Release, answer: Fetched) -> UnreadError:
+    meta = release.workload.metadata
+    name = meta.labels.get("app.kubernetes.io/instance", meta.name)
+    said = answer.error or f"status {answer.status}"
+    return UnreadError(
+        f"the adapter's own metrics are for authenticated clients in the cluster ({said})",
+        f"helm -n {meta.namespace} test {name} --logs",
+    )
+
+
+def _samples(body: bytes) -> Mapping[tuple[str, tuple[tuple[str, str], ...]], float]:
+    page = parse(body, time=time.time(), wanted=_OWN)
+    return {(row.name, tuple(sorted(row.labels.items()))): row.value for row in page.samples}
+
+
+class _Own:
+    """The names of series that are read from the adapter's own page."""
+
+    def __contains__(self, name: object) -> bool:
+        return str(name).startswith(("gma_", "process_"))
+
+
+_OWN: Final = _Own()
+
+
+def failing(pages: Iterable[ExporterPage]) -> int:
+    """Return how many pages could not be used."""
+    return sum(page.trouble is not None for page in pages)
