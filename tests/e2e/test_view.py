@@ -143,6 +143,7 @@ def test_get_prints_a_table(view: Viewed) -> None:
     assert {row[1] for row in rows} == set(NODES)
     assert view.rows("get", "gpu")[0] == title, "the singular"
     both = view.text("get", "gpu-metrics", "-n", "red")
+    assert "gpuworkload.view.gpu-metrics-adapter.io/deployment.inference" in both
     assert "gpu.view.gpu-metrics-adapter.io/node-a.gpu0" in both, "the category"
     assert "gpupod.view.gpu-metrics-adapter.io/inference-" in both
     assert view.rows("get", "gpod", "-n", "red")[0][0] == "NAME", "the short name"
@@ -183,6 +184,20 @@ def test_selectors_restrict_the_list(view: Viewed) -> None:
     assert unknown.returncode == 1
     assert "field label not supported: color" in unknown.stderr
     assert "node" in unknown.stderr, "the supported ones are named"
+
+
+def test_a_workload_shows_its_hpa(view: Viewed) -> None:
+    """The HPA's status reaches the table through a watch with the chart's right."""
+    done = wait_until(
+        lambda: (rows := view.rows("get", "gwl", "-n", "red")) and "inference" in rows[-1] and rows,
+        "the HPA is shown",
+    )
+    title, row = done
+    assert row[0] == "deployment.inference"
+    shown = dict(zip(title, row, strict=False))
+    assert shown["PODS"] == "2"
+    assert shown["HPA"] == "inference"
+    assert "hpas" in view.text("get", "gwl", "deployment.inference", "-n", "red", "-o", "yaml")
 
 
 def test_one_object_in_every_format(view: Viewed) -> None:
