@@ -50,6 +50,36 @@ def hpa(name: str, **given: Any) -> None:
     _run(given, look)
 
 
+@explain.command()
+@click.argument("name")
+@client_options
+def pod(name: str, **given: Any) -> None:
+    """Explain the value of each metric of the pod NAME: devices, sharing, evidence and age, and
+    for a value that is missing the reason and the fix.
+    """
+
+    async def look(api: Api) -> ToolReport:
+        from adapter.explain.podreport import explain_pod  # noqa: PLC0415
+
+        return await explain_pod(api, name)
+
+    _run(given, look)
+
+
+@explain.command()
+@click.argument("name")
+@client_options
+def node(name: str, **given: Any) -> None:
+    """Explain the node NAME: its GPUs, the pods that have them, and why pods have no value."""
+
+    async def look(api: Api) -> ToolReport:
+        from adapter.explain.nodereport import explain_node  # noqa: PLC0415
+
+        return await explain_node(api, name)
+
+    _run(given, look)
+
+
 def _run(given: dict[str, Any], look: Callable[[Api], Awaitable[ToolReport]]) -> None:
     # Imported late: --help needs none of it.
     from adapter.client.command import run  # noqa: PLC0415

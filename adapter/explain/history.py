@@ -56,11 +56,11 @@ def infer(
         controller: the controller's flags.
     """
     status = hpa.get("status") or {}
-    conditions = tuple(_conditions(status))
+    conditions = tuple(conditions_of(status))
     by_type = {row.type: row for row in conditions}
-    desired = status.get("desiredReplicas")
-    if not conditions or not isinstance(desired, int):
+    if not conditions:
         return Inferred(HpaState(), ("the HPA controller has not synced this HPA yet",), False)
+    desired = int(status.get("desiredReplicas") or 0)
     recommendations = _recommendations(by_type, desired, replicas, spec, now, controller)
     ups, downs = _changes(spec, events, now)
     remarks: list[str] = []
@@ -76,7 +76,8 @@ def infer(
     return Inferred(HpaState(recommendations, ups, downs, conditions), tuple(remarks), True)
 
 
-def _conditions(status: Json) -> list[Condition]:
+def conditions_of(status: Json) -> list[Condition]:
+    """Return the conditions of an HPA's status."""
     return [
         Condition(
             str(row.get("type")),
@@ -111,10 +112,30 @@ def _recommendations(
     if active is not None and not active.status:
         # Failed syncs recommend nothing: what was recommended before them expires.
         return (Recommendation(replicas, min(active.since, now)),)
+    desired += _beyond(by_type.get("ScalingLimited"))
     if able is not None and able.reason.endswith("Stabilized"):
         held = _window(spec, controller, up="Up" in able.reason)
         return (Recommendation(desired, now - min(controller.sync_period, held / 2)),)
     return (Recommendation(desired, now - controller.sync_period),)
+
+
+def _beyond(limited: Condition | None) -> int:
+    """A limit that held the last sync shows that the recommendation was beyond it."""
+    if limited is None or not limited.status:
+        return 0
+    return 1 if limited.reason in ("TooManyReplicas", "ScaleUpLimit") else -1
+
+
+def decided(status: Json) -> int | None:
+    """Return the size that the last sync decided on; None if it did not decide.
+
+    A sync that cannot decide leaves ``desiredReplicas`` as it was, which is 0 in a new HPA.
+    """
+    rows = {row.get("type"): row.get("status") for row in status.get("conditions") or ()}
+    desired = status.get("desiredReplicas")
+    if rows.get("AbleToScale") != "True" or rows.get("ScalingActive", "True") != "True":
+        return None
+    return desired if isinstance(desired, int) else None
 
 
 def _changes(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from adapter.client.access import Json
-from adapter.explain.history import Inferred, infer
+from adapter.explain.history import Inferred, conditions_of, decided, infer
 from adapter.explain.hpablocks import blocks_of, status_blocks, waits_of
 from adapter.explain.hpafacts import HpaFacts, pod_state
 from adapter.explain.hpametric import explain_metric
@@ -61,7 +61,6 @@ def _controller(facts: HpaFacts) -> ControllerOptions:
 def _frame(facts: HpaFacts) -> HpaReport:
     spec, status = facts.hpa["spec"], facts.hpa.get("status") or {}
     reference = spec["scaleTargetRef"]
-    desired = status.get("desiredReplicas")
     remarks = []
     if facts.events.problem is not None:
         remarks.append(f"events are not shown: {facts.events.problem.brief}")
@@ -85,7 +84,7 @@ def _frame(facts: HpaFacts) -> HpaReport:
             {key: row.get(key, "") for key in ("type", "status", "reason", "message")}
             for row in status.get("conditions") or ()
         ],
-        status_desired=desired if isinstance(desired, int) else None,
+        status_desired=decided(status),
         events=facts.events.last(facts.now),
     )
 
@@ -138,13 +137,11 @@ def _selector_problem(facts: HpaFacts, spec: HpaSpec) -> Condition | None:
 def _undecided(report: HpaReport, facts: HpaFacts, problem: Condition) -> HpaReport:
     """The controller stops before it looks at metrics."""
     current = facts.scale.replicas if facts.scale is not None else 0
-    able = (
-        Condition("AbleToScale", True, "SucceededGetScale", "", facts.now),
-        problem,
-    )
-    decision = Decision(
-        current, current, "", able if facts.scale is not None else (problem,), (), problem.message
-    )
+    rows = {row.type: row for row in conditions_of(facts.hpa.get("status") or {})}
+    if facts.scale is not None:
+        rows["AbleToScale"] = Condition("AbleToScale", True, "SucceededGetScale", "", facts.now)
+    rows[problem.type] = problem
+    decision = Decision(current, current, "", tuple(rows.values()), (), problem.message)
     kept = f"KEEPS {current}" if facts.scale is not None else "NO SCALE"
     return replace(
         report,
@@ -167,7 +164,7 @@ def _by_status(report: HpaReport, facts: HpaFacts) -> HpaReport:
     )
     desired, current = report.status_desired, report.replicas
     unknown = desired is None or current is None
-    verdict = "NOT SYNCED" if unknown else _verdict(current or 0, desired or 0)
+    verdict = "NO DECISION" if unknown else _verdict(current or 0, desired or 0)
     return replace(
         report,
         verdict=f"{verdict} by its status",
@@ -246,7 +243,8 @@ def _why(decision: Decision, spec: HpaSpec, *, zero_by_keda: bool) -> str:
     parts = [f"{highest.metric.partition(' (')[0]} asks for {decision.asked}{same}{more}"]
     rows = {row.type: row for row in decision.conditions}
     if decision.stable != decision.asked:
-        parts.append(f"the stabilization window makes it {decision.stable}")
+        kept = f" it at {decision.desired}" if decision.desired == decision.stable else " more"
+        parts.append(f"the stabilization window keeps{kept}")
     if decision.desired != decision.stable:
         limit = rows["ScalingLimited"].reason
         bound = {

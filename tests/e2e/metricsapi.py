@@ -1,4 +1,4 @@
-"""A custom and external metrics API whose answers a test sets, without checks.
+"""A custom, external and resource metrics API whose answers a test sets, without checks.
 
 It replaces an adapter, so that only the HPA controller is measured.
 """
@@ -9,16 +9,18 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import uvicorn
 
-from adapter.hpa import Missing, Values
+from adapter.hpa import Missing, ResourceSample, ResourceUsage, Values
 from tests.e2e.certificates import KeyPair
 from tests.e2e.process import free_port, wait_until
 
 CUSTOM = "custom.metrics.k8s.io/v1beta2"
 EXTERNAL = "external.metrics.k8s.io/v1beta1"
+RESOURCE = "metrics.k8s.io/v1beta1"
 _TIME = "2026-01-02T03:04:05Z"
 
 
@@ -64,29 +66,57 @@ class MetricsApi:
             return _discovery(path)
         parts = rest.split("/")
         namespace, name = parts[0], parts[-1]
+        if group == RESOURCE:
+            return self._resource(namespace)
         self.asked[namespace, name.lower()] += 1
         known = {key.lower(): value for key, value in self.values.get(namespace, {}).items()}
         values = known.get(name.lower(), Missing(f"{name} was never set"))
         if isinstance(values, Missing):
-            return 404, {
-                "kind": "Status",
-                "apiVersion": "v1",
-                "metadata": {},
-                "status": "Failure",
-                "message": values.message,
-                "reason": "NotFound",
-                "code": 404,
-            }
+            return 404, _not_found(values.message)
         if group == EXTERNAL:
             series = values if isinstance(values, (list, tuple)) else ()
             return 200, _list("ExternalMetricValueList", EXTERNAL, [_row(name, v) for v in series])
         return 200, _list("MetricValueList", CUSTOM, _objects(namespace, parts, name, values))
+
+    def _resource(self, namespace: str) -> tuple[int, dict[str, Any]]:
+        """Answer with the usage of the namespace's one resource metric."""
+        for name in ("cpu", "memory"):
+            if (values := self.values.get(namespace, {}).get(name)) is None:
+                continue
+            self.asked[namespace, name] += 1
+            if isinstance(values, Missing) and not values.answered:
+                return 404, _not_found(values.message)
+            return 200, _list("PodMetricsList", RESOURCE, _pod_metrics(namespace, name, values))
+        return 404, _not_found("no resource was ever set")
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         status, body = self.answer(scope["path"].rstrip("/"))
         headers = [(b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+
+
+def _not_found(message: str) -> dict[str, Any]:
+    head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return head | {"message": message, "reason": "NotFound", "code": 404}
+
+
+def _pod_metrics(namespace: str, name: str, values: Values) -> list[dict[str, Any]]:
+    """One container called main in each pod; an answered Missing is an empty or strange answer."""
+    if isinstance(values, Missing):
+        empty = values.message.startswith("no metrics")
+        values = ResourceUsage({} if empty else {"p0": ResourceSample(1, 0.0, 30.0)}, {})
+    if not isinstance(values, ResourceUsage):
+        return []
+    return [
+        {
+            "metadata": {"name": pod, "namespace": namespace},
+            "timestamp": datetime.fromtimestamp(sample.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "window": f"{sample.window:g}s",
+            "containers": [{"name": "main", "usage": {name: f"{sample.milli}m"}}],
+        }
+        for pod, sample in values.samples.items()
+    ]
 
 
 def _objects(namespace: str, parts: list[str], name: str, values: Values) -> list[dict[str, Any]]:
@@ -118,10 +148,12 @@ def _discovery(path: str) -> tuple[int, dict[str, Any]]:
     kinds = {
         CUSTOM: ("pods/gpu", "MetricValueList"),
         EXTERNAL: ("queue", "ExternalMetricValueList"),
+        RESOURCE: ("pods", "PodMetrics"),
     }
     if version not in kinds:
         return 404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404}
     name, kind = kinds[version]
-    row = {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": ["get"]}
+    row: dict[str, Any] = {"name": name, "singularName": "", "namespaced": True, "kind": kind}
+    row["verbs"] = ["get", "list"]
     body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version}
     return 200, body | {"resources": [row]}

@@ -7,32 +7,19 @@ controller alone: nothing follows the scale target, so pods stay as the case has
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from kubernetes.utils.quantity import parse_quantity
 
-from adapter.hpa import Condition, Decision, MetricKind, PodState, from_manifest
+from adapter.hpa import Condition, Decision, MetricKind, from_manifest
 from tests.adapter.hpa.hpa_cases import CASES, Case, play
-from tests.e2e.apiservice import (
-    CUSTOM,
-    DNS,
-    EXTERNAL,
-    NAMESPACE,
-    ensure_namespace,
-    register,
-    wait_available,
-)
-from tests.e2e.cluster import DEPLOYMENTS, HPAS, PODS, Cluster, Object, Watch
-from tests.e2e.controlplane import ControlPlane
-from tests.e2e.metricsapi import MetricsApi
+from tests.e2e.cluster import HPAS, Object
+from tests.e2e.hpastage import HpaStage, hpa_stage, metric_names
 from tests.e2e.process import FailedError, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -41,30 +28,6 @@ SYNCS = 3
 """Requests of the controller to see after it has settled, before it is believed."""
 PATIENCE = 90.0
 """Seconds after which a phase that has not settled is compared as it stands."""
-
-
-class Board:
-    """What the watches have seen of every namespace's target and HPA."""
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.sizes: dict[str, list[int]] = defaultdict(list)
-        self.status: dict[str, Object] = {}
-
-    def target(self, kind: str, obj: Object) -> None:
-        """Take a change of a Deployment; its sizes form the trajectory."""
-        namespace, size = obj["metadata"]["namespace"], obj["spec"]["replicas"]
-        with self.changed:
-            seen = self.sizes[namespace]
-            if kind != "DELETED" and (not seen or seen[-1] != size):
-                seen.append(size)
-            self.changed.notify_all()
-
-    def hpa(self, _: str, obj: Object) -> None:
-        """Take a change of an HPA."""
-        with self.changed:
-            self.status[obj["metadata"]["namespace"]] = obj.get("status", {})
-            self.changed.notify_all()
 
 
 @dataclass(slots=True)
@@ -93,32 +56,30 @@ class Phase:
 class Table:
     """Everything the cases share."""
 
-    admin: Cluster
-    api: MetricsApi
-    board: Board
+    stage: HpaStage
 
     def run(self, number: int, case: Case) -> list[Phase]:
         """Put one case before the controller and return what came of its phases."""
         namespace = f"case-{number}"
-        ensure_namespace(self.admin, namespace)
-        self._build(namespace, case)
+        stage, board = self.stage, self.stage.board
+        stage.build(namespace, case)
         phases = []
         done = 1
         for index, (steps, decision) in enumerate(play(case, namespace)):
-            metrics = [metric["name"] for metric in _metric_names(case)]
-            self.api.values[namespace] = dict(zip(metrics, case.phases[index], strict=True))
+            metrics = metric_names(case)
+            stage.feed(namespace, case, index)
             if index == 0:
-                self.admin.create(case.manifest(namespace))
+                stage.admin.create(case.manifest(namespace))
             phase = Phase(steps, decision)
             self._settle(namespace, metrics, phase, done)
-            with self.board.changed:
-                phase.sizes = self.board.sizes[namespace][done:]
-                phase.status = self.board.status.get(namespace, {})
+            with board.changed:
+                phase.sizes = board.sizes[namespace][done:]
+                phase.status = board.status.get(namespace, {})
             phase.events = self._events(namespace, phase.messages)
             done += len(phase.sizes)
             phases.append(phase)
         # An HPA that is done leaves the controller to the others.
-        self.admin.delete(f"{HPAS.format(ns=namespace)}/hpa")
+        self.stage.admin.delete(f"{HPAS.format(ns=namespace)}/hpa")
         return phases
 
     def _settle(self, namespace: str, metrics: list[str], phase: Phase, done: int) -> None:
@@ -127,63 +88,29 @@ class Table:
         key = (namespace, metrics[0].lower())
         asks = bool(phase.decision.proposals)
         mark: int | None = None
-        with self.board.changed:
+        with self.stage.board.changed:
             while time.monotonic() < deadline:
-                status = self.board.status.get(namespace, {})
-                same = self.board.sizes[namespace][done:] == phase.expected
+                status = self.stage.board.status.get(namespace, {})
+                same = self.stage.board.sizes[namespace][done:] == phase.expected
                 if not same or _conditions(status) != _expected(phase.decision):
                     mark = None
                 elif mark is None:
-                    mark = self.api.asked[key]
-                elif not asks or self.api.asked[key] >= mark + SYNCS:
+                    mark = self.stage.api.asked[key]
+                elif not asks or self.stage.api.asked[key] >= mark + SYNCS:
                     return
-                self.board.changed.wait(0.25)
+                self.stage.board.changed.wait(0.25)
 
     def _events(self, namespace: str, wanted: set[str]) -> set[str]:
         """Return the messages of the rescale events; they are written with some delay."""
 
         def look() -> set[str]:
-            rows = self.admin.get(f"/api/v1/namespaces/{namespace}/events")["items"]
+            rows = self.stage.admin.get(f"/api/v1/namespaces/{namespace}/events")["items"]
             return {row["message"] for row in rows if row["reason"] == "SuccessfulRescale"}
 
         if wanted:
             with contextlib.suppress(FailedError):
                 wait_until(lambda: wanted <= look(), "the events are there", 10, 0.25)
         return look() & wanted
-
-    def _build(self, namespace: str, case: Case) -> None:
-        replicas = case.replicas if case.status_replicas is None else case.status_replicas
-        self.admin.create(_deployment(namespace, case.replicas))
-        path = f"{DEPLOYMENTS.format(ns=namespace)}/target/status"
-        self.admin.patch(path, {"status": {"replicas": replicas}})
-        for pod in case.pods:
-            self._pod(namespace, pod)
-
-    def _pod(self, namespace: str, pod: PodState) -> None:
-        path = f"{PODS.format(ns=namespace)}/{pod.name}"
-        # A finalizer keeps a deleted pod in sight.
-        held = {"finalizers": ["test.example/held"]} if pod.deleting else {}
-        meta = {"name": pod.name, "namespace": namespace, "labels": {"app": "target"}, **held}
-        self.admin.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _SPEC})
-        ready = {"type": "Ready", "status": "True" if pod.ready else "False"}
-        self.admin.patch(f"{path}/status", {"status": {"phase": pod.phase, "conditions": [ready]}})
-        if pod.deleting:
-            self.admin.delete(path)
-
-
-_SPEC: Object = {"containers": [{"name": "main", "image": "none"}]}
-
-
-def _deployment(namespace: str, replicas: int) -> Object:
-    labels = {"app": "target"}
-    template = {"metadata": {"labels": labels}, "spec": _SPEC}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    meta = {"name": "target", "namespace": namespace}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
-
-
-def _metric_names(case: Case) -> list[dict[str, Any]]:
-    return [metric[metric["type"].lower()]["metric"] for metric in case.metrics]
 
 
 def _conditions(status: Object) -> set[tuple[str, bool, str, str]]:
@@ -203,36 +130,11 @@ def _expected(decision: Decision) -> set[tuple[str, bool, str, str]]:
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[Phase]]]]:
     """Start every case; a test waits for its own."""
-    plane = ControlPlane(
-        tmp_path_factory.mktemp("table"),
-        controllers=("horizontal-pod-autoscaler-controller",),
-        manager=(
-            "--horizontal-pod-autoscaler-sync-period=1s",
-            "--concurrent-horizontal-pod-autoscaler-syncs=20",
-        ),
-        gates="HPAScaleToZero=true",
-    )
-    serving = plane.ca.issue("metrics-api", server=True, dns=DNS)
-    api, board = MetricsApi(serving), Board()
     pool = ThreadPoolExecutor(len(CASES), thread_name_prefix="case")
-    api.start()
-    watches: list[Watch] = []
-    try:
-        with plane:
-            ensure_namespace(plane.admin, NAMESPACE)
-            register(plane.admin, api.port, plane.ca.pem, CUSTOM[:1] + EXTERNAL)
-            wait_available(plane.admin, CUSTOM[:1] + EXTERNAL)
-            watches.append(Watch(plane.admin, "/apis/apps/v1/deployments", board.target))
-            watches.append(
-                Watch(plane.admin, "/apis/autoscaling/v2/horizontalpodautoscalers", board.hpa)
-            )
-            table = Table(plane.admin, api, board)
-            yield {case.name: pool.submit(table.run, i, case) for i, case in enumerate(CASES)}
-            pool.shutdown(cancel_futures=True)
-            for watch in watches:
-                watch.stop()
-    finally:
-        api.stop()
+    with hpa_stage(tmp_path_factory.mktemp("table")) as stage:
+        table = Table(stage)
+        yield {case.name: pool.submit(table.run, i, case) for i, case in enumerate(CASES)}
+        pool.shutdown(cancel_futures=True)
 
 
 def test_the_table_is_large_enough() -> None:
@@ -258,7 +160,12 @@ def _usages(status: Object) -> list[int]:
     """Return the thousandths of ``status.currentMetrics``, in order."""
     found = []
     for row in status.get("currentMetrics") or ():
-        current = row.get(row["type"].lower(), {}).get("current", {}) if row["type"] else {}
+        kind = row["type"]
+        key = kind[:1].lower() + kind[1:]
+        current = row.get(key, {}).get("current", {})
+        if "averageUtilization" in current:
+            found.append(current["averageUtilization"] * 1000)
+            continue
         quantity = current.get("value", current.get("averageValue"))
         if quantity is not None:
             number = parse_quantity(quantity)  # type: ignore[no-untyped-call]

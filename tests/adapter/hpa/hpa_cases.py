@@ -7,7 +7,7 @@ before the real one. The pods of a case stay the same for every decision of the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adapter.hpa import (
@@ -75,10 +75,11 @@ def play(
     state, replicas, now = HpaState(), case.replicas, 1_000_000.0
     pods = tuple(shifted(pod, now) for pod in case.pods)
     status = case.replicas if case.status_replicas is None else case.status_replicas
-    for values in case.phases:
+    for phase in case.phases:
+        values = tuple(shifted_values(each, 1_000_000.0, namespace) for each in phase)
         steps: list[tuple[int, str]] = []
         for _ in range(TICKS):
-            seen = Observation(replicas, pods, tuple(map(_shifted, values)), status)
+            seen = Observation(replicas, pods, values, status)
             decision, state = decide(spec, state, seen, now, controller)
             if decision.rescale:
                 steps.append((decision.desired, decision.reason))
@@ -94,12 +95,14 @@ def shifted(pod: PodState, now: float) -> PodState:
     )
 
 
-def _shifted(values: Values) -> Values:
+def shifted_values(values: Values, now: float, namespace: str) -> Values:
+    """Return values whose times are epoch seconds, and whose message names the namespace."""
+    if isinstance(values, Missing):
+        return replace(values, message=values.message.replace("{namespace}", namespace))
     if not isinstance(values, ResourceUsage):
         return values
     samples = {
-        name: sample._replace(time=1_000_000.0 + sample.time)
-        for name, sample in values.samples.items()
+        name: sample._replace(time=now + sample.time) for name, sample in values.samples.items()
     }
     return ResourceUsage(samples, values.requests, values.problem)
 

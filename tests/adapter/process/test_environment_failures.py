@@ -27,6 +27,9 @@ CLIENTS: Final = {
     "doctor": ("doctor",),
     "doctor -o json": ("doctor", "-o", "json"),
     "idle": ("idle",),
+    "explain hpa": ("explain", "hpa", "llm"),
+    "explain pod": ("explain", "pod", "llm-0"),
+    "explain node": ("explain", "node", "n1", "-o", "json"),
 }
 """Tools of users, which end with 2 if they could not look."""
 RUNNING: Final = {

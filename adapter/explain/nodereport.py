@@ -1,0 +1,136 @@
+"""The explanation of a node: its GPUs, who has them, and the pods without a value."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adapter.client.access import Api, Json
+from adapter.client.errors import VIEW, ClientError
+from adapter.client.naming import named_in_cluster
+from adapter.client.output import Screen, table
+from adapter.explain.gpupod import PodView, Why
+from adapter.explain.words import NONE, age, count, epoch, milli, to_milli
+
+_PODS = 50
+"""Pods without a value that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """Implements :class:`adapter.client.command.ToolReport`."""
+
+    name: str
+    allocatable: dict[str, str]
+    """GPU resources of the node, by name."""
+    gpus: Sequence[Json]
+    pods: Sequence[PodView]
+    now: float
+    remarks: Sequence[str] = ()
+
+    @property
+    def unmeasured(self) -> list[PodView]:
+        """The node's GPU pods without a value."""
+        return [pod for pod in self.pods if not pod.body.get("measured")]
+
+    @property
+    def status(self) -> int:
+        """See the port: 1 if a pod is not measured, or the node's GPUs have no exporter."""
+        return 1 if self.unmeasured or (self.allocatable and not self.gpus) else 0
+
+    def lines(self, screen: Screen) -> list[str]:
+        """See the port."""
+        has = ", ".join(f"{name} {amount}" for name, amount in sorted(self.allocatable.items()))
+        measured = len(self.pods) - len(self.unmeasured)
+        verdict = f"{measured} of {count(len(self.pods), 'GPU pod')} measured"
+        style = screen.style(verdict, "red" if self.status else "green")
+        found = [f"node {self.name}   {has or 'no GPU resource'}   {style}"]
+        found += table([self._gpu(gpu) for gpu in self.gpus], _GPU if self.gpus else (), "  ")
+        if self.allocatable and not self.gpus:
+            text = "no exporter reports a GPU of this node"
+            found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
+            fields = f"--field-selector spec.nodeName={self.name}"
+            found.append(f"      fix: kubectl get pods -A -o wide {fields}")
+        for why, pods in _by_reason(self.unmeasured):
+            names = ", ".join(_full(pod) for pod in pods[:4]) + (", …" if len(pods) > 4 else "")
+            reason = why.text if why is not None else "no reason is known"
+            text = f"{screen.mark('bad')} {count(len(pods), 'pod')} ({names}): {reason}"
+            found += screen.wrap(text, "  ", "      ")
+            if why is not None and why.hint:
+                found.append(f"      fix: {why.hint}")
+        for remark in self.remarks:
+            found += screen.wrap(f"note: {remark}", "  ", "      ")
+        return found
+
+    def _gpu(self, gpu: Json) -> tuple[str, ...]:
+        holders = [f"{row['namespace']}/{row['name']}" for row in gpu.get("pods") or ()]
+        more = f" +{len(holders) - 1}" if len(holders) > 1 else ""
+        at = epoch(gpu.get("sampleTime"))
+        return (
+            str(gpu.get("index") or gpu["metadata"]["name"]),
+            str(gpu.get("model") or NONE),
+            _value(gpu, "gpu_utilization", "%"),
+            _value(gpu, "gpu_memory_used_bytes", ""),
+            f"{holders[0]}{more}" if holders else NONE,
+            str((gpu.get("sharing") or {}).get("strategy") or NONE),
+            NONE if at is None else age(self.now - at),
+        )
+
+    def json(self) -> Json:
+        """See the port."""
+        return {
+            "name": self.name,
+            "allocatable": self.allocatable,
+            "gpus": list(self.gpus),
+            "pods": [pod.body for pod in self.pods],
+            "unmeasured": [_full(pod) for pod in self.unmeasured],
+            "remarks": list(self.remarks),
+        }
+
+
+_GPU = ("GPU", "MODEL", "UTIL", "MEM", "PODS", "SHARING", "AGE")
+
+
+def _full(pod: PodView) -> str:
+    return f"{pod.body['metadata'].get('namespace', '')}/{pod.name}"
+
+
+def _value(gpu: Json, metric: str, suffix: str) -> str:
+    for row in gpu.get("values") or ():
+        if row.get("metric") == metric and (value := to_milli(row.get("value"))) is not None:
+            return f"{milli(value, str(row.get('unit') or ''))}{suffix}"
+    return NONE
+
+
+def _by_reason(pods: Sequence[PodView]) -> list[tuple[Why | None, list[PodView]]]:
+    found: dict[str, tuple[Why | None, list[PodView]]] = {}
+    for pod in pods[:_PODS]:
+        why = pod.reason
+        found.setdefault(why.reason if why is not None else "", (why, []))[1].append(pod)
+    return [found[reason] for reason in sorted(found)]
+
+
+async def explain_node(api: Api, name: str) -> NodeReport:
+    """Read a node, its GPUs and its GPU pods; raises ClientError."""
+    node = await named_in_cluster(api, "node", "/api/v1/nodes", name)
+    gpus = await api.list(f"{VIEW}/gpus", fields=f"node={name}")
+    remarks = []
+    try:
+        rows = await api.list(f"{VIEW}/gpupods", fields=f"node={name}")
+    except ClientError as error:
+        if error.status != 403:
+            raise
+        remarks.append(f"only pods of namespace {api.namespace} are shown: {error.brief}")
+        path = f"{VIEW}/namespaces/{api.namespace}/gpupods"
+        rows = await api.list(path, fields=f"node={name}")
+    amounts = (node.get("status") or {}).get("allocatable") or {}
+    shown = {key: str(amount) for key, amount in amounts.items() if _of_gpus(key) and amount != "0"}
+    return NodeReport(name, shown, gpus, list(map(PodView, rows)), time.time(), remarks)
+
+
+def _of_gpus(resource: str) -> bool:
+    """Return whether a resource of a node is one of GPUs."""
+    domain, _, name = resource.partition("/")
+    vendors = ("nvidia.com", "amd.com", "gpu.intel.com")
+    return domain in vendors and not name.endswith((".memory", "memory.max", "millicores"))

@@ -1,0 +1,163 @@
+"""``explain pod`` and ``explain node``, and names that do not exist."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from adapter.client.errors import VIEW
+from adapter.explain import nodereport, podreport
+from tests.adapter.clientapi import ApiServer, api_server, forbidden
+from tests.adapter.commandline import Ended, invoke
+from tests.adapter.explain.cluster import FIX, GPUPODS, NO_PODS_NAMED, NOW, NS, World, at
+
+GPU: dict[str, Any] = {
+    "metadata": {"name": "n1.gpu0"},
+    "node": "n1",
+    "index": "0",
+    "model": "NVIDIA A100",
+    "sampleTime": at(2),
+    "pods": [{"namespace": NS, "name": "llm-7f9"}, {"namespace": NS, "name": "llm-b"}],
+    "sharing": {"strategy": "time-slicing"},
+    "values": [
+        {"metric": "gpu_utilization", "value": "92", "unit": "percent"},
+        {"metric": "gpu_memory_used_bytes", "value": "33285996544", "unit": "bytes"},
+    ],
+}
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ApiServer, Path]]:
+    for module in (podreport, nodereport):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW))
+    with api_server(tmp_path) as found:
+        yield found
+
+
+def explain(lab: tuple[ApiServer, Path], world: World, *arguments: str) -> Ended:
+    """Explain something of a world."""
+    server, file = lab
+    world.serve(server)
+    server.answers["/api/v1/nodes"] = [
+        {
+            "metadata": {"name": name},
+            "status": {"allocatable": {"nvidia.com/gpu": "1", "cpu": "8"}},
+        }
+        for name in ("n1", "n3")
+    ]
+    server.answers.setdefault(f"{VIEW}/gpus", [GPU])
+    server.answers.setdefault(f"{VIEW}/gpupods", world.gpupods)
+    return invoke("explain", *arguments, "--kubeconfig", str(file))
+
+
+def test_a_measured_pod_shows_values_devices_and_age(lab: tuple[ApiServer, Path]) -> None:
+    ended = explain(lab, World().pod("llm-7f9", "92"), "pod", "llm-7f9")
+    assert ended == (
+        0,
+        (
+            "pod chat/llm-7f9 on n1   Running   MEASURED\n"
+            "  metrics:\n"
+            "    +   gpu_utilization   92 %   n1.gpu0, exact, 2s old, mean of 30 s\n"
+            "  devices:\n"
+            "    n1.gpu0   GPU-0   exact\n"
+        ),
+    )
+
+
+def test_a_pod_without_a_value_shows_reason_and_fix(lab: tuple[ApiServer, Path]) -> None:
+    ended = explain(lab, World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED), "pod", "llm-x2k")
+    assert ended == (
+        1,
+        (
+            "pod chat/llm-x2k on n3   Running   NOT MEASURED\n"
+            "  x exporter_names_no_pod: the exporter on node n3 (gpu-operator/dcgm-x2k) answers, "
+            "but names no pod\n"
+            f"      fix: {FIX}\n"
+            "      see docs/reasons.md#exporter_names_no_pod\n"
+        ),
+    )
+
+
+def test_a_pod_without_a_gpu_says_so(lab: tuple[ApiServer, Path]) -> None:
+    ended = explain(lab, World().pod("web-1", gpu=False), "pod", "web-1")
+    assert ended.code == 1
+    assert "holds no GPU" in ended.output
+
+
+def test_a_pod_of_another_namespace_is_found(lab: tuple[ApiServer, Path]) -> None:
+    server, _ = lab
+    elsewhere = {"metadata": {"name": "llm-7f9", "namespace": "prod"}}
+    server.answers["/api/v1/pods"] = [elsewhere]
+    ended = explain(lab, World(), "pod", "llm-7f9")
+    assert ended == (
+        2,
+        (
+            "gpu-metrics-adapter: no pod 'llm-7f9' in namespace chat: it exists in namespace prod; "
+            "add -n prod\n"
+        ),
+    )
+
+
+@pytest.mark.parametrize("kind", ["pod", "hpa"])
+def test_an_unknown_name_leads_to_the_nearest(kind: str, lab: tuple[ApiServer, Path]) -> None:
+    ended = explain(lab, World().pod("llm-7f9", "92").hpa(name="llm-7f9"), kind, "lmm-7f9")
+    assert ended.code == 2
+    assert ended.output.endswith("did you mean llm-7f9?\n")
+
+
+def test_a_pod_needs_the_view_api(lab: tuple[ApiServer, Path]) -> None:
+    missing = {"message": "the server could not find the requested resource"}
+    world = World().pod("llm-7f9", "92")
+    lab[0].answers[f"{GPUPODS}/llm-7f9"] = (404, missing)
+    ended = explain(lab, world, "pod", "llm-7f9")
+    assert ended.code == 2
+    assert "does not serve view.gpu-metrics-adapter.io" in ended.output
+
+
+def test_a_node_shows_its_gpus_and_who_has_them(lab: tuple[ApiServer, Path]) -> None:
+    ended = explain(lab, World().pod("llm-7f9", "92"), "node", "n1")
+    assert ended == (
+        0,
+        (
+            "node n1   nvidia.com/gpu 1   1 of 1 GPU pod measured\n"
+            "  GPU   MODEL         UTIL   MEM    PODS              SHARING        AGE\n"
+            "  0     NVIDIA A100   92%    31Gi   chat/llm-7f9 +1   time-slicing   2s\n"
+        ),
+    )
+
+
+def test_a_node_without_an_exporter_and_with_an_unmeasured_pod(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    ended = explain(lab, World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED), "node", "n3")
+    assert ended.code == 1
+    assert "no exporter reports a GPU of this node" in ended.output
+    assert "1 pod (chat/llm-x2k): exporter_names_no_pod" in ended.output
+    assert f"fix: {FIX}" in ended.output
+
+
+def test_a_user_of_one_namespace_sees_its_pods_of_a_node(lab: tuple[ApiServer, Path]) -> None:
+    refused = forbidden("jane", "list", "gpupods", "view.gpu-metrics-adapter.io", "")
+    lab[0].answers[f"{VIEW}/gpupods"] = refused
+    ended = explain(lab, World().pod("llm-7f9", "92"), "node", "n1")
+    assert ended.code == 0
+    assert "1 of 1 GPU pod measured" in ended.output
+    assert "only pods of namespace chat are shown: jane may not list gpupods" in ended.output
+
+
+def test_json_of_a_pod_is_the_object_of_the_view_api(lab: tuple[ApiServer, Path]) -> None:
+    ended = explain(lab, World().pod("llm-7f9", "92"), "pod", "llm-7f9", "-o", "json")
+    found = json.loads(ended.output)
+    assert found["measured"] is True
+    assert found["gpupod"]["metrics"][0]["number"] == 92
+
+
+def test_json_of_a_node_names_the_pods_without_a_value(lab: tuple[ApiServer, Path]) -> None:
+    world = World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
+    ended = explain(lab, world, "node", "n3", "-o", "json")
+    assert json.loads(ended.output)["unmeasured"] == ["chat/llm-x2k"]
