@@ -139,13 +139,8 @@ async def _resource(
         name = str(row["metadata"]["name"])
         containers = row.get("containers") or []
         if metric.container:
+            # A pod without the container has no value, as the controller of 1.36 has it.
             containers = [each for each in containers if each.get("name") == metric.container]
-            if not containers:
-                text = (
-                    f"failed to get container metrics: container {metric.container} not present "
-                    f"in metrics for pod {namespace}/{name}"
-                )
-                return ReadValues(Missing(text, answered=True))
         used = [to_milli((each.get("usage") or {}).get(metric.name)) for each in containers]
         known = [value for value in used if value is not None]
         if known and len(known) == len(used):

@@ -8,7 +8,10 @@ first decision; then the controller starts, and its first status is compared. On
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +22,13 @@ from typing import Final, NamedTuple
 import pytest
 
 from adapter.client.access import cluster
+from adapter.client.errors import MissingRight, grant
 from adapter.explain.hpafacts import gather
 from adapter.explain.hpajudge import judge
 from adapter.explain.hpareport import HpaReport
 from adapter.hpa import ControllerOptions
 from tests.adapter.hpa.hpa_cases import CASES, Case, each, pods, run
+from tests.e2e import programs
 from tests.e2e.cluster import Object
 from tests.e2e.hpastage import HpaStage, hpa_stage
 
@@ -116,29 +121,32 @@ def _settle(stage: HpaStage) -> None:
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Outcome]]:
-    """Run all situations at once."""
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HpaStage]:
+    """The control plane; its controller does not run yet."""
     with hpa_stage(tmp_path_factory.mktemp("explain")) as stage:
         stage.plane.manager.stop(signal.SIGKILL)
-        with ThreadPoolExecutor(16) as pool:
-            list(pool.map(lambda row: _build(stage, *row), enumerate(SITUATIONS)))
-        predicted = asyncio.run(_explain(stage.plane.kubeconfig))
-        stage.plane.manager.start()
-        _settle(stage)
-        settled = asyncio.run(_explain(stage.plane.kubeconfig))
-        yield {
-            case.name: Outcome(
-                predicted[number],
-                next(
-                    (row for row in stage.board.statuses[f"case-{number}"] if "conditions" in row),
-                    {},
-                ),
-                settled[number],
-                stage.board.status[f"case-{number}"],
-                stage.board.sizes[f"case-{number}"],
-            )
-            for number, case in enumerate(SITUATIONS)
-        }
+        yield stage
+
+
+@pytest.fixture(scope="module")
+def outcomes(lab: HpaStage) -> Mapping[str, Outcome]:
+    """Run all situations at once."""
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda row: _build(lab, *row), enumerate(SITUATIONS)))
+    predicted = asyncio.run(_explain(lab.plane.kubeconfig))
+    lab.plane.manager.start()
+    _settle(lab)
+    settled = asyncio.run(_explain(lab.plane.kubeconfig))
+    return {case.name: _outcome(lab, i, predicted, settled) for i, case in enumerate(SITUATIONS)}
+
+
+def _outcome(
+    lab: HpaStage, number: int, predicted: list[HpaReport], settled: list[HpaReport]
+) -> Outcome:
+    board, namespace = lab.board, f"case-{number}"
+    first = next((row for row in board.statuses[namespace] if "conditions" in row), {})
+    last, sizes = board.status[namespace], board.sizes[namespace]
+    return Outcome(predicted[number], first, settled[number], last, sizes)
 
 
 def test_the_table_is_large_enough() -> None:
@@ -146,7 +154,7 @@ def test_the_table_is_large_enough() -> None:
     assert len({case.name for case in SITUATIONS}) == len(SITUATIONS) >= 40
 
 
-# The controller knows of two HPAs on one target only after it has seen both.
+# The controller finds two HPAs on one target only after it has seen both.
 @pytest.mark.parametrize(
     "case",
     [case for case in SITUATIONS if case is not AMBIGUOUS],
@@ -163,3 +171,37 @@ def test_the_settled_state_is_explained(outcomes: Mapping[str, Outcome], case: C
     """Same size and reasons once the controller has a memory that only its status shows."""
     outcome = outcomes[case.name]
     assert _said(outcome.settled) == _did(outcome.last, outcome.sizes[-1])
+
+
+@pytest.mark.parametrize(
+    ("resource", "group", "namespace"),
+    [
+        ("horizontalpodautoscalers", "autoscaling", "default"),
+        ("deployments/scale", "apps", "default"),
+        ("pods", "", "default"),
+        ("events", "", "default"),
+        ("nodes", "", ""),
+        ("pods", "metrics.k8s.io", "default"),
+        ("pods/gpu", "custom.metrics.k8s.io", "default"),
+        ("queue", "external.metrics.k8s.io", "default"),
+    ],
+)
+def test_a_right_that_is_missing_is_granted_by_the_printed_command(
+    lab: HpaStage, resource: str, group: str, namespace: str
+) -> None:
+    """The real kubectl runs it; then the API server allows what it refused."""
+    user = "jane"
+    right = MissingRight(user, "get", resource, group, namespace)
+    run = [shutil.which("bash") or "bash", "-ec", grant(right)]
+    path = f"{Path(programs.find(programs.KUBECTL)).parent}:{os.environ['PATH']}"
+    environ = {"PATH": path, "KUBECONFIG": str(lab.plane.kubeconfig), "HOME": "/nonexistent"}
+    done = subprocess.run(run, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{grant(right)}\n{done.stderr}"
+    name, _, subresource = resource.partition("/")
+    attributes = {"verb": "get", "group": group, "resource": name, "subresource": subresource}
+    review = lab.admin.request(
+        "POST",
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        {"spec": {"user": user, "resourceAttributes": attributes | {"namespace": namespace}}},
+    )
+    assert review["status"]["allowed"]
