@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import click
 import pytest
@@ -29,3 +30,9 @@ def test_the_table_of_rights_has_every_command() -> None:
     with click.Context(explain) as context:
         names = explain.list_commands(context)
     assert [name for name in names if f"| `explain {name}` |" not in RIGHTS] == []
+
+
+def test_kubectl_gpu_is_the_same_program() -> None:
+    """kubectl runs ``kubectl-gpu`` of the PATH for ``kubectl gpu``."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"]["kubectl-gpu"] == project["scripts"]["gpu-metrics-adapter"]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -393,3 +394,50 @@ def test_a_namespace_can_be_deleted_beside_the_view_api(view: Viewed) -> None:
         return "green" not in {row["metadata"]["name"] for row in rows}
 
     wait_until(gone, "the namespace is gone", 60)
+
+
+def _explain(view: Viewed, *arguments: str, kubeconfig: Path | None = None) -> Done:
+    shown = kubeconfig or view.stage.plane.kubeconfig
+    return subprocess.run(
+        [sys.executable, "-m", "adapter", "explain", *arguments, f"--kubeconfig={shown}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_explain_reads_the_real_objects(view: Viewed) -> None:
+    """Values, devices and attribution of an HPA, a pod and a node."""
+    pod = view.names("get", "gpupods", "-n", "red")[0]
+    node = view.stage.admin.get(f"/api/v1/namespaces/red/pods/{pod}")["spec"]["nodeName"]
+    hpa = _explain(view, "hpa", "inference", "-n", "red")
+    assert hpa.returncode == 1, hpa.stderr
+    assert "minReplicas equals maxReplicas (2)" in hpa.stdout
+    assert pod in hpa.stdout
+    one = _explain(view, "pod", pod, "-n", "red")
+    assert (one.returncode, one.stderr) == (0, "")
+    assert "gpu_utilization" in one.stdout
+    assert f"{node}.gpu" in one.stdout
+    whole = _explain(view, "node", node)
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert f"red/{pod}" in whole.stdout
+
+
+def test_explain_with_the_role_view_names_the_right_for_the_values(view: Viewed) -> None:
+    """It follows the HPA's status, shows the pods, and exits with 2."""
+    account = {"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}
+    role = {"kind": "ClusterRole", "name": "view", "apiGroup": "rbac.authorization.k8s.io"}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
+    meta = {"metadata": {"name": "reader", "namespace": "red"}}
+    apply(view.stage.admin, binding | meta | {"subjects": [account], "roleRef": role}, "red")
+    plane = view.stage.plane
+    kubeconfig = plane.write_kubeconfig("reader", pair=plane.user("reader"))
+    done = _explain(view, "hpa", "inference", "-n", "red", kubeconfig=kubeconfig)
+    assert done.returncode == 2, done.stderr
+    assert "by its status" in done.stdout
+    assert "not readable: reader may not get pods/DCGM_FI_DEV_GPU_UTIL.custom" in done.stdout
+    refused = _explain(view, "hpa", "inference", "-n", "blue", kubeconfig=kubeconfig)
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert "reader may not get horizontalpodautoscalers.autoscaling in namespace blue" in line
