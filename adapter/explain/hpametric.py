@@ -34,7 +34,9 @@ def explain_metric(
 ) -> MetricLines:
     """Return the lines of one metric; ``proposal`` is None if the controller did not ask."""
     write = _writer(metric, facts)
-    pods = _pods(metric, found, proposal, facts, write) if of_pods(metric.kind) else []
+    # Without an answer nothing is known of any pod, nor if the controller did not ask.
+    shown = of_pods(metric.kind) and found.values is not None
+    pods = _pods(metric, found, proposal, facts, write) if shown else []
     counted = [pod for pod in pods if pod.state == "counted"]
     rest = [pod for pod in pods if pod.state != "counted"]
     working = proposal.working if proposal is not None else None

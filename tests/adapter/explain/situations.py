@@ -64,6 +64,10 @@ DISABLED: Final = (
     condition("AbleToScale", True, "SucceededGetScale"),
     condition("ScalingActive", False, "ScalingDisabled", "scaling is disabled"),
 )
+FAILED: Final = (
+    condition("AbleToScale", True, "SucceededGetScale"),
+    condition("ScalingActive", False, "FailedGetPodsMetric", "no metrics returned"),
+)
 POLICY: Final = {"type": "Pods", "value": 1, "periodSeconds": 600}
 
 SITUATIONS: Final[dict[str, Situation]] = {
@@ -173,6 +177,17 @@ SITUATIONS: Final[dict[str, Situation]] = {
         three(("92", "88", "97")).hpa(gpu_metric()).hpa(gpu_metric(), name="llm-old"), 1
     ),
     "a-new-hpa": Situation(three(("92", "88", "97")).hpa(gpu_metric(), conditions=())),
+    # A sync that cannot decide leaves desiredReplicas at 0: nothing may claim that it is wanted.
+    "a-new-hpa-that-could-not-decide": Situation(
+        three(("72", "70", "74")).hpa(gpu_metric(), conditions=FAILED, desired=0)
+    ),
+    "neither-decided-nor-readable": Situation(
+        World(1)
+        .hpa(cpu_metric(), conditions=FAILED, desired=0)
+        .pod("web-1", gpu=False)
+        .answer(RESOURCES, forbidden("jane", "list", "pods", "metrics.k8s.io", NS)),
+        1,
+    ),
     "several-metrics": Situation(
         World(2)
         .hpa(gpu_metric(), gpu_metric("24", "inference_requests_running"))
