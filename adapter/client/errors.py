@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from typing import Final, NamedTuple
@@ -50,6 +51,8 @@ _FORBIDDEN: Final = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)"'
     r' in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
+_BY_METRIC: Final = ("custom.metrics.k8s.io", "external.metrics.k8s.io")
+"""Groups whose resources are metrics."""
 _ACCOUNT: Final = "system:serviceaccount:"
 _UNSAFE: Final = re.compile(r"[^a-z0-9.-]+")
 
@@ -83,11 +86,37 @@ def grant(right: MissingRight) -> str:
     subject = f"--user={shlex.quote(right.user)}"
     if right.user.startswith(_ACCOUNT):
         subject = f"--serviceaccount={shlex.quote(right.user.removeprefix(_ACCOUNT))}"
+    if right.group in _BY_METRIC:
+        return _apply(right, role, _name(f"{role}-{right.user}"))
     resource = shlex.quote(_with_subresource(right))
     return (
         f"kubectl create {kind} {role}{scope} --verb={verbs} --resource={resource} && "
         f"kubectl create {binding} {_name(f'{role}-{right.user}')}{scope} --{kind}={role} {subject}"
     )
+
+
+def _apply(right: MissingRight, role: str, binding: str) -> str:
+    """kubectl create role refuses resources that discovery lists only with their metrics."""
+    kind = "Role" if right.namespace else "ClusterRole"
+    version, group = "rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
+    scope = {"namespace": right.namespace} if right.namespace else {}
+    subject = {"kind": "User", "name": right.user, "apiGroup": group}
+    if right.user.startswith(_ACCOUNT):
+        namespace, _, name = right.user.removeprefix(_ACCOUNT).partition(":")
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    rule = {"apiGroups": [right.group], "resources": [right.resource], "verbs": ["get", "list"]}
+    rows = [
+        {"kind": kind, "metadata": {"name": role, **scope}, "rules": [rule]},
+        {
+            "kind": f"{kind}Binding",
+            "metadata": {"name": binding, **scope},
+            "roleRef": {"kind": kind, "name": role, "apiGroup": group},
+            "subjects": [subject],
+        },
+    ]
+    items = [{"apiVersion": version, **row} for row in rows]
+    manifest = {"apiVersion": "v1", "kind": "List", "items": items}
+    return f"echo {shlex.quote(json.dumps(manifest))} | kubectl apply -f -"
 
 
 def describe_missing_view(reason: str) -> str:

@@ -430,7 +430,7 @@ def test_explain_with_the_role_view_names_the_right_for_the_values(view: Viewed)
     role = {"kind": "ClusterRole", "name": "view", "apiGroup": "rbac.authorization.k8s.io"}
     binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
     meta = {"metadata": {"name": "reader", "namespace": "red"}}
-    apply(view.stage.admin, binding | meta | {"subjects": [account], "roleRef": role}, "red")
+    apply(view.stage.admin, binding | meta | {"subjects": [account], "roleRef": role}, "")
     plane = view.stage.plane
     kubeconfig = plane.write_kubeconfig("reader", pair=plane.user("reader"))
     done = _explain(view, "hpa", "inference", "-n", "red", kubeconfig=kubeconfig)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from adapter.client.access import Api, cluster
-from adapter.client.errors import VIEW, ClientError, grant, missing_right
+from adapter.client.errors import VIEW, ClientError, MissingRight, grant, missing_right
 from adapter.client.naming import named, named_in_cluster, nearest
 from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of
 
@@ -109,16 +111,13 @@ async def test_a_missing_right_names_the_right_the_user_and_the_grant(
         ),
         (
             "jane's; rm -rf /",  # prose: ignore
-            "pods/gpu_utilization",
-            "custom.metrics.k8s.io",
+            "events",
+            "",
             "chat",
             (
-                "kubectl create role get-list-pods-gpu-utilization.custom.metrics.k8s.io -n chat "
-                "--verb=get,list --resource=pods.custom.metrics.k8s.io/gpu_utilization && kubectl "
-                "create rolebinding "
-                "get-list-pods-gpu-utilization.custom.metrics.k8s.io-jane-s-rm--rf -n chat "
-                "--role=get-list-pods-gpu-utilization.custom.metrics.k8s.io "
-                "--user='jane'\"'\"'s; rm -rf /'"
+                "kubectl create role get-list-events -n chat --verb=get,list --resource=events && "
+                "kubectl create rolebinding get-list-events-jane-s-rm--rf -n chat "
+                "--role=get-list-events --user='jane'\"'\"'s; rm -rf /'"
             ),
         ),
     ],
@@ -130,6 +129,32 @@ def test_the_grant_can_be_pasted(
     right = missing_right(answer["message"])
     assert right is not None
     assert grant(right) == command
+
+
+@pytest.mark.parametrize(
+    ("user", "namespace", "kind", "subject"),
+    [
+        ("jane's", "chat", "Role", {"kind": "User", "name": "jane's"}),  # prose: ignore
+        (
+            "system:serviceaccount:ops:tool",
+            "",
+            "ClusterRole",
+            {"kind": "ServiceAccount", "name": "tool", "namespace": "ops"},
+        ),
+    ],
+)
+def test_the_grant_of_a_metric_is_a_manifest(
+    user: str, namespace: str, kind: str, subject: dict[str, str]
+) -> None:
+    """kubectl create role refuses resources that discovery lists only with their metrics."""
+    right = MissingRight(user, "get", "pods/gpu", "custom.metrics.k8s.io", namespace)
+    echo, manifest, *rest = shlex.split(grant(right))
+    assert (echo, rest) == ("echo", ["|", "kubectl", "apply", "-f", "-"])
+    role, binding = json.loads(manifest)["items"]
+    assert [role["kind"], binding["kind"]] == [kind, f"{kind}Binding"]
+    assert role["rules"][0]["resources"] == ["pods/gpu"]
+    assert binding["subjects"][0].items() >= subject.items()
+    assert role["metadata"].get("namespace", "") == namespace
 
 
 async def test_a_403_that_is_not_of_rbac_keeps_its_text(lab: tuple[ApiServer, Path]) -> None:
