@@ -39,7 +39,11 @@ DRY = frozenset(
 READ = frozenset({"api-resources", "auth", "describe", "get"})
 UPGRADES = {"-i", "--install", "--reset-then-reuse-values", "--reset-values", "--reuse-values"}
 """Flags that `helm template` has not."""
-ABSENT = re.compile(r"\(NotFound\)|not found|no matches for|no resources found", re.IGNORECASE)
+ABSENT = re.compile(
+    r"\(NotFound\)|not found|no matches for|no resources found|"
+    r"resource type \"gpu(?:s|pods?|workloads)\"",
+    re.IGNORECASE,
+)
 """What kubectl says where a document is about things that the stage does not have."""
 METRICS = re.compile(r"/apis/(?:custom|external)\.metrics\.k8s\.io/v\w+/namespaces/([\w-]+)/.+")
 

@@ -30,14 +30,18 @@ class Shelf:
     def names(self, namespace: str | None = None) -> list[str]:
         return [key.name for key in self.listed(namespace)]
 
-    def row(self, name: str, now: float, namespace: str = "ml") -> dict[str, Cell]:
-        """The cells of an object that are not empty, by column."""
+    def cells(self, name: str, now: float, namespace: str = "ml") -> Sequence[Cell]:
+        """The cells of an object, one for each column."""
         key = self._key(name, namespace)
         at_once(self.provider.prepare([key], now))
         cells = self.provider.cells(key, now)
         assert cells is not None, f"no object {name}"
         assert len(cells) == len(self.resource.columns)
-        columns = zip(self.resource.columns, cells, strict=True)
+        return cells
+
+    def row(self, name: str, now: float, namespace: str = "ml") -> dict[str, Cell]:
+        """The cells of an object that are not empty, by column."""
+        columns = zip(self.resource.columns, self.cells(name, now, namespace), strict=True)
         return {column.name: cell for column, cell in columns if cell is not None}
 
     def get(self, name: str, now: float, namespace: str = "ml") -> Json:

@@ -1,0 +1,154 @@
+"""The outputs of the user's tools that documents show, made by the tools themselves.
+
+A block below ``<!-- output: NAME -->`` holds the output of that name. A ``console`` block begins
+with the command; the rest is the output. ``python -m tests.docs.outputs`` writes the blocks, and
+tests/docs/test_outputs.py compares them. The names are:
+
+==================  ============================================================================
+``doctor ID``       the lines that ``doctor`` prints about a check, with the check's first fault of
+                    tests/adapter/doctor/faults.py; ``doctor ID/FAULT`` names another fault
+others              a text of tests/adapter/explain/texts, or one of :data:`OTHERS`
+==================  ============================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Final, NamedTuple
+from unittest import mock
+
+from adapter.client.output import Screen
+from adapter.doctor.runner import DoctorReport, run
+from adapter.explain import hpafacts, nodereport, podreport
+from tests.adapter.clientapi import api_server
+from tests.adapter.commandline import invoke
+from tests.adapter.doctor.clean import clean
+from tests.adapter.doctor.faults import FAULTS
+from tests.adapter.explain.cluster import NO_PODS_NAMED, NOW, World
+from tests.adapter.idle.test_idle_command import TABLE
+from tests.docs.pages import ROOT, pages
+from tests.docs.tables import gpupods, gpus, gpuworkloads
+
+TEXTS: Final = ROOT / "tests" / "adapter" / "explain" / "texts"
+_BLOCK: Final = re.compile(
+    r"<!-- output: (?P<name>[^\n]+) -->\n\n?```(?P<language>text|console)\n(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+_COMMAND: Final = re.compile(r"\$ (?:[^\n]*\\\n)*[^\n]*\n")
+_CHECK: Final = re.compile(r"\S (GMA\d+) ")
+
+
+class Shown(NamedTuple):
+    """An output in a page."""
+
+    page: str
+    name: str
+    text: str
+
+
+def shown() -> list[Shown]:
+    """Return every output that a page shows."""
+    return [
+        Shown(page.name, match["name"], _without_command(match))
+        for page in pages()
+        for match in _BLOCK.finditer(page.text)
+    ]
+
+
+def marked(text: str) -> int:
+    """Return how many marks a page has, with or without a block."""
+    return text.count("<!-- output: ")
+
+
+def output(name: str) -> str:
+    """Return an output.
+
+    Raises:
+        KeyError: no output has this name.
+    """
+    tool, _, what = name.partition(" ")
+    if tool == "doctor":
+        return doctor(what)
+    text = TEXTS / f"{name}.txt"
+    return text.read_text(encoding="utf-8") if text.exists() else OTHERS[name]()
+
+
+def doctor(what: str) -> str:
+    """Return the lines about one check that finds a fault."""
+    identity, _, fault = what.partition("/")
+    changes = {change.__name__: change for change in FAULTS[identity]}
+    facts = clean()
+    (changes[fault] if fault else FAULTS[identity][0])(facts)
+    lines = DoctorReport(run(facts), "server").lines(Screen())
+    return "".join(f"{line}\n" for line in _of_check(identity, lines))
+
+
+def _of_check(identity: str, lines: list[str]) -> Iterator[str]:
+    inside = False
+    for line in lines:
+        check = _CHECK.match(line)
+        inside = check[1] == identity if check else inside and bool(line)
+        if inside:
+            yield line
+
+
+def _explain(world: World, *arguments: str) -> str:
+    clock = SimpleNamespace(time=lambda: NOW)
+    modules = (hpafacts, nodereport, podreport)
+    with tempfile.TemporaryDirectory() as folder, api_server(Path(folder)) as (server, file):
+        world.serve(server)
+        patches = [mock.patch.object(module, "time", clock) for module in modules]
+        for patch in patches:
+            patch.start()
+        try:
+            return invoke("explain", *arguments, "--kubeconfig", str(file)).output
+        finally:
+            for patch in patches:
+                patch.stop()
+
+
+def unmeasured_pod() -> str:
+    """Return the explanation of a pod whose exporter names no pod."""
+    world = World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
+    return _explain(world, "pod", "llm-x2k")
+
+
+def measured_pod() -> str:
+    """Return the explanation of a pod with a value."""
+    return _explain(World().pod("llm-7f9", "92"), "pod", "llm-7f9")
+
+
+OTHERS: Final[dict[str, Callable[[], str]]] = {
+    "pod without a value": unmeasured_pod,
+    "pod with a value": measured_pod,
+    "get gpus": gpus,
+    "get gpupods": gpupods,
+    "get gpuworkloads": gpuworkloads,
+    "idle": TABLE.lstrip,
+}
+
+
+def _without_command(match: re.Match[str]) -> str:
+    text = match["text"]
+    return _COMMAND.sub("", text, count=1) if match["language"] == "console" else text
+
+
+def _written(match: re.Match[str]) -> str:
+    old, new = _without_command(match), output(match["name"])
+    return match[0].removesuffix(f"{old}```") + f"{new}```"
+
+
+def main() -> None:
+    """Write the outputs into the pages."""
+    for page in pages():
+        text = _BLOCK.sub(_written, page.text)
+        if text != page.text:
+            page.path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
