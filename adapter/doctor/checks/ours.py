@@ -17,7 +17,6 @@ _COUNTS: Final = {
     "gma_snapshot_devices": "devices",
     "gma_exporters": "exporters",
     "gma_pods": "pods",
-    "gma_gpu_pods_measured": "GPU pods with a value",
 }
 
 
