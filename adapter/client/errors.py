@@ -68,13 +68,14 @@ def missing_right(message: str) -> MissingRight | None:
     return MissingRight(user, verb, resource, group, namespace or "")
 
 
+GRANTED: Final = "; an administrator grants it with `"
+"""Stands between a missing right and the command that grants it."""
+
+
 def describe_missing(right: MissingRight) -> str:
     """Return the missing right, the user, and the command that grants it."""
     where = f"in namespace {right.namespace}" if right.namespace else "in the whole cluster"
-    return (
-        f"{right.user} may not {right.verb} {right.full} {where}; "
-        f"an administrator grants it with `{grant(right)}`"
-    )
+    return f"{right.user} may not {right.verb} {right.full} {where}{GRANTED}{grant(right)}`"
 
 
 def grant(right: MissingRight) -> str:

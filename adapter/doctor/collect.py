@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from adapter.client.access import Api, Json
-from adapter.client.errors import ClientError, grant, missing_right
+from adapter.client.errors import GRANTED, ClientError, describe_missing, missing_right
 from adapter.doctor import release, rights, scrapes, store
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
@@ -247,11 +247,9 @@ class Collector:
 def unread(error: ClientError) -> UnreadError:
     """Return a failed request as the reason of the checks that need it."""
     right = missing_right(str(error))
-    if right is None:
-        return UnreadError(error.brief, status=error.status)
-    where = f"in namespace {right.namespace}" if right.namespace else "in the whole cluster"
-    text = f"{right.user} may not {right.verb} {right.full} {where}"
-    return UnreadError(text, grant(right), status=error.status)
+    text = error.brief if right is None else describe_missing(right)
+    said, _, command = text.partition(GRANTED)
+    return UnreadError(said, command.rstrip("`"), status=error.status)
 
 
 def _version(answer: Json) -> tuple[int, int]:
