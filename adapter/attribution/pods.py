@@ -277,7 +277,7 @@ def _unread(metric: Metric, series: DeviceSeries) -> str:
     """Return why the formulas of a metric have no value for a device."""
     if series.mig:
         return NO_VALUE  # `reported` is about whole devices
-    exported = any(series.reports(name) for way in metric.formulas for name in way.fields)
+    exported = any(formula.exported(series) for formula in metric.formulas)
     return NO_VALUE if exported else NOT_EXPORTED
 
 

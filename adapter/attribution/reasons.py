@@ -6,6 +6,7 @@ One table for the API's messages, the view API, ``explain``, the log and the pag
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -251,7 +252,7 @@ def explanation(
 
 
 def _names(pod: Pod | None, exporter: Pod | None, ref: PodRef | None) -> Mapping[str, str]:
-    """Return placeholder -> name, for those that are known."""
+    """Return placeholder -> name, quoted for a shell, for those that are known."""
     names = {}
     if pod is not None:
         names = {"namespace": pod.ref.namespace, "pod": pod.ref.name}
@@ -261,4 +262,4 @@ def _names(pod: Pod | None, exporter: Pod | None, ref: PodRef | None) -> Mapping
         names |= {"exporter_namespace": ref.namespace, "exporter": ref.name}
     if exporter is not None and exporter.owner is not None:
         names["exporter_owner"] = f"{exporter.owner.kind.lower()}/{exporter.owner.name}"
-    return names
+    return {key: shlex.quote(name) for key, name in names.items()}

@@ -27,6 +27,10 @@ class Scaled:
         """The field."""
         return (self.field,)
 
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the exporter writes the field."""
+        return device.reports(self.field)
+
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the field's value times the factor."""
         if self.mig is not None and device.mig is not self.mig:
@@ -53,6 +57,10 @@ class Rated:
         """The counter."""
         return (self.field,)
 
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the exporter writes the counter."""
+        return device.reports(self.field)
+
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the rate; None with fewer than two samples in the window."""
         if self.unless is not None and device.reports(self.unless):
@@ -73,6 +81,10 @@ class Total:
     def fields(self) -> tuple[str, ...]:
         """All fields that may be added."""
         return (*self.required, *self.optional)
+
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the exporter writes all required fields."""
+        return all(map(device.reports, self.required))
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the sum, with the time of its oldest part; None if a required part is missing."""
@@ -101,6 +113,10 @@ class Percentage:
         """The fields of the part and the whole."""
         return (*self.part.fields, *self.whole.fields)
 
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the exporter writes the fields of both."""
+        return self.part.exported(device) and self.whole.exported(device)
+
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return percent; None if part or whole is missing or the part exceeds the whole."""
         part, whole = self.part.read(device, what), self.whole.read(device, what)
@@ -126,6 +142,10 @@ class Rest:
         """The fields of the whole and the part."""
         return (*self.whole.fields, *self.part.fields)
 
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the exporter writes the fields of both."""
+        return self.whole.exported(device) and self.part.exported(device)
+
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the difference; None if part or whole is missing or the part exceeds the whole."""
         whole, part = self.whole.read(device, what), self.part.read(device, what)
@@ -144,6 +164,10 @@ class Presence:
     """1 for every device that has a value of at least one of the fields."""
 
     fields: tuple[str, ...]
+
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the exporter writes one of the fields."""
+        return any(map(device.reports, self.fields))
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return 1, with the time of the newest of the fields; None if no field has a value."""

@@ -124,6 +124,9 @@ class Formula(Protocol):
     def fields(self) -> tuple[str, ...]:
         """The names of the fields that the formula reads."""
 
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the exporter writes samples of every field that a value needs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:

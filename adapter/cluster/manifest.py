@@ -34,6 +34,11 @@ GPU_RESOURCES: tuple[str, ...] = (
 
 _ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/")
 """Prefixes of the annotations that are kept."""
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9./-]{0,315}")
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
+"""The form of versions, kinds and names. The API server accepts any text in an owner reference, and
+users paste these names into commands."""
 
 
 class OwnerManifest(msgspec.Struct):
@@ -161,7 +166,7 @@ class PodDecoder:
 
     def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
         for owner in references:
-            if owner.controller:
+            if owner.controller and _plausible(owner):
                 return self._shared.once(Owner(owner.apiVersion, owner.kind, owner.name))
         return None
 
@@ -210,6 +215,15 @@ def _ready(status: _Status) -> _Condition | None:
         if condition.type == "Ready" and condition.status == "True":
             return condition
     return None
+
+
+def _plausible(owner: OwnerManifest) -> bool:
+    """Return whether an object of this kind and name can exist."""
+    return bool(
+        _VERSION.fullmatch(owner.apiVersion)
+        and _KIND.fullmatch(owner.kind)
+        and _NAME.fullmatch(owner.name)
+    )
 
 
 def _seconds(stamp: object) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
@@ -98,9 +99,10 @@ def _hint(namespace: str, pod: str, workload: Json) -> str:
     """Return a suggestion; nothing is ever deleted."""
     kind = str(workload.get("kind", ""))
     if kind in _SCALED:
+        target = shlex.quote(f"{_SCALED[kind]}/{workload['name']}")
         return (
             f"scale it in if nobody uses it: "
-            f"`kubectl -n {namespace} scale {_SCALED[kind]}/{workload['name']} --replicas=0`"
+            f"`kubectl -n {shlex.quote(namespace)} scale {target} --replicas=0`"
         )
     owner = f"{kind} {workload.get('name')}" if kind else f"pod {pod}"
     return f"ask the owner of {owner} in namespace {namespace} whether it is still used"

@@ -68,7 +68,7 @@ CASES = {
         "no_value",
     ),
     "used without free gives no fraction": Case(
-        row(USED, 30, "p"), "gpu_memory_utilization", "no_value"
+        row(USED, 30, "p"), "gpu_memory_utilization", "metric_not_exported"
     ),
     "FB_USED_PERCENT is a ratio": Case(
         row("DCGM_FI_DEV_FB_USED_PERCENT", 0.25, "p"), "gpu_memory_utilization", 25.0
@@ -185,6 +185,15 @@ CASES = {
     "nobody's row": Case(row(UTIL, 50), UTIL, "pod_not_named"),
     "an unknown metric": Case(row(UTIL, 50, "p"), "nonsense", "unknown_metric"),
     "a field that the exporter lacks": Case(row(UTIL, 50, "p"), USED, "metric_not_exported"),
+    "one field of two": Case(row(USED, 9, "p"), "gpu_memory_total_bytes", "metric_not_exported"),
+    "one field of two, for a difference": Case(
+        row(USED, 9, "p"), "gpu_memory_headroom_bytes", "metric_not_exported"
+    ),
+    "both fields, one without a valid value": Case(
+        row(USED, 9, "p") + row("DCGM_FI_DEV_FB_FREE", "NaN", "p"),
+        "gpu_memory_total_bytes",
+        "no_value",
+    ),
     "the last XID code": Case(
         row("DCGM_FI_DEV_XID_ERRORS", 31, "p", more='err_code="31"'), "DCGM_FI_DEV_XID_ERRORS", 31.0
     ),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from adapter.attribution.reading import Absence
-from adapter.cluster.pod import PodRef
+from adapter.attribution.reasons import explanation
+from adapter.cluster.pod import Owner, PodRef
 from adapter.devices.readpages import PageState
 from apiservice.errors import MetricNotFound
 from apiservice.labels.selector import EVERYTHING
@@ -149,3 +150,11 @@ def test_the_message_about_a_group_names_its_pods_and_their_reasons() -> None:
     query = ObjectQuery(namespaces, None, "ml", UTIL, EVERYTHING, EVERYTHING)
     with pytest.raises(MetricNotFound, match=r"1 of 1 pods have no value: llm-0 \(no_exporter_on"):
         at_once(made.custom.values(query, T))
+
+
+def test_a_name_cannot_run_a_command_in_a_hint() -> None:
+    owner = Owner("apps/v1", "DaemonSet", "dcgm; touch /tmp/evil")
+    exporter = make_pod("dcgm-1", namespace="gpu", owner=owner)
+    absence = Absence("exporter_names_no_pod", exporter=EXPORTER)
+    hint = explanation(absence, make_pod("llm"), {EXPORTER: exporter}.get).hint
+    assert " 'daemonset/dcgm; touch /tmp/evil' " in hint

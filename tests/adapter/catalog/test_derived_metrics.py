@@ -45,7 +45,7 @@ MEMORY: dict[str, tuple[dict[str, float], float | str, float | str]] = {
     "total of its parts": ({"USED": 10, "FREE": 80, "RESERVED": 10}, 90 * 1048576.0, 10.0),
     "nothing reserved": ({"USED": 25, "FREE": 75}, 75 * 1048576.0, 25.0),
     "only a share": ({"USED_PERCENT": 0.25}, "metric_not_exported", 25.0),
-    "used alone": ({"USED": 10}, "no_value", "no_value"),
+    "used alone": ({"USED": 10}, "metric_not_exported", "metric_not_exported"),
     "more used than there is": ({"USED": 101, "TOTAL": 100}, "no_value", "no_value"),
 }
 

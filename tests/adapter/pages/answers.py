@@ -51,7 +51,7 @@ SCENES: Final = {
                 Line("gpu_memory_used_bytes", 74198 * MIB, "MiB in bytes"),
                 Line("gpu_power_watts", 115.215, "the board's"),
                 Line("gpu_count", 1, "one of eight"),
-                Line("gpu_memory_utilization", "no_value", "neither free nor total was asked for"),
+                Line("gpu_memory_utilization", "metric_not_exported", "neither free nor total"),
                 Line("gpu_utilization", 0, "exported_container", "container=main"),
                 Line("gpu_utilization", 0, "by model", "model=NVIDIA-H100-80GB-HBM3"),
             ),

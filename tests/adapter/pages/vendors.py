@@ -131,7 +131,7 @@ SCENES: Final = {
                 Line("gpu_used_vram", 26, "MB as the exporter has it"),
                 Line("gpu_memory_used_bytes", 26 * MIB, "its MB are MiB"),
                 Line("gpu_count", 1, "no UUID, no serial: node, index"),
-                Line("gpu_memory_utilization", "no_value", "no total"),
+                Line("gpu_memory_utilization", "metric_not_exported", "no total"),
                 Line("gpu_utilization", "metric_not_exported", "no activity on the page"),
             ),
             "node:amd-2": (
