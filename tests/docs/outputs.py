@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Final, NamedTuple
 from unittest import mock
 
+from adapter.client.errors import VIEW
 from adapter.client.output import Screen
 from adapter.doctor.runner import DoctorReport, run
 from adapter.explain import hpafacts, nodereport, podreport
@@ -29,6 +30,7 @@ from tests.adapter.commandline import invoke
 from tests.adapter.doctor.clean import clean
 from tests.adapter.doctor.faults import FAULTS
 from tests.adapter.explain.cluster import NO_PODS_NAMED, NOW, World
+from tests.adapter.explain.test_pods_and_nodes import GPU
 from tests.adapter.idle.test_idle_command import TABLE
 from tests.docs.pages import ROOT, pages
 from tests.docs.tables import gpupods, gpus, gpuworkloads
@@ -117,12 +119,25 @@ def unmeasured_pod() -> str:
     return _explain(world, "pod", "llm-x2k")
 
 
+def node() -> str:
+    """Return the explanation of a node whose exporter names no pod."""
+    amounts = {"nvidia.com/gpu": "1"}
+    world = World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
+    world.answer(
+        "/api/v1/nodes", [{"metadata": {"name": "n3"}, "status": {"allocatable": amounts}}]
+    )
+    world.answer(f"{VIEW}/gpupods", world.gpupods)
+    world.answer(f"{VIEW}/gpus", [GPU | {"node": "n3", "pods": [], "sharing": {}}])
+    return _explain(world, "node", "n3")
+
+
 def measured_pod() -> str:
     """Return the explanation of a pod with a value."""
     return _explain(World().pod("llm-7f9", "92"), "pod", "llm-7f9")
 
 
 OTHERS: Final[dict[str, Callable[[], str]]] = {
+    "node": node,
     "pod without a value": unmeasured_pod,
     "pod with a value": measured_pod,
     "get gpus": gpus,
