@@ -176,7 +176,7 @@ def test_direct_requests_to_the_adapter(stage: Stage) -> None:
 
 
 def test_the_adapters_account_has_only_the_rights_it_needs(stage: Stage) -> None:
-    """The chart gives it list and watch on three resources, two reviews and one ConfigMap."""
+    """The chart gives it list and watch on four resources, two reviews and one ConfigMap."""
     granted: set[tuple[str, str]] = set()
     for verb in ("get", "list", "watch", "create", "update", "patch", "delete"):
         for resource in _EVERYTHING:
@@ -193,7 +193,7 @@ def test_the_adapters_account_has_only_the_rights_it_needs(stage: Stage) -> None
     assert "forbidden" not in log
 
 
-_WATCHED = ("/pods", "/services", "/nodes")
+_WATCHED = ("/pods", "/services", "/nodes", "autoscaling/horizontalpodautoscalers")
 _EVERYTHING = (
     *_WATCHED,
     "/pods/status",
@@ -205,7 +205,6 @@ _EVERYTHING = (
     "/serviceaccounts",
     "apps/deployments",
     "apps/replicasets",
-    "autoscaling/horizontalpodautoscalers",
     "coordination.k8s.io/leases",
     "rbac.authorization.k8s.io/clusterroles",
     "apiregistration.k8s.io/apiservices",

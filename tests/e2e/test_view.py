@@ -189,11 +189,12 @@ def test_selectors_restrict_the_list(view: Viewed) -> None:
 
 def test_a_workload_shows_its_hpa(view: Viewed) -> None:
     """The HPA's status reaches the table through a watch with the chart's right."""
-    done = wait_until(
-        lambda: (rows := view.rows("get", "gwl", "-n", "red")) and "inference" in rows[-1] and rows,
-        "the HPA is shown",
-    )
-    title, row = done
+
+    def look() -> list[list[str]]:
+        rows = view.rows("get", "gwl", "-n", "red")
+        return rows if "inference" in rows[-1] else []
+
+    title, row = wait_until(look, "the HPA is shown")
     assert row[0] == "deployment.inference"
     shown = dict(zip(title, row, strict=False))
     assert shown["PODS"] == "2"
