@@ -155,10 +155,12 @@ def _trust(facts: Facts, release: Release) -> tuple[ssl.SSLContext | None, str]:
 def _closed(release: Release, answer: Fetched) -> UnreadError:
     meta = release.workload.metadata
     name = meta.labels.get("app.kubernetes.io/instance", meta.name)
+    job = f"{meta.name[:56].removesuffix('-')}-doctor"
     said = answer.error or f"status {answer.status}"
     return UnreadError(
         f"the adapter's own metrics are for authenticated clients in the cluster ({said})",
-        f"helm -n {meta.namespace} test {name} --logs",
+        # `helm test --logs` does not find the pod of a Job.
+        f"helm -n {meta.namespace} test {name}; kubectl -n {meta.namespace} logs job/{job}",
     )
 
 
