@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 import msgspec
@@ -56,6 +56,11 @@ class Place(NamedTuple):
         return f"{where}/proxy{parts.path}{query}"
 
     @property
+    def strays(self) -> bool:
+        """Whether the path leads out of the proxy: pods name it, and clients resolve ``..``."""
+        return ".." in unquote(urlsplit(self.url).path).split("/")
+
+    @property
     def brief(self) -> str:
         """Port and path, for messages."""
         parts = urlsplit(self.url)
@@ -82,6 +87,8 @@ class ProxyFetcher:
 
     async def fetch(self, place: Place, most: int) -> Fetched:
         """See :class:`Fetcher`."""
+        if place.strays:
+            return Fetched(0, b"", error="its path has .., and is not requested")
         try:
             found = await self._api.page(place.proxy, most)
         except ClientError as error:

@@ -170,6 +170,8 @@ async def read_bounded(
                     raw.close()
                     return BoundedAnswer(response.status, bytes(body[:most]), complete=False)
             return BoundedAnswer(response.status, bytes(body), complete=True)
+    except aiohttp.ClientResponseError as error:
+        return BoundedAnswer(error.status, b"", complete=True)
     except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
         raise ClusterAnswerError(f"GET {path}: {transport_failure(error)}") from error
 

@@ -8,8 +8,9 @@ that does not read it again loses the API server when that serves a certificate 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import aiohttp
 import structlog
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.rest import RESTClientObject
@@ -24,6 +25,29 @@ _client: Any = ApiClient
 _connections: Any = RESTClientObject
 
 
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+
+
+async def _stay(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Raise ClientResponseError for a redirect.
+
+    The API server sends none, but a pod behind its proxy may. A client that follows one sends its
+    credentials along with a request that the pod chose.
+    """
+    response = await handler(request)
+    if response.status in _REDIRECTS:
+        response.close()
+        raise aiohttp.ClientResponseError(
+            response.request_info,
+            (),
+            status=response.status,
+            message="a redirect, which is not followed",
+        )
+    return response
+
+
 class ClusterClient(ApiClient):
     """Checks the files before each request. A request in progress is not interrupted.
 
@@ -36,6 +60,7 @@ class ClusterClient(ApiClient):
         self._files = tuple(Path(name) for name in named if name)
         self._seen: Stamp = stamp(self._files)  # before reading: a change while reading counts
         self._read = self._contents()
+        configuration.client_session_kwargs = {"middlewares": (_stay,)}
         super().__init__(configuration)
         self._retired: list[Any] = []
         """Connections made with earlier content; their watches continue."""

@@ -25,6 +25,8 @@ class ApiServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers: dict[str, Any] = {}
         """Path without query -> object, list of objects, or (status, body)."""
+        self.redirects: dict[str, str] = {}
+        """Path -> Location of a 302."""
         self.asked: list[str] = []
         """``METHOD path?query`` of each request, decoded."""
 
@@ -110,7 +112,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append(f"{self.command} {unquote(self.path)}")
         code, body = self.server.answer(unquote(parts.path), parse_qs(parts.query))
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if parts.path in self.server.redirects:
+            code = 302
         self.send_response(code)
+        if code == 302:
+            self.send_header("Location", self.server.redirects[parts.path])
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

@@ -250,6 +250,9 @@ class Below:
 
     fields = ("DCGM_FI_DEV_GPU_UTIL",)
 
+    def exported(self, device: DeviceData) -> bool:
+        return device.reports(self.fields[0])
+
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         sample = device.value_of(self.fields[0], what)
         return sample and sample._replace(value=-5.0)
