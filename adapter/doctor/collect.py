@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -118,12 +119,13 @@ class Collector:
     async def _release(self, facts: Facts, name: str) -> Fact[Release | None]:
         if facts.workloads.unread is not None:
             return Fact(unread=facts.workloads.unread)
-        workload = release.find(facts.workloads.read(), name)
+        trusted = release.homes(facts.apiservices.value or ())
+        workload = release.find(facts.workloads.read(), name, trusted)
         if workload is None:
             return Fact(None)
         pods = facts.pods.value or ()
         wanted = release.configmap_of(workload)
-        path = f"/api/v1/namespaces/{workload.metadata.namespace}/configmaps/{wanted}"
+        path = f"/api/v1/namespaces/{workload.metadata.namespace}/configmaps/{quote(wanted)}"
         try:
             data = read(await self.api.get(path), ConfigMap).data if wanted else {}
         except (ClientError, msgspec.ValidationError) as error:
@@ -190,7 +192,7 @@ class Collector:
         unreadable = 0
         token = ""
         while True:
-            mark = f"&continue={token}" if token else ""
+            mark = f"&continue={quote(token)}" if token else ""
             page = await self.api.get(f"{path}?limit={_PAGE}{mark}")
             for row in page.get("items") or ():
                 try:

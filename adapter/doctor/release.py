@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import yaml
 
+from adapter.client.errors import VIEW_GROUP
 from adapter.doctor.facts import Release
-from adapter.doctor.objects import SeenPod, SeenWorkload
+from adapter.doctor.objects import ApiService, SeenPod, SeenWorkload
 from adapter.process.config import ConfigError, settings_of
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
@@ -19,12 +20,32 @@ CONFIG_KEY: Final = "config.yaml"
 _GIVEN: Final = re.compile(r" \(got .*\)$")
 
 
-def find(workloads: Iterable[SeenWorkload], name: str) -> SeenWorkload | None:
-    """Return the Deployment with this value of the name label, the first by namespace."""
+def homes(apiservices: Iterable[ApiService]) -> frozenset[str]:
+    """Return the namespaces of the Services behind the view API, which only an administrator can
+    register."""
+    return frozenset(
+        each.spec.service.namespace
+        for each in apiservices
+        if each.spec.service is not None and each.spec.group == VIEW_GROUP
+    )
+
+
+def find(
+    workloads: Iterable[SeenWorkload], name: str, trusted: frozenset[str] = frozenset()
+) -> SeenWorkload | None:
+    """Return the Deployment with this value of the name label, the first by namespace.
+
+    Args:
+        workloads: of all namespaces.
+        name: of the label. A user of any namespace can set it.
+        trusted: see :func:`homes`; if there are any, only their Deployments count.
+    """
     found = [
         each
         for each in workloads
-        if each.kind == "Deployment" and each.metadata.labels.get(NAME_LABEL) == name
+        if each.kind == "Deployment"
+        and each.metadata.labels.get(NAME_LABEL) == name
+        and (not trusted or each.metadata.namespace in trusted)
     ]
     return min(found, key=lambda each: each.key, default=None)
 

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from adapter.client.access import cluster
+from adapter.doctor import release
 from adapter.doctor.fetch import Fetched, Place, ProxyFetcher
+from adapter.doctor.objects import ApiService, read
 from tests.adapter.clientapi import ApiServer, api_server
+from tests.adapter.doctor.clean import workload
 
 PROXY = "/api/v1/namespaces/t/pods/p:80/proxy"
 
@@ -40,3 +43,21 @@ def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
         found = _asked(server, kubeconfig, "http://10.0.0.1:80/metrics")
         assert server.asked == [f"GET {PROXY}/metrics"]
         assert found.status == 302
+
+
+def test_a_deployment_of_a_tenant_is_not_taken_for_the_adapter() -> None:
+    """Its settings name the Prometheus that doctor asks."""
+    labels = {release.NAME_LABEL: release.SERVE}
+    forged = workload("forged", "a-tenant", meta=labels)
+    ours = workload("gma", "gpu-metrics", meta=labels)
+    registered = {
+        "metadata": {"name": "v1alpha1.view.gpu-metrics-adapter.io"},
+        "spec": {
+            "group": "view.gpu-metrics-adapter.io",
+            "service": {"name": "gma", "namespace": "gpu-metrics"},
+        },
+    }
+    trusted = release.homes([read(registered, ApiService), ApiService()])
+    assert release.find([forged, ours], release.SERVE, trusted) == ours
+    assert release.find([forged], release.SERVE, trusted) is None
+    assert release.find([ours], release.SERVE, release.homes([])) == ours
