@@ -127,7 +127,7 @@ def pod(
         "uid": f"uid-{name}",
         "labels": dict(labels or {}),
     }
-    meta |= {"annotations": more.pop("annotations", {})}
+    meta |= {"annotations": more.pop("annotations", {}), "ownerReferences": more.pop("owners", [])}
     return read_pod({"metadata": meta, "spec": spec, "status": status | more.pop("status", {})})
 
 
@@ -137,6 +137,8 @@ def exporter(on: str, **more: Any) -> SeenPod:
     given: Any = {"ports": [{"name": "metrics", "containerPort": 9400}]}
     given |= {"env": [{"name": "DCGM_EXPORTER_INTERVAL", "value": "10000"}]}
     given |= more.pop("container", {})
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "dcgm-exporter"}
+    more.setdefault("owners", [owner | {"controller": True, "uid": "uid-dcgm-exporter"}])
     return pod(
         more.pop("name", f"dcgm-exporter-{on}"),
         "gpu-operator",

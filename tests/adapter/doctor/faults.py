@@ -332,9 +332,20 @@ def tls(facts: Facts) -> None:
     trouble(facts, Trouble.HTTPS, "it expects TLS")
 
 
+OPERATORS = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "name": "nvidia-dcgm-exporter",
+    "controller": True,
+    "uid": "uid-nvidia-dcgm-exporter",
+}
+
+
 @fault("GMA106")
 def second(facts: Facts) -> None:
-    facts.pods = Fact([*facts.pods.read(), exporter("gpu-b", name="operators-exporter")])
+    facts.pods = Fact(
+        [*facts.pods.read(), exporter("gpu-b", name="operators-exporter", owners=[OPERATORS])]
+    )
 
 
 @fault("GMA107")
