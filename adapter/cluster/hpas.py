@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
 import msgspec
@@ -16,6 +17,11 @@ _LONGEST: Final = 1024
 """Characters of a condition's message that are kept."""
 _MOST: Final = 64
 """Metrics, and conditions, of one HPA that are kept. The API server limits only its bytes."""
+SHOWN: Final = 16
+"""HPAs of one workload that are returned. More than one is a mistake, and a namespace may have
+thousands."""
+_LONGEST_NAME: Final = 253
+"""Characters of a metric's name that are kept. The API server limits only its bytes."""
 _RESOURCES: Final = ("Resource", "ContainerResource")
 """Types of metrics that metrics.k8s.io serves."""
 
@@ -66,19 +72,56 @@ class ShownHpa(NamedTuple):
         return (self.namespace, self.name)
 
 
+class ScalingHpas(NamedTuple):
+    """The HPAs that scale a workload."""
+
+    first: Sequence[ShownHpa]
+    """By name, at most 16."""
+    total: int
+    """All of them."""
+
+    @property
+    def more(self) -> int:
+        """Those that are not in ``first``."""
+        return self.total - len(self.first)
+
+
+class _OfWorkload:
+    """The HPAs that name one workload. The first by name are found once per change."""
+
+    __slots__ = ("_first", "by_name")
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, ShownHpa] = {}
+        self._first: tuple[ShownHpa, ...] | None = None
+
+    def put(self, item: ShownHpa) -> None:
+        self.by_name[item.name] = item
+        self._first = None
+
+    def drop(self, name: str) -> None:
+        self.by_name.pop(name, None)
+        self._first = None
+
+    def first(self) -> tuple[ShownHpa, ...]:
+        if self._first is None:
+            self._first = tuple(self.by_name[name] for name in nsmallest(SHOWN, self.by_name))
+        return self._first
+
+
 class Hpas(Table[tuple[str, str], ShownHpa]):
     """The cluster's HPAs, indexed by what they scale."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._scaling: dict[tuple[str, Workload], dict[str, ShownHpa]] = {}
+        self._scaling: dict[tuple[str, Workload], _OfWorkload] = {}
 
-    def of(self, namespace: str, workloads: Iterable[Workload]) -> Sequence[ShownHpa]:
-        """Return the HPAs that scale one of these workloads, by name."""
-        found: dict[str, ShownHpa] = {}
-        for workload in workloads:
-            found |= self._scaling.get((namespace, workload), {})
-        return [found[name] for name in sorted(found)]
+    def of(self, namespace: str, workloads: Iterable[Workload]) -> ScalingHpas:
+        """Return the HPAs that scale one of these workloads."""
+        wanted = ((namespace, workload) for workload in dict.fromkeys(workloads))
+        found = [known for key in wanted if (known := self._scaling.get(key)) is not None]
+        first = sorted((hpa for known in found for hpa in known.first()), key=lambda hpa: hpa.name)
+        return ScalingHpas(first[:SHOWN], sum(len(known.by_name) for known in found))
 
     def replace(self, items: Sequence[ShownHpa]) -> None:
         """Take a complete list of HPAs."""
@@ -97,13 +140,18 @@ class Hpas(Table[tuple[str, str], ShownHpa]):
             self._add(item)
 
     def _add(self, item: ShownHpa) -> None:
-        self._scaling.setdefault((item.namespace, item.scales), {})[item.name] = item
+        key = item.namespace, item.scales
+        if key not in self._scaling:
+            self._scaling[key] = _OfWorkload()
+        self._scaling[key].put(item)
 
     def _drop(self, item: ShownHpa) -> None:
-        some = self._scaling.get((item.namespace, item.scales), {})
-        some.pop(item.name, None)
-        if not some:
-            self._scaling.pop((item.namespace, item.scales), None)
+        key = item.namespace, item.scales
+        if (known := self._scaling.get(key)) is None:
+            return
+        known.drop(item.name)
+        if not known.by_name:
+            del self._scaling[key]
 
 
 _Quantity = str | int | float
@@ -191,10 +239,8 @@ def decode(raw: msgspec.Raw | bytes) -> ShownHpa:
 def reduce(manifest: HpaManifest) -> ShownHpa:
     """Return the parts of a manifest that are kept."""
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
-    current = {
-        _key(metric): _text(metric.source().current)
-        for metric in (status.current_metrics or ())[: 2 * _MOST]
-    }
+    wanted = (spec.metrics or [])[:_MOST]
+    current = _current(wanted, (status.current_metrics or [])[:_MOST])
     target = spec.scale_target_ref
     group, _, _ = target.api_version.rpartition("/")
     return ShownHpa(
@@ -206,19 +252,41 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         status.current_replicas,
         status.desired_replicas,
         tuple(
-            ShownMetric(*_key(metric), _text(metric.source().target), current.get(_key(metric), ""))
-            for metric in (spec.metrics or ())[:_MOST]
+            ShownMetric(*_key(metric), _text(metric.source().target), now)
+            for metric, now in zip(wanted, current, strict=True)
         ),
         tuple(
-            ShownCondition(each.type, each.status, each.reason, each.message[:_LONGEST])
+            ShownCondition(
+                *(text[:_LONGEST] for text in (each.type, each.status, each.reason, each.message))
+            )
             for each in (status.conditions or ())[:_MOST]
         ),
     )
 
 
+def _current(wanted: Sequence[_Metric], seen: Sequence[_Metric]) -> list[str]:
+    """Return the current value of each metric; empty if the status has none, or it is not certain.
+
+    The controller writes the status in the order of the spec. After a change of the spec, or with
+    an older controller, a metric that occurs once is found by its name.
+    """
+    by_key: dict[tuple[str, str], list[str]] = {}
+    for metric in seen:
+        by_key.setdefault(_key(metric), []).append(_text(metric.source().current))
+    found = []
+    for at, metric in enumerate(wanted):
+        key = _key(metric)
+        if at < len(seen) and _key(seen[at]) == key:
+            found.append(_text(seen[at].source().current))
+        else:
+            values = by_key.get(key, [])
+            found.append(values[0] if len(values) == 1 else "")
+    return found
+
+
 def _key(metric: _Metric) -> tuple[str, str]:
     source = metric.source()
-    return metric.type, source.metric.name or source.name
+    return metric.type, (source.metric.name or source.name)[:_LONGEST_NAME]
 
 
 def _text(amount: _Amount) -> str:

@@ -6,12 +6,12 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapter.cluster.hpas import Hpas, ShownHpa
+from adapter.cluster.hpas import Hpas, ScalingHpas, ShownHpa
 from adapter.cluster.index import PodIndex
 from adapter.view import workloadobject
 from adapter.view.fragments import Json
 from adapter.view.groups import WorkloadGroup, WorkloadGroups
-from adapter.view.hpaparts import targets
+from adapter.view.hpaparts import leading, target
 from adapter.view.known import CurrentValues, check
 from adapter.view.owner import scaled
 from adapter.view.text import age, percent
@@ -106,19 +106,20 @@ class GpuWorkloads:
         if group is None:
             return None
         found = self._summary(key, group, now)
-        hpas = self._scaling(group)
-        more = f" +{len(hpas) - 1}" if len(hpas) > 1 else ""
+        hpas, metrics = self._scaling(group), self._values.snapshot.catalog.metrics
+        more = f" +{hpas.total - 1}" if hpas.total > 1 else ""
+        hpa = leading(hpas, metrics)
         return (
             found.pods,
             found.measured,
             None if found.mean is None else percent(found.mean),
             None if found.most is None else percent(found.most),
-            f"{hpas[0].name}{more}" if hpas else None,
-            targets(hpas, self._values.snapshot.catalog.metrics) or None,
-            None if not hpas or hpas[0].desired is None else str(hpas[0].desired),
+            None if hpa is None else f"{hpa.name}{more}",
+            None if hpa is None else target(hpa, metrics) or None,
+            None if hpa is None or hpa.desired is None else str(hpa.desired),
             None if found.idle_since is None else age(now - found.idle_since),
             len(found.devices),
-            _replicas(hpas[0]) if hpas else None,
+            None if hpa is None else _replicas(hpa),
             ",".join(sorted(found.reasons)) or None,
         )
 
@@ -140,10 +141,10 @@ class GpuWorkloads:
         return self._groups.of(key.namespace).get(key.name)
 
     def _summary(self, key: Key, group: WorkloadGroup, now: float) -> Summary:
-        found = self._summaries.pop((key, now), None)
+        found = self._summaries.get((key, now))
         return at_once(summary(group, self._values.snapshot, now)) if found is None else found
 
-    def _scaling(self, group: WorkloadGroup) -> Sequence[ShownHpa]:
+    def _scaling(self, group: WorkloadGroup) -> ScalingHpas:
         """Return the HPAs that scale the workload, or one between it and its pods."""
         first = group.pods[0]
         return self._hpas.of(first.ref.namespace, {group.above.workload, *scaled(first)})

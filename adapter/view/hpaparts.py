@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from adapter.catalog.metric import Metric
-from adapter.cluster.hpas import ShownHpa, ShownMetric
+from adapter.cluster.hpas import ScalingHpas, ShownHpa, ShownMetric
 from adapter.view.fragments import Json
 from adapter.view.schema import integer, listed, struct, text
 
+_DIGITS: Final = 24
+"""Digits of a quantity; a longer text is shown as it is."""
 _METRIC: Final = {
     "metric": text("Name of the metric, or of the resource, such as cpu."),
     "type": text("Pods, Object, External, Resource or ContainerResource."),
@@ -20,8 +22,9 @@ ASKING: Final = listed(
     "The HPAs of the pod's workload that read a metric of this adapter.",
     struct("An HPA and a metric.", name=text("Name of the HPA."), **_METRIC),
 )
+MORE: Final = integer("HPAs of the workload beyond the first 16, which are not shown.")
 HPAS: Final = listed(
-    "The HPAs of the workload.",
+    "The HPAs of the workload, at most 16.",
     struct(
         "An HPA, as its status states it.",
         name=text("Name of the HPA."),
@@ -63,22 +66,27 @@ def shown(hpas: Iterable[ShownHpa]) -> list[Json]:
     return [_hpa(hpa) for hpa in hpas]
 
 
-def targets(hpas: Sequence[ShownHpa], metrics: Mapping[str, Metric]) -> str:
-    """Return the first metric that the HPAs read, with value and target: our own ones first."""
-    found = [metric for hpa in hpas for metric in ours(hpa, metrics)]
-    found += [metric for hpa in hpas for metric in hpa.metrics if metric not in found]
-    if not found:
+def leading(hpas: ScalingHpas, metrics: Mapping[str, Metric]) -> ShownHpa | None:
+    """Return the HPA that a table shows: the first that reads one of our metrics, or the first."""
+    found = (hpa for hpa in hpas.first if any(ours(hpa, metrics)))
+    return next(found, next(iter(hpas.first), None))
+
+
+def target(hpa: ShownHpa, metrics: Mapping[str, Metric]) -> str:
+    """Return the first metric that an HPA reads, with value and target: our own ones first."""
+    first = next(ours(hpa, metrics), next(iter(hpa.metrics), None))
+    if first is None:
         return ""
-    first = found[0]
     text = f"{first.name} {_short(first.current)}/{_short(first.target)}"
-    return text if len(found) == 1 else f"{text} +{len(found) - 1}"
+    return text if len(hpa.metrics) == 1 else f"{text} +{len(hpa.metrics) - 1}"
 
 
 def _short(quantity: str) -> str:
     """Return a quantity for a table: 87500m as 87.5."""
     number = quantity.removesuffix("m")
-    if number != quantity and number.isdecimal():
-        return f"{int(number) / 1000:g}"
+    if number != quantity and number.isdecimal() and len(number) < _DIGITS:
+        whole, rest = divmod(int(number), 1000)
+        return f"{whole}.{rest:03}".rstrip("0").removesuffix(".")
     return quantity or "?"
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from adapter.attribution.reading import Absence, DeviceReading, Reading
 from adapter.catalog.metric import Metric, Scope
-from adapter.cluster.hpas import ShownHpa
+from adapter.cluster.hpas import ScalingHpas
 from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
 from adapter.view.devices import Devices, device_series
@@ -27,7 +27,7 @@ from adapter.view.fragments import (
     why,
 )
 from adapter.view.holders import EVIDENCES, AssignmentEvidence, evidence_of
-from adapter.view.hpaparts import ASKING, asking
+from adapter.view.hpaparts import ASKING, MORE, asking
 from adapter.view.idle import device_idle, pod_idle
 from adapter.view.owner import Above, topmost
 from adapter.view.podvalues import UTILIZATION, AskedPod, principal
@@ -38,7 +38,7 @@ TOO_LARGE: Final = "too_large"
 _Found = Sequence[tuple[Metric, Reading | Absence]]
 
 
-def made(asked: AskedPod, devices: Devices, hpas: Sequence[ShownHpa]) -> Json:
+def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
     """Return the object of a pod.
 
     Args:
@@ -66,7 +66,8 @@ def made(asked: AskedPod, devices: Devices, hpas: Sequence[ShownHpa]) -> Json:
         "devices": list(_devices(asked, of_devices, devices)),
         "server": list(_parts(asked, of_server)),
         "idleSince": timestamp(idle) if (idle := pod_idle(asked)) is not None else "",
-        "hpas": asking(hpas, asked.snapshot.catalog.metrics),
+        "hpas": asking(hpas.first, asked.snapshot.catalog.metrics),
+        "hpasNotShown": hpas.more,
     }
     always = ("ready", "measured")
     return {key: value for key, value in body.items() if value or key in always}
@@ -309,4 +310,5 @@ SCHEMA: Final = struct(
     ),
     idleSince=IDLE,
     hpas=ASKING,
+    hpasNotShown=MORE,
 )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.attribution.reading import Absence
-from adapter.cluster.hpas import ShownHpa
+from adapter.cluster.hpas import ScalingHpas
 from adapter.cluster.pod import Pod
 from adapter.store.snapshot import Snapshot
 from adapter.view.fragments import IDLE, REASONS, Json, rounded, why
 from adapter.view.groups import WorkloadGroup
-from adapter.view.hpaparts import HPAS, shown
+from adapter.view.hpaparts import HPAS, MORE, shown
 from adapter.view.idle import pod_idle
 from adapter.view.podobject import WORKLOAD, workload
 from adapter.view.podvalues import AskedPod, principal
@@ -81,9 +80,7 @@ def summary(group: WorkloadGroup, snapshot: Snapshot, now: float) -> Steps[Summa
     return found
 
 
-def made(
-    group: WorkloadGroup, found: Summary, hpas: Sequence[ShownHpa], snapshot: Snapshot
-) -> Json:
+def made(group: WorkloadGroup, found: Summary, hpas: ScalingHpas, snapshot: Snapshot) -> Json:
     """Return the fields of the object, without its metadata.
 
     Args:
@@ -101,7 +98,8 @@ def made(
         "utilization": {}
         if mean is None or most is None
         else {"mean": rounded(mean), "max": rounded(most)},
-        "hpas": shown(hpas),
+        "hpas": shown(hpas.first),
+        "hpasNotShown": hpas.more,
         "reasons": [
             {**why(absence, snapshot, pod), "pods": count}
             for absence, pod, count in found.reasons.values()
@@ -127,6 +125,7 @@ SCHEMA: Final = struct(
         max=number("Highest value of a pod."),
     ),
     hpas=HPAS,
+    hpasNotShown=MORE,
     reasons=listed(
         "Why pods have no value.",
         struct(

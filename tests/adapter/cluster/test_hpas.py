@@ -60,7 +60,7 @@ def _hpa(name: str, target: str = "llm", namespace: str = "ml") -> ShownHpa:
 
 
 def _names(table: Hpas, target: str = "llm", namespace: str = "ml") -> list[str]:
-    return [hpa.name for hpa in table.of(namespace, [Workload(DEPLOYMENTS, target)])]
+    return [hpa.name for hpa in table.of(namespace, [Workload(DEPLOYMENTS, target)]).first]
 
 
 def test_every_type_of_metric_is_read_with_target_and_current_value() -> None:
@@ -132,6 +132,55 @@ def test_an_hpa_with_very_many_metrics_keeps_64() -> None:
         )
     )
     assert (len(found.metrics), len(found.conditions)) == (64, 64)
+
+
+def _external(*names: str, current: tuple[str, ...]) -> ShownHpa:
+    """An HPA with external metrics, and the current values of its status, in order."""
+
+    def source(name: str, key: str, value: str) -> dict[str, object]:
+        metric = {"metric": {"name": name}, key: {"value": value}}
+        return {"type": "External", "external": metric}
+
+    return decode(
+        msgspec.json.encode(
+            {
+                "metadata": {"name": "a"},
+                "spec": {
+                    "maxReplicas": 1,
+                    "scaleTargetRef": {"kind": "A", "name": "b"},
+                    "metrics": [source(name, "target", "1") for name in names],
+                },
+                "status": {
+                    "currentMetrics": [
+                        source(name, "current", value)
+                        for name, _, value in (text.partition("=") for text in current)
+                    ]
+                },
+            }
+        )
+    )
+
+
+def test_metrics_of_one_name_have_their_own_current_values() -> None:
+    found = _external("q", "q", "r", current=("q=1", "q=2", "r=3"))
+    assert [metric.current for metric in found.metrics] == ["1", "2", "3"]
+    changed = _external("new", "r", "q", current=("q=1", "q=2", "r=3"))
+    assert [metric.current for metric in changed.metrics] == ["", "3", ""]
+
+
+def test_a_long_name_of_a_metric_is_cut() -> None:
+    assert len(_external("q" * 100_000, current=()).metrics[0].name) == 253
+
+
+def test_of_very_many_hpas_on_one_workload_the_first_are_returned_and_all_counted() -> None:
+    table = Hpas()
+    table.replace([_hpa(f"h{i:04}") for i in range(1000)])
+    assert _names(table) == [f"h{i:04}" for i in range(16)]
+    found = table.of("ml", [Workload(DEPLOYMENTS, "llm")])
+    assert (found.total, found.more) == (1000, 984)
+    table.apply(EventType.DELETED, _hpa("h0003"))
+    table.apply(EventType.ADDED, _hpa("a"))
+    assert _names(table)[:5] == ["a", "h0000", "h0001", "h0002", "h0004"]
 
 
 async def test_a_missing_right_is_warned_about_once_with_the_fix() -> None:

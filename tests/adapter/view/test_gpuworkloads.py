@@ -7,6 +7,7 @@ import pytest
 
 from adapter.cluster.hpas import ShownHpa, decode
 from adapter.cluster.pod import Owner, Pod
+from adapter.view import gpuworkloads
 from apiservice.runtime.steps import at_once
 from tests.adapter.view.viewer import Viewer
 from tests.adapter.world import World, make_pod, row
@@ -100,6 +101,30 @@ def test_a_pod_names_the_hpas_that_read_one_of_its_metrics() -> None:
     ]
     alias = Viewer(_world(), _hpa(UTIL.lower())).pods.get("llm-abc-1", 100.0)
     assert alias["hpas"][0]["metric"] == UTIL.lower()
+
+
+def test_very_many_hpas_on_one_workload_are_counted() -> None:
+    viewer = Viewer(_world(), *[_hpa(name=f"h{i:03}") for i in range(100)])
+    assert viewer.workloads.row("deployment.llm", 100.0)["HPA"] == "h000 +99"
+    for shelf in (viewer.workloads, viewer.pods):
+        found = shelf.get(shelf.names()[0], 100.0)
+        assert (len(found["hpas"]), found["hpasNotShown"]) == (16, 84)
+
+
+def test_a_row_shows_the_hpa_that_reads_a_metric_of_the_adapter() -> None:
+    viewer = Viewer(_world(), _hpa("requests", name="a"), _hpa(name="b"))
+    row = viewer.workloads.row("deployment.llm", 100.0)
+    assert (row["HPA"], row["Target"]) == ("b +1", "gpu_utilization 87.5/60 +1")
+
+
+def test_a_row_with_its_object_reads_the_pods_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``kubectl get gwl --sort-by`` requests it; ``prepare`` has read them in steps."""
+    viewer = Viewer(_world())
+    provider, key = viewer.workloads.provider, viewer.workloads.listed()[0]
+    at_once(provider.prepare([key], 100.0))
+    monkeypatch.setattr(gpuworkloads, "at_once", lambda _: pytest.fail("read again"))
+    assert provider.cells(key, 100.0) is not None
+    assert provider.object(key, 100.0) is not None
 
 
 def test_pods_without_a_value_are_counted_by_reason() -> None:

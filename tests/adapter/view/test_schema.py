@@ -55,7 +55,8 @@ def _hpas() -> Iterator[ShownHpa]:
     metric = ShownMetric("Pods", "gpu_utilization", "60", "87500m")
     condition = ShownCondition("AbleToScale", "True", "Ready", "recommended size matches")
     scaled = Workload(GroupResource("jobs", "batch"), "two")
-    yield ShownHpa("ml", "two", scaled, 1, 8, 2, 3, (metric,), (condition,))
+    for name in ("two", *(f"two-{i}" for i in range(16))):
+        yield ShownHpa("ml", name, scaled, 1, 8, 2, 3, (metric,), (condition,))
 
 
 @pytest.fixture(scope="module")
