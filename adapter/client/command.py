@@ -7,12 +7,12 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 import click
 
 from adapter.client.access import Api, Json, cluster
-from adapter.client.errors import ClientError
+from adapter.client.errors import ClientError, odd_answers
 from adapter.client.options import ClientOptions
 from adapter.client.output import Screen, screen_of
 
@@ -46,31 +46,44 @@ def run(options: ClientOptions, look: Look) -> NoReturn:
     try:
         status = asyncio.run(_run(options, look))
     except ClientError as error:
-        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        complain(error)
         sys.exit(UNSEEN)
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(status)
 
 
+def complain(error: ClientError) -> None:
+    """Print a failure as one line."""
+    line = screen_of(sys.stderr).line(f"gpu-metrics-adapter: {error}")
+    click.echo(line, err=True)
+
+
+def print_json(content: Any, *, indent: int | None = 2) -> None:
+    """Print JSON in ASCII: names of others cannot move the cursor, and any terminal shows it."""
+    click.echo(json.dumps(content, indent=indent))
+
+
 async def _run(options: ClientOptions, look: Look) -> int:
     async with cluster(options.kubeconfig, options.context, options.namespace) as api:
-        report = await look(api)
-        _show(report, options)
+        with odd_answers():
+            report = await look(api)
+            _show(report, options)
         while options.watch:
             await asyncio.sleep(options.interval)
             try:
-                _show(await look(api), options)
+                with odd_answers():
+                    report = await look(api)
+                    _show(report, options)
             except ClientError as error:
-                click.echo(f"gpu-metrics-adapter: {error}", err=True)
+                complain(error)
         return report.status
 
 
 def _show(report: ToolReport, options: ClientOptions) -> None:
     if options.output == "json":
         # With --watch, one document a line.
-        text = json.dumps(report.json(), indent=None if options.watch else 2, ensure_ascii=False)
-        click.echo(text)
+        print_json(report.json(), indent=None if options.watch else 2)
         return
     screen = screen_of()
     lines = [screen.line(line) for line in report.lines(screen)]

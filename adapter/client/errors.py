@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, NamedTuple
 
 VIEW_GROUP: Final = "view.gpu-metrics-adapter.io"
@@ -28,6 +32,35 @@ class ClientError(Exception):
     def brief(self) -> str:
         """The message without the server's address, for a remark beside other output."""
         return str(self).partition("; server: ")[0]
+
+
+_ODD: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def odd_answers() -> Iterator[None]:
+    """Turn the errors that an answer of another form causes into a ClientError.
+
+    The server of an aggregated API, or a proxy, may answer with other types than the API has.
+    """
+    try:
+        yield
+    except _ODD as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        said = " ".join(str(error).split())[:200]
+        raise ClientError(
+            f"an object of the cluster has a form that this command does not know "
+            f"({type(error).__name__}: {said}; {Path(at.filename).name} line {at.lineno}): compare "
+            f"the versions of this command and of the cluster, and report it"
+        ) from error
 
 
 class MissingRight(NamedTuple):

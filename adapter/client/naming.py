@@ -30,7 +30,7 @@ async def named(api: Api, kind: str, prefix: str, plural: str, name: str) -> Jso
         ClientError: it does not exist; the message names the nearest names, or the namespaces
             in which it exists.
     """
-    collection = f"{prefix}/namespaces/{quote(api.namespace)}/{plural}"
+    collection = f"{prefix}/namespaces/{quote(api.namespace, safe='')}/{plural}"
     try:
         return await api.get(f"{collection}/{quote(name, safe='')}")
     except ClientError as error:

@@ -34,7 +34,7 @@ _GLUE: Final = "\ue000"
 """Stands for a space at which a line must not be broken."""
 _STYLED: Final = "\x1b\\[(?:" + "|".join(("0", *_CODES.values())) + ")m"
 _CONTROL: Final = re.compile(
-    f"({_STYLED})|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+"
+    f"({_STYLED})|[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+"
 )
 
 
@@ -61,7 +61,7 @@ class Screen:
         Names and messages come from objects of others: what would move the terminal's cursor or
         turn the direction of the text is left out.
         """
-        text = _CONTROL.sub(lambda found: found[1] or " ", text)
+        text = _CONTROL.sub(lambda found: (found[1] if self.colours else "") or " ", text)
         return text if self.unicode else text.translate(_ASCII).encode("ascii", "replace").decode()
 
     def wrap(self, text: str, indent: str = "", hanging: str | None = None) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ from pathlib import Path
 import click
 
 from adapter.client.access import Api, cluster
-from adapter.client.command import UNSEEN
-from adapter.client.errors import ClientError
+from adapter.client.command import UNSEEN, complain, print_json
+from adapter.client.errors import ClientError, odd_answers
 from adapter.client.output import screen_of
 from adapter.doctor import bundle, text
 from adapter.doctor.collect import Collector
@@ -33,16 +32,17 @@ def check(
 ) -> None:
     """Check manifests, or a cluster if none is named; ``support`` is the file to write."""
     try:
-        facts, report = _offline(files) if files else asyncio.run(_live(kubeconfig, context))
+        with odd_answers():
+            facts, report = _offline(files) if files else asyncio.run(_live(kubeconfig, context))
         if support is not None:
             bundle.write(support, report, facts)
     except ClientError as error:
-        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        complain(error)
         sys.exit(UNSEEN)
     except KeyboardInterrupt:
         sys.exit(130)
     if output == "json":
-        click.echo(json.dumps(report.json(), indent=2, ensure_ascii=False))
+        print_json(report.json())
     else:
         screen = screen_of()
         click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
@@ -79,7 +79,7 @@ def explain(identity: str) -> None:
     if found is None:
         near = difflib.get_close_matches(identity.upper(), checks, n=3, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else "see doctor --list"
-        click.echo(f"gpu-metrics-adapter: no check {identity!r}: {hint}", err=True)
+        complain(ClientError(f"no check {identity!r}: {hint}"))
         sys.exit(UNSEEN)
     screen = screen_of()
     click.echo("\n".join(screen.line(line) for line in text.explanation(found, screen)))
@@ -91,7 +91,7 @@ def list_checks(output: str) -> None:
     if output == "json":
         keys = ("id", "section", "severity", "title", "docs")
         found = [{key: str(getattr(each, key)) for key in keys} for each in rows]
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         return
     for each in rows:
         click.echo(f"{each.id}  {each.severity:7}  {each.section}: {each.title}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from adapter.client.access import Api
     from adapter.idle.report import IdleReport
 
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])")
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import quote
 
 from adapter.client.access import Api
 from adapter.client.errors import VIEW, ClientError
@@ -21,9 +22,9 @@ _SCALED: Final = {"Deployment": "deployment", "StatefulSet": "statefulset"}
 async def read_pods(api: Api, namespace: str) -> list[Json]:
     """Return the ``gpupods`` of a namespace, or of all namespaces if it is empty; raises
     ClientError."""
-    where = f"{VIEW}/namespaces/{namespace}/gpupods" if namespace else f"{VIEW}/gpupods"
+    within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     try:
-        return await api.list(where)
+        return await api.list(f"{VIEW}{within}/gpupods")
     except ClientError as error:
         if error.status == 403 and not namespace:
             raise ClientError(f"{error}; or look at one namespace with -n") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +28,7 @@ On demand, Linux, us-east-1, as published in January 2025. Prices differ by regi
 contract, and change: a user who acts on a sum names their own.
 """
 _LARGEST: Final = 1 << 20
+_HIGHEST: Final = 1e12
 _PROFILE: Final = re.compile(r"(\d)g\.")
 _SLICES: Final = {"A30": 4}
 _WHOLE: Final = 7
@@ -76,7 +76,7 @@ def load(file: Path | None) -> PriceList:
         if file.stat().st_size > _LARGEST:
             raise ClientError(f"{file} is larger than 1 MiB: name a list of prices")
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
         raise ClientError(f"{file} cannot be read: {error}") from None
     return _parse(file, content)
 
@@ -90,8 +90,8 @@ def _parse(file: Path, content: Any) -> PriceList:
     prices = {}
     for name, price in content["prices"].items():
         number = isinstance(price, int | float) and not isinstance(price, bool)
-        if not number or not math.isfinite(price) or price < 0:
-            raise ClientError(f"{file}: prices.{name} is {price!r}: write a number of 0 or more")
+        if not number or not 0 <= price < _HIGHEST:
+            raise ClientError(f"{file}: prices.{name} is {price!r}: write a number from 0 to 1e12")
         prices[str(name)] = float(price)
     return PriceList(prices, str(content.get("currency", CURRENCY)), own=True)
 

@@ -208,5 +208,7 @@ def _whole(number: float | None) -> str:
 
 
 def _safe(cell: str) -> str:
-    """Return a cell that a spreadsheet does not run as a formula; tenants choose names."""
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t") else cell
+    """Return a cell that a spreadsheet does not run as a formula, and a terminal not as a command;
+    tenants choose names."""
+    cell = Screen().line(cell)
+    return f"'{cell}" if cell.lstrip()[:1] in ("=", "+", "-", "@") else cell

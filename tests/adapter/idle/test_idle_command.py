@@ -74,6 +74,20 @@ def test_a_name_cannot_run_a_command_in_the_hint() -> None:
     assert "scale 'deployment/x; touch /tmp/evil' --replicas=0" in devices[0].hint
 
 
+def test_a_cell_of_the_csv_is_not_a_formula_and_has_no_control_characters() -> None:
+    pods = objects()
+    for pod in pods:
+        pod["metadata"]["labels"] = {"team": "=1+1\x1b[2J\x9b2J"}
+        pod["devices"][0]["model"] = "+1|cmd\r=2"
+    devices, held = idle_devices(pods, PRICES, "team", NOW, 600.0)
+    text = IdleReport(devices, NOW, held, "EUR", own_prices=True).csv()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["model"] for row in rows} == {"'+1|cmd =2"}
+    assert {row["team"] for row in rows} == {"'=1+1 [2J 2J"}
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+
+
 def test_what_is_idle_for_less_is_left_out() -> None:
     assert [device.pods for device in report(minimum=3 * HOUR).devices] == [("llm-abc-x",)]
     nothing = report(minimum=11 * HOUR)
@@ -140,7 +154,8 @@ def test_a_price_is_that_of_the_model_and_of_the_part(
 
 BAD = {
     "prices: [1]": "write `prices:` with a price per hour for each model",
-    "prices: {H100: cheap}": "prices.H100 is 'cheap': write a number of 0 or more",
+    "prices: {H100: 1" + "0" * 400 + "}": "write a number from 0 to 1e12",
+    "prices: {H100: cheap}": "prices.H100 is 'cheap': write a number from 0 to 1e12",
     "prices: {H100: .nan}": "prices.H100 is nan",
     "prices: {H100: -1}": "prices.H100 is -1",
     "prices: {H100: 1}\nunit: h": "unknown key 'unit': remove it",

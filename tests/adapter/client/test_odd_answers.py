@@ -1,0 +1,114 @@
+"""A command ends in one line, whatever types the objects of a cluster have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from adapter.client.errors import VIEW
+from apiservice.kube.client import call
+from tests.adapter.clientapi import ApiServer, api_server
+from tests.adapter.commandline import invoke
+from tests.adapter.explain.cluster import NO_PODS_NAMED, World, at, gpu_metric
+from tests.adapter.explain.test_pods_and_nodes import GPU
+
+COMMANDS = {
+    "explain hpa": ("explain", "hpa", "llm"),
+    "explain pod": ("explain", "pod", "llm-7f9"),
+    "explain node": ("explain", "node", "n1"),
+    "idle": ("idle",),
+    "idle csv": ("idle", "-o", "csv"),
+    "doctor": ("doctor",),
+}
+ODD: Sequence[Any] = (None, 5, -1e30, True, "", "\x1b[2J", [], [None], {}, {"a": 1}, 10**400)
+TRIES = {"doctor": 10}
+"""Other commands take a tenth of the time."""
+
+Place = tuple[str, tuple[Any, ...]]
+"""Path of a request, and the keys that lead to a value of its answer."""
+
+
+class Garbler:
+    """Changes one value of the answers on their way from the server."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self.places: set[Place] = set()
+        self.change: tuple[Place, Any] | None = None
+
+    async def __call__(self, client: Any, method: str, path: str, *more: Any) -> bytes:
+        answer: bytes = await self._call(client, method, path, *more)
+        found = msgspec.json.decode(answer)
+        at = path.partition("?")[0]
+        self.places |= {(at, keys) for keys in _keys(found)}
+        if self.change is None or self.change[0][0] != at:
+            return answer
+        (_, keys), odd = self.change
+        return msgspec.json.encode(_with(found, keys, odd))
+
+
+def _keys(value: Any) -> Iterator[tuple[Any, ...]]:
+    yield ()
+    items = value.items() if isinstance(value, dict) else enumerate(value[:2])
+    for key, inner in items if isinstance(value, (dict, list)) else ():
+        if isinstance(inner, (dict, list)):
+            yield from ((key, *rest) for rest in _keys(inner))
+        else:
+            yield (key,)
+
+
+def _with(value: Any, keys: tuple[Any, ...], odd: Any) -> Any:
+    if not keys:
+        return odd
+    try:
+        value[keys[0]] = _with(value[keys[0]], keys[1:], odd)
+    except (LookupError, TypeError):
+        return value
+    return value
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
+    world = World().pod("llm-7f9", "92").pod("llm-x2k", why=NO_PODS_NAMED)
+    world.hpa(gpu_metric(), desired=3).event("SuccessfulRescale", "New size: 3; reason: x", 60)
+    for pod in world.gpupods:
+        pod["workload"] = {"kind": "Deployment", "name": "llm", "apiVersion": "apps/v1"}
+        for device in pod.get("devices", ()):
+            device["idleSince"] = at(7200)
+    with api_server(tmp_path) as (server, file):
+        world.serve(server)
+        node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"nvidia.com/gpu": "1"}}}
+        server.answers |= {
+            "/version": {"gitVersion": "v1.33.1"},
+            "/apis": {"groups": []},
+            "/api/v1/nodes": [node],
+            "/api/v1/pods": world.pods,
+            f"{VIEW}/gpus": [GPU],
+            f"{VIEW}/gpupods": world.gpupods,
+        }
+        yield server, file
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_answer_of_another_form_is_one_line(
+    name: str, lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, file = lab
+    garbler = Garbler(call)
+    monkeypatch.setattr("adapter.client.access.call", garbler)
+    command = (*COMMANDS[name], "--kubeconfig", str(file))
+    assert invoke(*command).code in (0, 1)
+    places = sorted(garbler.places, key=str)
+    assert len(places) > 20
+    chance = random.Random(name)
+    for _ in range(TRIES.get(name, 40)):
+        garbler.change = chance.choice(places), chance.choice(ODD)
+        ended = invoke(*command)
+        assert ended.code in (0, 1, 2), garbler.change
+        assert "\x1b" not in ended.output, garbler.change
+        assert "Traceback" not in ended.output, garbler.change
