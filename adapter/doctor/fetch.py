@@ -17,9 +17,12 @@ import msgspec
 
 from adapter.client.access import Api
 from adapter.client.errors import ClientError
+from apiservice.kube.client import BoundedAnswer
 
 SECONDS: Final = 10.0
 _PROXY_ERROR: Final = "error trying to reach service"
+_SHOWN: Final = 300
+"""Characters of a Status's message that are kept."""
 _TLS: Final = ("HTTPS server", "malformed HTTP response", "EOF", "disconnected", "HTTP/0.9")
 """What a client of plain HTTP sees of a port with TLS."""
 
@@ -33,6 +36,8 @@ class Fetched(NamedTuple):
     complete: bool = True
     error: str = ""
     """Why there is no response."""
+    unread: bool = False
+    """The request did not reach the pod: nothing is known of its port."""
 
 
 class Place(NamedTuple):
@@ -88,17 +93,28 @@ class ProxyFetcher:
     async def fetch(self, place: Place, most: int) -> Fetched:
         """See :class:`Fetcher`."""
         if place.strays:
-            return Fetched(0, b"", error="its path has .., and is not requested")
+            return Fetched(0, b"", error="its path has .., and is not requested", unread=True)
         try:
             found = await self._api.page(place.proxy, most)
         except ClientError as error:
-            return Fetched(0, b"", error=error.brief)
-        if found.status == 403 and b'"Forbidden"' in found.body[:4096]:
-            raise ClientError(f"GET {place.proxy}: 403 {_message(found.body)}", 403)
-        text = _message(found.body) if found.status >= 400 else ""
-        if _PROXY_ERROR in text:
-            return Fetched(0, b"", error=text.partition(": ")[2] or text)
-        return Fetched(found.status, found.body, found.complete)
+            # The API server answers other requests, so a late answer is the pod's.
+            return Fetched(0, b"", error=error.brief, unread="in time" not in error.brief)
+        said = _status(found)
+        if said is None:
+            return Fetched(found.status, found.body, found.complete)
+        if found.status == 403 and await self._may_not(place):
+            raise ClientError(f"GET {place.proxy}: 403 {said}", 403)
+        if found.status == 503 and said.startswith(_PROXY_ERROR):
+            return Fetched(0, b"", error=said.partition(": ")[2] or said)
+        text = f"the API server does not forward the request: {found.status} {said}"
+        return Fetched(0, b"", error=text, unread=True)
+
+    async def _may_not(self, place: Place) -> bool:
+        """Return whether the caller lacks the right; a pod can answer with any 403."""
+        try:
+            return not await self._api.can("get", "", f"{place.kind}/proxy", place.namespace)
+        except ClientError:
+            return True
 
 
 class DirectFetcher:
@@ -159,11 +175,19 @@ async def speaks_tls(fetcher: Fetcher, place: Place, answer: Fetched) -> bool:
 
 
 class _Status(msgspec.Struct):
+    kind: str = ""
+    api_version: str = msgspec.field(default="", name="apiVersion")
+    code: int = 0
     message: str = ""
 
 
-def _message(body: bytes) -> str:
+def _status(found: BoundedAnswer) -> str | None:
+    """Return the message of a Status, by which the API server itself answers; None for others."""
+    if found.status < 400:
+        return None
     try:
-        return msgspec.json.decode(body, type=_Status).message
+        status = msgspec.json.decode(found.body, type=_Status)
     except msgspec.MsgspecError:
-        return " ".join(body[:200].decode("utf-8", "replace").split())
+        return None
+    ours = (status.kind, status.api_version, status.code) == ("Status", "v1", found.status)
+    return " ".join(status.message.split())[:_SHOWN] if ours else None

@@ -35,6 +35,8 @@ class Trouble(StrEnum):
     EMPTY = "empty"
     """No sample of the catalogue."""
     TOO_LARGE = "too_large"
+    UNREAD = "unread"
+    """The API server did not forward the request."""
 
 
 @dataclass(frozen=True, slots=True)

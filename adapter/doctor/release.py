@@ -99,3 +99,13 @@ def release(
         # The value that was given may be a secret.
         problems = tuple(_GIVEN.sub("", problem) for problem in error.problems)
         return Release(workload, own, None, problems)
+
+
+def helm_test(workload: SeenWorkload) -> str:
+    """Return the command that runs doctor in the cluster, and shows what it says."""
+    meta = workload.metadata
+    name = meta.labels.get("app.kubernetes.io/instance", meta.name)
+    job = f"{meta.name[:56].removesuffix('-')}-doctor"
+    # `helm test --logs` does not find the pod of a Job.
+    where = meta.namespace
+    return f"helm -n {where} test {name}; kubectl -n {where} logs job/{job}"

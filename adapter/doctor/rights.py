@@ -25,11 +25,6 @@ class Right(NamedTuple):
     namespace: str = ""
 
 
-_BIND: Final = (
-    "kubectl create clusterrolebinding hpa-controller-metrics"
-    " --clusterrole=system:controller:horizontal-pod-autoscaler"
-    " --serviceaccount=kube-system:horizontal-pod-autoscaler"
-)
 _HPA_NEEDS: Final = (Right("get", CUSTOM, f"pods/{_METRIC}"),)
 
 
@@ -53,7 +48,9 @@ def adapter_needs(release: Release) -> Iterable[Right]:
 async def hpa_reviews(api: Api) -> Sequence[Review]:
     """Review the rights of the HPA controller; raises ClientError."""
     found = [await _review(api, HPA, right) for right in _HPA_NEEDS]
-    return [each if each.allowed else each._replace(command=_BIND) for each in found]
+    # An HPA may ask for any metric, and the controller's own role may lack the rule.
+    command = grant(MissingRight(HPA, "get", "*", CUSTOM, ""))
+    return [each if each.allowed else each._replace(command=command) for each in found]
 
 
 async def own_reviews(api: Api, release: Release | None) -> Sequence[Review]:

@@ -32,7 +32,7 @@ class Result:
     outcome: Outcome
     findings: tuple[Finding, ...] = ()
     why: str = ""
-    """Why it could not check, or does not apply."""
+    """Why it does not apply, or could not check; with findings, why it could not check the rest."""
     command: str = ""
     """The next step if it could not check."""
 
@@ -51,17 +51,21 @@ def run(facts: Facts, only: Collection[str] = ()) -> list[Result]:
 
 
 def _result(check: DoctorCheck, facts: Facts) -> Result:
+    seen: dict[Finding, None] = {}
     try:
-        found = tuple(dict.fromkeys(check.find(facts)))
+        for finding in check.find(facts):
+            seen[finding] = None
     except NotApplicableError as error:
         return Result(check, Outcome.SKIPPED, why=str(error))
     except UnreadError as error:
+        if seen:
+            return Result(check, Outcome.FOUND, tuple(seen), str(error), error.command)
         outcome = Outcome.SKIPPED if error.expected else Outcome.UNKNOWN
         return Result(check, outcome, why=str(error), command=error.command)
     except Exception as error:  # an error in one check must not hide the others
         why = f"the check itself failed, please report it: {type(error).__name__}: {error}"
         return Result(check, Outcome.UNKNOWN, why=why)
-    return Result(check, Outcome.FOUND if found else Outcome.FINE, found)
+    return Result(check, Outcome.FOUND if seen else Outcome.FINE, tuple(seen))
 
 
 @dataclass(frozen=True)

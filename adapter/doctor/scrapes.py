@@ -17,6 +17,7 @@ from adapter.doctor.facts import Facts, Release, SelfPage, UnreadError
 from adapter.doctor.fetch import DirectFetcher, Fetched, Fetcher, Place, speaks_tls
 from adapter.doctor.objects import SeenPod
 from adapter.doctor.page import ExporterPage, Trouble, reduced
+from adapter.doctor.release import helm_test
 from adapter.exposition.page import parse
 from adapter.sources.scrape.discovery import discover
 from adapter.sources.scrape.target import ScrapeTarget
@@ -89,6 +90,8 @@ async def _page(
 
 
 def _trouble(answer: Fetched, most: int) -> tuple[Trouble, str] | None:
+    if answer.unread:
+        return Trouble.UNREAD, answer.error
     if answer.status == 0:
         late = "time" in answer.error
         return (Trouble.TIMEOUT if late else Trouble.REFUSED), answer.error
@@ -153,14 +156,10 @@ def _trust(facts: Facts, release: Release) -> tuple[ssl.SSLContext | None, str]:
 
 
 def _closed(release: Release, answer: Fetched) -> UnreadError:
-    meta = release.workload.metadata
-    name = meta.labels.get("app.kubernetes.io/instance", meta.name)
-    job = f"{meta.name[:56].removesuffix('-')}-doctor"
     said = answer.error or f"status {answer.status}"
     return UnreadError(
         f"the adapter's own metrics are for authenticated clients in the cluster ({said})",
-        # `helm test --logs` does not find the pod of a Job.
-        f"helm -n {meta.namespace} test {name}; kubectl -n {meta.namespace} logs job/{job}",
+        helm_test(release.workload),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -15,6 +15,8 @@ from adapter.settings import Settings
 
 _MOST: Final = 32 << 20
 _WINDOW: Final = 300
+_REFUSED: Final = "not allowed"
+"""The API server forwards nothing to loopback and link-local addresses."""
 _UTIL: Final = tuple(sorted(known.CATALOG.groups["utilization"]))
 
 
@@ -60,20 +62,36 @@ async def ask(settings: Settings, fetcher: Fetcher, direct: DirectFetcher) -> St
 
     try:
         series = await query(selector)
-        counts = await query(f"max by (instance) (count_over_time({selector}[{_WINDOW}s]))")
+        found = frozenset(row.metric.get("__name__", "") for row in series)
+        counts = await query(_counts(found & set(_UTIL), prometheus.matchers)) if found else []
     except _FailedError as error:
         return StoreAnswer(shown, str(error))
     return StoreAnswer(
         shown,
         "",
         [row.metric for row in series],
-        frozenset(row.metric.get("__name__", "") for row in series),
+        found,
         _intervals(counts),
     )
 
 
+def _counts(names: Iterable[str], matchers: str) -> str:
+    """Return the query for the samples of each instance within the window.
+
+    A series counts only if it is there now and was there when the window began: that of a new
+    pod, or of a target that is new, has fewer samples than its interval gives. Each name has its
+    own selector, because ``count_over_time`` drops the name, and two series may not be the same.
+    """
+    terms = []
+    for name in sorted(names):
+        chosen = f"{name}{{{matchers}}}"
+        counted = f"count_over_time({chosen}[{_WINDOW}s])"
+        terms.append(f"({counted} and {chosen} and {chosen} offset {_WINDOW}s)")
+    return f"max by (instance) ({' or '.join(terms)})"
+
+
 def _intervals(counts: list[_Result]) -> Mapping[str, float]:
-    """Return the mean interval of each instance; a store that has just started knows none."""
+    """Return the mean interval of each instance."""
     found = {}
     for row in counts:
         number = float(row.value[1]) if len(row.value) == 2 else 0.0
@@ -100,6 +118,8 @@ async def _fetch(url: str, fetcher: Fetcher, direct: DirectFetcher) -> Fetched:
 
 
 def _read(answer: Fetched) -> list[_Result]:
+    if answer.unread and _REFUSED in answer.error:
+        raise UnreadError(f"Prometheus was not asked: {answer.error}")
     if answer.status == 0:
         raise _FailedError(f"does not answer: {answer.error}")
     try:

@@ -37,7 +37,7 @@ def report(report: DoctorReport, screen: Screen) -> list[str]:
 def _check(result: Result, screen: Screen, seen: dict[str, str]) -> Iterator[str]:
     check = result.check
     yield f"{screen.mark(_mark(result))} {check.id} {check.title}"
-    if result.outcome == "could not check":
+    if result.why:
         yield from screen.wrap(f"could not check: {result.why}", _INDENT)
         yield from _next_step(result, screen, seen)
     for finding in result.findings[:_SHOWN]:

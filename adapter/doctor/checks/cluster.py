@@ -225,7 +225,7 @@ def hpa_rights(facts: Facts) -> Iterator[Finding]:
     `kube-system/horizontal-pod-autoscaler`. Kubernetes grants it access by default. Without it,
     HPAs report `FailedGetPodsMetric` with `forbidden`.
 
-    Set `hpaReader.create=true` in the chart, or restore the role.
+    Grant the right with the printed command, or set `hpaReader.create=true` in the chart.
     """
     for review in facts.hpa_rights.read():
         if not review.allowed:

@@ -13,7 +13,9 @@ from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenPod
+from adapter.doctor.owners import owner, set_env
 from adapter.doctor.page import ExporterPage, Trouble
+from adapter.doctor.troubled import troubled
 from adapter.sources.scrape.discovery import DiscoveryRule
 
 DCGM: Final = ("nvidia", "gke")
@@ -41,14 +43,6 @@ def scraping(facts: Facts) -> None:
     """Raise NotApplicableError if the adapter does not read exporters itself."""
     if facts.settings.source.kind == "azure_logs":
         raise NotApplicableError("the adapter reads Azure's logs, not exporters")
-
-
-def owner(each: SeenPod) -> str:
-    """Return a pod's DaemonSet or Deployment as kubectl names it, or the pod."""
-    by = each.pod.owner
-    if by is None or by.kind not in ("DaemonSet", "StatefulSet"):
-        return f"pod/{each.pod.ref.name}"
-    return f"{by.kind.lower()}/{by.name}"
 
 
 def logs(each: SeenPod) -> str:
@@ -105,11 +99,8 @@ def not_running(facts: Facts) -> Iterator[Finding]:
 
 
 def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, ExporterPage]]:
-    pages = facts.pages.read()
-    for each, _ in exporters(facts):
-        page = pages.get(each.key)
-        if page is not None and page.trouble in kinds:
-            yield each, page
+    pods = [each for each, _ in exporters(facts)]
+    return troubled(facts, pods, facts.pages.read(), *kinds)
 
 
 @check("GMA103", CheckSection.EXPORTERS, "exporters answer")
@@ -223,8 +214,11 @@ def slow(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             f"{name[1]} in {name[0]}",
             f"reads its GPUs every {seconds:g} s, and HPAs decide every {SYNC:g} s",
-            "set the interval to 10 s, and values.collect_interval to 10s",
-            f"kubectl -n {name[0]} set env {name[1]} {_INTERVAL}=10000",
+            *set_env(
+                each,
+                "set the interval to 10 s, and values.collect_interval to 10s",
+                f"{_INTERVAL}=10000",
+            ),
         )
 
 
@@ -261,8 +255,9 @@ def bad_version(facts: Facts) -> Iterator[Finding]:
                 yield Finding(
                     f"{name[1]} in {name[0]}",
                     f"dcgm-exporter {'.'.join(map(str, version))} with {option}: {why}",
-                    "upgrade it to 4.8.2 or newer, or turn the option off",
-                    f"kubectl -n {name[0]} set env {name[1]} {option}-",
+                    *set_env(
+                        each, "upgrade it to 4.8.2 or newer, or turn the option off", f"{option}-"
+                    ),
                 )
 
 

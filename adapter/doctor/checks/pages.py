@@ -7,13 +7,15 @@ from typing import Final
 
 from adapter.catalog.metric import Scope
 from adapter.doctor import known
-from adapter.doctor.checks.exporters import exporters, logs, owner
+from adapter.doctor.checks.exporters import exporters, logs
 from adapter.doctor.checks.hpas import metrics
 from adapter.doctor.checks.hpatargets import pods_of, target_of
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 from adapter.doctor.objects import SeenPod
+from adapter.doctor.owners import owner, set_env
 from adapter.doctor.page import ExporterPage
+from adapter.doctor.troubled import usable
 from adapter.exposition.limits import EXPORTER
 
 _UTIL: Final = frozenset(
@@ -29,11 +31,8 @@ _DUPLICATE: Final = "duplicate_label"
 
 
 def _pages(facts: Facts) -> Iterator[tuple[SeenPod, ExporterPage]]:
-    pages = facts.pages.read()
-    for each, rule in exporters(facts):
-        page = pages.get(each.key)
-        if page is not None and page.trouble is None and rule.family != "hami":
-            yield each, page
+    pods = [each for each, rule in exporters(facts) if rule.family != "hami"]
+    yield from usable(facts, pods, facts.pages.read())
 
 
 @check("GMA121", CheckSection.EXPORTERS, "pages name the pods that hold GPUs")
@@ -47,12 +46,12 @@ def no_pods(facts: Facts) -> Iterator[Finding]:
     holders = {each.pod.node for each in facts.gpu_pods if each.runs and each.pod.ready}
     for each, page in _pages(facts):
         if page.devices and page.node in holders and not page.named:
-            name = each.pod.ref.namespace
             yield Finding(
                 f"pod {each.key}",
                 f"its page names no pod, and pods on node {page.node} hold GPUs",
-                "turn the mapping of GPUs to pods on",
-                f"kubectl -n {name} set env {owner(each)} DCGM_EXPORTER_KUBERNETES=true",
+                *set_env(
+                    each, "turn the mapping of GPUs to pods on", "DCGM_EXPORTER_KUBERNETES=true"
+                ),
             )
 
 

@@ -12,7 +12,9 @@ from adapter.doctor import known
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenPod
+from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
+from adapter.doctor.troubled import troubled
 from adapter.sources.scrape.serverpages import Unscrapable
 
 _SERVER: Final = re.compile(
@@ -43,14 +45,6 @@ def _server(each: SeenPod) -> str:
     return ""
 
 
-def _workload(each: SeenPod) -> str:
-    """Return a command line's object for a pod's workload, as far as the pod names it."""
-    by = each.pod.owner
-    if by is not None and by.kind == "ReplicaSet":
-        return f"deployment {by.name.rpartition('-')[0]}"
-    return f"{by.kind.lower()} {by.name}" if by is not None else f"pod {each.pod.ref.name}"
-
-
 def _annotate(each: SeenPod, **words: object) -> str:
     notes = {f"{PREFIX}{key}": str(value) for key, value in words.items()}
     namespace = each.pod.ref.namespace
@@ -59,7 +53,7 @@ def _annotate(each: SeenPod, **words: object) -> str:
         return f"kubectl -n {namespace} annotate pod {each.pod.ref.name} --overwrite {given}"
     rows = ",".join(f'"{key}":"{value}"' for key, value in notes.items())
     patch = '{"spec":{"template":{"metadata":{"annotations":{' + rows + "}}}}}"
-    return f"kubectl -n {namespace} patch {_workload(each)} -p '{patch}'"
+    return f"kubectl -n {namespace} patch {owner(each)} -p '{patch}'"
 
 
 @check(
@@ -81,9 +75,9 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
         said = words_under(each.pod, PREFIX).get("scrape")
         if not name or said or not each.runs or not each.pod.ready:
             continue
-        if rules.of(each.pod) is not None or (each.pod.ref.namespace, _workload(each)) in seen:
+        if rules.of(each.pod) is not None or (each.pod.ref.namespace, owner(each)) in seen:
             continue
-        seen.add((each.pod.ref.namespace, _workload(each)))
+        seen.add((each.pod.ref.namespace, owner(each)))
         port = _PORTS.get(name, _VLLM)
         yield Finding(
             f"pod {each.key}",
@@ -120,11 +114,7 @@ def _port(each: SeenPod, message: str) -> Finding:
 
 
 def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, ExporterPage]]:
-    pages = facts.server_pages.read()
-    for each in facts.pods.read():
-        page = pages.get(each.key)
-        if page is not None and page.trouble in kinds:
-            yield each, page
+    return troubled(facts, facts.pods.read(), facts.server_pages.read(), *kinds)
 
 
 @check("GMA503", CheckSection.SERVERS, "the paths of server pages are right")

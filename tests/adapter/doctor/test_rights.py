@@ -1,0 +1,34 @@
+"""The hint for the HPA controller's right grants it, whatever its own role says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from pathlib import Path
+
+from adapter.client.access import cluster
+from adapter.doctor.facts import Review
+from adapter.doctor.rights import HPA, hpa_reviews
+from tests.adapter.clientapi import api_server
+
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+def test_the_hint_creates_a_role_with_the_rule_and_binds_it(tmp_path: Path) -> None:
+    async def look() -> list[Review]:
+        async with cluster(kubeconfig) as api:
+            return list(await hpa_reviews(api))
+
+    with api_server(tmp_path) as (server, kubeconfig):
+        server.answers[REVIEWS] = {"status": {"allowed": False}}
+        (review,) = asyncio.run(look())
+    words = shlex.split(review.command)
+    assert [words[0], *words[2:]] == ["echo", "|", "kubectl", "apply", "-f", "-"]
+    role, binding = json.loads(words[1])["items"]
+    assert role["rules"] == [
+        {"apiGroups": ["custom.metrics.k8s.io"], "resources": ["*"], "verbs": ["get", "list"]}
+    ]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    (subject,) = binding["subjects"]
+    assert f"system:serviceaccount:{subject['namespace']}:{subject['name']}" == HPA
