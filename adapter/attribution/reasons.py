@@ -29,7 +29,8 @@ class Cause(NamedTuple):
     """One or two sentences; no placeholders."""
     command: str = ""
     """A shell command with placeholders: ``namespace``, ``pod``, ``node``, ``exporter`` (a pod),
-    ``exporter_namespace``, ``exporter_owner`` (``daemonset/NAME``). Empty if the fix is not one."""
+    ``exporter_namespace``, ``exporter_owner`` (``daemonset/NAME``), ``dcgm_exporter`` (the same, if
+    it is dcgm-exporter). Empty if the fix is not one."""
 
 
 class Explanation(NamedTuple):
@@ -66,7 +67,7 @@ REASONS: Final[Mapping[str, Cause]] = {
     "exporter_names_no_pod": Cause(
         "The exporter of the node answers, but names no pod for any device.",
         "Turn on the exporter's pod mapping, and mount the kubelet's pod-resources directory.",
-        "kubectl -n {exporter_namespace} set env {exporter_owner} DCGM_EXPORTER_KUBERNETES=true",
+        "kubectl -n {exporter_namespace} set env {dcgm_exporter} DCGM_EXPORTER_KUBERNETES=true",
     ),
     "device_named_for_other_pod": Cause(
         "The exporter names other pods for all devices of the node.",
@@ -165,7 +166,7 @@ REASONS: Final[Mapping[str, Cause]] = {
         "its own.",
         "Start dcgm-exporter with --kubernetes-enable-pod-uid, and restart the exporter that "
         "writes the outdated samples.",
-        "kubectl -n {exporter_namespace} set env {exporter_owner} "
+        "kubectl -n {exporter_namespace} set env {dcgm_exporter} "
         "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID=true",
     ),
     "several_clusters": Cause(
@@ -262,4 +263,11 @@ def _names(pod: Pod | None, exporter: Pod | None, ref: PodRef | None) -> Mapping
         names |= {"exporter_namespace": ref.namespace, "exporter": ref.name}
     if exporter is not None and exporter.owner is not None:
         names["exporter_owner"] = f"{exporter.owner.kind.lower()}/{exporter.owner.name}"
+        if _is_dcgm(exporter):
+            names["dcgm_exporter"] = names["exporter_owner"]
     return {key: shlex.quote(name) for key, name in names.items()}
+
+
+def _is_dcgm(exporter: Pod) -> bool:
+    """Return whether a pod is dcgm-exporter's: other exporters do not read its variables."""
+    return any("dcgm" in text for text in (exporter.ref.name, *exporter.labels.values()))

@@ -64,7 +64,7 @@ def unnamed_on_node(
         return unreported_node(pod.node, read, now)
     newest = max(exporters, key=lambda exporter: exporter.received)
     if now - newest.received >= oldest:
-        error = next((page.error for page in read if page.error), "")
+        error = next((page.error for page in read if page.error and _is_of(page, newest)), "")
         said = _silence(newest.origin, now - newest.received, error)
         return Absence(EXPORTER_DOWN, said, exporter=newest.pod)
     all_series = [s for e in exporters for s in e.all_series.values() if not s.serves]
@@ -95,6 +95,12 @@ def unreported_node(node: str, read: Sequence[PageState], now: float) -> Absence
     if failing is not None:
         return Absence(EXPORTER_DOWN, _page_failure(failing, now), exporter=failing.pod)
     return Absence(NO_DEVICES, read[0].url, exporter=read[0].pod)
+
+
+def _is_of(page: PageState, exporter: ExporterState) -> bool:
+    """Return whether a page is the exporter's: a node may have several."""
+    same_pod = exporter.pod is not None and page.pod == exporter.pod
+    return same_pod or page.url == exporter.origin
 
 
 def _page_failure(page: PageState, now: float) -> str:

@@ -91,6 +91,7 @@ async def _rows(api: Api, metric: MetricSpec, selector: str, namespace: str) -> 
         group, _, _ = described.api_version.rpartition("/")
         kind = plural(described.kind)
         resource = f"{kind}.{group}" if group else kind
+        resource = quote(resource, safe="")
         path = f"namespaces/{quote(namespace)}/{resource}/{quote(described.name, safe='')}/{name}"
     return _items(await _custom(api, _with(path, query)))
 

@@ -61,6 +61,8 @@ async def _plural(api: Api, version: str, kind: str) -> str:
         return _KNOWN[version, kind]
     group, _, _ = version.rpartition("/")
     missing = f'no matches for kind "{kind}" in group "{group}"'
+    if ".." in version.split("/"):  # a client resolves it, and asks another path
+        raise ScaleError(missing)
     try:
         served = await api.get(_root(version))
     except ClientError as error:
@@ -74,4 +76,4 @@ async def _plural(api: Api, version: str, kind: str) -> str:
 
 
 def _root(version: str) -> str:
-    return f"/apis/{version}" if "/" in version else f"/api/{version}"
+    return f"/apis/{quote(version)}" if "/" in version else f"/api/{quote(version)}"

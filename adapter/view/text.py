@@ -52,4 +52,7 @@ def memory(used: float, total: float | None = None) -> str:
 
 
 def _amount(value: float) -> str:
+    """Return a number with at most one decimal. Only 0 is ``0``."""
+    if 0 < value < 0.05:
+        return "<0.1"
     return f"{value:.1f}".removesuffix(".0")

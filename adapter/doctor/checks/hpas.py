@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
@@ -41,7 +42,7 @@ def patch(hpa: Hpa, path: str, value: object) -> str:
         return ""
     pointer = "/" + re.sub(r"[.\[\]]+", "/", path).strip("/")
     change = json.dumps([{"op": "add", "path": pointer, "value": value}], separators=(",", ":"))
-    return f"kubectl -n {hpa.namespace} patch hpa {hpa.name} --type=json -p '{change}'"
+    return f"kubectl -n {hpa.namespace} patch hpa {hpa.name} --type=json -p {shlex.quote(change)}"
 
 
 def edit(hpa: Hpa) -> str:

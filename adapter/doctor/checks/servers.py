@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -49,11 +50,11 @@ def _annotate(each: SeenPod, **words: object) -> str:
     notes = {f"{PREFIX}{key}": str(value) for key, value in words.items()}
     namespace = each.pod.ref.namespace
     if each.pod.owner is None:
-        given = " ".join(f"{key}={value}" for key, value in notes.items())
+        given = " ".join(shlex.quote(f"{key}={value}") for key, value in notes.items())
         return f"kubectl -n {namespace} annotate pod {each.pod.ref.name} --overwrite {given}"
     rows = ",".join(f'"{key}":"{value}"' for key, value in notes.items())
     patch = '{"spec":{"template":{"metadata":{"annotations":{' + rows + "}}}}}"
-    return f"kubectl -n {namespace} patch {owner(each)} -p '{patch}'"
+    return f"kubectl -n {namespace} patch {owner(each)} -p {shlex.quote(patch)}"
 
 
 @check(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from adapter.attribution.reading import Absence
-from adapter.attribution.reasons import explanation
+from adapter.attribution.reasons import REASONS, explanation
 from adapter.cluster.pod import Owner, PodRef
 from adapter.devices.readpages import PageState
 from apiservice.errors import MetricNotFound
@@ -158,3 +158,17 @@ def test_a_name_cannot_run_a_command_in_a_hint() -> None:
     absence = Absence("exporter_names_no_pod", exporter=EXPORTER)
     hint = explanation(absence, make_pod("llm"), {EXPORTER: exporter}.get).hint
     assert " 'daemonset/dcgm; touch /tmp/evil' " in hint
+
+
+def test_the_error_of_another_page_on_the_node_is_not_the_exporters() -> None:
+    other = PageState("http://amd/metrics", PodRef("gpu", "amd-1"), T, "connection refused")
+    found = absent(world(Pages(other, page()), OTHERS), time=T + 70)
+    assert found.detail == "no samples from http://exporter for 70 s"
+
+
+def test_the_variables_of_dcgm_exporter_are_not_set_for_another_exporter() -> None:
+    owner = Owner("apps/v1", "DaemonSet", "amd-metrics-exporter")
+    exporter = make_pod("amd-metrics-exporter-1", namespace="gpu", owner=owner)
+    absence = Absence("exporter_names_no_pod", exporter=exporter.ref)
+    hint = explanation(absence, make_pod("llm"), {exporter.ref: exporter}.get).hint
+    assert hint == REASONS["exporter_names_no_pod"].fix

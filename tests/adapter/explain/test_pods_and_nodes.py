@@ -14,7 +14,16 @@ from adapter.client.errors import VIEW
 from adapter.explain import nodereport, podreport
 from tests.adapter.clientapi import ApiServer, api_server, forbidden
 from tests.adapter.commandline import Ended, invoke
-from tests.adapter.explain.cluster import FIX, GPUPODS, NO_PODS_NAMED, NOW, NS, World, at
+from tests.adapter.explain.cluster import (
+    FIX,
+    GPUPODS,
+    NO_PODS_NAMED,
+    NOW,
+    NS,
+    World,
+    at,
+    gpu_metric,
+)
 
 GPU: dict[str, Any] = {
     "metadata": {"name": "n1.gpu0"},
@@ -161,3 +170,16 @@ def test_json_of_a_node_names_the_pods_without_a_value(lab: tuple[ApiServer, Pat
     world = World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
     ended = explain(lab, world, "node", "n3", "-o", "json")
     assert json.loads(ended.output)["unmeasured"] == ["chat/llm-x2k"]
+
+
+@pytest.mark.parametrize("version", ["a/..", "../v1", "..", "v1?watch=true"])
+def test_the_api_version_of_an_hpa_does_not_choose_another_path(
+    version: str, lab: tuple[ApiServer, Path]
+) -> None:
+    world = World().hpa(gpu_metric()).pod("llm-7f9", "92")
+    world.hpas[0]["spec"]["scaleTargetRef"] = {"apiVersion": version, "kind": "X", "name": "llm"}
+    ended = explain(lab, world, "hpa", "llm")
+    assert 'no matches for kind "X"' in ended.output
+    server, _ = lab
+    others = [path for path in server.asked if f"/namespaces/{NS}/" not in path]
+    assert others in ([], [f"GET /api/{version}"])

@@ -49,6 +49,7 @@ def test_a_percentage_keeps_a_decimal_below_ten(value: float, text: str) -> None
         (2**31, None, "2Gi"),
         (31.24 * 2**30, 80 * 2**30, "31.2/80Gi"),
         (0, 16 * 2**30, "0/16Gi"),
+        (30 * 2**20, 80 * 2**30, "<0.1/80Gi"),
         (6 * 2**20, None, "6Mi"),
     ],
 )
