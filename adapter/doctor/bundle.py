@@ -229,7 +229,7 @@ def _own(page: Any) -> dict[str, Any]:
     rows = sorted(page.samples.items())
     return {
         "pod": page.pod,
-        "samples": [[name, dict(labels), value] for (name, labels), value in rows],
+        "samples": [[name, _cleaned(dict(labels)), value] for (name, labels), value in rows],
     }
 
 

@@ -14,7 +14,7 @@ import pytest
 from adapter.client.errors import ClientError
 from adapter.doctor.bundle import clean as cleaned
 from adapter.doctor.bundle import content, write
-from adapter.doctor.facts import Fact
+from adapter.doctor.facts import Fact, SelfPage
 from adapter.doctor.runner import DoctorReport, run
 from tests.adapter.commandline import invoke
 from tests.adapter.doctor.clean import (
@@ -152,3 +152,14 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     ended = invoke("doctor", "-f", str(manifest), "--bundle", str(tmp_path / "none" / "b.json"))
     assert ended.code == 2
     assert len(ended.output.splitlines()) == 1
+
+
+def test_labels_of_own_metrics_lose_what_looks_like_a_credential() -> None:
+    labels = (("exporter", "http://user:hunter2@10.0.0.1:9400/metrics"),)
+    page = SelfPage("gma-1", {("gma_exporter_up", labels): 1.0})
+    facts = clean()
+    facts.self_pages = Fact([page])
+    found = content(DoctorReport(run(facts), "server"), facts)["self_metrics"]
+    assert found[0]["samples"] == [
+        ["gma_exporter_up", {"exporter": "http://[removed]10.0.0.1:9400/metrics"}, 1.0]
+    ]
