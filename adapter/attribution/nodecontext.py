@@ -116,11 +116,15 @@ class ClusterContext:
 
     def believes(self, series: DeviceSeries) -> bool:
         """Return whether the pod of the device series exists and may hold its device."""
+        return self.believed(series) is not None
+
+    def believed(self, series: DeviceSeries) -> Pod | None:
+        """Return the pod of the device series if it exists and may hold its device."""
         assignment = series.assignment
         if assignment is None:
-            return False
+            return None
         pod = self.pods.get(*assignment.pod)
-        return pod is not None and mismatch(assignment, pod, series.node) is None
+        return None if mismatch(assignment, pod, series.node) is not None else pod
 
     def of_series(self, series: DeviceSeries) -> str:
         """Return a device's node: the certain one, its pod's, or the one that the sample names."""

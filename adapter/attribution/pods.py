@@ -205,10 +205,9 @@ def _combined(
         for device, why in unbelieved(named, requested, pod, context).items():
             devices.pop(device, None)
             left.append(Absence(why, device=device))
+    order = sorted(devices) if len(devices) > 1 else devices
     parts = tuple(
-        of_device(usable, metric, pod).reading(metric)
-        for _, usable in sorted(devices.items())
-        if usable
+        [of_device(devices[name], metric, pod).reading(metric) for name in order if devices[name]]
     )
     expected = max(requested if everything else 0, len(devices))
     if not parts:
@@ -216,7 +215,7 @@ def _combined(
     if len(parts) < options.at_least * expected:
         detail = f"{len(parts)} of {expected} devices have a valid reading"
         return Absence(TOO_FEW, detail, left_out=tuple(left))
-    oldest = min(part.time for part in parts)
+    oldest = min([part.time for part in parts])
     return Reading(
         value=metric.over_devices.of([part.value for part in parts]),
         time=oldest,
@@ -238,7 +237,7 @@ def _candidate(
 
 def _measured(series: DeviceSeries, metric: Metric, *, normalize: bool) -> DeviceValue | None:
     measured = metric.read(series)
-    if measured is not None and series.mig and normalize:
+    if normalize and measured is not None and series.mig:
         return normalized(measured, metric, series.device.mig_profile)
     return measured
 

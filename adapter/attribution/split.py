@@ -76,6 +76,9 @@ def shared_series(
 
 def is_exact(series: DeviceSeries, measured: DeviceValue, accounting: Accounting) -> bool:
     """Return whether the value measures the pod's own processes, even on a shared device."""
+    if "+" not in measured.field:
+        field = measured.field
+        return field in accounting.exact or (series.per_process and field in ACCOUNTED)
     fields = measured.field.split("+")
     if accounting.exact.issuperset(fields):
         return True

@@ -40,7 +40,7 @@ class Scaled:
         measured = device.value_of(self.field, what)
         if measured is None or self.factor == 1.0:
             return measured
-        return measured._replace(value=measured.value * self.factor)
+        return _times(measured, self.factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Rated:
         if self.unless is not None and device.reports(self.unless):
             return None
         measured = device.value_of(self.field, Statistic(Kind.RATE, what.window))
-        return measured and measured._replace(value=measured.value * self.factor)
+        return measured and _times(measured, self.factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,16 @@ class Total:
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the sum, with the time of its oldest part; None if a required part is missing."""
-        parts = [device.value_of(field, what) for field in self.required]
-        if any(part is None for part in parts):
-            return None
-        parts += [device.value_of(field, what) for field in self.optional]
-        found = [part for part in parts if part is not None]
+        found = []
+        for field in self.required:
+            part = device.value_of(field, what)
+            if part is None:
+                return None
+            found.append(part)
+        found += [part for field in self.optional if (part := device.value_of(field, what))]
+        values, times, series, fields = zip(*found, strict=True)
         return DeviceValue(
-            sum(part.value for part in found) * self.factor,
-            min(part.time for part in found),
-            "+".join(part.series for part in found),
-            "+".join(part.field for part in found),
+            sum(values) * self.factor, min(times), "+".join(series), "+".join(fields)
         )
 
 
@@ -176,3 +176,9 @@ class Presence:
             return None
         newest = max(heard, key=lambda measured: measured.time)
         return newest._replace(value=1.0)
+
+
+def _times(measured: DeviceValue, factor: float) -> DeviceValue:
+    """Return a value times a factor; ``_replace`` takes three times as long."""
+    value, time, series, field = measured
+    return DeviceValue(value * factor, time, series, field)

@@ -16,6 +16,7 @@ _LONGEST: Final = 63
 _REMEMBERED: Final = 128
 """Longest text, in characters, whose label value is cached; a MIG instance's UUID has 50."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_. -]")
+_VALID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _JOINTS: Final = str.maketrans("/+", "..")
 """For ``UUID/7`` and ``1g.10gb+me``; the device plugin replaces ``+`` in the same way."""
 _ENDS: Final = "-_. "
@@ -27,6 +28,8 @@ def label_value(text: str) -> str:
 
 
 def _label_value(text: str) -> str:
+    if _VALID.fullmatch(text):
+        return text
     found = _valid(text)
     if len(found) > _LONGEST:
         found = _valid(text.rpartition("/")[2])[-_LONGEST:].strip(_ENDS)

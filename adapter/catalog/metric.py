@@ -7,7 +7,7 @@ A :class:`Metric` is one name of the API, with the formulas that compute it from
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
@@ -154,6 +154,12 @@ class Metric:
     window: float | None = None
     percentile: float | None = None
     of_request: bool = False
+    statistic: Statistic = field(init=False, repr=False, compare=False)
+    """Which statistic of a field's samples the formulas read."""
+
+    def __post_init__(self) -> None:
+        statistic = Statistic(self.kind, self.window, self.percentile)
+        object.__setattr__(self, "statistic", statistic)
 
     def span(self, window: float) -> int | None:
         """Return the whole seconds of the metric's window, or None for a newest value.
@@ -167,9 +173,8 @@ class Metric:
 
     def read(self, device: DeviceData) -> DeviceValue | None:
         """Return the device's value of this metric, or None."""
-        what = Statistic(self.kind, self.window, self.percentile)
         for formula in self.formulas:
-            measured = formula.read(device, what)
+            measured = formula.read(device, self.statistic)
             if measured is not None:
                 return measured
         return None

@@ -47,8 +47,13 @@ class History:
             window: seconds up to the field's newest sample.
             share: 0-100; return this percentile instead of the mean.
         """
+        columns = self.layout.of_field.get(field)
+        if columns is None:
+            return None
+        if len(columns) == 1:
+            return self._column(columns[0], kind, window, share)
         best: DeviceValue | None = None
-        for column in self.layout.of_field.get(field, ()):
+        for column in columns:
             found = self._column(column, kind, window, share)
             if found is not None and (best is None or found.time > best.time):
                 best = found
@@ -57,25 +62,27 @@ class History:
     def _column(
         self, column: int, kind: Kind, window: float, share: float | None
     ) -> DeviceValue | None:
-        values = self.values[column :: self.layout.width]
-        row = len(values) - 1
-        while row >= 0 and isnan(values[row]):
+        times, values, width = self.times, self.values, self.layout.width
+        row = len(times) - 1
+        while row >= 0 and isnan(values[row * width + column]):
             row -= 1
         if row < 0:
             return None
-        time, spelling = self.times[row], self.layout.columns[column]
+        time, spelling = times[row], self.layout.columns[column]
+        value: float | None
         if kind is Kind.LAST:
-            return DeviceValue(values[row], time, spelling.name, spelling.field.name)
-        since = time - window
-        if kind is Kind.RATE:
-            seen = [(t, v) for t, v in zip(self.times, values, strict=True) if not isnan(v)]
-            value = rate(seen, since)
+            value = values[row * width + column]
+        elif kind is Kind.RATE:
+            own = values[column::width]
+            seen = [(t, v) for t, v in zip(times, own, strict=True) if not isnan(v)]
+            value = rate(seen, time - window)
         else:
-            valid = [v for v in values[bisect_right(self.times, since) :] if not isnan(v)]
+            first = bisect_right(times, time - window)
+            valid = [v for v in values[first * width + column :: width] if not isnan(v)]
             value = sum(valid) / len(valid) if share is None else percentile(valid, share)
-        return (
-            None if value is None else DeviceValue(value, time, spelling.name, spelling.field.name)
-        )
+        if value is None:
+            return None
+        return DeviceValue(value, time, spelling.name, spelling.field.name)
 
     def after(self, time: float) -> History:
         """Return the history of the samples that are newer than ``time``."""

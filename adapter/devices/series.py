@@ -106,8 +106,8 @@ class DeviceSeries:
         """Return the field's mean over the window or its newest value; None if it is doubted."""
         if field in self.verdict.doubts:
             return None
-        window = what.window or self.window
-        return self.history.value_of(field, what.kind, window, what.percentile)
+        kind, window, percentile = what
+        return self.history.value_of(field, kind, window or self.window, percentile)
 
     @property
     def own(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from adapter.attribution.census import attributions
@@ -59,6 +60,7 @@ Clients choose selectors, and one of the maximum length takes 100 kB.
 
 _SERVING: Final = "serving"
 """Key of an exporter's pods that have a server page, among its cached answers."""
+_SERVES: Final = attrgetter("serves")
 _SERIES: Final = 64
 """Device series that one step processes."""
 
@@ -193,11 +195,7 @@ class Snapshot:
 
     def serves(self, ref: PodRef) -> bool:
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
-        return ref in self._servers or any(
-            series.serves
-            for origin in self._holders.get(ref, ())
-            for series in self._exporters[origin].pods[ref]
-        )
+        return ref in self._servers or any(map(_SERVES, self.naming(ref)))
 
     def serving(self) -> Steps[frozenset[PodRef]]:
         """Return the pods whose server page has been seen; pods that are gone may be among them."""

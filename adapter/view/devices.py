@@ -138,8 +138,8 @@ def _merge(seen: Mapping[str, tuple[Seen, ...]]) -> Steps[Sequence[Known]]:
                 boards.add(device.board)
         yield
     found = []
-    for some in parts([device for device in devices if device not in boards], _STEP):
-        found += [_merged(device, devices[device]) for device in some]
+    for some in parts(tuple(devices), _STEP):
+        found += [_merged(device, devices[device]) for device in some if device not in boards]
         yield
     return found
 
@@ -156,6 +156,9 @@ def _number(device: Device, all_series: Iterable[DeviceSeries]) -> str:
 
 def _merged(identity: str, its: Sequence[tuple[Seen, str]]) -> Known:
     """Return what all exporters of a device know; of two nodes, the first in order."""
+    if len(its) == 1:
+        ((seen, origin),) = its
+        return Known(identity, seen.node, seen.number, (origin,))
     origins = tuple(origin for _, origin in its)
     node = min((seen.node for seen, _ in its if seen.node), default="")
     number = min((seen.number for seen, _ in its if seen.number), default="")

@@ -67,13 +67,17 @@ class Gpu(NamedTuple):
     @property
     def newest(self) -> DeviceSeries:
         """The device series with the newest scrape result."""
+        if len(self.all_series) == 1:
+            return self.all_series[0]
         return max(self.all_series, key=lambda series: series.received)
 
     @property
     def model(self) -> str:
         """The model as the page names it, or else as the node's labels do."""
-        models = (series.device.model for series in self.all_series)
-        return next(filter(None, models), self.facts.model)
+        for series in self.all_series:
+            if series.device.model:
+                return series.device.model
+        return self.facts.model
 
     @property
     def vendor(self) -> str:
@@ -113,15 +117,17 @@ def labels(gpu: Gpu, node: Mapping[str, str]) -> dict[str, str]:
         gpu: the device.
         node: the labels of its node.
     """
-    found = {
-        "node": label_value(gpu.known.node),
-        "vendor": gpu.vendor,
-        "model": label_value(gpu.model),
-        "mig-profile": label_value(gpu.device.mig_profile),
-        "sharing": label_value(gpu.sharing),
-    }
-    found |= {key: node[key] for key in _NODE_LABELS if key in node}
-    return {key: value for key, value in found.items() if value}
+    own = (
+        ("node", label_value(gpu.known.node)),
+        ("vendor", gpu.vendor),
+        ("model", label_value(gpu.model)),
+        ("mig-profile", label_value(gpu.device.mig_profile)),
+        ("sharing", label_value(gpu.sharing)),
+    )
+    found = {key: value for key, value in own if value}
+    if node:
+        found.update((key, node[key]) for key in _NODE_LABELS if node.get(key))
+    return found
 
 
 def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:

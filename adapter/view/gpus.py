@@ -103,7 +103,7 @@ class Gpus:
             self._number(gpu, snapshot, name, now)
             for name in (_USED, _TOTAL, UTILIZATION, _POWER, _TEMPERATURE, XID)
         )
-        sample = gpu.newest_sample
+        sample, newest = gpu.newest_sample, gpu.newest
         idle = device_idle(gpu.all_series, snapshot, now)
         return (
             gpu.known.node or None,
@@ -114,12 +114,12 @@ class Gpus:
             _pods(gpu, snapshot),
             _sharing(gpu),
             None if sample is None else age(now - sample),
-            gpu.device.id,
+            newest.device.id,
             None if power is None else f"{plain(power)}W",
             None if temperature is None else f"{plain(temperature)}C",
             None if xid is None else plain(xid),
             None if idle is None else age(now - idle),
-            gpu.newest.origin,
+            newest.origin,
         )
 
     def object(self, key: Key, now: float) -> Json | None:
@@ -171,5 +171,7 @@ def _pods(gpu: Gpu, snapshot: Snapshot) -> Cell:
 
 
 def _sharing(gpu: Gpu) -> Cell:
-    mig = f"mig {gpu.device.mig_profile}".strip() if gpu.device.mig else ""
-    return " ".join(filter(None, (mig, gpu.strategy))) or None
+    if not gpu.device.mig:
+        return gpu.strategy or None
+    mig = f"mig {gpu.device.mig_profile}".strip()
+    return f"{mig} {gpu.strategy}".strip()

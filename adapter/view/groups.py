@@ -70,21 +70,35 @@ class WorkloadGroups:
             for pod in some:
                 if is_shown(pod, serves=pod.ref in serving):
                     above = topmost(pod) or Above("v1", "Pod", pod.ref.name)
-                    groups.setdefault(above, WorkloadGroup(above)).add(pod)
+                    group = groups.get(above)
+                    if group is None:
+                        group = groups[above] = WorkloadGroup(above)
+                    group.add(pod)
             yield
-        named: dict[str, list[WorkloadGroup]] = {}
-        for batch in parts(tuple(groups.values()), _STEP):
-            for group in batch:
-                named.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
-            yield
-        found: dict[str, WorkloadGroup] = {}
-        for name, same in named.items():
+        return (yield from _named(tuple(groups.values())))
+
+
+def _named(groups: Sequence[WorkloadGroup]) -> Steps[Mapping[str, WorkloadGroup]]:
+    """Return name -> group, in order of the names."""
+    named: dict[str, list[WorkloadGroup]] = {}
+    for some in parts(groups, _STEP):
+        for group in some:
+            named.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
+        yield
+    found: dict[str, WorkloadGroup] = {}
+    for names in parts(tuple(named), _STEP):
+        for name in names:
+            same = named[name]
             for one in same:
                 found[name if len(same) == 1 else _with_group(one.above)] = one
         yield
-        order = sorted(found)
+    order = sorted(found)
+    yield
+    ordered: dict[str, WorkloadGroup] = {}
+    for names in parts(order, _STEP):
+        ordered.update((name, found[name]) for name in names)
         yield
-        return {name: found[name] for name in order}
+    return ordered
 
 
 def _with_group(above: Above) -> str:

@@ -50,14 +50,16 @@ def holders(
     all_series: Sequence[DeviceSeries], share: Share | None, snapshot: Snapshot
 ) -> Sequence[HoldingPod]:
     """Return the pods that have a device now, by name."""
+    if share is None and len(all_series) == 1:
+        pod = _pod(all_series[0], snapshot)
+        return () if pod is None else (_holding(pod, all_series[0]),)
     found: dict[PodRef, HoldingPod] = {}
     newest: dict[PodRef, float] = {}
     for series in all_series:
         pod = _pod(series, snapshot)
-        if pod is None or series.assignment is None:
+        if pod is None:
             continue
-        holder = HoldingPod(pod, series.assignment.container, evidence_of(series))
-        found[pod.ref] = _both(found.get(pod.ref), holder)
+        found[pod.ref] = _both(found.get(pod.ref), _holding(pod, series))
         newest[pod.ref] = max(series.received, newest.get(pod.ref, 0.0))
     if share is None:
         return _uncontested(found, newest)
@@ -71,10 +73,13 @@ def holders(
 
 def _pod(series: DeviceSeries, snapshot: Snapshot) -> Pod | None:
     """Return the pod that a device series names, if it may have the device now."""
-    if series.assignment is None or series.superseded or not snapshot.cluster.believes(series):
-        return None
-    pod = snapshot.cluster.pod(series.assignment.pod)
+    pod = None if series.superseded else snapshot.cluster.believed(series)
     return pod if pod is not None and series.received > pod.born else None
+
+
+def _holding(pod: Pod, series: DeviceSeries) -> HoldingPod:
+    container = "" if series.assignment is None else series.assignment.container
+    return HoldingPod(pod, container, evidence_of(series))
 
 
 def _uncontested(

@@ -75,9 +75,10 @@ def _simple(busy: Reading, all_series: Sequence[DeviceSeries]) -> bool:
     """Return whether every series of a pod is one whole device that has a part in its value."""
     if busy.left_out or busy.partial or len(all_series) != len(busy.devices):
         return False
-    if any(series.node is None or series.shared or series.own for series in all_series):
-        return False
-    return not any(part.policy for part in busy.devices)
+    for series, part in zip(all_series, busy.devices, strict=True):
+        if series.node is None or series.shared or series.own or part.policy:
+            return False
+    return True
 
 
 def principal(asked: AskedPod) -> Reading | Absence:

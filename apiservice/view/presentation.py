@@ -107,7 +107,7 @@ def _table(
     def shown(key: Key) -> Json | None:
         if include == "Metadata":
             # Without the parts that only the whole object has, which would cost more than the row.
-            return partial | {"metadata": _identity(key) | {"labels": provider.labels(key)}}
+            return {**partial, "metadata": {**_identity(key), "labels": provider.labels(key)}}
         found = provider.object(key, now) if include == "Object" else None
         return None if found is None else head | found
 
@@ -115,14 +115,16 @@ def _table(
         cells = provider.cells(key, now)
         if cells is None:
             return None
-        row = [key.name, *(MISSING if cell is None else cell for cell in cells)]
+        row = [key.name, *[MISSING if cell is None else cell for cell in cells]]
         return _json({"cells": row, "object": shown(key)})
 
     return Presentation(TABLE, form.api_version, "rows", render, _columns(view))
 
 
 def _identity(key: Key) -> dict[str, Any]:
-    return {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
+    if not key.namespace:
+        return {"name": key.name}
+    return {"name": key.name, "namespace": key.namespace}
 
 
 def _partial(form: Form) -> Json:

@@ -237,3 +237,11 @@ def test_more_workloads_than_sums_are_kept_are_all_shown() -> None:
     at_once(shelf.provider.prepare(keys, 1.0))
     rows = [shelf.provider.cells(key, 1.0) for key in keys]
     assert [row[0] for row in rows if row is not None] == [1] * 600
+
+
+def test_no_step_of_a_list_names_all_workloads() -> None:
+    pods = [_pod(f"pod-{number}", owner=None) for number in range(1_000)]
+    work = Viewer(_world(*pods)).workloads.provider.keys(None)
+    steps = sum(1 for _ in work)
+    # 64 at a time are grouped, named, made unique and put in order.
+    assert steps >= 4 * len(pods) // 64
