@@ -16,11 +16,24 @@ from tests.adapter.world import shared_page
 from tests.e2e import programs
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, wait_available
 from tests.e2e.chart import FOLDER
-from tests.e2e.cluster import DEPLOYMENTS, Object, condition
-from tests.e2e.doctorfaults import CHAT, FAULTS, MAIN_HPA, UNATTRIBUTED, exporter, holder
+from tests.e2e.cluster import DEPLOYMENTS, PODS, Object, condition
+from tests.e2e.doctorfaults import (
+    CHAT,
+    FAULTS,
+    MAIN_HPA,
+    RELEASE,
+    UNATTRIBUTED,
+    WHOLE,
+    configured,
+    exporter,
+    holder,
+    real,
+    third_node,
+)
 from tests.e2e.installation import values, workload
-from tests.e2e.pagestand import made, stand
+from tests.e2e.pagestand import made, patched, stand
 from tests.e2e.process import wait_until
+from tests.e2e.prometheus import Prometheus
 from tests.e2e.site import IMAGE, Site
 from tests.e2e.stage import autoscaler, deployment
 
@@ -31,6 +44,8 @@ CHART = {
     "config": {"source": {"scrape": {"interval": "1s"}}, "values": {"collect_interval": "10s"}},
 }
 
+
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 LAB = {"GMA003"}
 """The front-proxy CA of the lab is valid for a day."""
@@ -114,6 +129,132 @@ def test_a_fault_is_found_and_nothing_else(lab: Site, name: str) -> None:
         assert set(found) - fault.also - LAB == set(fault.ids), found
 
 
+def test_the_hint_for_the_hpa_controller_grants_the_right(lab: Site) -> None:
+    """Its own ClusterRole is bound, and has lost the rules."""
+    path = f"{ROLES}/system:controller:horizontal-pod-autoscaler"
+    rules = lab.admin.get(path)["rules"]
+    kept = [row for row in rules if "custom.metrics.k8s.io" not in row.get("apiGroups", ())]
+    with patched(lab, path, {"rules": kept}, {"rules": rules}):
+        wait_until(lambda: "GMA009" in found_by(checked(lab)), "the API server has noticed")
+        command = next(
+            row["findings"][0]["command"] for row in checked(lab)["checks"] if row["id"] == "GMA009"
+        )
+        said = lab.shell(command).split()
+        granted = [word for word in said if word.startswith("clusterrole")]
+        assert len(granted) == 2, said
+        wait_until(lambda: "GMA009" not in found_by(checked(lab)), "the right is granted")
+    lab.kubectl("delete", *granted)
+    lab.admin.wait(
+        MAIN_HPA, lambda obj: condition(obj, "ScalingActive")[0] == "True", "the HPA is well"
+    )
+
+
+def test_an_address_that_the_proxy_refuses_is_not_taken_for_the_exporters_answer(
+    lab: Site,
+) -> None:
+    with third_node(lab), made(lab, exporter()):
+        path = f"{PODS.format(ns='gpu-operator')}/third"
+        lab.admin.wait(path, lambda obj: obj["status"].get("phase") == "Running", "it runs")
+        address = "127.0.0.77"
+        status = {"podIP": address, "podIPs": [{"ip": address}]}
+        lab.admin.patch(f"{path}/status", {"status": status})
+        report = checked(lab)
+    assert set(found_by(report)) == LAB
+    unknown = {row["id"]: row["reason"] for row in report["checks"] if row["status"] == "unknown"}
+    for key in ("GMA103", "GMA104", "GMA105"):
+        assert "pod gpu-operator/third" in unknown[key]
+        assert "400 address not allowed" in unknown[key]
+
+
+@pytest.fixture(scope="module")
+def store(lab: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes the exporters in several ways: the label ``case``."""
+    dropping = {"action": "labeldrop", "regex": "exported_.*"}
+    losing = {"action": "drop", "source_labels": ["__name__"], "regex": "DCGM_.*"}
+    ways: dict[str, tuple[int, list[Object]]] = {
+        "clean": (9, []),
+        "one_exporter": (1, []),
+        "no_pods": (9, [dropping]),
+        "no_series": (9, [losing]),
+    }
+    jobs: list[Object] = [
+        {
+            "job_name": case,
+            "static_configs": [
+                {
+                    "targets": [f"{each.host}:{each.port}"],
+                    "labels": {"case": case, "namespace": "gpu-operator", "pod": f"dcgm-{node}"},
+                }
+                for node, each in sorted(lab.exporters.items())[:count]
+            ],
+            "metric_relabel_configs": relabelings,
+        }
+        for case, (count, relabelings) in ways.items()
+    ]
+    total = sum(len(job["static_configs"]) for job in jobs)
+    folder = tmp_path_factory.mktemp("store")
+    server = Prometheus(folder, "doctor", {}, honor_labels=False, jobs=jobs)
+    server.start()
+    wait_until(lambda: server.count("scrape_samples_scraped > 0") == total, "it has scraped")
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    ("case", "ids"),
+    [
+        ("clean", set[str]()),
+        ("one_exporter", {"GMA303"}),
+        ("no_pods", {"GMA305"}),
+        ("no_series", {"GMA302"}),
+    ],
+)
+def test_a_fault_of_prometheus_is_found_and_nothing_else(
+    lab: Site, store: Prometheus, case: str, ids: set[str]
+) -> None:
+    chosen = f"{{url: '{store.url}', matchers: 'case=\"{case}\"'}}"
+    with configured(lab, f"source: {{kind: prometheus, prometheus: {chosen}}}\n"):
+        report = checked(lab)
+    assert set(found_by(report)) == ids | LAB
+    rows = {row["id"]: row["status"] for row in report["checks"]}
+    assert rows["GMA301"] == "fine"
+
+
+def test_a_prometheus_that_does_not_exist_is_found(lab: Site) -> None:
+    """Through the API server's proxy, as the URL names a Service."""
+    url = "http://prometheus.monitoring.svc:9090"
+    with configured(lab, f"source: {{kind: prometheus, prometheus: {{url: '{url}'}}}}\n"):
+        found = found_by(checked(lab))
+    assert set(found) == {"GMA301"} | LAB
+    assert "404" in found["GMA301"][0]
+    assert "not found" in found["GMA301"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "ids"),
+    [
+        ({}, set[str]()),
+        ({"minReplicas": 0}, {"GMA408"}),
+        ({"minReplicas": 9, "maxReplicas": 3}, {"GMA409"}),
+    ],
+)
+def test_a_manifest_that_the_api_server_rejects_is_found_in_its_file(
+    lab: Site, tmp_path: Path, change: dict[str, int], ids: set[str]
+) -> None:
+    hpa = autoscaler(CHAT, metric="gpu_utilization")
+    hpa["metadata"]["name"] = "from-a-file"
+    hpa["spec"] |= change
+    workload_of = deployment(CHAT, 1) | {"apiVersion": "apps/v1", "kind": "Deployment"}
+    file = tmp_path / "manifests.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [workload_of, hpa]}))
+    found = found_by(json.loads(doctor(lab, "-o", "json", "-f", file).stdout))
+    assert set(found) == ids
+    alone = tmp_path / "hpa.json"
+    alone.write_text(json.dumps(hpa))
+    said = lab.kubectl("create", "--dry-run=server", "-f", str(alone), check=False)
+    assert (said.returncode != 0) == bool(ids), said.stderr
+
+
 def test_the_support_file_has_no_secret_of_the_cluster(lab: Site, tmp_path: Path) -> None:
     """Markers in Secrets, ConfigMaps, variables and annotations: a search finds none of them."""
     markers = [f"Zmarker{number:03d}Z" for number in range(60)]
@@ -159,6 +300,24 @@ def test_helm_test_runs_it_in_the_cluster(lab: Site) -> None:
     assert fine >= {"GMA009", "GMA010", "GMA121", "GMA706", "GMA711", "GMA712", "GMA713"}, said
     left = lab.kubectl("get", "clusterroles", "--output=name").stdout
     assert f"{SERVICE}-doctor" not in left
+
+
+def test_helm_test_finds_what_only_the_adapters_own_metrics_show(lab: Site) -> None:
+    """A page of which many lines are rejected, and a memory limit below what is used."""
+    page = real(WHOLE) + b"DCGM_FI_DEV_GPU_UTIL{oops 1\n" * 2000
+    limits = {"limits": {"memory": "16Mi"}, "requests": {"memory": "16Mi"}}
+    before = lab.admin.get(RELEASE)["spec"]["template"]["spec"]["containers"]
+    small = [before[0] | {"resources": limits}, *before[1:]]
+    # A paused Deployment does not replace its pods.
+    change = {"spec": {"paused": True, "template": {"spec": {"containers": small}}}}
+    back = {"spec": {"paused": False, "template": {"spec": {"containers": before}}}}
+    with third_node(lab), stand(lab, exporter(), 9400, page), patched(lab, RELEASE, change, back):
+        lab.helm("test", SERVICE, f"--namespace={NAMESPACE}", "--timeout=3m", check=False)
+        runners = sorted(lab.folder.glob(f"pods/{NAMESPACE}_{SERVICE}-doctor*.log"))
+        said = max(runners, key=lambda file: file.stat().st_mtime).read_text()
+    found = {line.split()[1] for line in said.splitlines() if line.startswith(("‼ ", "! "))}
+    assert found >= {"GMA712", "GMA714"}, said
+    assert "0 errors" in said, said
 
 
 def test_a_user_without_rights_gets_each_right_by_name(lab: Site) -> None:

@@ -241,8 +241,8 @@ def never_out(facts: Facts) -> Iterator[Finding]:
 @check("GMA408", CheckSection.HPAS, "something wakes workloads at 0 replicas")
 def asleep(facts: Facts) -> Iterator[Finding]:
     """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas there is no pod, so no
-    metric has a value and the HPA never scales out again. It also needs the feature gate
-    `HPAScaleToZero`.
+    metric has a value and the HPA never scales out again. The API server rejects such an HPA, with
+    and without the feature gate `HPAScaleToZero`, so this check is for manifests in files.
 
     Set `minReplicas: 1`, add an Object or External metric such as the length of a queue, or use
     KEDA, which wakes the workload itself.

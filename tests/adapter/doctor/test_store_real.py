@@ -137,8 +137,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("store")
     written = folder / "history.txt"
     written.write_text(history(time.time()))
-    command = [promtool, "tsdb", "create-blocks-from", "openmetrics", written, folder / "data"]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    command = [promtool, "tsdb", "create-blocks-from", "openmetrics"]
+    subprocess.run(
+        [*command, written, folder / "data"], check=True, capture_output=True, timeout=120
+    )
     with serving(Pages({f"/{node}": page(node) for node in HOLDERS})) as pages:
         config = scrape_config(pages.port, JOBS)
         with engine("prometheus", folder, config) as base:
