@@ -71,6 +71,10 @@ MAX_MILLI: Final = 2**63 - 1
 """The largest number that the HPA's arithmetic can represent."""
 
 
+_NOISE: Final = 1e-6
+"""Thousandths by which floating-point arithmetic may miss the exact value."""
+
+
 class Number(NamedTuple):
     """Both forms of a number in the messages."""
 
@@ -81,8 +85,13 @@ class Number(NamedTuple):
 
 
 def number(value: float) -> Number:
-    """Return the forms of a finite ``value``; a negative one is 0, as in KEDA."""
-    milli = min(to_milli(max(0.0, value)), MAX_MILLI)
+    """Return the forms of a finite ``value``, in thousandths that do not exceed it; a negative one
+    is 0, as in KEDA."""
+    value = max(0.0, value)
+    milli = min(to_milli(value), MAX_MILLI)
+    if milli > 1 and milli - value * 1000 > _NOISE:
+        # A mean that is rounded up is above a whole number of replicas: 4 x 70 / 6 asks for 5 of 6.
+        milli -= 1
     exact = milli / 1000
     if int(exact * 1000) < milli:
         exact = math.nextafter(exact, math.inf)

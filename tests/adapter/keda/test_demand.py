@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapter.api.aggregate import Aggregate
@@ -120,6 +120,7 @@ def test_an_average_value_scales_as_the_pods_metric_for_all_values(workload: Wor
 
 
 @given(st.lists(utilization, min_size=1, max_size=20), few)
+@example([0.0, 0.0], 4)
 def test_a_value_scales_as_the_pods_metric_for_all_values(values: list[float], silent: int) -> None:
     workload = Workload(values, silent)
     assert workload.by_keda(TargetKind.VALUE, Aggregate.MEAN) == workload.by_pods_metric()

@@ -161,6 +161,6 @@ def test_the_whole_form_is_zero_only_where_the_exact_one_is(value: float) -> Non
 def test_a_number_survives_kedas_cut_to_thousandths(value: float) -> None:
     whole, exact = number(value)
     milli = int(exact * 1000)  # as older operators: int64(value * 1000)
-    assert abs(milli - value * 1000) <= 0.5 + value * 1e-12
+    assert abs(milli - value * 1000) <= 1 + value * 1e-12
     assert math.isfinite(exact)
     assert (whole == 0) == (exact == 0)
