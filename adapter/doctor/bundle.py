@@ -15,17 +15,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel
-
 from adapter import __version__
 from adapter.client.errors import ClientError
-from adapter.doctor import known
 from adapter.doctor.checks.exporters import exporters
 from adapter.doctor.facts import Fact, Facts, Hpa, Release, UnreadError
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.objects import SeenNode, SeenPod
 from adapter.doctor.page import ExporterPage
 from adapter.doctor.runner import DoctorReport
+from adapter.doctor.shownsettings import shown_settings
 
 T = TypeVar("T")
 
@@ -243,32 +241,7 @@ def _release(release: Release | None) -> Any:
         "chart": meta.labels.get("helm.sh/chart"),
         "replicas": release.workload.spec.replicas,
         "images": [clean(c.image) for c in release.workload.spec.template.spec.containers],
-        "settings": _settings(release.settings) if release.settings else None,
+        "settings": shown_settings(release.settings) if release.settings else None,
         "problems": [clean(problem) for problem in release.problems],
         "unread": clean(release.unread),
     }
-
-
-_WORDS: Final = frozenset(
-    (
-        *("scrape", "prometheus", "azure_logs", "copy", "equal", "memory", "exact", "off"),
-        *("profile", "auto", "buffer", "placeholder", "none", "aws", "azure", "google", "ratio"),
-        *("percent", "debug", "info", "warning", "error", "console", "json", "GET", "POST"),
-        *("http", "https", "mean", "last", "rate", "max", "min", "sum", "device", "server"),
-        *known.CATALOG.metrics,
-    )
-)
-"""Texts in settings that are written."""
-
-
-def _settings(value: Any) -> Any:
-    """Return the settings with numbers, switches and known words; other texts become a mark."""
-    if isinstance(value, BaseModel):
-        return {name: _settings(getattr(value, name)) for name in type(value).model_fields}
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, tuple | list):
-        return [_settings(each) for each in value]
-    if isinstance(value, str) and (not value or str(value) in _WORDS):
-        return str(value)
-    return "[set]" if value else None

@@ -1,31 +1,19 @@
-"""Checks of exporters' pods: there is one per GPU node, it answers, and its configuration fits."""
+"""Checks of exporters' pods: there is one per GPU node, and it answers."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import Final
 
 from adapter.doctor import known
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenPod
-from adapter.doctor.owners import owner, set_env
+from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.troubled import troubled
 from adapter.sources.scrape.discovery import DiscoveryRule
-
-DCGM: Final = ("nvidia", "gke")
-"""Families of dcgm-exporter."""
-SYNC: Final = 15.0
-"""Seconds between two decisions of the HPA controller, by default."""
-_TAG: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d+)\.(\d+)\.(\d+)")
-_ADDED: Final = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"
-_VIRTUAL: Final = "KUBERNETES_VIRTUAL_GPUS"
-_INTERVAL: Final = "DCGM_EXPORTER_INTERVAL"
 
 
 def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
@@ -172,116 +160,4 @@ def twice(facts: Facts) -> Iterator[Finding]:
                 f"{len(pods)} exporters of one vendor run on it: {names}",
                 "keep one of them",
                 f"kubectl -n {last.pod.ref.namespace} get {owner(last)} -o wide",
-            )
-
-
-def interval_of(each: SeenPod) -> float:
-    """Return the seconds between two readings of a dcgm-exporter; its default is 30."""
-    for container in each.spec.containers:
-        for word, after in pairwise([*container.command, *container.args, ""]):
-            name, _, value = word.partition("=")
-            if name in ("-c", "--collect-interval"):
-                return _milliseconds(value or after)
-        said = container.variable(_INTERVAL)
-        if said:
-            return _milliseconds(said)
-    return 30.0
-
-
-def _milliseconds(text: str) -> float:
-    return int(text) / 1000 if text.isascii() and text.isdigit() else 30.0
-
-
-@check(
-    "GMA107",
-    CheckSection.EXPORTERS,
-    "exporters read GPUs as often as HPAs decide",
-    Severity.WARNING,
-)
-def slow(facts: Facts) -> Iterator[Finding]:
-    """dcgm-exporter reads its GPUs every 30 s by default, and an HPA decides every 15 s: it then
-    decides twice on the same value, up to 30 s old.
-
-    Set the interval to 5 to 10 s, and `values.collect_interval` to the same.
-    """
-    seen = set()
-    for each, rule in exporters(facts):
-        seconds = interval_of(each)
-        name = (each.pod.ref.namespace, owner(each))
-        if rule.family not in DCGM or seconds <= SYNC or name in seen:
-            continue
-        seen.add(name)
-        yield Finding(
-            f"{name[1]} in {name[0]}",
-            f"reads its GPUs every {seconds:g} s, and HPAs decide every {SYNC:g} s",
-            *set_env(
-                each,
-                "set the interval to 10 s, and values.collect_interval to 10s",
-                f"{_INTERVAL}=10000",
-            ),
-        )
-
-
-def version_of(each: SeenPod) -> tuple[int, int, int] | None:
-    """Return the version of a dcgm-exporter, the second one in its tag."""
-    for container in each.spec.containers:
-        match = _TAG.search(container.image)
-        if match and "dcgm-exporter" in container.image:
-            return int(match[4]), int(match[5]), int(match[6])
-    return None
-
-
-@check("GMA108", CheckSection.EXPORTERS, "exporters have no known error", Severity.WARNING)
-def bad_version(facts: Facts) -> Iterator[Finding]:
-    """Versions of dcgm-exporter with an error that matters here. Up to 4.8.1, a pod's label named
-    `pod` or `namespace` takes the place of the exporter's own label if
-    `DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS` is on. From 4.0.3 to 4.8.1,
-    `KUBERNETES_VIRTUAL_GPUS` copies the device's value to every pod that shares it.
-
-    Upgrade to 4.8.2 or newer, or turn the option off.
-    """
-    seen = set()
-    for each, rule in exporters(facts):
-        version, name = version_of(each), (each.pod.ref.namespace, owner(each))
-        if version is None or rule.family not in DCGM or version >= (4, 8, 2) or name in seen:
-            continue
-        for option, since, why in (
-            (_ADDED, (0, 0, 0), "a pod's label may take the place of the label that names the pod"),
-            (_VIRTUAL, (4, 0, 3), "every pod on a shared GPU gets the value of the whole GPU"),
-        ):
-            on = any(c.variable(option) == "true" for c in each.spec.containers)
-            if on and version >= since:
-                seen.add(name)
-                yield Finding(
-                    f"{name[1]} in {name[0]}",
-                    f"dcgm-exporter {'.'.join(map(str, version))} with {option}: {why}",
-                    *set_env(
-                        each, "upgrade it to 4.8.2 or newer, or turn the option off", f"{option}-"
-                    ),
-                )
-
-
-@check(
-    "GMA109",
-    CheckSection.EXPORTERS,
-    "exporters can prove that they are exporters",
-    Severity.WARNING,
-)
-def unproven(facts: Facts) -> Iterator[Finding]:
-    """An exporter mounts no directory of its node, while other exporters of the cluster do. The
-    adapter does not scrape it, because any tenant can create a pod with such labels.
-
-    Name the exporter in `source.scrape.exporters` with its namespace.
-    """
-    found = [(each, rule) for each, rule in exporters(facts) if rule.family]
-    if not any(each.pod.host_paths for each, _ in found):
-        return
-    for each, rule in found:
-        if not each.pod.host_paths and each.runs:
-            yield Finding(
-                f"pod {each.key}",
-                "mounts no directory of its node, unlike the other exporters: it is not scraped",
-                f"name it in source.scrape.exporters with namespace {each.pod.ref.namespace}",
-                f"kubectl -n {each.pod.ref.namespace} get {owner(each)} -o yaml"
-                f" # found by rule {rule.name}",
             )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.doctor.checks.hpatargets import target_of
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.gpunodes import gpus_of, matches
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenWorkload
+from adapter.doctor.scaled import target_of
 from adapter.hpa import quantity
 from adapter.settings import Settings
 

@@ -1,26 +1,15 @@
-"""Checks of the adapter's own installation: settings, versions, replicas, memory, certificate."""
+"""Checks of the adapter's own installation: settings, versions, replicas, values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
-from adapter.doctor.facts import Facts, Release, SelfPage
+from adapter.doctor.facts import Facts, Release
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.hpa import quantity
-
-_WEEKS: Final = 14 * 86400.0
-_MEMORY: Final = 0.85
-_SHARE: Final = 0.05
-_APART: Final = 0.2
-_COUNTS: Final = {
-    "gma_snapshot_devices": "devices",
-    "gma_exporters": "exporters",
-    "gma_pods": "pods",
-}
 
 
-def _release(facts: Facts) -> Release:
+def installed(facts: Facts) -> Release:
+    """Return the installation; raises NotApplicableError without one."""
     found = facts.release.read()
     if found is None:
         raise NotApplicableError("the adapter is not installed")
@@ -39,7 +28,7 @@ def settings(facts: Facts) -> Iterator[Finding]:
 
     Correct the key that the message names. `docs/settings.md` lists the settings.
     """
-    found = _release(facts)
+    found = installed(facts)
     meta = found.workload.metadata
     for problem in found.problems:
         yield Finding(
@@ -58,7 +47,7 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 
     See the events and the log of the pod.
     """
-    found = _release(facts)
+    found = installed(facts)
     facts.pods.read()
     wanted = found.workload.spec.replicas
     if wanted and not found.pods:
@@ -89,7 +78,7 @@ def restarts(facts: Facts) -> Iterator[Finding]:
 
     Raise `resources.limits.memory`, or see the log of the previous container.
     """
-    for each in _release(facts).pods:
+    for each in installed(facts).pods:
         for status in each.status.container_statuses:
             ended = status.last_state.terminated
             if ended is not None and ended.reason == "OOMKilled":
@@ -115,7 +104,7 @@ def skew(facts: Facts) -> Iterator[Finding]:
     Remove `image.tag` from the values, so that the chart's own version applies, or upgrade the
     chart.
     """
-    found = _release(facts)
+    found = installed(facts)
     labels = found.workload.metadata.labels
     wanted = labels.get("app.kubernetes.io/version", "")
     for container in found.workload.spec.template.spec.containers:
@@ -138,7 +127,7 @@ def single(facts: Facts) -> Iterator[Finding]:
 
     Set `replicas: 2`, the chart's default.
     """
-    found = _release(facts)
+    found = installed(facts)
     if found.workload.spec.replicas == 1:
         meta = found.workload.metadata
         yield Finding(
@@ -156,7 +145,7 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
     `gpu-metrics-adapter explain pod NAME` says why, for one pod. `docs/troubleshooting.md` explains
     the reasons.
     """
-    _release(facts)
+    installed(facts)
     measured = facts.measured.read()
     lacking: dict[str, list[str]] = {}
     for each in facts.gpu_pods:
@@ -172,116 +161,3 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
             "see why this pod has none",
             f"gpu-metrics-adapter explain pod {names[0]} -n {namespace}",
         )
-
-
-def _pages(facts: Facts) -> list[SelfPage]:
-    _release(facts)
-    pages = list(facts.self_pages.read())
-    if not pages:
-        raise NotApplicableError("no replica of the adapter runs")
-    return pages
-
-
-def _metrics(facts: Facts, page: SelfPage) -> str:
-    meta = _release(facts).workload.metadata
-    return f"kubectl -n {meta.namespace} logs {page.pod} --tail=20"
-
-
-@check("GMA711", CheckSection.OURS, "replicas agree", Severity.WARNING)
-def disagree(facts: Facts) -> Iterator[Finding]:
-    """The replicas of the adapter see different numbers of pods, exporters or devices. An HPA gets
-    another value from each, depending on which replica answers. One of them does not reach some
-    exporters, or its watch is behind.
-
-    See the log of the replica with the smaller number.
-    """
-    pages = _pages(facts)
-    for name, words in _COUNTS.items():
-        values = {page.pod: value for page in pages if (value := page.sum(name)) is not None}
-        low = min(values, key=lambda pod: values[pod], default="")
-        high = max(values, key=lambda pod: values[pod], default="")
-        if values and values[low] < values[high] * (1 - _APART):
-            yield Finding(
-                f"pod {low}",
-                f"sees {values[low]:.0f} {words}, and {high} sees {values[high]:.0f}",
-                "see the log of this replica",
-                f"kubectl -n {_release(facts).workload.metadata.namespace} logs {low} --tail=20",
-            )
-            return
-
-
-@check("GMA712", CheckSection.OURS, "memory is well below its limit", Severity.WARNING)
-def memory(facts: Facts) -> Iterator[Finding]:
-    """A replica uses more than 85 % of its memory limit. The kernel kills it at the limit.
-
-    Raise `resources.limits.memory`. `docs/limits.md` lists what bounds the memory.
-    """
-    found = _release(facts)
-    limits = [
-        quantity.parse(container.resources.limits["memory"])
-        for container in found.workload.spec.template.spec.containers
-        if "memory" in container.resources.limits
-    ]
-    if not limits:
-        raise NotApplicableError("the adapter has no memory limit")
-    for page in _pages(facts):
-        used = page.sum("process_resident_memory_bytes")
-        if used is not None and used > _MEMORY * float(limits[0]):
-            mib = 1 << 20
-            meta = found.workload.metadata
-            yield Finding(
-                f"pod {page.pod}",
-                f"uses {used / mib:.0f} MiB of {float(limits[0]) / mib:.0f} MiB",
-                "raise resources.limits.memory in the values of the chart",
-                f"kubectl -n {meta.namespace} top pod {page.pod}",
-            )
-
-
-@check("GMA713", CheckSection.OURS, "the serving certificate is valid for 14 more days")
-def certificate(facts: Facts) -> Iterator[Finding]:
-    """The serving certificate of the adapter ends soon, or has ended. The API server then rejects
-    the adapter. The chart's CronJob renews its own certificate long before; cert-manager renews
-    its own.
-
-    Run the CronJob now, and see the log of its last Job.
-    """
-    meta = _release(facts).workload.metadata
-    for page in _pages(facts):
-        ends = page.sum("gma_serving_certificate_expiry_timestamp_seconds")
-        if ends is not None and ends - facts.now < _WEEKS:
-            days = (ends - facts.now) / 86400
-            said = f"ends in {days:.1f} days" if days > 0 else f"ended {-days:.1f} days ago"
-            yield Finding(
-                f"pod {page.pod}",
-                f"its serving certificate {said}",
-                "renew it: run the certificates CronJob of the chart",
-                f"kubectl -n {meta.namespace} create job renew-now"
-                f" --from=cronjob/{meta.name[:39]}-certificates",
-                Severity.WARNING if days > 0 else Severity.ERROR,
-            )
-            return
-
-
-@check("GMA714", CheckSection.OURS, "few samples are rejected", Severity.WARNING)
-def rejects(facts: Facts) -> Iterator[Finding]:
-    """For one reason, the adapter has left out more than one sample or value for every 20 devices
-    and scrapes since its start. Some are normal while pods come and go.
-
-    `docs/troubleshooting.md` explains each reason.
-    """
-    for page in _pages(facts):
-        series, scrapes = page.sum("gma_snapshot_series"), page.sum("gma_scrapes_total")
-        targets = page.sum("gma_scrape_targets")
-        found = page.by_label("gma_rejects_total", "reason")
-        if not (series and scrapes and targets and found):
-            continue
-        expected = series * scrapes / targets
-        reason, count = max(found.items(), key=lambda row: row[1])
-        if count > _SHARE * expected and count > 100:
-            yield Finding(
-                f"pod {page.pod}",
-                f"has left out {count:.0f} samples or values, most of them by {reason}",
-                "see this reason in docs/troubleshooting.md",
-                _metrics(facts, page),
-            )
-            return

@@ -8,11 +8,11 @@ from typing import Final
 
 from adapter.cluster import nodelabels
 from adapter.doctor.checks.hpas import edit, metrics
-from adapter.doctor.checks.hpatargets import pods_of, target_of
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of, matches
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenNode
+from adapter.doctor.scaled import pods_of, target_of
 
 _GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
 _ON_WHOLE: Final = frozenset({"dcgm_fi_dev_gpu_util", "dcgm_fi_dev_gpu_util_ratio"})

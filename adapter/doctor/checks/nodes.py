@@ -1,0 +1,58 @@
+"""Checks of nodes: they offer GPUs, and are Ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adapter.cluster.manifest import GPU_RESOURCES
+from adapter.doctor.facts import Facts
+from adapter.doctor.gpunodes import gpus_of, labelled
+from adapter.doctor.model import CheckSection, Finding, Severity, check
+
+
+@check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
+def no_gpus(facts: Facts) -> Iterator[Finding]:
+    """No node offers a GPU resource, or a node that is labeled as a GPU node offers none. Pods
+    that request a GPU stay Pending there. The vendor's device plugin registers the resource.
+
+    Install the device plugin, or see the log of its pod on the node. If the resource has a name of
+    its own, add it to `cluster.gpu_resources`.
+    """
+    nodes = facts.nodes.read()
+    patterns = facts.settings.cluster.gpu_resources or GPU_RESOURCES
+    equipped = {node.name for node in nodes if gpus_of(node, patterns)}
+    marked = [node for node in nodes if labelled(node)]
+    for node in marked:
+        if node.name not in equipped:
+            yield Finding(
+                f"node {node.name}",
+                "is labeled as a GPU node and offers no GPU",
+                "see why the device plugin does not register the GPUs of this node",
+                f"kubectl describe node {node.name}",
+            )
+    if not equipped and not marked:
+        yield Finding(
+            "cluster",
+            "no node offers a GPU (nvidia.com/gpu, amd.com/gpu, …)",
+            "add GPU nodes and install the vendor's device plugin",
+            "kubectl get nodes -o custom-columns=NAME:.metadata.name,HAS:.status.allocatable",
+            Severity.WARNING,
+        )
+
+
+@check("GMA013", CheckSection.CLUSTER, "GPU nodes are Ready", Severity.WARNING)
+def not_ready(facts: Facts) -> Iterator[Finding]:
+    """A GPU node is not Ready. Its pods keep their last values until the age limit and then have
+    none, so HPAs do not scale in while the node is down.
+
+    See the conditions of the node.
+    """
+    patterns = facts.settings.cluster.gpu_resources
+    for node in facts.nodes.read():
+        if gpus_of(node, patterns) and not node.ready:
+            yield Finding(
+                f"node {node.name}",
+                "is not Ready",
+                "see the conditions of the node",
+                f"kubectl describe node {node.name}",
+            )
