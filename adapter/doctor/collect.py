@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from adapter.client.access import Api, Json
-from adapter.client.errors import GRANTED, ClientError, describe_missing, missing_right
+from adapter.client.errors import ClientError
 from adapter.doctor import release, rights, scrapes, store
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
@@ -30,6 +30,7 @@ from adapter.doctor.objects import (
     read_pod,
     read_workload,
 )
+from adapter.doctor.rights import unread
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 
 T = TypeVar("T")
@@ -244,14 +245,6 @@ class Collector:
             raise
         data: Any = found.get("data") or {}
         return {str(key): str(value) for key, value in data.items()}
-
-
-def unread(error: ClientError) -> UnreadError:
-    """Return a failed request as the reason of the checks that need it."""
-    right = missing_right(str(error))
-    text = error.brief if right is None else describe_missing(right)
-    said, _, command = text.partition(GRANTED)
-    return UnreadError(said, command.rstrip("`"), status=error.status)
 
 
 def _version(answer: Json) -> tuple[int, int]:

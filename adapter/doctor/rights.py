@@ -6,8 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from adapter.client.access import Api
-from adapter.client.errors import MissingRight, grant
-from adapter.doctor.facts import Release, Review
+from adapter.client.errors import (
+    GRANTED,
+    ClientError,
+    MissingRight,
+    describe_missing,
+    grant,
+    missing_right,
+)
+from adapter.doctor.facts import Release, Review, UnreadError
 
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _ACCOUNT: Final = "system:serviceaccount:"
@@ -89,3 +96,11 @@ async def _review(api: Api, user: str, right: Right) -> Review:
     named = resource if resource == "configmaps" else right.resource
     missing = MissingRight(user, right.verb, named, right.group, right.namespace)
     return Review(user, right.verb, missing.full, allowed, "" if allowed else grant(missing))
+
+
+def unread(error: ClientError) -> UnreadError:
+    """Return a failed request as the reason of the checks that need it."""
+    right = missing_right(str(error))
+    text = error.brief if right is None else describe_missing(right)
+    said, _, command = text.partition(GRANTED)
+    return UnreadError(said, command.rstrip("`"), status=error.status)

@@ -85,7 +85,8 @@ def partial(facts: Facts) -> Iterator[Finding]:
 )
 def seldom(facts: Facts) -> Iterator[Finding]:
     """Prometheus scrapes an exporter less often than `source.prometheus.scrape_interval` says. The
-    age limit follows from this setting, so values are left out as too old between two scrapes.
+    age limit follows from this setting, so values are left out as too old between two scrapes. The
+    check needs series that are five minutes old: it says nothing about new targets and pods.
 
     Scrape exporters every 15 s, or set `source.prometheus.scrape_interval` to the real interval.
     """
