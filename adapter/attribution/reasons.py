@@ -85,6 +85,12 @@ REASONS: Final[Mapping[str, Cause]] = {
         "Opt in with a label or annotation in the pod template (docs/inference.md).",
         "kubectl -n {namespace} annotate pod {pod} gpu-metrics-adapter.io/scrape=true",
     ),
+    "server_unscrapable": Cause(
+        "The pod opts in to have its server page scraped, and the adapter cannot scrape it.",
+        "Correct the annotations gpu-metrics-adapter.io/port, /path and /scheme. Two pods with "
+        "one address, or a pod without an address, cannot be scraped either.",
+        "kubectl -n {namespace} get pod {pod} -o yaml",
+    ),
     "server_down": Cause(
         "The pod's server page does not answer.",
         "Check the server, and the annotations gpu-metrics-adapter.io/port and /path.",

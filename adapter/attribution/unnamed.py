@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.attribution.reading import Absence
+from adapter.cluster.optin import opted_in
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.readpages import PageState, ReadPages
 from adapter.devices.series import DeviceSeries
@@ -21,6 +22,7 @@ NO_DEVICES: Final = "exporter_without_devices"
 NAMES_NO_POD: Final = "exporter_names_no_pod"
 OTHER_POD: Final = "device_named_for_other_pod"
 SERVER_NOT_SCRAPED: Final = "server_not_scraped"
+SERVER_UNSCRAPABLE: Final = "server_unscrapable"
 SERVER_DOWN: Final = "server_down"
 
 UNNAMED: Final = frozenset(
@@ -32,10 +34,13 @@ UNNAMED: Final = frozenset(
         NAMES_NO_POD,
         OTHER_POD,
         SERVER_NOT_SCRAPED,
+        SERVER_UNSCRAPABLE,
         SERVER_DOWN,
     }
 )
 """Reasons of pods that no sample names. A pod that has just started may have one of them."""
+_MINUTES: Final = 120.0
+"""Seconds from which a duration is given in minutes."""
 _LISTED: Final = 3
 """Devices that a detail lists; it only counts the others."""
 
@@ -80,7 +85,7 @@ def unnamed_server(pod: Pod, pages: ReadPages, now: float) -> Absence:
     """Return why there is no sample from the server that a pod runs."""
     read = pages.of_pod(pod.ref)
     if not read:
-        return Absence(SERVER_NOT_SCRAPED)
+        return Absence(SERVER_UNSCRAPABLE if opted_in(pod) else SERVER_NOT_SCRAPED)
     worst = next((page for page in read if page.error), read[0])
     if not worst.error and worst.last_success:
         return Absence(NOT_NAMED, f"{worst.url} has no samples of an inference server")
@@ -111,8 +116,12 @@ def _page_failure(page: PageState, now: float) -> str:
     return _silence(page.url, now - page.last_success, page.error)
 
 
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < _MINUTES else f"{seconds / 60:.0f} min"
+
+
 def _silence(origin: str, seconds: float, error: str) -> str:
-    said = f"no samples from {origin} for {seconds:.0f} s"
+    said = f"no samples from {origin} for {_duration(seconds)}"
     return f"{said}: {error}" if error else said
 
 

@@ -71,6 +71,12 @@ class ShownHpa(NamedTuple):
         """(namespace, name)."""
         return (self.namespace, self.name)
 
+    @property
+    def wants(self) -> int | None:
+        """The replicas that the controller last computed; None while it can compute none."""
+        active = all(c.status == "True" for c in self.conditions if c.type == "ScalingActive")
+        return self.desired if active else None
+
 
 class ScalingHpas(NamedTuple):
     """The HPAs that scale a workload."""

@@ -14,7 +14,7 @@ from apiservice.runtime.filestamp import Changes
 
 log = structlog.get_logger(__name__)
 
-RESTART = ("server", "authentication", "authorization", "cluster", "external", "keda")
+RESTART = ("server", "authentication", "authorization", "cluster", "external", "keda", "view")
 """Sections that are read at the start only."""
 
 

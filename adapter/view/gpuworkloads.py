@@ -116,7 +116,7 @@ class GpuWorkloads:
             None if found.most is None else percent(found.most),
             None if hpa is None else f"{hpa.name}{more}",
             None if hpa is None else target(hpa, metrics) or None,
-            None if hpa is None or hpa.desired is None else str(hpa.desired),
+            None if hpa is None or hpa.wants is None else str(hpa.wants),
             None if found.idle_since is None else age(now - found.idle_since),
             len(found.devices),
             None if hpa is None else _replicas(hpa),

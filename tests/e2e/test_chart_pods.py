@@ -50,6 +50,7 @@ def test_only_changes_that_need_a_restart_replace_the_pods() -> None:
         "metrics": [{"name": "queue"}],
         "external": {},
         "keda": {"port": 7000},
+        "view": {},
         "nodepool": {"interval": 30},
         "log": {"level": "debug"},
     }

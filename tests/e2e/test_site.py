@@ -112,7 +112,7 @@ def test_a_pod_has_the_user_and_the_files_of_its_spec(site: Site) -> None:
         "others": ["1"],
         "secret": "440s",
         "secrets": "Read-only file system",
-        "environment": ["tell", "telltell", "tell", "$(NOBODY)"],
+        "environment": ["report", "reportreport", "report", "$(NOBODY)"],
     }
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
     asked = review | {"spec": {"token": token}}

@@ -131,6 +131,12 @@ def test_the_reason_names_what_is_wrong_with_the_server_page(case: str) -> None:
     assert absent(world(pages), WAITING).reason == reason
 
 
+def test_a_pod_that_opts_in_and_has_no_page_is_not_asked_to_opt_in() -> None:
+    made = world(Pages())
+    made.put(make_pod("llm", node="n1", labels={"gpu-metrics-adapter.io/scrape": "true"}))
+    assert absent(made, WAITING).reason == "server_unscrapable"
+
+
 def test_the_message_about_one_pod_says_why_and_names_the_fix() -> None:
     made = world(Pages(page(T - 40, "connection refused")))
     pods = GroupResource("pods", "")

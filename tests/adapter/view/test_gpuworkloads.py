@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from adapter.cluster.hpas import ShownHpa, decode
+from adapter.cluster.hpas import ShownCondition, ShownHpa, decode
 from adapter.cluster.pod import Owner, Pod
 from adapter.view import gpuworkloads
 from apiservice.runtime.steps import at_once
@@ -245,3 +245,9 @@ def test_no_step_of_a_list_names_all_workloads() -> None:
     steps = sum(1 for _ in work)
     # 64 at a time are grouped, named, made unique and put in order.
     assert steps >= 4 * len(pods) // 64
+
+
+def test_an_hpa_that_cannot_decide_wants_nothing() -> None:
+    inactive = ShownCondition("ScalingActive", "False", "FailedGetPodsMetric", "no metrics")
+    hpa = _hpa()._replace(desired=0, conditions=(inactive,))
+    assert "Wants" not in Viewer(_world(), hpa).workloads.row("deployment.llm", 100.0)
