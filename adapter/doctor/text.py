@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from adapter.client.output import Mark, Screen
@@ -24,22 +24,52 @@ def report(report: DoctorReport, screen: Screen) -> list[str]:
     lines: list[str] = []
     section = None
     seen: dict[str, str] = {}
+    shared = _shared(report.results)
     for result in report.results:
         if result.outcome == "does not apply":
+            continue
+        if _cause(result) in shared and not result.findings:
             continue
         if result.check.section is not section:
             section = result.check.section
             lines += ([""] if lines else []) + [screen.style(section.value, "bold")]
-        lines += _check(result, screen, seen)
-    return [*lines, "", *_summary(report, screen)]
+        lines += _check(result, screen, shared, seen)
+    return [*lines, *_unchecked(shared, screen, seen), "", *_summary(report, screen)]
 
 
-def _check(result: Result, screen: Screen, seen: dict[str, str]) -> Iterator[str]:
+def _cause(result: Result) -> tuple[str, str]:
+    return result.why, result.command
+
+
+def _shared(results: Sequence[Result]) -> dict[tuple[str, str], list[str]]:
+    """Return the causes for which several checks could not check, with the ids of the checks."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        if result.why and result.outcome != "does not apply":
+            found.setdefault(_cause(result), []).append(result.check.id)
+    return {cause: ids for cause, ids in found.items() if len(ids) > 1}
+
+
+def _unchecked(
+    shared: Mapping[tuple[str, str], Sequence[str]], screen: Screen, seen: dict[str, str]
+) -> Iterator[str]:
+    if shared:
+        yield from ("", screen.style("could not check", "bold"))
+    for (why, following), ids in shared.items():
+        yield f"{screen.mark('warning')} {len(ids)} checks, for one reason"
+        yield from screen.wrap(", ".join(ids), _INDENT)
+        yield from screen.wrap(f"could not check: {why}", _INDENT)
+        yield from _next_step(ids[0], following, screen, seen)
+
+
+def _check(
+    result: Result, screen: Screen, shared: Collection[tuple[str, str]], seen: dict[str, str]
+) -> Iterator[str]:
     check = result.check
     yield f"{screen.mark(_mark(result))} {check.id} {check.title}"
-    if result.why:
+    if result.why and _cause(result) not in shared:
         yield from screen.wrap(f"could not check: {result.why}", _INDENT)
-        yield from _next_step(result, screen, seen)
+        yield from _next_step(check.id, result.command, screen, seen)
     for finding in result.findings[:_SHOWN]:
         yield from screen.wrap(f"{finding.subject}: {finding.message}", _INDENT)
         yield from screen.wrap(f"fix: {finding.fix}", _INDENT + "  ")
@@ -50,12 +80,14 @@ def _check(result: Result, screen: Screen, seen: dict[str, str]) -> Iterator[str
         yield f"{_INDENT}and {rest} more: see -o json"
 
 
-def _next_step(result: Result, screen: Screen, seen: dict[str, str]) -> Iterator[str]:
-    if not result.command:
+def _next_step(
+    identity: str, following: str, screen: Screen, seen: dict[str, str]
+) -> Iterator[str]:
+    if not following:
         return
-    first = seen.setdefault(result.command, result.check.id)
-    if first == result.check.id:
-        yield from command(result.command, _INDENT + "  ", screen.width)
+    first = seen.setdefault(following, identity)
+    if first == identity:
+        yield from command(following, _INDENT + "  ", screen.width)
     else:
         yield f"{_INDENT}  the same command as for {first}"
 

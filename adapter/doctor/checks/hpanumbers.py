@@ -8,8 +8,8 @@ from typing import Final
 
 from adapter.catalog.metric import Unit
 from adapter.doctor import known
-from adapter.doctor.checks.hpas import metrics, patch
-from adapter.doctor.facts import Facts, HpaMetric
+from adapter.doctor.checks.hpas import asks_ours, metrics, patch
+from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 
 _MOST: Final = {Unit.PERCENT: Decimal(100), Unit.RATIO: Decimal(1)}
@@ -118,3 +118,32 @@ def wrong_unit(facts: Facts) -> Iterator[Finding]:
             f'set {at} to "{better}"',
             patch(hpa, at, better),
         )
+
+
+@check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
+def at_maximum(facts: Facts) -> Iterator[Finding]:
+    """The HPA wants more replicas than `maxReplicas` allows. The check leaves out HPAs whose target
+    is in another unit (GMA404): they want more replicas than the load needs.
+
+    Raise `maxReplicas` if there are GPUs for more replicas.
+    """
+    facts.live()
+    limited = [hpa for hpa in facts.hpas.read() if asks_ours(facts, hpa) and _limited(hpa)]
+    wrong = {each.subject for each in wrong_unit(facts)} if limited else set()
+    right = [hpa for hpa in limited if hpa.subject not in wrong]
+    if limited and not right:
+        raise NotApplicableError("the target of every HPA at its maximum is in another unit")
+    for hpa in right:
+        yield Finding(
+            hpa.subject,
+            f"wants more than its maxReplicas of {hpa.high}",
+            "raise spec.maxReplicas if there are GPUs for more",
+            patch(hpa, "spec.maxReplicas", hpa.high * 2),
+        )
+
+
+def _limited(hpa: Hpa) -> bool:
+    reasons = (
+        c.reason for c in hpa.conditions if c.type == "ScalingLimited" and c.status == "True"
+    )
+    return hpa.low != hpa.high and "TooManyReplicas" in reasons

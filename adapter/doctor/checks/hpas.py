@@ -74,7 +74,7 @@ def no_room(facts: Facts) -> Iterator[Finding]:
     Raise `maxReplicas`, or delete the HPA.
     """
     for hpa in facts.hpas.read():
-        if hpa.low == hpa.high and _ours(facts, hpa):
+        if hpa.low == hpa.high and asks_ours(facts, hpa):
             yield Finding(
                 hpa.subject,
                 f"minReplicas and maxReplicas are both {hpa.low}: it never scales",
@@ -83,7 +83,8 @@ def no_room(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _ours(facts: Facts, hpa: Hpa) -> bool:
+def asks_ours(facts: Facts, hpa: Hpa) -> bool:
+    """Return whether an HPA uses a metric of the adapter."""
     names = known.metrics(facts.settings)
     return any(metric.type in OURS and metric.name in names for metric in hpa.metrics)
 
@@ -105,12 +106,12 @@ def never_in(facts: Facts) -> Iterator[Finding]:
     in several minutes.
     """
     for hpa in facts.hpas.read():
-        if _ours(facts, hpa) and (why := _closed(hpa, "scaleDown")):
+        if asks_ours(facts, hpa) and (why := _closed(hpa, "scaleDown")):
             yield Finding(
                 hpa.subject,
                 f"never scales in: {why}",
-                "set spec.behavior.scaleDown.selectPolicy to Min, and give a policy",
-                patch(hpa, "spec.behavior.scaleDown.selectPolicy", "Min"),
+                "set spec.behavior.scaleDown.selectPolicy to Max, Kubernetes' default",
+                patch(hpa, "spec.behavior.scaleDown.selectPolicy", "Max"),
             )
 
 
@@ -121,7 +122,7 @@ def never_out(facts: Facts) -> Iterator[Finding]:
     Remove it.
     """
     for hpa in facts.hpas.read():
-        if _ours(facts, hpa) and (why := _closed(hpa, "scaleUp")):
+        if asks_ours(facts, hpa) and (why := _closed(hpa, "scaleUp")):
             yield Finding(
                 hpa.subject,
                 f"never scales out: {why}",
@@ -193,23 +194,4 @@ def failing(facts: Facts) -> Iterator[Finding]:
                     f"{condition.reason}: {condition.message}",
                     "see why its pods have no value",
                     f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
-                )
-
-
-@check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
-def at_maximum(facts: Facts) -> Iterator[Finding]:
-    """The HPA wants more replicas than `maxReplicas` allows.
-
-    Raise `maxReplicas` if there are GPUs for more replicas.
-    """
-    facts.live()
-    for hpa in facts.hpas.read():
-        for condition in hpa.conditions if _ours(facts, hpa) else ():
-            limited = condition.type == "ScalingLimited" and condition.status == "True"
-            if limited and condition.reason == "TooManyReplicas" and hpa.low != hpa.high:
-                yield Finding(
-                    hpa.subject,
-                    f"wants more than its maxReplicas of {hpa.high}",
-                    "raise spec.maxReplicas if there are GPUs for more",
-                    patch(hpa, "spec.maxReplicas", hpa.high * 2),
                 )

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from typing import Final
+from urllib.parse import urlsplit
 
 from adapter.catalog import servers as catalog
 from adapter.cluster.optin import PREFIX, words_under
@@ -16,13 +17,15 @@ from adapter.doctor.objects import SeenPod
 from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.troubled import troubled
-from adapter.sources.scrape.serverpages import Unscrapable
+from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 
 _SERVER: Final = re.compile(
     r"(?:^|/)(?P<name>vllm-openai|vllm|tritonserver|text-generation-inference|sglang|tgi)[^/]*$",
 )
 _PORTS: Final = {"tritonserver": 8002, "text-generation-inference": 80, "tgi": 80, "sglang": 30000}
 _VLLM: Final = 8000
+_PORT_NAMES: Final = ("metrics", "http-metrics", "http")
+"""Names of container ports that usually have the metrics, in this order."""
 _QUEUE: Final = frozenset(
     {
         catalog.VLLM_WAITING,
@@ -57,6 +60,33 @@ def _annotate(each: SeenPod, **words: object) -> str:
     return f"kubectl -n {namespace} patch {owner(each)} -p {shlex.quote(patch)}"
 
 
+def _port_of(each: SeenPod, failed: int = 0) -> int:
+    """Return the port that has the metrics most likely: one that the pod declares, if any.
+
+    Args:
+        failed: a port that does not answer; another one is preferred.
+    """
+    default = _PORTS.get(_server(each), _VLLM)
+    declared = [port for port in each.pod.ports if port.port != failed]
+    numbers = [port.port for port in declared]
+    if not numbers or default in numbers:
+        return default
+    named = {port.name: port.port for port in declared}
+    return next((named[name] for name in _PORT_NAMES if name in named), numbers[0])
+
+
+def _opt_in(each: SeenPod, rules: ServerPages) -> dict[str, object]:
+    """Return the annotations that opt in: without a port if the adapter finds it itself."""
+    words: dict[str, object] = {"scrape": "true"}
+    if words_under(each.pod, PREFIX).get("port"):
+        return words
+    declared = {port.port for port in each.pod.ports}
+    found = rules.port is None and len(declared) == 1
+    if found or any(port.name in rules.port_names for port in each.pod.ports):
+        return words
+    return words | {"port": _port_of(each)}
+
+
 @check(
     "GMA501", CheckSection.SERVERS, "inference servers opt in to being scraped", Severity.WARNING
 )
@@ -79,19 +109,19 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
         if rules.of(each.pod) is not None or (each.pod.ref.namespace, owner(each)) in seen:
             continue
         seen.add((each.pod.ref.namespace, owner(each)))
-        port = _PORTS.get(name, _VLLM)
         yield Finding(
             f"pod {each.key}",
             f"runs {name} and does not opt in: inference_requests_waiting has no value",
             'annotate the pod template with gpu-metrics-adapter.io/scrape: "true"',
-            _annotate(each, scrape="true", port=port),
+            _annotate(each, **_opt_in(each, rules)),
         )
 
 
 @check("GMA502", CheckSection.SERVERS, "the ports of server pages are right")
 def wrong_port(facts: Facts) -> Iterator[Finding]:
     """A pod opts in, and its page cannot be reached: the annotation names no port of the pod, or
-    nothing listens there.
+    nothing listens there. It is a warning if the page could not be read, and the container declares
+    other ports.
 
     Set `gpu-metrics-adapter.io/port` to the port of the metrics: 8000 for vLLM, 8002 for Triton, 80
     for TGI, 30000 for SGLang, by default.
@@ -101,16 +131,31 @@ def wrong_port(facts: Facts) -> Iterator[Finding]:
         found = rules.of(each.pod) if rules else None
         if isinstance(found, Unscrapable):
             yield _port(each, found.message)
+        elif found is not None and _undeclared(facts, each, port := urlsplit(found.url).port or 80):
+            text = f"is scraped at port {port}, which is none of the ports that it declares"
+            yield _port(each, text, port, Severity.WARNING)
     for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT, Trouble.HTTPS):
-        yield _port(each, f"its page at {page.url} does not answer: {page.detail}")
+        failed = urlsplit(f"//pod{page.url}").port or 0
+        yield _port(each, f"its page at {page.url} does not answer: {page.detail}", failed)
 
 
-def _port(each: SeenPod, message: str) -> Finding:
+def _undeclared(facts: Facts, each: SeenPod, port: int) -> bool:
+    """Return whether a page was not read, and its port is none of those that the pod declares."""
+    page = (facts.server_pages.value or {}).get(each.key)
+    unread = page is None or page.trouble is Trouble.UNREAD
+    declared = {one.port for one in each.pod.ports}
+    return unread and bool(declared) and port not in declared
+
+
+def _port(
+    each: SeenPod, message: str, failed: int = 0, severity: Severity | None = None
+) -> Finding:
     return Finding(
         f"pod {each.key}",
         message,
         f"set the annotation {PREFIX}port to the port of the server's metrics",
-        _annotate(each, port=_PORTS.get(_server(each), _VLLM)),
+        _annotate(each, port=_port_of(each, failed)),
+        severity,
     )
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from adapter.client.output import Screen
 from adapter.doctor.facts import Fact, Facts, UnreadError
-from adapter.doctor.model import CheckSection, registered
+from adapter.doctor.model import CheckSection, Severity, registered
 from adapter.doctor.runner import DoctorReport, Outcome, run
-from tests.adapter.doctor.clean import clean, clean_store
-from tests.adapter.doctor.faults import FAULTS, Fault
+from tests.adapter.doctor.clean import clean, clean_store, container, hpa, metric, pod
+from tests.adapter.doctor.faults import FAULTS, VLLM, Fault, server_pod
 
 CHECKS = {each.id: each for each in registered()}
 COMMANDS = ("kubectl ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
@@ -103,4 +103,58 @@ def test_a_missing_right_ends_only_the_checks_that_need_it() -> None:
     text = "\n".join(report.lines(Screen()))
     assert "could not check: bob may not list pods in the whole cluster" in text
     assert text.count("$ kubectl create clusterrole") == 1
-    assert "the same command as for" in text
+    assert text.count("bob may not list pods") == 1
+    (line,) = [line for line in text.splitlines() if "checks, for one reason" in line]
+    unknown_ids = [key for key, each in results.items() if each.outcome is Outcome.UNKNOWN]
+    assert f"{len(unknown_ids)} checks" in line
+    assert all(text.count(key) == 1 for key in unknown_ids)
+
+
+def test_a_target_in_another_unit_silences_the_advice_to_raise_the_maximum() -> None:
+    facts = clean()
+    row = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}
+    status = {"conditions": [row]}
+    facts.hpas = Fact([hpa(metric(average="700m"), status=status)])
+    unit, maximum = run(facts, ("GMA404", "GMA411"))
+    assert [each.subject for each in unit.findings] == ["hpa chat/llm"]
+    assert maximum.outcome is Outcome.SKIPPED
+    right = hpa(metric(), name="right", status=status)
+    facts.hpas = Fact([*facts.hpas.read(), right])
+    (maximum,) = run(facts, ("GMA411",))
+    assert [each.subject for each in maximum.findings] == ["hpa chat/right"]
+
+
+@pytest.mark.parametrize(
+    ("ports", "said"),
+    [
+        ([18080], ""),
+        ([8000, 9000], 'port":"8000"'),
+        ([7000, 9000], 'port":"9000"'),
+        ([], 'port":"8000"'),
+    ],
+    ids=["the only port", "the server's usual port", "the port named http", "no port"],
+)
+def test_a_server_opts_in_at_a_port_that_it_declares(ports: list[int], said: str) -> None:
+    facts = clean()
+    given = [
+        {"name": "http" if port == 9000 else f"p{port}", "containerPort": port} for port in ports
+    ]
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "vllm", "controller": True}
+    server = pod("vllm-1", containers=[container(VLLM, ports=given)], owners=[owner | {"uid": "u"}])
+    facts.pods = Fact([*facts.pods.read(), server])
+    ((finding,),) = (each.findings for each in run(facts, ("GMA501",)))
+    assert 'scrape":"true"' in finding.command
+    assert (said in finding.command) if said else ("port" not in finding.command)
+
+
+def test_a_port_that_the_server_does_not_declare_is_a_warning_if_its_page_was_not_read() -> None:
+    facts = clean()
+    server = server_pod(VLLM, scrape="true", port="18080")
+    facts.pods = Fact([*facts.pods.read(), server])
+    facts.server_pages = Fact(unread=UnreadError("bob may not get pods/proxy"))
+    (result,) = run(facts, ("GMA502",))
+    (finding,) = result.findings
+    assert finding.severity is Severity.WARNING
+    assert "18080, which is none of the ports that it declares" in finding.message
+    assert "port=8000" in finding.command
+    assert result.why == "bob may not get pods/proxy"
