@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from typing import Final
 
+from adapter.catalog import Catalog
 from adapter.client.access import Json
-from adapter.client.naming import nearest
-from adapter.explain.gpupod import Why
+from adapter.client.errors import MissingRight
+from adapter.client.hpacommands import grant_controller, other_unit, patch_hpa
+from adapter.explain import hpafixes
+from adapter.explain.controllerrights import concerns
 from adapter.explain.hpafacts import HpaFacts
 from adapter.explain.hpareport import Block, MetricLines, PodLine
 from adapter.explain.words import count, one_line
 from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Select
 
+CATALOG: Final = Catalog()
 _STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", "ScalingDisabled")
 
 
 def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines]) -> list[Block]:
     """Return what blocks, the most important first."""
     found = [
-        Block(f"{row.reason}: {one_line(row.message)}", _stop_fix(facts, row.reason))
+        Block(f"{row.reason}: {one_line(row.message)}", hpafixes.stopped(facts, row.reason))
         for row in decision.conditions
         if row.reason in _STOPS
     ]
+    if facts.denied is not None:
+        found.append(_denied(facts.denied))
     if facts.spec is not None:
         for metric, lines in zip(facts.spec.metrics, metrics, strict=False):
             found += _of_metric(facts, metric, lines)
@@ -33,34 +40,34 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
 def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
     """Return what the HPA's own status says that blocks."""
     return [
-        Block(f"{row['reason']}: {one_line(row['message'])}", _stop_fix(facts, row["reason"]))
+        _denied(facts.denied)
+        if facts.denied is not None and row["type"] == "ScalingActive"
+        else Block(
+            f"{row['reason']}: {one_line(row['message'])}", hpafixes.stopped(facts, row["reason"])
+        )
         for row in conditions
         if row["type"] in ("AbleToScale", "ScalingActive") and row["status"] != "True"
     ]
 
 
-def _stop_fix(facts: HpaFacts, reason: str) -> str:
-    namespace, reference = shlex.quote(facts.namespace), facts.hpa["spec"]["scaleTargetRef"]
-    target = shlex.quote(f"{reference['kind'].lower()}/{reference['name']}")
-    if reason == "FailedGetScale":
-        return f"kubectl -n {namespace} get {target}, and correct spec.scaleTargetRef of the HPA"
-    if reason == "AmbiguousSelector" and facts.rivals:
-        return f"kubectl -n {namespace} delete hpa {shlex.quote(facts.rivals[0])}"
-    if reason == "ScalingDisabled":
-        return f"kubectl -n {namespace} scale {target} --replicas=1"
-    if reason == "InvalidSelector":
-        return "give the scale subresource of the target a selector (status.selector)"
-    return ""
+def _denied(right: MissingRight) -> Block:
+    return Block(
+        f"the HPA controller may not read the metrics (forbidden): {right.user} may not "
+        f"{right.verb} {right.full}",
+        grant_controller(right.group),
+    )
 
 
 def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Iterator[Block]:
+    if concerns(facts.denied, metric.kind):
+        return
     missing = [pod for pod in lines.pods if pod.state == "missing"]
     reasons: dict[str, list[PodLine]] = {}
     for pod in missing:
         reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
     invalid = lines.asks is None and bool(lines.error)
     if invalid and not any(reasons):
-        yield Block(f"{lines.name}: {lines.error}", _invalid_fix(facts, metric, lines.error))
+        yield Block(f"{lines.name}: {lines.error}", hpafixes.of_failure(facts, metric, lines.error))
         return
     effect = "" if invalid else f"; {_effect(metric)}"
     for reason, pods in sorted(reasons.items()):
@@ -69,40 +76,13 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
         text = why.text if why is not None else pods[0].note
         yield Block(
             f"{count(len(pods), 'pod')} without {metric.name} ({names}): {text}{effect}",
-            _reason_fix(why) if reason else "",
+            hpafixes.of_reason(facts, why) if reason else "",
         )
 
 
 def _effect(metric: MetricSpec) -> str:
     down = "as its target" if metric.kind is MetricKind.PODS else "as its request"
     return f"counted {down} on the way down and as 0 on the way up"
-
-
-def _reason_fix(why: Why | None) -> str:
-    if why is None:
-        return ""
-    return why.hint or (f"see {why.docs}" if why.docs else "")
-
-
-def _invalid_fix(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
-    namespace = shlex.quote(facts.namespace)
-    if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
-        near = nearest(metric.name, facts.known)
-        return f"did you mean {' or '.join(near)}?" if near else "name a metric that the API lists"
-    if "missing request for" in error:
-        return f"set requests.{metric.name} of every container in the pod template"
-    if metric.kind.of_resources:
-        return "kubectl get apiservice v1beta1.metrics.k8s.io"
-    if metric.kind is MetricKind.EXTERNAL:
-        raw = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{facts.namespace}/{metric.name}"
-        return f"kubectl get --raw {shlex.quote(raw)}"
-    if "pods might be unready" in error or "no pods returned" in error:
-        return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"
-    return "kubectl get apiservice v1beta2.custom.metrics.k8s.io"
-
-
-def _selector(facts: HpaFacts) -> str:
-    return facts.scale.selector if facts.scale is not None else ""
 
 
 def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[Block]:
@@ -113,11 +93,14 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
     if spec.min_replicas == spec.max_replicas:
         yield Block(
             f"minReplicas equals maxReplicas ({spec.max_replicas}), so the HPA never scales",
-            _raise_max(facts, spec.max_replicas + 1),
+            hpafixes.raise_max(facts, spec.max_replicas + 1),
         )
     elif asked is not None and reasons.get("ScalingLimited") == "TooManyReplicas":
+        if wrong := list(_wrong_units(facts, spec)):
+            yield from wrong
+            return
         text = f"maxReplicas {spec.max_replicas} holds it; the metrics ask for {asked}"
-        yield Block(text, _raise_max(facts, asked))
+        yield Block(text, hpafixes.raise_max(facts, asked))
     if spec.behavior is None or asked is None or decision.desired != current:
         return
     for key, rules, wanted in (
@@ -127,25 +110,10 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
         if wanted and rules.select is Select.DISABLED:
             yield Block(
                 f"behavior.{key}.selectPolicy is Disabled; the metrics ask for {asked}",
-                _patch(facts, f'{{"spec":{{"behavior":{{"{key}":{{"selectPolicy":"Max"}}}}}}}}'),
+                hpafixes.merge(
+                    facts, f'{{"spec":{{"behavior":{{"{key}":{{"selectPolicy":"Max"}}}}}}}}'
+                ),
             )
-
-
-def _raise_max(facts: HpaFacts, replicas: int) -> str:
-    owners = facts.hpa["metadata"].get("ownerReferences") or ()
-    for row in owners:
-        if row.get("kind") == "ScaledObject":
-            body = f'{{"spec":{{"maxReplicaCount":{replicas}}}}}'
-            name = f"scaledobject {shlex.quote(str(row['name']))}"
-            return (
-                f"kubectl -n {shlex.quote(facts.namespace)} patch {name} --type=merge -p '{body}'"
-            )
-    return _patch(facts, f'{{"spec":{{"maxReplicas":{replicas}}}}}')
-
-
-def _patch(facts: HpaFacts, body: str) -> str:
-    name = f"-n {shlex.quote(facts.namespace)} patch hpa {shlex.quote(facts.name)}"
-    return f"kubectl {name} --type=merge -p '{body}'"
 
 
 def _unscheduled(pod: Json) -> str | None:
@@ -168,6 +136,21 @@ def _unschedulable(facts: HpaFacts) -> Iterator[Block]:
         yield Block(
             f"{count(len(waiting), 'pod')} without a node ({name}): {why}",
             f"kubectl -n {namespace} describe pod {shlex.quote(name)}",
+        )
+
+
+def _wrong_units(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
+    """Yield the targets whose number suggests another unit: they make an HPA ask for too much."""
+    for metric in spec.metrics:
+        known = CATALOG.metrics.get(metric.name) if metric.kind is MetricKind.PODS else None
+        found = other_unit(known.unit, metric.target.milli) if known is not None else None
+        if found is None:
+            continue
+        said, better = found
+        at = hpafixes.field(facts, metric, "target.averageValue")
+        yield Block(
+            f"the target of {metric.name} means {said}; did you mean {better}?",
+            "" if facts.scaled_object else patch_hpa(facts.namespace, facts.name, at, better),
         )
 
 

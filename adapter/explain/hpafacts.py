@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adapter.client.access import Api, Json
-from adapter.client.errors import ClientError
+from adapter.client.errors import ClientError, MissingRight
 from adapter.client.naming import named
 from adapter.explain import metricvalues
 from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
@@ -46,6 +46,16 @@ class HpaFacts:
     """Metrics of the custom metrics API; read only if one of the HPA is not found."""
     rivals: Sequence[str] = ()
     """Other HPAs that control some of the pods."""
+    denied: MissingRight | None = None
+    """What the HPA controller may not read, as the HPA's status says."""
+    targets: Sequence[str] = ()
+    """Workloads of the target's kind in the namespace, if the target does not exist."""
+
+    @property
+    def scaled_object(self) -> str:
+        """The ScaledObject that owns the HPA; empty without one."""
+        owners = self.hpa["metadata"].get("ownerReferences") or ()
+        return next((str(row["name"]) for row in owners if row.get("kind") == "ScaledObject"), "")
 
     @property
     def namespace(self) -> str:
@@ -72,11 +82,32 @@ async def gather(api: Api, name: str) -> HpaFacts:
         scale = await read_scale(api, hpa)
     except ScaleError as error:
         return HpaFacts(
-            hpa, spec, now, scale_error=str(error), spec_error=spec_error, events=events
+            hpa,
+            spec,
+            now,
+            scale_error=str(error),
+            spec_error=spec_error,
+            events=events,
+            targets=await _workloads(api, hpa),
         )
     if spec is None:
         return HpaFacts(hpa, None, now, scale, spec_error=spec_error, events=events)
     return await _around(api, hpa, spec, scale, events)
+
+
+_TARGETS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
+
+
+async def _workloads(api: Api, hpa: Json) -> list[str]:
+    """Return the workloads of the target's kind, by name; none if the caller may not list them."""
+    found = _TARGETS.get(str(hpa["spec"]["scaleTargetRef"].get("kind")))
+    if found is None:
+        return []
+    try:
+        rows = await api.list(f"/apis/apps/v1/namespaces/{hpa['metadata']['namespace']}/{found}")
+    except ClientError:  # the error of the target itself is shown
+        return []
+    return sorted(str(row["metadata"]["name"]) for row in rows)
 
 
 async def _around(

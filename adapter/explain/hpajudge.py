@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from adapter.client.access import Json
+from adapter.explain import controllerrights
 from adapter.explain.history import Inferred, conditions_of, decided, infer
 from adapter.explain.hpablocks import blocks_of, status_blocks, waits_of
 from adapter.explain.hpafacts import HpaFacts, pod_state
@@ -30,6 +30,7 @@ AMBIGUOUS = "AmbiguousSelector"
 def judge(facts: HpaFacts, controller: ControllerOptions | None = None) -> HpaReport:
     """Return the explanation of an HPA."""
     controller = controller or _controller(facts)
+    facts = replace(facts, denied=controllerrights.denied(facts.hpa))
     report = _frame(facts)
     if facts.scale is None:
         able = Condition("AbleToScale", False, "FailedGetScale", facts.scale_error, facts.now)
@@ -66,7 +67,7 @@ def _frame(facts: HpaFacts) -> HpaReport:
         remarks.append(f"events are not shown: {facts.events.problem.brief}")
     if facts.gpu.problem is not None:
         remarks.append(f"reasons are not shown: {facts.gpu.problem.brief}")
-    if owner := scaled_object(facts.hpa):
+    if owner := facts.scaled_object:
         remarks.append(
             f"KEDA made this HPA from ScaledObject {owner}; change that, because KEDA overwrites "
             "the HPA"
@@ -87,12 +88,6 @@ def _frame(facts: HpaFacts) -> HpaReport:
         status_desired=decided(status),
         events=facts.events.last(facts.now),
     )
-
-
-def scaled_object(hpa: Json) -> str:
-    """Return the name of the ScaledObject that owns an HPA; empty without one."""
-    owners = hpa["metadata"].get("ownerReferences") or ()
-    return next((str(row["name"]) for row in owners if row.get("kind") == "ScaledObject"), "")
 
 
 def _with_view(facts: HpaFacts) -> tuple[HpaFacts, list[str]]:
@@ -183,7 +178,7 @@ def _decided(
     controller: ControllerOptions,
 ) -> HpaReport:
     assert facts.scale is not None  # noqa: S101 - judge() has checked
-    read = [found.values for found in facts.values] or [Missing("not read")] * len(spec.metrics)
+    read = controllerrights.values_of(facts, spec) or [Missing("not read")] * len(spec.metrics)
     seen = Observation(
         facts.scale.replicas,
         [pod_state(pod) for pod in facts.pods],
@@ -197,12 +192,12 @@ def _decided(
         explain_metric(metric, found, proposal, facts)
         for metric, found, proposal in zip(spec.metrics, known, proposals, strict=True)
     ]
-    zero_by_keda = decision.current == 0 and bool(scaled_object(facts.hpa))
+    zero_by_keda = decision.current == 0 and bool(facts.scaled_object)
     blocks: Sequence[Block] = () if zero_by_keda else blocks_of(facts, decision, metrics)
     verdict = _verdict(decision.current, decision.desired)
     if decision.current == 0 == decision.desired:
         verdict = "AT ZERO" if zero_by_keda else "PAUSED"
-    remarks = list(report.remarks)
+    remarks = [*report.remarks, *controllerrights.earlier_failure(facts, decision)]
     if inferred.synced and report.status_desired not in (None, decision.desired):
         remarks.append(
             f"at its last sync the controller wanted {report.status_desired}; by default it syncs "

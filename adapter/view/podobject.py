@@ -27,7 +27,7 @@ from adapter.view.fragments import (
     why,
 )
 from adapter.view.holders import EVIDENCES, AssignmentEvidence, evidence_of
-from adapter.view.hpaparts import ASKING, MORE, asking
+from adapter.view.hpaparts import ASKING, MORE, asking, ours
 from adapter.view.idle import device_idle, pod_idle
 from adapter.view.owner import Above, topmost
 from adapter.view.podvalues import UTILIZATION, AskedPod, principal
@@ -35,7 +35,8 @@ from adapter.view.schema import boolean, integer, listed, mapping, struct, text,
 from adapter.view.text import timestamp
 
 TOO_LARGE: Final = "too_large"
-_Found = Sequence[tuple[Metric, Reading | Absence]]
+_Read = tuple[Metric, Reading | Absence]
+_Found = Sequence[_Read]
 
 
 def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
@@ -47,7 +48,8 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
         hpas: those that scale a workload of the pod.
     """
     pod = asked.pod
-    found = [(metric, asked.reading(metric.name)) for metric in asked.metrics()]
+    found: list[_Read] = [(metric, asked.reading(metric.name)) for metric in asked.metrics()]
+    found += _asked_for(asked, found, hpas)
     main = principal(asked)
     of_devices = [each for each in found if each[0].scope is Scope.DEVICE]
     of_server = [each for each in found if each[0].scope is Scope.SERVER]
@@ -71,6 +73,20 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
     }
     always = ("ready", "measured")
     return {key: value for key, value in body.items() if value or key in always}
+
+
+def _asked_for(asked: AskedPod, found: _Found, hpas: ScalingHpas) -> Iterator[_Read]:
+    """Yield why the pod lacks further metrics that HPAs read, such as those of its server."""
+    catalog, seen = asked.snapshot.catalog.metrics, {metric.name for metric, _ in found}
+    for hpa in hpas.first:
+        for shown in ours(hpa, catalog):
+            metric = catalog[shown.name]
+            if shown.type != "Pods" or metric.name in seen:
+                continue
+            seen.add(metric.name)
+            reading = asked.reading(metric.name)
+            if isinstance(reading, Absence):
+                yield metric, reading
 
 
 def _metadata(pod: Pod) -> Json:

@@ -7,13 +7,14 @@ from decimal import Decimal
 from typing import Final
 
 from adapter.catalog.metric import Unit
+from adapter.client.hpacommands import other_unit
 from adapter.doctor import known
 from adapter.doctor.checks.hpas import asks_ours, metrics, patch
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.hpa.quantity import to_milli
 
 _MOST: Final = {Unit.PERCENT: Decimal(100), Unit.RATIO: Decimal(1)}
-_MIB: Final = Decimal(1 << 20)
 
 
 def _any_of_ours(facts: Facts) -> None:
@@ -102,14 +103,10 @@ def wrong_unit(facts: Facts) -> Iterator[Finding]:
         unit, target = names[metric.name].unit, _per_pod(metric)
         if target is None or target <= 0:
             continue
-        if unit is Unit.PERCENT and target <= 1:
-            better, said = f"{(target * 100).normalize():f}", f"{target.normalize():f} %"
-        elif unit is Unit.BYTES and target < _MIB:
-            better, said = f"{target.normalize():f}Gi", f"{target.normalize():f} bytes"
-        elif unit is Unit.MEBIBYTES and target > _MIB:
-            better, said = f"{int(target / _MIB)}", f"{int(target)} MiB"
-        else:
+        found = other_unit(unit, to_milli(target))
+        if found is None:
             continue
+        said, better = found
         field = "averageValue" if metric.average is not None else "value"
         at = f"{metric.at}.{metric.key}.target.{field}"
         yield Finding(

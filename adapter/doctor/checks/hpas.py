@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections.abc import Iterator
 from typing import Final
 
+from adapter.client.hpacommands import patch_hpa
 from adapter.doctor import known
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
@@ -30,9 +29,7 @@ def patch(hpa: Hpa, path: str, value: object) -> str:
     """Return a command that sets one field of an HPA; empty for a file."""
     if hpa.origin:
         return ""
-    pointer = "/" + re.sub(r"[.\[\]]+", "/", path).strip("/")
-    change = json.dumps([{"op": "add", "path": pointer, "value": value}], separators=(",", ":"))
-    return f"kubectl -n {hpa.namespace} patch hpa {hpa.name} --type=json -p {shlex.quote(change)}"
+    return patch_hpa(hpa.namespace, hpa.name, path, value)
 
 
 def edit(hpa: Hpa) -> str:

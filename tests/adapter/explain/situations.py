@@ -68,6 +68,26 @@ FAILED: Final = (
     condition("AbleToScale", True, "SucceededGetScale"),
     condition("ScalingActive", False, "FailedGetPodsMetric", "no metrics returned"),
 )
+DENIED: Final = (
+    condition("AbleToScale", True, "SucceededGetScale"),
+    condition(
+        "ScalingActive",
+        False,
+        "FailedGetPodsMetric",
+        "the HPA was unable to compute the replica count: unable to get metric gpu_utilization: "
+        "unable to fetch metrics from custom metrics API: pods.custom.metrics.k8s.io is forbidden: "
+        'User "system:serviceaccount:kube-system:horizontal-pod-autoscaler" cannot get resource '
+        '"pods/gpu_utilization" in API group "custom.metrics.k8s.io" in the namespace "chat"',
+    ),
+)
+DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{NS}/deployments"
+WAITING: Final = "inference_requests_waiting"
+NOT_SCRAPED: Final = {
+    "reason": "server_not_scraped",
+    "message": "the pod does not opt in to have its server page scraped",
+    "hint": "kubectl -n chat annotate pod llm-7f9 gpu-metrics-adapter.io/scrape=true",
+    "docs": "docs/reasons.md#server_not_scraped",
+}
 POLICY: Final = {"type": "Pods", "value": 1, "periodSeconds": 600}
 
 SITUATIONS: Final[dict[str, Situation]] = {
@@ -171,6 +191,41 @@ SITUATIONS: Final[dict[str, Situation]] = {
         World(1)
         .hpa(gpu_metric())
         .answer(SCALE, (404, status_of(404, 'deployments.apps "llm" not found', "NotFound"))),
+        1,
+    ),
+    "no-such-target-beside-another": Situation(
+        World(1)
+        .hpa(gpu_metric())
+        .answer(SCALE, (404, status_of(404, 'deployments.apps "llm" not found', "NotFound")))
+        .answer(DEPLOYMENTS, [{"metadata": {"name": "inference", "namespace": NS}}]),
+        1,
+    ),
+    "a-controller-without-the-right": Situation(
+        three(("92", "88", "97")).hpa(gpu_metric(), conditions=DENIED), 1
+    ),
+    "a-controller-that-failed-before": Situation(
+        three(("92", "88", "97")).hpa(gpu_metric(), conditions=FAILED)
+    ),
+    "a-target-in-another-unit": Situation(
+        three(("60", "62", "58")).hpa(gpu_metric("700m"), high=4), 1
+    ),
+    "a-server-that-is-not-scraped": Situation(
+        World(1)
+        .hpa(gpu_metric("4", WAITING))
+        .pod("llm-7f9", metric=WAITING, why=NOT_SCRAPED)
+        .answer(
+            f"{CUSTOM}/{WAITING}",
+            (404, status_of(404, f"no value of {WAITING}", "NotFound")),
+        ),
+        1,
+    ),
+    "a-metrics-api-that-is-down": Situation(
+        three(("92", "88", "97"))
+        .hpa(gpu_metric())
+        .answer(
+            f"{CUSTOM}/gpu_utilization",
+            (503, status_of(503, "service unavailable", "ServiceUnavailable")),
+        ),
         1,
     ),
     "two-hpas-on-one-target": Situation(

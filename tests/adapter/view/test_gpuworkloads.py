@@ -251,3 +251,10 @@ def test_an_hpa_that_cannot_decide_wants_nothing() -> None:
     inactive = ShownCondition("ScalingActive", "False", "FailedGetPodsMetric", "no metrics")
     hpa = _hpa()._replace(desired=0, conditions=(inactive,))
     assert "Wants" not in Viewer(_world(), hpa).workloads.row("deployment.llm", 100.0)
+
+
+def test_a_pod_shows_why_it_lacks_the_server_metric_that_its_hpa_reads() -> None:
+    found = Viewer(_world(), _hpa("inference_requests_waiting")).pods.get("llm-abc-1", 100.0)
+    assert found["measured"]
+    reasons = {row["reason"]: row["metrics"] for row in found["absent"]}
+    assert reasons["server_not_scraped"] == ["inference_requests_waiting"]

@@ -1,0 +1,101 @@
+"""The fix of each thing that blocks an HPA: a command, where there is one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from adapter.attribution.unnamed import SERVER_NOT_SCRAPED
+from adapter.client.hpacommands import patch_hpa
+from adapter.client.naming import nearest
+from adapter.explain.gpupod import Why
+from adapter.explain.hpafacts import HpaFacts
+from adapter.hpa import MetricKind, MetricSpec
+
+
+def stopped(facts: HpaFacts, reason: str) -> str:
+    """Return the fix for what stops the controller before any metric."""
+    namespace, reference = shlex.quote(facts.namespace), facts.hpa["spec"]["scaleTargetRef"]
+    target = shlex.quote(f"{reference['kind'].lower()}/{reference['name']}")
+    if reason == "FailedGetScale":
+        if len(facts.targets) == 1 and not facts.scaled_object:
+            at = "spec.scaleTargetRef.name"
+            return patch_hpa(facts.namespace, facts.name, at, facts.targets[0])
+        return f"kubectl -n {namespace} edit hpa {shlex.quote(facts.name)}"
+    if reason == "AmbiguousSelector" and facts.rivals:
+        return f"kubectl -n {namespace} delete hpa {shlex.quote(facts.rivals[0])}"
+    if reason == "ScalingDisabled":
+        return f"kubectl -n {namespace} scale {target} --replicas=1"
+    if reason == "InvalidSelector":
+        return "give the scale subresource of the target a selector (status.selector)"
+    return ""
+
+
+def of_reason(facts: HpaFacts, why: Why | None) -> str:
+    """Return the fix for the reason of a missing value."""
+    if why is None:
+        return ""
+    if why.reason == SERVER_NOT_SCRAPED:
+        return _opt_in(facts)
+    return why.hint or (f"see {why.docs}" if why.docs else "")
+
+
+def _opt_in(facts: HpaFacts) -> str:
+    """Return the patch of the pod template: an annotation of a pod ends with the pod."""
+    reference = facts.hpa["spec"]["scaleTargetRef"]
+    target = f"{reference['kind'].lower()} {shlex.quote(str(reference['name']))}"
+    annotations = {"annotations": {"gpu-metrics-adapter.io/scrape": "true"}}
+    body = json.dumps({"spec": {"template": {"metadata": annotations}}}, separators=(",", ":"))
+    namespace = shlex.quote(facts.namespace)
+    return f"kubectl -n {namespace} patch {target} --type=merge -p '{body}'"
+
+
+def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
+    """Return the fix for a metric that has no proposal."""
+    namespace = shlex.quote(facts.namespace)
+    if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
+        return _of_unknown(facts, metric)
+    if "missing request for" in error:
+        return f"set requests.{metric.name} of every container in the pod template"
+    if metric.kind.of_resources:
+        return "kubectl get apiservice v1beta1.metrics.k8s.io"
+    if metric.kind is MetricKind.EXTERNAL:
+        raw = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{facts.namespace}/{metric.name}"
+        return f"kubectl get --raw {shlex.quote(raw)}"
+    if "pods might be unready" in error or "no pods returned" in error:
+        return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"
+    return "gpu-metrics-adapter doctor"
+
+
+def _of_unknown(facts: HpaFacts, metric: MetricSpec) -> str:
+    near = nearest(metric.name, facts.known)
+    if near and not facts.scaled_object:
+        at = field(facts, metric, "metric.name")
+        return patch_hpa(facts.namespace, facts.name, at, near[0])
+    return f"did you mean {' or '.join(near)}?" if near else "name a metric that the API lists"
+
+
+def field(facts: HpaFacts, metric: MetricSpec, path: str) -> str:
+    """Return the path of a field of a metric in the HPA."""
+    index = facts.spec.metrics.index(metric) if facts.spec is not None else 0
+    key = metric.kind.value[0].lower() + metric.kind.value[1:]
+    return f"spec.metrics[{index}].{key}.{path}"
+
+
+def _selector(facts: HpaFacts) -> str:
+    return facts.scale.selector if facts.scale is not None else ""
+
+
+def raise_max(facts: HpaFacts, replicas: int) -> str:
+    """Return a command that raises the maximum, of the ScaledObject if one owns the HPA."""
+    if scaled := facts.scaled_object:
+        body = f'{{"spec":{{"maxReplicaCount":{replicas}}}}}'
+        name = f"scaledobject {shlex.quote(scaled)}"
+        return f"kubectl -n {shlex.quote(facts.namespace)} patch {name} --type=merge -p '{body}'"
+    return merge(facts, f'{{"spec":{{"maxReplicas":{replicas}}}}}')
+
+
+def merge(facts: HpaFacts, body: str) -> str:
+    """Return a command that merges fields into the HPA."""
+    name = f"-n {shlex.quote(facts.namespace)} patch hpa {shlex.quote(facts.name)}"
+    return f"kubectl {name} --type=merge -p '{body}'"
