@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from adapter.client.access import Api, Json
-from adapter.client.errors import ClientError
+from adapter.client.errors import VIEW, ClientError
 from adapter.doctor import release, rights, scrapes, store
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
@@ -32,6 +32,7 @@ from adapter.doctor.objects import (
 )
 from adapter.doctor.rights import unread
 from adapter.doctor.scalers import read_hpa, read_scaledobject
+from adapter.doctor.withoutvalue import read_without_value
 
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ _NAMESPACES: Final = 50
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 _GKE: Final = "cloud.google.com/gke-nodepool"
 _SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
+_UNMEASURED: Final = f"{VIEW}/gpupods?fieldSelector=measured%3Dfalse"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
@@ -108,6 +110,7 @@ class Collector:
                 "server_pages": self.fact(lambda: scrapes.server_pages(fetcher, facts, self.notes)),
                 "autoscaler": self.fact(lambda: self._autoscaler(facts)),
                 "measured": self.fact(lambda: self._measured(facts)),
+                "without_value": self.listed(_UNMEASURED, read_without_value),
             }
             if own is not None:
                 inside = near if self.inside else None
@@ -194,7 +197,8 @@ class Collector:
         token = ""
         while True:
             mark = f"&continue={quote(token)}" if token else ""
-            page = await self.api.get(f"{path}?limit={_PAGE}{mark}")
+            joint = "&" if "?" in path else "?"
+            page = await self.api.get(f"{path}{joint}limit={_PAGE}{mark}")
             for row in page.get("items") or ():
                 try:
                     items.append(decode(row))

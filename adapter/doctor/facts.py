@@ -18,6 +18,7 @@ from adapter.doctor.objects import (
     SeenWorkload,
 )
 from adapter.doctor.page import ExporterPage
+from adapter.doctor.withoutvalue import WithoutValue
 from adapter.settings import Settings
 
 T = TypeVar("T")
@@ -229,6 +230,8 @@ class Facts:
     store: Fact[StoreAnswer] = _OFF
     measured: Fact[Mapping[str, frozenset[str]]] = _OFF
     """Namespace with GPU pods -> the pods that have a value of ``gpu_utilization``."""
+    without_value: Fact[Sequence[WithoutValue]] = _OFF
+    """Pods that the adapter knows and that have no value, each with the reason."""
 
     @property
     def settings(self) -> Settings:

@@ -73,7 +73,9 @@ def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     if ends < facts.now:
         yield _front_proxy(f"expired on {day}", Severity.ERROR)
     elif ends < facts.now + _SOON:
-        yield _front_proxy(f"expires on {day}", Severity.WARNING)
+        days = int((ends - facts.now) // 86400)
+        left = "in less than a day" if days < 1 else f"in {days} day{'s' if days > 1 else ''}"
+        yield _front_proxy(f"expires {left}, on {day}", Severity.WARNING)
 
 
 def _front_proxy(text: str, severity: Severity) -> Finding:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.doctor.withoutvalue import WithoutValue
 
 
 def installed(facts: Facts) -> Release:
@@ -140,20 +141,31 @@ def single(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA706", CheckSection.OURS, "GPU pods have a value")
 def unmeasured(facts: Facts) -> Iterator[Finding]:
-    """Pods that are ready and hold a GPU have no value of `gpu_utilization`.
+    """Pods that are ready and hold a GPU have no value. With the view API, the check prints one
+    finding for each reason, with the number of pods, an example and its fix. Without it, the check
+    prints the pods of each namespace that have no value of `gpu_utilization`.
 
     `gpu-metrics-adapter explain pod NAME` says why, for one pod. `docs/troubleshooting.md` explains
     the reasons.
     """
-    installed(facts)
-    measured = facts.measured.read()
-    lacking: dict[str, list[str]] = {}
+    shown = facts.without_value
+    if not shown.known:
+        installed(facts)
+    measured = (facts.measured.value or {}) if shown.known else facts.measured.read()
+    known = {each.key: each for each in shown.value or ()}
+    reasons: dict[str, list[WithoutValue]] = {}
+    rest: dict[str, list[str]] = {}
     for each in facts.gpu_pods:
         namespace, name = each.pod.ref
-        ready = each.runs and each.pod.ready
-        if ready and namespace in measured and name not in measured[namespace]:
-            lacking.setdefault(namespace, []).append(name)
-    for namespace, names in lacking.items():
+        if not (each.runs and each.pod.ready):
+            continue
+        if why := known.get(each.key):
+            reasons.setdefault(why.reason, []).append(why)
+        elif namespace in measured and name not in measured[namespace]:
+            rest.setdefault(namespace, []).append(name)
+    for pods in reasons.values():
+        yield _for_a_reason(pods)
+    for namespace, names in rest.items():
         count = sum(p.pod.ref.namespace == namespace and p.runs for p in facts.gpu_pods)
         yield Finding(
             f"namespace {namespace}",
@@ -161,3 +173,17 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
             "see why this pod has none",
             f"gpu-metrics-adapter explain pod {names[0]} -n {namespace}",
         )
+
+
+def _for_a_reason(pods: Sequence[WithoutValue]) -> Finding:
+    """Return the finding for the pods without a value for one reason, with an example's fix."""
+    first = pods[0]
+    namespace, _, name = first.key.partition("/")
+    others = f", and {len(pods) - 1} more for this reason" if len(pods) > 1 else ""
+    runs = first.hint.startswith("kubectl ")
+    return Finding(
+        f"pod {first.key}",
+        f"has no value{others}: {first.reason}: {first.message}",
+        "run this command for its exporter or pod" if runs else first.hint or "see its values",
+        first.hint if runs else f"gpu-metrics-adapter explain pod {name} -n {namespace}",
+    )

@@ -278,6 +278,7 @@ def clean() -> Facts:
     facts.server_pages = Fact({})
     facts.self_pages = Fact([self_page("gma-1"), self_page("gma-2")])
     facts.measured = Fact({"chat": frozenset({"llm-1", "llm-2"})})
+    facts.without_value = Fact(())
     return facts
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from adapter.doctor.facts import Clocks, Fact, Facts, SeenScaledObject, SelfPage
 from adapter.doctor.objects import ResourceQuota, SeenPod, SeenPriorityClass, read
 from adapter.doctor.page import ExporterPage, Trouble
+from adapter.doctor.withoutvalue import WithoutValue
 from tests.adapter.doctor.clean import (
     LABELS,
     NOW,
@@ -657,6 +658,14 @@ def one_replica(facts: Facts) -> None:
 @fault("GMA706")
 def no_value(facts: Facts) -> None:
     facts.measured = Fact({"chat": frozenset({"llm-1"})})
+
+
+@fault("GMA706")
+def no_value_in_the_view(facts: Facts) -> None:
+    hint = "kubectl -n gpu-operator describe pod dcgm-exporter-gpu-b"
+    why = ("exporter_down", "the exporter of the node does not answer", hint)
+    facts.release, facts.measured = Fact(None), Fact({})
+    facts.without_value = Fact([WithoutValue("chat/llm-2", *why)])
 
 
 @fault("GMA711")

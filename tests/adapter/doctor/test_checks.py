@@ -12,6 +12,7 @@ from adapter.client.output import Screen
 from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import CheckSection, Severity, registered
 from adapter.doctor.runner import DoctorReport, Outcome, run
+from adapter.doctor.withoutvalue import WithoutValue
 from tests.adapter.doctor.clean import clean, clean_store, container, hpa, metric, pod
 from tests.adapter.doctor.faults import FAULTS, VLLM, Fault, server_pod
 
@@ -158,3 +159,26 @@ def test_a_port_that_the_server_does_not_declare_is_a_warning_if_its_page_was_no
     assert "18080, which is none of the ports that it declares" in finding.message
     assert "port=8000" in finding.command
     assert result.why == "bob may not get pods/proxy"
+
+
+def test_pods_without_a_value_are_grouped_by_reason_with_one_example_and_its_fix() -> None:
+    facts = clean()
+    names = ("llm-1", "llm-2", "gone")
+    pods = [WithoutValue(f"chat/{name}", "exporter_down", "it is down", "") for name in names]
+    facts.without_value = Fact(pods)
+    facts.measured = Fact({"chat": frozenset()})
+    (result,) = run(facts, ("GMA706",))
+    (finding,) = result.findings
+    assert finding.subject == "pod chat/llm-1"
+    assert finding.message == (
+        "has no value, and 1 more for this reason: exporter_down: it is down"
+    )
+    assert finding.command == "gpu-metrics-adapter explain pod llm-1 -n chat"
+
+
+def test_without_the_view_api_the_values_of_the_metrics_api_are_checked() -> None:
+    facts = clean()
+    facts.without_value = Fact(unread=UnreadError("the cluster does not serve it", status=404))
+    facts.measured = Fact({"chat": frozenset({"llm-2"})})
+    (result,) = run(facts, ("GMA706",))
+    assert [each.subject for each in result.findings] == ["namespace chat"]

@@ -129,3 +129,22 @@ def test_without_the_right_to_the_proxy_pages_could_not_be_checked(tmp_path: Pat
     (row,) = [row for row in found["checks"] if row["id"] == "GMA104"]
     assert row["status"] == "unknown"
     assert "bob may not get pods/proxy in namespace gpu" in row["reason"]
+
+
+def test_pods_without_a_value_are_read_from_the_view_api(tmp_path: Path) -> None:
+    view = "/apis/view.gpu-metrics-adapter.io/v1alpha1/gpupods"
+    with api_server(tmp_path) as (server, kubeconfig):
+        small(server)
+        held = exporter("llm-1")
+        held["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+        held["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        server.answers[PODS] = [held]
+        why = {"reason": "exporter_down", "message": "it is down", "hint": "start it"}
+        server.answers[view] = [
+            {"metadata": {"name": "llm-1", "namespace": "gpu"}, "measured": False, "reason": why}
+        ]
+        found = look(kubeconfig)
+        asked = [each for each in server.asked if view in each]
+    assert asked == [f"GET {view}?fieldSelector=measured=false&limit=500"]
+    (row,) = [row for row in found["checks"] if row["id"] == "GMA706"]
+    assert [each["fix"] for each in row["findings"]] == ["start it"]

@@ -1,0 +1,50 @@
+"""Read the pods that the view API shows without a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+_LONGEST: Final = 600
+"""Characters of a text that are kept."""
+
+
+class WithoutValue(NamedTuple):
+    """A pod without a value, as the adapter's view API shows it."""
+
+    key: str
+    """``namespace/name``."""
+    reason: str
+    message: str
+    hint: str
+    """The fix: a command, or words."""
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    namespace: str
+
+
+class _Why(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    hint: str = ""
+
+
+class _GpuPod(msgspec.Struct):
+    metadata: _Meta
+    reason: _Why | None = None
+
+
+def read_without_value(given: Mapping[str, Any]) -> WithoutValue:
+    """Read a ``gpupod`` of the view API; raises ValidationError if it has no shape of one."""
+    found = msgspec.convert(given, _GpuPod)
+    why = found.reason or _Why()
+    key = f"{found.metadata.namespace}/{found.metadata.name}"
+    return WithoutValue(key, *map(_line, (why.reason, why.message, why.hint)))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST]
