@@ -44,12 +44,17 @@ class HpaFacts:
     events: RecentEvents = NO_EVENTS
     known: Sequence[str] = ()
     """Metrics of the custom metrics API; read only if one of the HPA is not found."""
-    rivals: Sequence[str] = ()
-    """Other HPAs that control some of the pods."""
+    rival_hpas: Sequence[Json] = ()
+    """Other HPAs that control some of the pods, by name."""
     denied: MissingRight | None = None
     """What the HPA controller may not read, as the HPA's status says."""
     targets: Sequence[str] = ()
     """Workloads of the target's kind in the namespace, if the target does not exist."""
+
+    @property
+    def rivals(self) -> Sequence[str]:
+        """Names of the other HPAs that control some of the pods."""
+        return [str(row["metadata"]["name"]) for row in self.rival_hpas]
 
     @property
     def scaled_object(self) -> str:
@@ -135,7 +140,7 @@ async def _around(
         values=values,
         events=events,
         known=await _known(api, spec, values),
-        rivals=rivals,
+        rival_hpas=rivals,
     )
 
 
@@ -162,7 +167,7 @@ async def _gpu(api: Api, spec: HpaSpec, namespace: str, selector: str) -> PodVie
     return await gpu_pods(api, namespace, selector)
 
 
-async def _rivals(api: Api, hpa: Json, pods: Sequence[Json]) -> list[str]:
+async def _rivals(api: Api, hpa: Json, pods: Sequence[Json]) -> list[Json]:
     """Return the other HPAs that control some of the pods, as the controller finds them."""
     namespace, own = hpa["metadata"]["namespace"], hpa["metadata"]["name"]
     if not pods:
@@ -173,9 +178,8 @@ async def _rivals(api: Api, hpa: Json, pods: Sequence[Json]) -> list[str]:
         return []
     others = [row for row in rows if row["metadata"]["name"] != own][:_RIVALS]
     found = await asyncio.gather(*(_controls(api, row, hpa, pods) for row in others))
-    return sorted(
-        str(row["metadata"]["name"]) for row, rival in zip(others, found, strict=True) if rival
-    )
+    rivals = [row for row, rival in zip(others, found, strict=True) if rival]
+    return sorted(rivals, key=lambda row: str(row["metadata"]["name"]))
 
 
 async def _controls(api: Api, other: Json, hpa: Json, pods: Sequence[Json]) -> bool:

@@ -6,7 +6,7 @@ import json
 import shlex
 
 from adapter.attribution.unnamed import SERVER_NOT_SCRAPED
-from adapter.client.hpacommands import patch_hpa
+from adapter.client.hpacommands import patch_hpa, patch_rows
 from adapter.client.naming import nearest
 from adapter.explain.gpupod import Why
 from adapter.explain.hpafacts import HpaFacts
@@ -23,7 +23,7 @@ def stopped(facts: HpaFacts, reason: str) -> str:
             return patch_hpa(facts.namespace, facts.name, at, facts.targets[0])
         return f"kubectl -n {namespace} edit hpa {shlex.quote(facts.name)}"
     if reason == "AmbiguousSelector" and facts.rivals:
-        return f"kubectl -n {namespace} delete hpa {shlex.quote(facts.rivals[0])}"
+        return _one_hpa(facts)
     if reason == "ScalingDisabled":
         return f"kubectl -n {namespace} scale {target} --replicas=1"
     if reason == "InvalidSelector":
@@ -38,6 +38,29 @@ def of_reason(facts: HpaFacts, why: Why | None) -> str:
     if why.reason == SERVER_NOT_SCRAPED:
         return _opt_in(facts)
     return why.hint or (f"see {why.docs}" if why.docs else "")
+
+
+def _one_hpa(facts: HpaFacts) -> str:
+    """Return commands that move the metrics of the last HPA by name to the first, and delete it.
+
+    The explanation of each of the HPAs returns the same commands.
+    """
+    hpas = sorted([facts.hpa, *facts.rival_hpas], key=lambda row: str(row["metadata"]["name"]))
+    # KEDA overwrites the metrics of its HPA, and makes it again.
+    first, *others = sorted(hpas, key=lambda row: not row["metadata"].get("ownerReferences"))
+    last, kept = others[-1], first["spec"].get("metrics") or ()
+    rows: list[dict[str, object]] = [
+        {"op": "add", "path": "/spec/metrics/-", "value": row}
+        for row in last["spec"].get("metrics") or ()
+        if row not in kept
+        and not first["metadata"].get("ownerReferences")
+        and first["spec"]["scaleTargetRef"] == last["spec"]["scaleTargetRef"]
+    ]
+    name = shlex.quote(str(last["metadata"]["name"]))
+    delete = f"kubectl -n {shlex.quote(facts.namespace)} delete hpa {name}"
+    if not rows:
+        return delete
+    return f"{patch_rows(facts.namespace, str(first['metadata']['name']), rows)} && {delete}"
 
 
 def _opt_in(facts: HpaFacts) -> str:

@@ -21,6 +21,7 @@ from adapter.hpa import (
     MetricKind,
     Missing,
     Observation,
+    Select,
     decide,
 )
 
@@ -198,6 +199,8 @@ def _decided(
     if decision.current == 0 == decision.desired:
         verdict = "AT ZERO" if zero_by_keda else "PAUSED"
     remarks = [*report.remarks, *controllerrights.earlier_failure(facts, decision)]
+    if spec.behavior is not None and spec.behavior.scale_down.select is Select.DISABLED:
+        remarks.append("behavior.scaleDown.selectPolicy is Disabled: the HPA never scales in")
     if inferred.synced and report.status_desired not in (None, decision.desired):
         remarks.append(
             f"at its last sync the controller wanted {report.status_desired}; by default it syncs "

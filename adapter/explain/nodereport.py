@@ -47,7 +47,8 @@ class NodeReport:
         style = screen.style(verdict, "red" if self.status else "green")
         found = [f"node {self.name}   {has or 'no GPU resource'}   {style}"]
         found += table([self._gpu(gpu) for gpu in self.gpus], _GPU if self.gpus else (), "  ")
-        if self.allocatable and not self.gpus:
+        # The reason of a pod explains it better.
+        if self.allocatable and not self.gpus and not any(pod.reason for pod in self.unmeasured):
             text = "no exporter reports a GPU of this node"
             found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
             fields = f"--field-selector spec.nodeName={self.name}"

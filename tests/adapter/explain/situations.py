@@ -231,6 +231,17 @@ SITUATIONS: Final[dict[str, Situation]] = {
     "two-hpas-on-one-target": Situation(
         three(("92", "88", "97")).hpa(gpu_metric()).hpa(gpu_metric(), name="llm-old"), 1
     ),
+    "two-hpas-with-different-metrics": Situation(
+        three(("92", "88", "97"))
+        .hpa(gpu_metric())
+        .hpa(gpu_metric("1", "gpu_memory_used_bytes"), name="a"),
+        1,
+    ),
+    "scale-in-disabled": Situation(
+        three(("72", "70", "74")).hpa(
+            gpu_metric(), spec={"behavior": {"scaleDown": {"selectPolicy": "Disabled"}}}
+        )
+    ),
     "a-new-hpa": Situation(three(("92", "88", "97")).hpa(gpu_metric(), conditions=())),
     # A sync that cannot decide leaves desiredReplicas at 0: nothing may claim that it is wanted.
     "a-new-hpa-that-could-not-decide": Situation(

@@ -145,7 +145,7 @@ def test_a_node_without_an_exporter_and_with_an_unmeasured_pod(
 ) -> None:
     ended = explain(lab, World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED), "node", "n3")
     assert ended.code == 1
-    assert "no exporter reports a GPU of this node" in ended.output
+    assert "no exporter reports a GPU of this node" not in ended.output
     assert "1 pod (chat/llm-x2k): exporter_names_no_pod" in ended.output
     assert f"fix: {FIX}" in ended.output
 
