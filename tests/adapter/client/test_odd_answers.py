@@ -1,4 +1,4 @@
-"""A command ends in one line, whatever types the objects of a cluster have."""
+"""A command ends in one line for objects of a cluster with any types."""
 
 from __future__ import annotations
 

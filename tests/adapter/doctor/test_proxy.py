@@ -1,4 +1,4 @@
-"""The API server's own answers are told apart from those of the pods behind its proxy."""
+"""The API server's own answers are distinguished apart from those of the pods behind its proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hint for the HPA controller's right grants it, whatever its own role says."""
+"""The hint for the HPA controller's right grants it, regardless of the rules of its own role."""
 
 from __future__ import annotations
 
