@@ -9,7 +9,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-_TIMES = int(os.environ.get("FUZZ_TIMES", "1"))
+TIMES = int(os.environ.get("FUZZ_TIMES", "1"))
+"""By how much `make fuzz` multiplies the number of examples."""
 
 
 def bounded(examples: int, *, steps: int = 50) -> settings:
@@ -20,12 +21,12 @@ def bounded(examples: int, *, steps: int = 50) -> settings:
         steps: the most steps in an example of a state machine.
     """
     return settings(
-        max_examples=examples * _TIMES,
+        max_examples=examples * TIMES,
         deadline=None,  # no test is about how long something takes
         suppress_health_check=list(HealthCheck),
         stateful_step_count=steps,
     )
 
 
-EVERY_TEST = settings(max_examples=40 * _TIMES, deadline=None)
+EVERY_TEST = settings(max_examples=40 * TIMES, deadline=None)
 """Of the properties that do not say how many."""

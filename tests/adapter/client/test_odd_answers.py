@@ -16,6 +16,7 @@ from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.commandline import invoke
 from tests.adapter.explain.cluster import NO_PODS_NAMED, World, at, gpu_metric
 from tests.adapter.explain.test_pods_and_nodes import GPU
+from tests.examples import TIMES
 
 COMMANDS = {
     "explain hpa": ("explain", "hpa", "llm"),
@@ -26,8 +27,8 @@ COMMANDS = {
     "doctor": ("doctor",),
 }
 ODD: Sequence[Any] = (None, 5, -1e30, True, "", "\x1b[2J", [], [None], {}, {"a": 1}, 10**400)
-TRIES = {"doctor": 10}
-"""Other commands take a tenth of the time."""
+TRIES = {"doctor": 3}
+"""Answers of another form that each command gets in `make test`; the others get 8."""
 
 Place = tuple[str, tuple[Any, ...]]
 """Path of a request, and the keys that lead to a value of its answer."""
@@ -94,6 +95,7 @@ def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
         yield server, file
 
 
+@pytest.mark.hypothesis  # `make fuzz` tries more
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_answer_of_another_form_is_one_line(
     name: str, lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
@@ -106,7 +108,7 @@ def test_an_answer_of_another_form_is_one_line(
     places = sorted(garbler.places, key=str)
     assert len(places) > 20
     chance = random.Random(name)
-    for _ in range(TRIES.get(name, 40)):
+    for _ in range(TRIES.get(name, 8) * TIMES):
         garbler.change = chance.choice(places), chance.choice(ODD)
         ended = invoke(*command)
         assert ended.code in (0, 1, 2), garbler.change
