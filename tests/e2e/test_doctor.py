@@ -171,25 +171,27 @@ def store(lab: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prome
     """A Prometheus that scrapes the exporters in several ways: the label ``case``."""
     dropping = {"action": "labeldrop", "regex": "exported_.*"}
     losing = {"action": "drop", "source_labels": ["__name__"], "regex": "DCGM_.*"}
-    ways: dict[str, tuple[int, list[Object]]] = {
-        "clean": (9, []),
-        "one_exporter": (1, []),
-        "no_pods": (9, [dropping]),
-        "no_series": (9, [losing]),
+    nodes = sorted(lab.exporters)
+    ways: dict[str, tuple[list[str], list[Object]]] = {
+        "clean": (nodes, []),
+        "first_exporter": (nodes[:1], []),
+        "second_exporter": (nodes[1:], []),
+        "no_pods": (nodes, [dropping]),
+        "no_series": (nodes, [losing]),
     }
     jobs: list[Object] = [
         {
             "job_name": case,
             "static_configs": [
                 {
-                    "targets": [f"{each.host}:{each.port}"],
+                    "targets": [f"{lab.exporters[node].host}:{lab.exporters[node].port}"],
                     "labels": {"case": case, "namespace": "gpu-operator", "pod": f"dcgm-{node}"},
                 }
-                for node, each in sorted(lab.exporters.items())[:count]
+                for node in scraped
             ],
             "metric_relabel_configs": relabelings,
         }
-        for case, (count, relabelings) in ways.items()
+        for case, (scraped, relabelings) in ways.items()
     ]
     total = sum(len(job["static_configs"]) for job in jobs)
     folder = tmp_path_factory.mktemp("store")
@@ -204,7 +206,9 @@ def store(lab: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prome
     ("case", "ids"),
     [
         ("clean", set[str]()),
-        ("one_exporter", {"GMA303"}),
+        # The one pod runs on the node of either.
+        ("first_exporter", {"GMA303"}),
+        ("second_exporter", {"GMA303"}),
         ("no_pods", {"GMA305"}),
         ("no_series", {"GMA302"}),
     ],

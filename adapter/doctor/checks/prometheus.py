@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from adapter.devices.assignment import assignment
+from adapter.devices.device import host
 from adapter.doctor.facts import Facts, StoreAnswer
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.doctor.objects import SeenPod
 
 _SEE: Final = "kubectl get servicemonitors,podmonitors,scrapeconfigs -A"
 
@@ -68,13 +70,11 @@ def partial(facts: Facts) -> Iterator[Finding]:
     See the targets of Prometheus: some exporters are not selected, or their scrapes fail.
     """
     store = _answering(facts)
-    patterns = facts.settings.cluster.gpu_resources
-    nodes = [node.name for node in facts.nodes.read() if gpus_of(node, patterns)]
-    instances = {labels.get("instance", "") for labels in store.series}
-    if instances and len(instances) < len(nodes):
+    instances, nodes = _exporters(facts, store)
+    if instances and instances < nodes:
         yield Finding(
             f"prometheus {store.url}",
-            f"has series of {len(instances)} exporters, and {len(nodes)} nodes offer GPUs",
+            f"has series of {instances} exporters, and {nodes} nodes offer GPUs",
             "see which exporters Prometheus does not scrape",
             _SEE,
         )
@@ -112,7 +112,14 @@ def dropped(facts: Facts) -> Iterator[Finding]:
     `honorLabels: true`, or keep the `exported_…` labels.
     """
     store = _answering(facts)
-    holders = {each.key for each in facts.gpu_pods if each.runs and each.pod.ready}
+    running = [each for each in facts.gpu_pods if each.runs and each.pod.ready]
+    instances, nodes = _exporters(facts, store)
+    if instances < nodes:
+        # No series can name the pods of a node whose exporter Prometheus does not scrape.
+        pods = {each.key: each for each in facts.pods.read()}
+        scraped = {_node(labels, pods) for labels in store.series}
+        running = [each for each in running if each.pod.node in scraped]
+    holders = {each.key for each in running}
     if not holders or not store.series:
         return
     if not any(_pod(labels) in holders for labels in store.series):
@@ -122,6 +129,19 @@ def dropped(facts: Facts) -> Iterator[Finding]:
             "remove relabelings that drop pod, namespace or exported_… labels",
             _SEE,
         )
+
+
+def _exporters(facts: Facts, store: StoreAnswer) -> tuple[int, int]:
+    """Return how many exporters have series, and how many nodes offer GPUs."""
+    patterns = facts.settings.cluster.gpu_resources
+    nodes = sum(1 for node in facts.nodes.read() if gpus_of(node, patterns))
+    return len({labels.get("instance", "") for labels in store.series}), nodes
+
+
+def _node(labels: Mapping[str, str], pods: Mapping[str, SeenPod]) -> str:
+    """Return the node of the exporter's pod, or the node that the series names."""
+    exporter = pods.get(f"{labels.get('namespace', '')}/{labels.get('pod', '')}")
+    return exporter.pod.node if exporter else host(labels)
 
 
 def _pod(labels: Mapping[str, str]) -> str:

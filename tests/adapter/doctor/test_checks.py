@@ -13,7 +13,16 @@ from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import CheckSection, Severity, registered
 from adapter.doctor.runner import DoctorReport, Outcome, run
 from adapter.doctor.withoutvalue import WithoutValue
-from tests.adapter.doctor.clean import clean, clean_store, container, hpa, metric, pod
+from tests.adapter.doctor.clean import (
+    clean,
+    clean_store,
+    container,
+    hpa,
+    metric,
+    pod,
+    row,
+    stored,
+)
 from tests.adapter.doctor.faults import FAULTS, VLLM, Fault, server_pod
 
 CHECKS = {each.id: each for each in registered()}
@@ -182,3 +191,23 @@ def test_without_the_view_api_the_values_of_the_metrics_api_are_checked() -> Non
     facts.measured = Fact({"chat": frozenset({"llm-2"})})
     (result,) = run(facts, ("GMA706",))
     assert [each.subject for each in result.findings] == ["namespace chat"]
+
+
+@pytest.mark.parametrize(
+    ("series", "ids"),
+    [
+        ([row("gpu-a")], {"GMA303"}),
+        ([row("gpu-a", namespace="", pod="", Hostname="gpu-a")], {"GMA303"}),
+        ([row("gpu-b")], {"GMA303", "GMA305"}),
+        ([row("gpu-b", namespace="", pod="", Hostname="gpu-b")], {"GMA303", "GMA305"}),
+    ],
+    ids=["exporter without pods", "its host", "exporter of the pod", "host of the pod"],
+)
+def test_series_need_not_name_the_pods_of_a_node_that_prometheus_does_not_scrape(
+    series: list[dict[str, str]], ids: set[str]
+) -> None:
+    facts = clean_store()
+    pods = [each for each in facts.pods.read() if each.key != "chat/llm-1"]
+    facts.pods, facts.store = Fact(pods), Fact(stored(series))
+    results = run(facts, ("GMA302", "GMA303", "GMA305"))
+    assert {each.check.id for each in results if each.findings} == ids
