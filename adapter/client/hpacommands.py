@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from adapter.catalog.metric import Unit
 
@@ -41,6 +42,38 @@ def grant_controller(group: str = "custom.metrics.k8s.io") -> str:
         f" && kubectl create clusterrolebinding {role} --clusterrole={role}"
         f" --serviceaccount={CONTROLLER}"
     )
+
+
+def one_hpa(namespace: str, hpas: Sequence[Mapping[str, Any]]) -> str:
+    """Return commands that move the metrics of HPAs of one target to the first by name, and delete
+    the others. The same HPA is kept, whichever of them is looked at. Empty if KEDA owns one of
+    them: it overwrites the metrics of its HPA.
+
+    Args:
+        hpas: manifests of HPAs with one scale target.
+    """
+    first, *others = sorted(hpas, key=_name)
+    if any(map(scaled_object, hpas)):
+        return ""
+    rows: list[Mapping[str, Any]] = list(first["spec"].get("metrics") or ())
+    adds: list[dict[str, object]] = []
+    for row in (row for other in others for row in other["spec"].get("metrics") or ()):
+        if row not in rows:
+            rows.append(row)
+            adds.append({"op": "add", "path": "/spec/metrics/-", "value": row})
+    names = " ".join(shlex.quote(_name(other)) for other in others)
+    delete = f"kubectl -n {shlex.quote(namespace)} delete hpa {names}"
+    return f"{patch_rows(namespace, _name(first), adds)} && {delete}" if adds else delete
+
+
+def _name(hpa: Mapping[str, Any]) -> str:
+    return str(hpa["metadata"]["name"])
+
+
+def scaled_object(hpa: Mapping[str, Any]) -> str:
+    """Return the ScaledObject that owns an HPA; empty without one."""
+    owners = hpa["metadata"].get("ownerReferences") or ()
+    return next((str(row["name"]) for row in owners if row.get("kind") == "ScaledObject"), "")
 
 
 def other_unit(unit: str, milli: int) -> tuple[str, str] | None:

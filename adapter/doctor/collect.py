@@ -16,6 +16,7 @@ import msgspec
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.doctor import release, rights, scrapes, store
+from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
 from adapter.doctor.objects import (
@@ -82,6 +83,7 @@ class Collector:
             "leases": self.objects(f"{_COORDINATION}/namespaces/kube-node-lease/leases", Lease),
             "pods": self.listed("/api/v1/pods", read_pod),
             "workloads": self._workloads(),
+            "daemonsets": self.listed("/apis/apps/v1/daemonsets", read_daemonset),
             "hpas": self.listed("/apis/autoscaling/v2/horizontalpodautoscalers", read_hpa),
             "scaledobjects": self.optional(_SCALEDOBJECTS, read_scaledobject),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from adapter.doctor.daemonsets import SeenDaemonSet
 from adapter.doctor.objects import (
     ApiService,
     Lease,
@@ -218,6 +219,7 @@ class Facts:
     hpas: Fact[Sequence[Hpa]] = _OFF
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
+    daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF
     quotas: Fact[Sequence[ResourceQuota]] = _OFF
     autoscaler: Fact[str] = _OFF
     """The node autoscaler that was found; empty without one."""

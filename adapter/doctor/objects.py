@@ -76,8 +76,17 @@ class ApiService(_Object, frozen=True):
     status: SeenConditions = SeenConditions()
 
 
+class SeenTaint(_Object, frozen=True):
+    """A taint of a node."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
 class _NodeSpec(_Object, frozen=True):
     unschedulable: bool = False
+    taints: list[SeenTaint] = []
 
 
 class _NodeStatus(_Object, frozen=True):
@@ -158,11 +167,18 @@ class SeenName(_Object, frozen=True):
     name: str = ""
 
 
+class SecretVolume(_Object, frozen=True):
+    """``secret`` of a volume."""
+
+    secret_name: str = ""
+
+
 class ConfigVolume(_Object, frozen=True):
-    """A volume; ``configMap`` names the ConfigMap."""
+    """A volume; ``configMap`` names the ConfigMap, ``secret`` the Secret."""
 
     name: str = ""
     config_map: SeenName | None = None
+    secret: SecretVolume | None = None
 
 
 class PodSpec(_Object, frozen=True):

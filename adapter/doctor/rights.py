@@ -14,11 +14,12 @@ from adapter.client.errors import (
     grant,
     missing_right,
 )
+from adapter.client.hpacommands import CONTROLLER, grant_controller
 from adapter.doctor.facts import Release, Review, UnreadError
 
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _ACCOUNT: Final = "system:serviceaccount:"
-HPA: Final = f"{_ACCOUNT}kube-system:horizontal-pod-autoscaler"
+HPA: Final = f"{_ACCOUNT}{CONTROLLER}"
 CUSTOM: Final = "custom.metrics.k8s.io"
 _METRIC: Final = "gpu_utilization"
 
@@ -56,7 +57,7 @@ async def hpa_reviews(api: Api) -> Sequence[Review]:
     """Review the rights of the HPA controller; raises ClientError."""
     found = [await _review(api, HPA, right) for right in _HPA_NEEDS]
     # An HPA may ask for any metric, and the controller's own role may lack the rule.
-    command = grant(MissingRight(HPA, "get", "*", CUSTOM, ""))
+    command = grant_controller(CUSTOM)
     return [each if each.allowed else each._replace(command=command) for each in found]
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _SHOWN: Final = 5
 """Findings of one check that are printed; JSON has all."""
 _INDENT: Final = "    "
+_PREFIXES: Final[Mapping[str, str]] = {"found": "not true: ", "could not check": "not checked: "}
+"""A title says what is true of a cluster without the fault."""
 _WORDS: Final = re.compile(r"""(?:[^\s'"]|'[^']*'|"(?:\\.|[^"\\])*")+""")
 
 
@@ -66,7 +68,8 @@ def _check(
     result: Result, screen: Screen, shared: Collection[tuple[str, str]], seen: dict[str, str]
 ) -> Iterator[str]:
     check = result.check
-    yield f"{screen.mark(_mark(result))} {check.id} {check.title}"
+    said = _PREFIXES.get(result.outcome, "")
+    yield from screen.wrap(f"{screen.mark(_mark(result))} {check.id} {said}{check.title}")
     if result.why and _cause(result) not in shared:
         yield from screen.wrap(f"could not check: {result.why}", _INDENT)
         yield from _next_step(check.id, result.command, screen, seen)

@@ -10,6 +10,7 @@ from typing import Final
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError, MissingRight
+from adapter.client.hpacommands import scaled_object
 from adapter.client.naming import named
 from adapter.explain import metricvalues
 from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
@@ -59,8 +60,7 @@ class HpaFacts:
     @property
     def scaled_object(self) -> str:
         """The ScaledObject that owns the HPA; empty without one."""
-        owners = self.hpa["metadata"].get("ownerReferences") or ()
-        return next((str(row["name"]) for row in owners if row.get("kind") == "ScaledObject"), "")
+        return scaled_object(self.hpa)
 
     @property
     def namespace(self) -> str:

@@ -6,7 +6,8 @@ import json
 import shlex
 
 from adapter.attribution.unnamed import SERVER_NOT_SCRAPED
-from adapter.client.hpacommands import patch_hpa, patch_rows
+from adapter.client.access import Json
+from adapter.client.hpacommands import one_hpa, patch_hpa, scaled_object
 from adapter.client.naming import nearest
 from adapter.explain.gpupod import Why
 from adapter.explain.hpafacts import HpaFacts
@@ -41,26 +42,28 @@ def of_reason(facts: HpaFacts, why: Why | None) -> str:
 
 
 def _one_hpa(facts: HpaFacts) -> str:
-    """Return commands that move the metrics of the last HPA by name to the first, and delete it.
+    """Return the fix for several HPAs that control the same pods."""
+    hpas = [facts.hpa, *facts.rival_hpas]
+    namespace = shlex.quote(facts.namespace)
+    targets = sorted(set(map(_target, hpas)))
+    if len(targets) > 1:
+        # The table shows the selectors, which overlap.
+        return f"kubectl -n {namespace} get {' '.join(targets)} -o wide"
+    if command := one_hpa(facts.namespace, hpas):
+        return command
+    scaled = next(filter(None, map(scaled_object, hpas)))
+    others = [str(hpa["metadata"]["name"]) for hpa in hpas if not scaled_object(hpa)]
+    if not others:
+        return f"kubectl -n {namespace} get scaledobjects"
+    return (
+        f"add triggers for the metrics of {', '.join(others)} to ScaledObject {scaled}, then "
+        f"`kubectl -n {namespace} delete hpa {' '.join(map(shlex.quote, others))}`"
+    )
 
-    The explanation of each of the HPAs returns the same commands.
-    """
-    hpas = sorted([facts.hpa, *facts.rival_hpas], key=lambda row: str(row["metadata"]["name"]))
-    # KEDA overwrites the metrics of its HPA, and makes it again.
-    first, *others = sorted(hpas, key=lambda row: not row["metadata"].get("ownerReferences"))
-    last, kept = others[-1], first["spec"].get("metrics") or ()
-    rows: list[dict[str, object]] = [
-        {"op": "add", "path": "/spec/metrics/-", "value": row}
-        for row in last["spec"].get("metrics") or ()
-        if row not in kept
-        and not first["metadata"].get("ownerReferences")
-        and first["spec"]["scaleTargetRef"] == last["spec"]["scaleTargetRef"]
-    ]
-    name = shlex.quote(str(last["metadata"]["name"]))
-    delete = f"kubectl -n {shlex.quote(facts.namespace)} delete hpa {name}"
-    if not rows:
-        return delete
-    return f"{patch_rows(facts.namespace, str(first['metadata']['name']), rows)} && {delete}"
+
+def _target(hpa: Json) -> str:
+    reference = hpa["spec"]["scaleTargetRef"]
+    return shlex.quote(f"{reference['kind'].lower()}/{reference['name']}")
 
 
 def _opt_in(facts: HpaFacts) -> str:

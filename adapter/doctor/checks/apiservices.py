@@ -14,6 +14,10 @@ CUSTOM: Final = "custom.metrics.k8s.io"
 EXTERNAL: Final = "external.metrics.k8s.io"
 NAME: Final = "gpu-metrics-adapter"
 _CERTIFICATE: Final = re.compile(r"x509|certificate|tls:", re.IGNORECASE)
+_UNKNOWN: Final = "signed by unknown authority"
+"""What Go's TLS client says of a certificate that another CA signed."""
+_VOLUME: Final = "certificate"
+"""Volume of the chart's Deployment that has the serving certificate."""
 _ENDPOINTS: Final = ("MissingEndpoints", "ServiceNotFound", "ServicePortError", "EndpointsNotFound")
 
 
@@ -110,16 +114,63 @@ def bad_certificate(facts: Facts) -> Iterator[Finding]:
     the APIService is not the CA that signed it, the certificate has expired, or it is for another
     name.
 
-    With the chart's own certificate, run its CronJob once. Otherwise correct `caBundle`.
+    The printed command copies `caBundle` from an APIService of the same Service that is available,
+    or from the Secret with the adapter's certificate. If the certificate itself is wrong, renew it:
+    with the chart's own certificate, run its CronJob once.
     """
     for each, condition in _unavailable(facts):
         if condition.reason not in _ENDPOINTS and _CERTIFICATE.search(condition.message):
             yield Finding(
                 f"apiservice {each.metadata.name}",
                 f"is unavailable ({condition.reason}): {condition.message}",
-                "renew the certificate: run the chart's certificates CronJob, or correct caBundle",
-                _of_service(each, "get cronjobs,jobs,secrets"),
+                *_certificate_fix(facts, each, condition),
             )
+
+
+def _certificate_fix(facts: Facts, each: ApiService, condition: SeenCondition) -> tuple[str, str]:
+    """Return the fix and its command: a `caBundle` that is another CA's is replaced."""
+    if _UNKNOWN in condition.message:
+        if source := _available_sibling(facts, each):
+            name = source.metadata.name
+            return (
+                f"its caBundle is of another CA: copy that of {name}, which is available",
+                _patch_ca(each, f"get apiservice {name}", "{.spec.caBundle}"),
+            )
+        if (secret := _certificate_secret(facts)) and _is_ours(facts, each):
+            namespace, name = secret
+            return (
+                f"its caBundle is of another CA: copy the CA from Secret {namespace}/{name}",
+                _patch_ca(each, f"-n {namespace} get secret {name}", r"{.data.ca\.crt}"),
+            )
+    return (
+        "renew the certificate: run the chart's certificates CronJob, or correct caBundle",
+        _of_service(each, "get cronjobs,jobs,secrets"),
+    )
+
+
+def _available_sibling(facts: Facts, each: ApiService) -> ApiService | None:
+    """Return an available APIService of the same Service with another `caBundle`."""
+    for other in facts.apiservices.read():
+        same = other.spec.service is not None and other.spec.service == each.spec.service
+        up = any(c.type == "Available" and c.status == "True" for c in other.status.conditions)
+        if same and up and other.spec.ca_bundle not in ("", each.spec.ca_bundle):
+            return other
+    return None
+
+
+def _certificate_secret(facts: Facts) -> tuple[str, str] | None:
+    """Return namespace and name of the Secret with the adapter's certificate."""
+    release = facts.release.value
+    for volume in release.workload.spec.template.spec.volumes if release else ():
+        if volume.name == _VOLUME and volume.secret is not None and release is not None:
+            return release.workload.metadata.namespace, volume.secret.secret_name
+    return None
+
+
+def _patch_ca(each: ApiService, source: str, path: str) -> str:
+    read = f"$(kubectl {source} -o jsonpath='{path}')"
+    body = rf'"{{\"spec\":{{\"caBundle\":\"{read}\"}}}}"'
+    return f"kubectl patch apiservice {each.metadata.name} --type=merge -p {body}"
 
 
 @check("GMA008", CheckSection.CLUSTER, "the API server reaches the metrics APIs")

@@ -52,18 +52,20 @@ def slow(facts: Facts) -> Iterator[Finding]:
 
     Set the interval to 5 to 10 s, and `values.collect_interval` to the same.
     """
-    seen = set()
+    found: dict[tuple[str, str, float], list[SeenPod]] = {}
     for each, rule in exporters(facts):
         seconds = interval_of(each)
-        name = (each.pod.ref.namespace, owner(each))
-        if rule.family not in DCGM or seconds <= SYNC or name in seen:
-            continue
-        seen.add(name)
+        if rule.family in DCGM and seconds > SYNC:
+            # Pods without a workload have one fix too.
+            named = owner(each) if each.pod.owner is not None else "pods without a workload"
+            found.setdefault((each.pod.ref.namespace, named, seconds), []).append(each)
+    for (namespace, named, seconds), pods in found.items():
+        count = f"{len(pods)} pods" if len(pods) > 1 else f"pod {pods[0].pod.ref.name}"
         yield Finding(
-            f"{name[1]} in {name[0]}",
+            f"{named} in {namespace} ({count})",
             f"reads its GPUs every {seconds:g} s, and HPAs decide every {SYNC:g} s",
             *set_env(
-                each,
+                pods[0],
                 "set the interval to 10 s, and values.collect_interval to 10s",
                 f"{_INTERVAL}=10000",
             ),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from adapter.doctor import known
+from adapter.doctor.daemonsets import SeenDaemonSet, obstacle
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenPod
+from adapter.doctor.objects import SeenNode, SeenPod
 from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.troubled import troubled
@@ -43,8 +45,9 @@ def missing(facts: Facts) -> Iterator[Finding]:
     """A node offers GPUs and no exporter runs on it, so its pods have no value. The adapter finds
     exporters by the labels of the common charts (`docs/settings.md`, `source.scrape`).
 
-    Deploy dcgm-exporter, or the exporter of the vendor, to the node: check the node selector and
-    the tolerations of its DaemonSet. Name an exporter with other labels in
+    The finding names the exporter's DaemonSet and why it has no pod on the node: a label that its
+    node selector or affinity needs, or a taint that it does not tolerate. Without a DaemonSet,
+    deploy dcgm-exporter, or the exporter of the vendor. Name an exporter with other labels in
     `source.scrape.exporters`.
     """
     scraping(facts)
@@ -52,14 +55,44 @@ def missing(facts: Facts) -> Iterator[Finding]:
     if facts.settings.source.scrape.targets:
         raise NotApplicableError("the settings name exporters at fixed addresses")
     covered = {each.pod.node for each, _ in exporters(facts)}
+    found = False
     for node in nodes:
-        if gpus_of(node, facts.settings.cluster.gpu_resources) and node.name not in covered:
-            yield Finding(
-                f"node {node.name}",
-                "offers GPUs, and no exporter runs on it: its pods have no value",
-                "deploy the exporter to this node, or name it in source.scrape.exporters",
-                f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}",
-            )
+        gpus = gpus_of(node, facts.settings.cluster.gpu_resources)
+        if gpus and node.name not in covered:
+            found = True
+            yield _without_exporter(facts, node, gpus)
+    if found:
+        facts.daemonsets.read()
+
+
+def _without_exporter(facts: Facts, node: SeenNode, gpus: Iterable[str]) -> Finding:
+    """Return the finding for a node, with the DaemonSet that should have a pod on it."""
+    text = "offers GPUs, and no exporter runs on it: its pods have no value"
+    daemonset = _daemonset(facts, gpus)
+    if daemonset is None:
+        return Finding(
+            f"node {node.name}",
+            text,
+            "deploy the exporter to this node, or name it in source.scrape.exporters",
+            f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}",
+        )
+    said, fix, command = obstacle(daemonset, node)
+    return Finding(f"node {node.name}", f"{text}. {said}", fix, command)
+
+
+_VENDORS: Final = {"nvidia": "nvidia.com", "gke": "nvidia.com", "amd": "amd.com"}
+"""Family of exporters -> domain of the resources of the devices that they describe."""
+
+
+def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:
+    """Return the first DaemonSet of an exporter for the vendor of these resources."""
+    rules = known.exporter_rules(facts.settings)
+    domains = {name.partition("/")[0] for name in gpus}
+    for each in (facts.daemonsets.value or ()) if facts.daemonsets.known else ():
+        rule = next((rule for rule in rules if rule.matches(each.pod.pod)), None)
+        if rule is not None and _VENDORS.get(rule.family, "") in {*domains, ""}:
+            return each
+    return None
 
 
 @check("GMA102", CheckSection.EXPORTERS, "exporters run")

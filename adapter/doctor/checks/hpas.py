@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from adapter.client.hpacommands import patch_hpa
+from adapter.client.errors import MissingRight, missing_right
+from adapter.client.hpacommands import grant_controller, patch_hpa
 from adapter.doctor import known
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.doctor.objects import SeenCondition
 from adapter.hpa import ManifestError, from_manifest
 
 OURS: Final = ("Pods", "Object", "External")
@@ -175,9 +177,34 @@ def failing(facts: Facts) -> Iterator[Finding]:
     """The HPA controller reports in the condition `ScalingActive` that it could not read a metric.
     The HPA keeps its replica count.
 
-    `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none.
+    `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none. HPAs whose
+    controller lacks one right are one finding, with the command that grants it.
     """
     facts.live()
+    denied: dict[str, list[tuple[Hpa, MissingRight]]] = {}
+    for hpa, condition in _failing(facts):
+        right = missing_right(condition.message)
+        if right is not None:
+            denied.setdefault(right.group, []).append((hpa, right))
+            continue
+        yield Finding(
+            hpa.subject,
+            f"{condition.reason}: {condition.message}",
+            "see why its pods have no value",
+            f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
+        )
+    for group, rows in denied.items():
+        (hpa, right), more = rows[0], len(rows) - 1
+        yield Finding(
+            f"{hpa.subject} and {more} more" if more else hpa.subject,
+            f"the HPA controller reads no metric: {right.user} may not {right.verb} {right.full}",
+            "grant the right to the HPA controller",
+            grant_controller(group),
+        )
+
+
+def _failing(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:
+    """Yield the HPAs that get none of the adapter's metrics, with the condition that says so."""
     names = known.metrics(facts.settings)
     for hpa in facts.hpas.read():
         asked = [m for m in hpa.metrics if m.type in OURS]
@@ -186,9 +213,4 @@ def failing(facts: Facts) -> Iterator[Finding]:
         for condition in hpa.conditions:
             failed = condition.type == "ScalingActive" and condition.status == "False"
             if failed and condition.reason.startswith("FailedGet"):
-                yield Finding(
-                    hpa.subject,
-                    f"{condition.reason}: {condition.message}",
-                    "see why its pods have no value",
-                    f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
-                )
+                yield hpa, condition

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.catalog.metric import Scope
+from adapter.client.hpacommands import one_hpa
 from adapter.cluster.pod import Pod
 from adapter.doctor import known
 from adapter.doctor.checks.hpas import edit, metrics, patch
@@ -122,20 +123,30 @@ def two_autoscalers(facts: Facts) -> Iterator[Finding]:
     for each in scaled or ():
         hpas = found.get((each.namespace, each.kind, each.target), [])
         own = [hpa for hpa in hpas if not hpa.owner]
-        if own:
-            yield _twice(own[0], f"ScaledObject {each.name}")
+        for hpa in own:
+            names = ", ".join(metric.name for metric in hpa.metrics)
+            yield Finding(
+                hpa.subject,
+                f"ScaledObject {each.name} scales {hpa.kind} {hpa.target} too",
+                f"add a trigger for {names} to the ScaledObject, then delete hpa {hpa.name}",
+                "" if hpa.origin else f"kubectl -n {each.namespace} edit scaledobject {each.name}",
+            )
     for hpas in found.values():
-        own = [hpa for hpa in hpas if not hpa.owner]
-        for hpa in own[1:]:
-            yield _twice(hpa, f"hpa {own[0].name}")
+        own = sorted((hpa for hpa in hpas if not hpa.owner), key=lambda hpa: hpa.name)
+        if len(own) > 1:
+            yield _twice(own)
 
 
-def _twice(hpa: Hpa, other: str) -> Finding:
+def _twice(hpas: Sequence[Hpa]) -> Finding:
+    first, *others = hpas
+    names = " and ".join(f"hpa {hpa.name}" for hpa in others)
+    scale = "scales" if len(others) == 1 else "scale"
+    manifests = [hpa.manifest for hpa in hpas]
     return Finding(
-        hpa.subject,
-        f"{other} scales {hpa.kind} {hpa.target} too",
-        "keep one of them, with the metrics of both",
-        "" if hpa.origin else f"kubectl -n {hpa.namespace} delete hpa {hpa.name}",
+        first.subject,
+        f"{names} {scale} {first.kind} {first.target} too",
+        f"keep hpa {first.name} with the metrics of all, and delete {names}",
+        "" if any(hpa.origin for hpa in hpas) else one_hpa(first.namespace, manifests),
     )
 
 

@@ -32,7 +32,7 @@ def admits(
     if shape.node_affinity and not _affine(shape.node_affinity, labels, name):
         return False
     return all(
-        taint.effect not in _BINDING or any(_tolerates(each, taint) for each in shape.tolerations)
+        not binding(taint) or any(tolerates(each, taint) for each in shape.tolerations)
         for taint in taints
     )
 
@@ -54,13 +54,18 @@ def times(shape: Shape, free: Amounts) -> int:
     return max(0, min(free.get(name, 0) // milli for name, milli in shape.requests))
 
 
+def binding(taint: Taint) -> bool:
+    """Return whether a taint keeps a pod without a toleration from the node."""
+    return taint.effect in _BINDING
+
+
 def _affine(affinity: str, labels: Mapping[str, str], name: str) -> bool:
     """Return whether one of the terms matches. An empty term or an empty list matches no node."""
     fields = {"metadata.name": name}
     return any(
         term
-        and all(_matches(row, labels) for row in term.get("matchExpressions", ()))
-        and all(_matches(row, fields) for row in term.get("matchFields", ()))
+        and all(matches(row, labels) for row in term.get("matchExpressions", ()))
+        and all(matches(row, fields) for row in term.get("matchFields", ()))
         for term in _terms(affinity)
     )
 
@@ -70,7 +75,7 @@ def _terms(affinity: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(json.loads(affinity)["nodeSelectorTerms"])
 
 
-def _matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Return whether an expression matches. An unknown operator never matches."""
     value, values = labels.get(row["key"]), row.get("values", ())
     match row["operator"]:
@@ -95,7 +100,7 @@ def _beyond(value: str, bound: str, sign: int) -> bool:
         return False
 
 
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Return whether the toleration tolerates the taint, as ``Toleration.ToleratesTaint`` does."""
     if toleration.effect and toleration.effect != taint.effect:
         return False

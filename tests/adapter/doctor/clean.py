@@ -211,7 +211,10 @@ def own_workload(
                 resources={"limits": {"memory": "1Gi"}},
             )
         ],
-        "volumes": [{"name": "config", "configMap": {"name": NAME}}],
+        "volumes": [
+            {"name": "config", "configMap": {"name": NAME}},
+            *more.pop("volumes", ()),
+        ],
     }
     deployment = workload(NAME, HOME, labels=labels, meta=chart, pod=spec, **more)
     return release(deployment, pods or [], {"config.yaml": config})
@@ -270,6 +273,7 @@ def clean() -> Facts:
             )
         ]
     )
+    facts.daemonsets = Fact([])
     facts.quotas = Fact([])
     facts.release = Fact(own_workload(pods=own))
     facts.nodepool = Fact(nodepool())

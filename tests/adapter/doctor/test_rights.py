@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import shlex
 from pathlib import Path
 
 from adapter.client.access import cluster
 from adapter.doctor.facts import Review
-from adapter.doctor.rights import HPA, hpa_reviews
+from adapter.doctor.rights import hpa_reviews
 from tests.adapter.clientapi import api_server
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -23,12 +21,10 @@ def test_the_hint_creates_a_role_with_the_rule_and_binds_it(tmp_path: Path) -> N
     with api_server(tmp_path) as (server, kubeconfig):
         server.answers[REVIEWS] = {"status": {"allowed": False}}
         (review,) = asyncio.run(look())
-    words = shlex.split(review.command)
-    assert [words[0], *words[2:]] == ["echo", "|", "kubectl", "apply", "-f", "-"]
-    role, binding = json.loads(words[1])["items"]
-    assert role["rules"] == [
-        {"apiGroups": ["custom.metrics.k8s.io"], "resources": ["*"], "verbs": ["get", "list"]}
-    ]
-    assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    (subject,) = binding["subjects"]
-    assert f"system:serviceaccount:{subject['namespace']}:{subject['name']}" == HPA
+    assert review.command == (
+        "kubectl create clusterrole hpa-reads-custom-metrics --verb=get,list "
+        "--resource='*.custom.metrics.k8s.io' && "
+        "kubectl create clusterrolebinding hpa-reads-custom-metrics "
+        "--clusterrole=hpa-reads-custom-metrics "
+        "--serviceaccount=kube-system:horizontal-pod-autoscaler"
+    )

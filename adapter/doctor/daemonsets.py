@@ -1,0 +1,190 @@
+"""DaemonSets of exporters, and why one of them has no pod on a node."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from adapter.doctor.objects import SeenNode, SeenPod, read, read_pod
+from adapter.nodepool.model.capacity import Taint
+from adapter.nodepool.model.shape import Toleration
+from adapter.nodepool.plan.admission import binding, matches, tolerates
+
+_OF_NODES: Final = "node.kubernetes.io/"
+"""Taints for the state of a node. Pods of DaemonSets tolerate them without a toleration."""
+_SYSTEM: Final = ("kubernetes.io", "k8s.io")
+"""Domains of labels that the cluster sets: nobody corrects them by hand."""
+
+
+class _Toleration(msgspec.Struct, frozen=True):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class _Placement(msgspec.Struct, rename="camel", frozen=True):
+    node_selector: dict[str, str] = {}
+    tolerations: list[_Toleration] = []
+    affinity: dict[str, Any] = {}
+
+
+class SeenDaemonSet(NamedTuple):
+    """A DaemonSet."""
+
+    namespace: str
+    name: str
+    pod: SeenPod
+    """A pod as its template describes it."""
+    selector: Mapping[str, str]
+    """Node labels that its pods need."""
+    tolerations: tuple[Toleration, ...]
+    terms: Sequence[Mapping[str, Any]]
+    """``nodeSelectorTerms`` of the required node affinity: one of them has to match."""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Obstacle(NamedTuple):
+    """Why a DaemonSet has no pod on a node."""
+
+    message: str
+    fix: str
+    command: str
+
+
+def read_daemonset(content: Mapping[str, Any]) -> SeenDaemonSet:
+    """Read a DaemonSet; raises msgspec.ValidationError, or KeyError without a template."""
+    meta, template = content["metadata"], content["spec"]["template"]
+    namespace, name = str(meta.get("namespace") or "default"), str(meta["name"])
+    named = {**(template.get("metadata") or {}), "namespace": namespace, "name": name}
+    spec = read(template.get("spec") or {}, _Placement)
+    affinity = spec.affinity.get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return SeenDaemonSet(
+        namespace,
+        name,
+        read_pod({"metadata": named, "spec": template.get("spec") or {}}),
+        spec.node_selector,
+        tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations),
+        list(required.get("nodeSelectorTerms") or ()),
+    )
+
+
+def obstacle(daemonset: SeenDaemonSet, node: SeenNode) -> Obstacle:
+    """Return why a DaemonSet has no pod on a node, as far as its template and the node show it."""
+    lacks = [*_unselected(daemonset, node), *_unmatched(daemonset, node)]
+    if lacks:
+        return _of_labels(daemonset, node, lacks)
+    all_taints = [Taint(each.key, each.value, each.effect) for each in node.spec.taints]
+    taints = [taint for taint in all_taints if _repels(taint, daemonset)]
+    if taints:
+        return _of_taints(daemonset, taints)
+    place = f"-n {shlex.quote(daemonset.namespace)}"
+    return Obstacle(
+        f"DaemonSet {daemonset.key} selects the node, and has no pod on it",
+        "see the events of the DaemonSet",
+        f"kubectl {place} describe daemonset {shlex.quote(daemonset.name)}",
+    )
+
+
+class _Lack(NamedTuple):
+    """A label that a node needs."""
+
+    text: str
+    change: str
+    """Argument of ``kubectl label``; empty if the label is not one to set."""
+
+
+def _unselected(daemonset: SeenDaemonSet, node: SeenNode) -> Iterator[_Lack]:
+    for key, value in sorted(daemonset.selector.items()):
+        if node.metadata.labels.get(key) != value:
+            yield _Lack(f"{key}={value}", _settable(key, f"{key}={value}"))
+
+
+def _unmatched(daemonset: SeenDaemonSet, node: SeenNode) -> Sequence[_Lack]:
+    """Return what the node lacks for the term of the affinity that lacks least."""
+    labels, fields = node.metadata.labels, {"metadata.name": node.name}
+    terms = []
+    for term in daemonset.terms:
+        rows = [row for row in term.get("matchExpressions") or () if not matches(row, labels)]
+        named = [row for row in term.get("matchFields") or () if not matches(row, fields)]
+        terms.append([*map(_of_row, rows), *(_Lack(_words(row), "") for row in named)])
+    return min(terms, key=len, default=[])
+
+
+def _of_row(row: Mapping[str, Any]) -> _Lack:
+    key, values = str(row["key"]), row.get("values") or ()
+    change = {
+        "In": f"{key}={values[0]}" if values else "",
+        "Exists": f"{key}=true",
+        "NotIn": f"{key}-",
+        "DoesNotExist": f"{key}-",
+    }.get(str(row["operator"]), "")
+    return _Lack(_words(row), _settable(key, change))
+
+
+def _words(row: Mapping[str, Any]) -> str:
+    values = ", ".join(map(str, row.get("values") or ()))
+    text = f"{row['key']} {row['operator']}"
+    return f"{text} [{values}]" if values else text
+
+
+def _settable(key: str, change: str) -> str:
+    domain = key.rpartition("/")[0]
+    system = any(domain == each or domain.endswith(f".{each}") for each in _SYSTEM)
+    return "" if system else change
+
+
+def _of_labels(daemonset: SeenDaemonSet, node: SeenNode, lacks: Sequence[_Lack]) -> Obstacle:
+    keys = [lack.change.partition("=")[0].removesuffix("-") for lack in lacks]
+    own = [f"{key}={node.metadata.labels[key]}" for key in keys if key in node.metadata.labels]
+    but = f"; it has {', '.join(own)}" if own else ""
+    wanted = " and ".join(lack.text for lack in lacks)
+    said = f"DaemonSet {daemonset.key} needs a node with {wanted}, and this node differs{but}"
+    if not all(lack.change for lack in lacks):
+        place = f"-n {shlex.quote(daemonset.namespace)}"
+        return Obstacle(
+            said,
+            "correct the node selector or the affinity of the DaemonSet",
+            f"kubectl {place} edit daemonset {shlex.quote(daemonset.name)}",
+        )
+    changes = " ".join(shlex.quote(lack.change) for lack in lacks)
+    overwrite = " --overwrite" if own and "=" in changes else ""
+    fix = "if the exporter belongs on the node, change the node's labels"
+    return Obstacle(said, fix, f"kubectl label node {shlex.quote(node.name)} {changes}{overwrite}")
+
+
+def _repels(taint: Taint, daemonset: SeenDaemonSet) -> bool:
+    return (
+        binding(taint)
+        and not taint.key.startswith(_OF_NODES)
+        and not any(tolerates(each, taint) for each in daemonset.tolerations)
+    )
+
+
+def _of_taints(daemonset: SeenDaemonSet, taints: Sequence[Taint]) -> Obstacle:
+    named = ", ".join(f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in taints)
+    rows = [{"key": t.key, "operator": "Exists", "effect": t.effect} for t in taints]
+    at = "/spec/template/spec/tolerations"
+    change = (
+        [{"op": "add", "path": f"{at}/-", "value": row} for row in rows]
+        if daemonset.tolerations
+        else [{"op": "add", "path": at, "value": rows}]
+    )
+    patch = shlex.quote(json.dumps(change, separators=(",", ":")))
+    place = f"-n {shlex.quote(daemonset.namespace)}"
+    plural = "s" if len(taints) > 1 else ""
+    keys = ", ".join(f"{row['key']} ({row['operator']}, {row['effect']})" for row in rows)
+    return Obstacle(
+        f"DaemonSet {daemonset.key} does not tolerate the taint{plural} {named} of the node",
+        f"add the toleration{plural} {keys} to the DaemonSet",
+        f"kubectl {place} patch daemonset {shlex.quote(daemonset.name)} --type=json -p {patch}",
+    )

@@ -1,0 +1,178 @@
+"""Fixes of findings: one for each cause, with a command that changes the right object."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import Any
+
+from adapter.client.hpacommands import grant_controller, one_hpa
+from adapter.client.output import Screen
+from adapter.doctor.facts import Fact, Facts, SeenScaledObject
+from adapter.doctor.model import Finding
+from adapter.doctor.objects import ApiService, read
+from adapter.doctor.runner import DoctorReport, run
+from tests.adapter.doctor.clean import (
+    clean,
+    exporter,
+    hpa,
+    metric,
+    own_workload,
+)
+from tests.adapter.doctor.faults import replace_b, unavailable
+
+SLOW: dict[str, Any] = {"container": {"env": []}}
+UNKNOWN = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+
+
+def findings(facts: Facts, identity: str) -> tuple[Finding, ...]:
+    """What one check finds."""
+    (result,) = run(facts, (identity,))
+    return result.findings
+
+
+def test_slow_exporters_of_one_daemonset_are_one_finding_with_their_number() -> None:
+    facts = clean()
+    others = [each for each in facts.pods.read() if each.pod.ref.namespace != "gpu-operator"]
+    facts.pods = Fact([*others, *(exporter(f"gpu-{n}", **SLOW) for n in "abc")])
+    (finding,) = findings(facts, "GMA107")
+    assert finding.subject == "daemonset/dcgm-exporter in gpu-operator (3 pods)"
+    assert finding.command == (
+        "kubectl -n gpu-operator set env daemonset/dcgm-exporter DCGM_EXPORTER_INTERVAL=10000"
+    )
+
+
+def test_slow_exporters_without_a_workload_are_one_finding() -> None:
+    facts = clean()
+    others = [each for each in facts.pods.read() if each.pod.ref.namespace != "gpu-operator"]
+    facts.pods = Fact([*others, *(exporter(f"gpu-{n}", owners=[], **SLOW) for n in "abc")])
+    (finding,) = findings(facts, "GMA107")
+    assert finding.subject == "pods without a workload in gpu-operator (3 pods)"
+
+
+def test_exporters_with_different_intervals_are_different_findings() -> None:
+    facts = clean()
+    replace_b(facts, **SLOW)
+    (finding,) = findings(facts, "GMA107")
+    assert finding.subject.endswith("(pod dcgm-exporter-gpu-b)")
+
+
+def test_several_hpas_of_one_target_are_one_finding_with_the_commands_of_explain() -> None:
+    facts = clean()
+    hpas = [
+        hpa(metric("gpu_memory_used_bytes", "20Gi"), name="c"),
+        hpa(metric(), name="b"),
+        hpa(metric("gpu_utilization", "70"), name="a"),
+    ]
+    facts.hpas = Fact(hpas)
+    (finding,) = findings(facts, "GMA423")
+    assert finding.subject == "hpa chat/a"
+    assert finding.message.startswith("hpa b and hpa c scale Deployment llm too")
+    assert finding.command == one_hpa("chat", [each.manifest for each in hpas])
+    patch, delete = finding.command.split(" && ")
+    words = shlex.split(patch)
+    assert words[:6] == ["kubectl", "-n", "chat", "patch", "hpa", "a"]
+    added = [row["value"]["pods"]["metric"]["name"] for row in json.loads(words[-1])]
+    assert added == ["gpu_memory_used_bytes"]
+    assert delete == "kubectl -n chat delete hpa b c"
+
+
+def test_an_hpa_beside_a_scaledobject_is_not_deleted_before_its_metrics_are_moved() -> None:
+    facts = clean()
+    facts.scaledobjects = Fact([SeenScaledObject("chat", "llm", "Deployment", "llm")])
+    (finding,) = findings(facts, "GMA423")
+    assert finding.fix == (
+        "add a trigger for gpu_utilization to the ScaledObject, then delete hpa llm"
+    )
+    assert finding.command == "kubectl -n chat edit scaledobject llm"
+
+
+def with_bundle(facts: Facts, name: str, bundle: str) -> None:
+    """Give an APIService a caBundle."""
+
+    def changed(each: ApiService) -> ApiService:
+        service = each.spec.service
+        assert service is not None
+        spec = {
+            "group": each.spec.group,
+            "version": each.spec.version,
+            "caBundle": bundle,
+            "service": {"namespace": service.namespace, "name": service.name},
+        }
+        rows = [{"type": c.type, "status": c.status} for c in each.status.conditions]
+        rows = [
+            row | {"reason": c.reason, "message": c.message}
+            for row, c in zip(rows, each.status.conditions, strict=True)
+        ]
+        meta = {"name": each.metadata.name}
+        return read({"metadata": meta, "spec": spec, "status": {"conditions": rows}}, ApiService)
+
+    facts.apiservices = Fact(
+        [changed(each) if each.metadata.name == name else each for each in facts.apiservices.read()]
+    )
+
+
+def test_a_wrong_cabundle_is_copied_from_the_apiservice_that_is_available() -> None:
+    facts = clean()
+    unavailable(facts, "FailedDiscoveryCheck", UNKNOWN)
+    with_bundle(facts, "v1beta1.custom.metrics.k8s.io", "R09PRA==")
+    with_bundle(facts, "v1beta2.custom.metrics.k8s.io", "QkFE")
+    (finding,) = findings(facts, "GMA007")
+    assert "copy that of v1beta1.custom.metrics.k8s.io, which is available" in finding.fix
+    assert finding.command == (
+        "kubectl patch apiservice v1beta2.custom.metrics.k8s.io --type=merge -p "
+        r'"{\"spec\":{\"caBundle\":\"$(kubectl get apiservice v1beta1.custom.metrics.k8s.io '
+        r"""-o jsonpath='{.spec.caBundle}')\"}}" """.rstrip()
+    )
+
+
+def test_a_wrong_cabundle_is_copied_from_the_secret_of_the_certificate() -> None:
+    facts = clean()
+    volume = {"name": "certificate", "secret": {"secretName": "gma-tls"}}
+    facts.release = Fact(own_workload(volumes=[volume]))
+    unavailable(facts, "FailedDiscoveryCheck", UNKNOWN)
+    (finding,) = findings(facts, "GMA007")
+    assert "copy the CA from Secret gpu-metrics/gma-tls" in finding.fix
+    assert r"$(kubectl -n gpu-metrics get secret gma-tls -o jsonpath='{.data.ca\.crt}')" in (
+        finding.command
+    )
+
+
+def test_an_expired_certificate_is_renewed() -> None:
+    facts = clean()
+    unavailable(facts, "FailedDiscoveryCheck", "x509: certificate has expired or is not yet valid")
+    with_bundle(facts, "v1beta1.custom.metrics.k8s.io", "R09PRA==")
+    (finding,) = findings(facts, "GMA007")
+    assert finding.fix.startswith("renew the certificate")
+
+
+def forbidden_hpa(name: str) -> Any:
+    """An HPA whose controller may not read its metric."""
+    message = (
+        "the HPA was unable to compute the replica count: pods.custom.metrics.k8s.io is forbidden: "
+        'User "system:serviceaccount:kube-system:horizontal-pod-autoscaler" cannot get resource '
+        '"pods/gpu_utilization" in API group "custom.metrics.k8s.io" in the namespace "chat"'
+    )
+    row = {"type": "ScalingActive", "status": "False", "reason": "FailedGetPodsMetric"}
+    return hpa(name=name, status={"conditions": [row | {"message": message}]})
+
+
+def test_hpas_that_lack_one_right_are_one_finding_with_the_grant() -> None:
+    facts = clean()
+    facts.hpas = Fact([forbidden_hpa(name) for name in ("a", "b", "c")])
+    (finding,) = findings(facts, "GMA410")
+    assert finding.subject == "hpa chat/a and 2 more"
+    assert "horizontal-pod-autoscaler may not get pods/gpu_utilization" in finding.message
+    assert finding.command == grant_controller()
+
+
+def test_the_title_of_a_failed_check_says_that_it_is_what_was_expected() -> None:
+    facts = clean()
+    unavailable(facts, "FailedDiscoveryCheck", "context deadline exceeded")
+    lines = DoctorReport(run(facts, ("GMA001", "GMA008")), "server").lines(Screen())
+    heads = [line for line in lines if re.match(r". GMA\d{3} ", line)]
+    assert heads == [
+        "√ GMA001 Kubernetes is 1.27 or newer",
+        "\N{MULTIPLICATION SIGN} GMA008 not true: the API server reaches the metrics APIs",
+    ]
