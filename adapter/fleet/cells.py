@@ -1,0 +1,43 @@
+"""Numbers of the texts that kubectl prints; None for a cell without one."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+Cell = str | int | float | None
+
+_AMOUNT: Final = re.compile(r"(<?)(\d{1,15}(?:\.\d{1,9})?)")
+_PART: Final = re.compile(r"(\d{1,12})([smhd])")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_MEMORY: Final = re.compile(
+    r"(?P<less><?)(?P<used>\d{1,15}(?:\.\d+)?)(?:/(?:<?\d[\d.]*))?(?P<unit>[KMGTP]i)?"
+)
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+
+
+def number(cell: Cell) -> float | None:
+    """Return the number that a text begins with: ``87%``, ``350W``, ``<0.1``."""
+    if isinstance(cell, (int, float)):
+        return float(cell)
+    found = _AMOUNT.match(cell) if cell else None
+    if found is None:
+        return None
+    return float(found[2]) / (2 if found[1] else 1)
+
+
+def seconds(cell: Cell) -> float | None:
+    """Return the seconds of an age: ``12s``, ``3m20s``, ``5h``, ``2d``."""
+    parts = _PART.findall(cell) if isinstance(cell, str) else []
+    if not parts:
+        return None
+    return float(sum(int(amount) * _SECONDS[unit] for amount, unit in parts))
+
+
+def memory(cell: Cell) -> float | None:
+    """Return the used bytes of an amount of memory: ``31.2Gi``, ``31.2/80Gi``."""
+    found = _MEMORY.fullmatch(cell) if isinstance(cell, str) else None
+    if found is None:
+        return None
+    amount = float(found["used"]) * 1024.0 ** _UNITS.index(found["unit"] or "")
+    return amount / 2 if found["less"] else amount

@@ -1,0 +1,179 @@
+"""The state of the whole cluster in one sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from adapter.explain.words import count
+from adapter.fleet.cells import Cell, seconds
+from adapter.fleet.hpas import HpaState
+
+Json = dict[str, Any]
+VerdictLevel = Literal["good", "warning", "bad", "empty", "waiting"]
+
+IDLE: Final = 600.0
+"""Seconds after which a GPU counts as idle, as in ``gpu-metrics-adapter idle``."""
+
+
+class PodCounts(NamedTuple):
+    """GPU pods; ``unmeasured`` are those on a node."""
+
+    total: int
+    measured: int
+    unmeasured: int
+    waiting: int
+    """Without a node."""
+
+
+class GpuCounts(NamedTuple):
+    """Devices."""
+
+    total: int
+    measured: int
+    """With a utilization."""
+    idle: int
+    """Held by a pod, and idle for 10 minutes."""
+
+
+class HpaCounts(NamedTuple):
+    """HPAs by decision; ``healthy`` are those that keep their size or scale."""
+
+    total: int
+    healthy: int
+    stuck: int
+    at_maximum: int
+    scaling: int
+    disabled: int
+
+
+class IdlePrice(NamedTuple):
+    """What idle GPUs cost; see ``adapter.idle``."""
+
+    per_hour: float | None
+    so_far: float | None
+    without_price: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The sentence, and the numbers behind it. What could not be read is None."""
+
+    level: VerdictLevel
+    text: str
+    hpas: HpaCounts | None = None
+    pods: PodCounts | None = None
+    gpus: GpuCounts | None = None
+    price: IdlePrice | None = None
+
+    def json(self) -> Json:
+        """The part of the page."""
+        h, p, g, i = self.hpas, self.pods, self.gpus, self.price
+        return {
+            "level": self.level,
+            "text": self.text,
+            "hpas": None if h is None else _renamed(h, at_maximum="atMaximum"),
+            "pods": None if p is None else p._asdict(),
+            "gpus": None if g is None else g._asdict(),
+            "idle": None
+            if i is None
+            else _renamed(
+                i, per_hour="pricePerHour", so_far="costSoFar", without_price="withoutPrice"
+            ),
+        }
+
+
+def _renamed(row: HpaCounts | IdlePrice, **names: str) -> Json:
+    return {names.get(key, key): value for key, value in row._asdict().items()}
+
+
+def count_hpas(states: Iterable[HpaState]) -> HpaCounts:
+    """Count HPAs by decision."""
+    found = Counter(state.decision for state in states)
+    scaling = found["scales out"] + found["scales in"]
+    return HpaCounts(
+        found.total(),
+        found["keeps"] + scaling,
+        found["stuck"],
+        found["at maximum"],
+        scaling,
+        found["disabled"],
+    )
+
+
+def count_pods(rows: Iterable[Mapping[str, Cell]]) -> PodCounts:
+    """Count the rows of ``gpupods``, cells by column."""
+    total = measured = waiting = 0
+    for row in rows:
+        total += 1
+        if row["Why-Not"] is None:
+            measured += 1
+        elif row["Node"] is None:
+            waiting += 1
+    return PodCounts(total, measured, total - measured - waiting, waiting)
+
+
+def count_gpus(rows: Iterable[Mapping[str, Cell]]) -> GpuCounts:
+    """Count the rows of ``gpus``, cells by column."""
+    total = measured = idle = 0
+    for row in rows:
+        total += 1
+        measured += row["Util"] is not None
+        idle += row["Pods"] is not None and (seconds(row["Idle-Since"]) or 0.0) >= IDLE
+    return GpuCounts(total, measured, idle)
+
+
+def verdict(
+    hpas: Sequence[HpaState] | None,
+    pods: PodCounts | None,
+    gpus: GpuCounts | None,
+    price: IdlePrice | None = None,
+) -> Verdict:
+    """Return the verdict; None stands for what could not be read."""
+    counts = None if hpas is None else count_hpas(hpas)
+    if counts is None and pods is None and gpus is None:
+        return Verdict("waiting", "Nothing has been read yet.", price=price)
+    if not any(found.total for found in (counts, pods, gpus) if found is not None):
+        return Verdict("empty", _nothing(counts, pods, gpus), counts, pods, gpus, price)
+    bad, warnings, notes = [], [], []
+    if counts is not None:
+        bad += _some(counts.stuck, counts.total, "HPA", "is stuck", "are stuck")
+        warnings += _some(counts.at_maximum, 0, "HPA", "is at its maximum", "are at their maximum")
+    if pods is not None:
+        warnings += _some(pods.unmeasured, 0, "pod", "has no value", "have no value")
+        warnings += _some(pods.waiting, 0, "pod", "waits for a node", "wait for a node")
+    if gpus is not None:
+        warnings += _some(
+            gpus.total - gpus.measured, 0, "GPU", "has no utilization", "have no utilization"
+        )
+        notes += _some(gpus.idle, 0, "GPU", "is idle", "are idle")
+    level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
+    parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
+    text = ", ".join(parts) or f"{count(gpus.total if gpus else 0, 'GPU')} measured"
+    return Verdict(level, f"{text[0].upper()}{text[1:]}.", counts, pods, gpus, price)
+
+
+def _some(amount: int, of: int, noun: str, one: str, more: str) -> list[str]:
+    if not amount:
+        return []
+    if of > 1:
+        return [f"{amount} of {of} {noun}s {one if amount == 1 else more}"]
+    return [f"{amount} {noun} {one}" if amount == 1 else f"{amount} {noun}s {more}"]
+
+
+def _fine(hpas: HpaCounts | None, pods: PodCounts | None) -> list[str]:
+    parts = []
+    if hpas is not None and hpas.total:
+        parts.append("the HPA works" if hpas.total == 1 else f"all {hpas.total} HPAs work")
+    if pods is not None and pods.total:
+        one = "the GPU pod has a value"
+        parts.append(one if pods.total == 1 else f"all {pods.total} GPU pods have a value")
+    return parts
+
+
+def _nothing(hpas: HpaCounts | None, pods: PodCounts | None, gpus: GpuCounts | None) -> str:
+    """Return what is not there; what could not be read is not mentioned."""
+    names = [(gpus, "GPU"), (pods, "GPU pod"), (hpas, "HPA")]
+    return f"There is no {' and no '.join(name for found, name in names if found is not None)}."

@@ -1,0 +1,134 @@
+"""The verdict says what is wrong, and nothing about what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from adapter.fleet.cells import memory, number, seconds
+from adapter.fleet.hpas import HpaState, state_of
+from adapter.fleet.verdict import (
+    GpuCounts,
+    IdlePrice,
+    PodCounts,
+    count_gpus,
+    count_hpas,
+    count_pods,
+    verdict,
+)
+from tests.adapter.fleet.hpas import at_maximum, hpa, stuck
+
+GOOD = [state_of(hpa())]
+MIXED = [state_of(row) for row in (stuck(), at_maximum(), hpa(), hpa(desired=5))]
+PODS, GPUS = PodCounts(4, 4, 0, 0), GpuCounts(8, 8, 0)
+
+SENTENCES: dict[str, tuple[Sequence[HpaState] | None, PodCounts | None, GpuCounts | None, str]] = {
+    "good: The HPA works, all 4 GPU pods have a value.": (GOOD, PODS, GPUS, ""),
+    "good: The GPU pod has a value, 1 GPU is idle.": (
+        [],
+        PodCounts(1, 1, 0, 0),
+        GpuCounts(8, 8, 1),
+        "",
+    ),
+    "bad: 1 of 4 HPAs is stuck, 1 HPA is at its maximum.": (MIXED, PODS, GPUS, ""),
+    "warning: 1 pod has no value, 2 pods wait for a node.": ([], PodCounts(4, 1, 1, 2), None, ""),
+    "warning: 3 GPUs have no utilization, 5 GPUs are idle.": (None, None, GpuCounts(8, 5, 5), ""),
+    "empty: There is no GPU and no GPU pod and no HPA.": (
+        [],
+        PodCounts(0, 0, 0, 0),
+        GpuCounts(0, 0, 0),
+        "",
+    ),
+    "empty: There is no GPU.": (None, None, GpuCounts(0, 0, 0), ""),
+    "waiting: Nothing has been read yet.": (None, None, None, ""),
+    "good: 8 GPUs measured.": (None, None, GPUS, ""),
+}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_the_sentence_names_what_is_wrong_first(sentence: str) -> None:
+    hpas, pods, gpus, _ = SENTENCES[sentence]
+    found = verdict(hpas, pods, gpus)
+    assert f"{found.level}: {found.text}" == sentence
+
+
+def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
+    found = verdict(MIXED, None, GPUS, IdlePrice(4.0, None, 2)).json()
+    assert found["hpas"] == {
+        "total": 4,
+        "healthy": 2,
+        "stuck": 1,
+        "atMaximum": 1,
+        "scaling": 1,
+        "disabled": 0,
+    }
+    assert found["pods"] is None
+    assert found["gpus"] == {"total": 8, "measured": 8, "idle": 0}
+    assert found["idle"] == {"pricePerHour": 4.0, "costSoFar": None, "withoutPrice": 2}
+    assert verdict(None, PODS, None).json()["idle"] is None
+
+
+def test_hpas_without_a_sync_are_not_healthy() -> None:
+    new = state_of(hpa(conditions=()))
+    assert count_hpas([new]) == (1, 0, 0, 0, 0, 0)
+
+
+def test_pods_without_a_node_wait_and_are_not_counted_as_unmeasured() -> None:
+    rows: list[dict[str, Any]] = [
+        {"Why-Not": None, "Node": "n1"},
+        {"Why-Not": "no_exporter_on_node", "Node": "n1"},
+        {"Why-Not": "not_scheduled", "Node": None},
+    ]
+    assert count_pods(rows) == PodCounts(3, 1, 1, 1)
+
+
+def test_a_gpu_is_idle_when_a_pod_holds_it_for_10_idle_minutes() -> None:
+    rows: list[dict[str, Any]] = [
+        {"Util": "0%", "Pods": "chat/llm", "Idle-Since": "10m"},
+        {"Util": "0%", "Pods": "chat/llm", "Idle-Since": "9m59s"},
+        {"Util": "0%", "Pods": None, "Idle-Since": "2d"},
+        {"Util": None, "Pods": "chat/llm", "Idle-Since": None},
+    ]
+    assert count_gpus(rows) == GpuCounts(4, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("87%", 87.0),
+        ("0.4%", 0.4),
+        ("<0.1", 0.05),
+        ("350W", 350.0),
+        (3, 3.0),
+        (None, None),
+        ("x", None),
+    ],
+)
+def test_a_cell_begins_with_its_number(cell: Any, found: float | None) -> None:
+    assert number(cell) == found
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [("12s", 12.0), ("3m20s", 200.0), ("5h", 18000.0), ("2d", 172800.0), (None, None), ("", None)],
+)
+def test_an_age_has_seconds(cell: Any, found: float | None) -> None:
+    assert seconds(cell) == found
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("32Gi", 32.0 * 2**30),
+        ("31.5/80Gi", 31.5 * 2**30),
+        ("<0.1/80Gi", 0.05 * 2**30),
+        ("512", 512.0),
+        ("0/80Gi", 0.0),
+        (None, None),
+        ("80Xi", None),
+    ],
+)
+def test_memory_has_bytes(cell: Any, found: float | None) -> None:
+    assert memory(cell) == found
