@@ -18,6 +18,7 @@ from adapter.client.errors import (
     describe_missing_view,
     missing_right,
 )
+from adapter.client.tables import TABLE_TYPE, Table, TableRow, decode_table
 from apiservice.kube.client import (
     BoundedAnswer,
     ClusterAnswerError,
@@ -36,6 +37,8 @@ TIMEOUT: Final = 15.0
 _PAGE: Final = 500
 _MOST: Final = 200_000
 """Objects of one list: a server that never ends its pages is left."""
+_MOST_BYTES: Final = 64 << 20
+"""Bytes of one answer. A page of 500 objects is smaller, unless they are of the largest kind."""
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _WHO: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
@@ -61,12 +64,8 @@ class Api:
             labels: a label selector.
             fields: a field selector.
         """
-        query = {"limit": str(_PAGE)}
-        if labels:
-            query["labelSelector"] = labels
-        if fields:
-            query["fieldSelector"] = fields
         items: list[Json] = []
+        query = _query(labels, fields)
         while True:
             page = await self._send("GET", f"{path}?{urlencode(query)}")
             rows = page.get("items") or []
@@ -74,11 +73,37 @@ class Api:
                 raise self._garbled(path, "items is not a list")
             items += [row for row in rows if isinstance(row, dict)]
             token = (page.get("metadata") or {}).get("continue")
-            if not token:
+            if not self._continues(path, token, len(rows), len(items)):
                 return items
-            if not rows or len(items) > _MOST:
-                raise self._garbled(path, f"the list does not end after {len(items)} objects")
-            query["continue"] = token
+            query["continue"] = str(token)
+
+    async def table(self, path: str, *, labels: str = "", fields: str = "") -> Table:
+        """Return a collection as the table that kubectl prints, with all wide columns.
+
+        Args:
+            labels: a label selector.
+            fields: a field selector.
+        """
+        rows: list[TableRow] = []
+        query = {**_query(labels, fields), "includeObject": "Metadata"}
+        while True:
+            body = await self._fetch("GET", f"{path}?{urlencode(query)}", accept=TABLE_TYPE)
+            try:
+                page = decode_table(body)
+            except msgspec.MsgspecError as error:
+                raise self._garbled(path, str(error)) from None
+            rows += page.rows
+            if not self._continues(path, page.token, len(page.rows), len(rows)):
+                return Table(page.columns, rows)
+            query["continue"] = page.token
+
+    def _continues(self, path: str, token: Any, rows: int, total: int) -> bool:
+        """Return whether a list has another page. Raise ClientError for a list without an end."""
+        if not token:
+            return False
+        if not rows or total > _MOST:
+            raise self._garbled(path, f"the list does not end after {total} objects")
+        return True
 
     async def can(self, verb: str, group: str, resource: str, namespace: str = "") -> bool:
         """Return whether the caller has a right; ``namespace`` is empty for the whole cluster."""
@@ -129,14 +154,22 @@ class Api:
             raise ClientError(describe_failure(self._client, error), error.status) from None
 
     async def _send(self, method: str, path: str, body: Any = None) -> Json:
+        answer = await self._fetch(method, path, body)
         try:
-            answer = await call(self._client, method, path, body, TIMEOUT)
             found: Json = msgspec.json.decode(answer, type=dict[str, Any])
-        except ClusterAnswerError as error:
-            raise self._failed(path, error) from None
         except msgspec.DecodeError as error:
             raise self._garbled(path, str(error)) from None
         return found
+
+    async def _fetch(
+        self, method: str, path: str, body: Any = None, *, accept: str = "application/json"
+    ) -> bytes:
+        try:
+            return await call(
+                self._client, method, path, body, TIMEOUT, accept=accept, most=_MOST_BYTES
+            )
+        except ClusterAnswerError as error:
+            raise self._failed(path, error) from None
 
     def _failed(self, path: str, error: ClusterAnswerError) -> ClientError:
         origin = f"; server: {self.origin}"
@@ -151,6 +184,16 @@ class Api:
     def _garbled(self, path: str, why: str) -> ClientError:
         wrong = ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {why}")
         return ClientError(describe_failure(self._client, wrong))
+
+
+def _query(labels: str, fields: str) -> dict[str, str]:
+    """Return the query of a list's first page."""
+    query = {"limit": str(_PAGE)}
+    if labels:
+        query["labelSelector"] = labels
+    if fields:
+        query["fieldSelector"] = fields
+    return query
 
 
 def _unserved(error: ClusterAnswerError) -> bool:

@@ -32,7 +32,7 @@ from kubernetes.aio.config.incluster_config import (
 from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from apiservice.kube.clusterclient import ClusterClient
-from apiservice.kube.failures import transport_failure
+from apiservice.kube.failures import TOO_LONG, transport_failure
 from apiservice.runtime.filestamp import Stamp, stamp
 
 # These classes carry no annotations.
@@ -125,15 +125,23 @@ async def call(
     body: Any = None,
     timeout_seconds: float = 10.0,
     content_type: str = "application/json",
+    *,
+    accept: str = "application/json",
+    most: int | None = None,
 ) -> bytes:
     """Send one request to the API server and return the response's bytes.
 
-    ``content_type`` is the type of the body, such as ``application/apply-patch+yaml``.
+    Args:
+        content_type: type of the body, such as ``application/apply-patch+yaml``.
+        accept: what the answer may be.
+        most: bytes of the answer that are read; None for any number.
 
     Raises:
-        ClusterAnswerError: see there.
+        ClusterAnswerError: see there; also if the answer is longer than ``most``.
     """
-    response, answer = await _exchange(client, method, path, body, timeout_seconds, content_type)
+    response, answer = await _exchange(
+        client, method, path, body, timeout_seconds, content_type, accept=accept, most=most
+    )
     if not 200 <= response.status <= 299:
         said = _status(answer)
         raise ClusterAnswerError(
@@ -162,14 +170,8 @@ async def read_bounded(
     try:
         async with asyncio.timeout(timeout_seconds):
             response = await _request(client, "GET", path, None, timeout_seconds, _JSON, "*/*")
-            raw: aiohttp.ClientResponse = response.response
-            body = bytearray()
-            async for chunk in raw.content.iter_chunked(1 << 16):
-                body += chunk
-                if len(body) > most:
-                    raw.close()
-                    return BoundedAnswer(response.status, bytes(body[:most]), complete=False)
-            return BoundedAnswer(response.status, bytes(body), complete=True)
+            body = await _read(response.response, most)
+            return BoundedAnswer(response.status, body[:most], complete=len(body) <= most)
     except aiohttp.ClientResponseError as error:
         return BoundedAnswer(error.status, b"", complete=True)
     except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
@@ -191,16 +193,42 @@ async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float
 
 
 async def _exchange(
-    client: ApiClient, method: str, path: str, body: Any, timeout_seconds: float, content_type: str
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: Any,
+    timeout_seconds: float,
+    content_type: str,
+    *,
+    accept: str = _JSON,
+    most: int | None = None,
 ) -> tuple[Any, bytes]:
     """Return the response with any status, and its body. Raise ClusterAnswerError without one."""
     try:
         # The client's own limit does not apply on a connection with unsolicited bytes.
         async with asyncio.timeout(timeout_seconds):
-            response = await _request(client, method, path, body, timeout_seconds, content_type)
-            return response, await response.read()
+            response = await _request(
+                client, method, path, body, timeout_seconds, content_type, accept
+            )
+            if most is None:
+                return response, await response.read()
+            answer = await _read(response.response, most)
     except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
         raise ClusterAnswerError(f"{method} {path}: {transport_failure(error)}") from error
+    if len(answer) > (most or 0):
+        raise ClusterAnswerError(f"{method} {path}: {TOO_LONG} {most} bytes")
+    return response, answer
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return the body; if it is longer than ``most``, its first bytes, and more than ``most``."""
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(1 << 16):
+        body += chunk
+        if len(body) > most:
+            response.close()
+            break
+    return bytes(body)
 
 
 async def _request(

@@ -9,6 +9,8 @@ import aiohttp
 
 NOT_AN_API_SERVER: Final = "this is not a response of a Kubernetes API server"
 """The cause when something answers in another form than the API server."""
+TOO_LONG: Final = "the answer is longer than"
+"""The cause when an answer exceeds what is read of it."""
 
 
 def transport_failure(error: Exception) -> str:
@@ -44,6 +46,7 @@ _ANSWERED: Final = {
 }
 _FAILING: Final = "try again later, or see the API server's own log"
 _UNANSWERED: Final = {
+    TOO_LONG: "read fewer objects: name a namespace, or see which objects are so large",
     "certificate has expired": "renew the API server's certificate, and check this machine's clock",
     "certificate": "set certificate-authority to the CA that signed the API server's certificate",
 }

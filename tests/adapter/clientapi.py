@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +25,8 @@ class ApiServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers: dict[str, Any] = {}
         """Path without query -> object, list of objects, or (status, body)."""
+        self.tables: dict[str, tuple[Sequence[str], list[Json]]] = {}
+        """Path -> columns, and rows as :func:`table_row` returns them."""
         self.redirects: dict[str, str] = {}
         """Path -> Location of a 302."""
         self.asked: list[str] = []
@@ -35,16 +37,18 @@ class ApiServer(ThreadingHTTPServer):
         """Where it listens."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def answer(self, path: str, query: Mapping[str, list[str]]) -> tuple[int, Any]:
+    def answer(
+        self, path: str, query: Mapping[str, list[str]], accept: str = ""
+    ) -> tuple[int, Any]:
         """Return status and body."""
         found = self.answers.get(path)
+        if "as=Table" in accept and path in self.tables and not isinstance(found, tuple):
+            return 200, _table(*self.tables[path], query)
         if isinstance(found, tuple):
             status, body = found
             return status, body
-        if isinstance(found, list):
-            return 200, _page(found, query)
         if found is not None:
-            return 200, found
+            return 200, _page(found, query) if isinstance(found, list) else found
         parent, _, name = path.rpartition("/")
         if isinstance(rows := self.answers.get(parent), list):
             for row in rows:
@@ -53,6 +57,26 @@ class ApiServer(ThreadingHTTPServer):
             text = f'{parent.rpartition("/")[2]} "{name}" not found'
             return 404, status_of(404, text, "NotFound")
         return 404, status_of(404, "the server could not find the requested resource", "NotFound")
+
+
+def table_row(
+    name: str, cells: Sequence[Any], namespace: str = "", labels: Mapping[str, str] | None = None
+) -> Json:
+    """A row of a table; None is a missing value. The name is the first cell."""
+    meta = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
+    shown = ["<none>" if cell is None else cell for cell in (name, *cells)]
+    return {"cells": shown, "object": {"kind": "PartialObjectMetadata", "metadata": meta}}
+
+
+def _table(columns: Sequence[str], rows: list[Json], query: Mapping[str, list[str]]) -> Json:
+    page = _page([{"metadata": row["object"]["metadata"], "row": row} for row in rows], query)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": page["metadata"],
+        "columnDefinitions": [{"name": name, "type": "string", "priority": 0} for name in columns],
+        "rows": [item["row"] for item in page["items"]],
+    }
 
 
 def _page(rows: list[Json], query: Mapping[str, list[str]]) -> Json:
@@ -110,7 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
         self.server.asked.append(f"{self.command} {unquote(self.path)}")
-        code, body = self.server.answer(unquote(parts.path), parse_qs(parts.query))
+        accept = self.headers.get("Accept") or ""
+        code, body = self.server.answer(unquote(parts.path), parse_qs(parts.query), accept)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         if parts.path in self.server.redirects:
             code = 302

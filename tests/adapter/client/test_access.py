@@ -13,7 +13,7 @@ import pytest
 from adapter.client.access import Api, cluster
 from adapter.client.errors import VIEW, ClientError, MissingRight, grant, missing_right
 from adapter.client.naming import named, named_in_cluster, nearest
-from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of
+from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of, table_row
 
 PODS = f"{VIEW}/namespaces/chat/gpupods"
 
@@ -268,3 +268,85 @@ async def test_a_node_is_named_in_the_whole_cluster(lab: tuple[ApiServer, Path])
 def test_names_that_resemble_come_before_names_that_contain() -> None:
     assert nearest("llm", ["llm2", "chat-llm-inference", "batch"]) == ["llm2", "chat-llm-inference"]
     assert nearest("", ["a"]) == []
+
+
+GPUS = f"{VIEW}/gpus"
+
+
+async def test_a_table_has_columns_cells_labels_and_none_for_a_missing_value(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    rows = [
+        table_row("llm-0", ["87%", None, 3], "chat", {"app": "<b>"}),
+        table_row("llm-1", [None, "2s", 0], "chat"),
+    ]
+    server.tables[PODS] = (("Name", "Util", "Age", "Pods"), rows)
+    async with cluster(file) as api:
+        table = await api.table(PODS)
+    assert table.columns == ("Name", "Util", "Age", "Pods")
+    assert [tuple(row) for row in table.rows] == [
+        ("llm-0", "chat", {"app": "<b>"}, ["llm-0", "87%", None, 3]),
+        ("llm-1", "chat", {}, ["llm-1", None, "2s", 0]),
+    ]
+
+
+async def test_a_table_is_read_in_pages_without_the_objects(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    server.tables[GPUS] = (("Name",), [table_row(f"g{i}", []) for i in range(1201)])
+    async with cluster(file) as api:
+        table = await api.table(GPUS, labels="a=", fields="")
+        assert [row.name for row in table.rows] == []
+        table = await api.table(GPUS)
+    assert [row.name for row in table.rows] == [f"g{i}" for i in range(1201)]
+    assert [line.partition("?")[2] for line in server.asked[1:]] == [
+        "limit=500&includeObject=Metadata",
+        "limit=500&includeObject=Metadata&continue=500",
+        "limit=500&includeObject=Metadata&continue=1000",
+    ]
+
+
+async def test_a_server_without_the_view_api_is_described_for_a_table_too(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    _, file = lab
+    error = await failure(file, lambda api: api.table(GPUS))
+    assert "does not serve view.gpu-metrics-adapter.io" in str(error)
+
+
+_TABLE = {"kind": "Table", "columnDefinitions": [{"name": "Name"}], "rows": []}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "GpuList", "items": []},
+        {"kind": "Table"},
+        [],
+        _TABLE | {"rows": [{"cells": []}]},
+        _TABLE | {"rows": [{"cells": ["a", "b"], "object": {"metadata": {}}}]},
+        _TABLE | {"rows": 5},
+        _TABLE | {"metadata": {"continue": 5}},
+        _TABLE | {"metadata": {"continue": "more"}},
+    ],
+)
+async def test_an_answer_that_is_not_a_table_is_one_line(
+    body: object, lab: tuple[ApiServer, Path]
+) -> None:
+    server, file = lab
+    server.answers[GPUS] = (200, body)
+    error = await failure(file, lambda api: api.table(GPUS))
+    assert "this is not a response of a Kubernetes API server" in str(error)
+
+
+async def test_an_answer_that_is_too_long_is_left(
+    lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.client.access._MOST_BYTES", 1000)
+    server, file = lab
+    server.answers[PODS] = rows(100)
+    error = await failure(file, lambda api: api.list(PODS))
+    assert "the answer is longer than 1000 bytes" in str(error)
+    assert "name a namespace" in str(error)
+    error = await failure(file, lambda api: api.table(PODS))
+    assert "the answer is longer than 1000 bytes" in str(error)

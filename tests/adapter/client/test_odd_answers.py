@@ -42,8 +42,10 @@ class Garbler:
         self.places: set[Place] = set()
         self.change: tuple[Place, Any] | None = None
 
-    async def __call__(self, client: Any, method: str, path: str, *more: Any) -> bytes:
-        answer: bytes = await self._call(client, method, path, *more)
+    async def __call__(
+        self, client: Any, method: str, path: str, *more: Any, **named: Any
+    ) -> bytes:
+        answer: bytes = await self._call(client, method, path, *more, **named)
         found = msgspec.json.decode(answer)
         at = path.partition("?")[0]
         self.places |= {(at, keys) for keys in _keys(found)}

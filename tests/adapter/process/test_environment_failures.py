@@ -62,8 +62,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a response for a second, where none comes."""
     exchange = client._exchange
 
-    def soon(at: ApiClient, method: str, path: str, body: Any, seconds: float, kind: str) -> Any:
-        return exchange(at, method, path, body, min(seconds, 1.0), kind)
+    def soon(
+        at: ApiClient, method: str, path: str, body: Any, seconds: float, kind: str, **more: Any
+    ) -> Any:
+        return exchange(at, method, path, body, min(seconds, 1.0), kind, **more)
 
     monkeypatch.setattr(client, "_exchange", soon)
 
