@@ -1,4 +1,4 @@
-"""What the adapter knows with these settings: exporters' rules, server pages, metrics."""
+"""The metrics that the adapter serves with these settings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from typing import Final, NamedTuple
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope, Unit
 from adapter.settings import Settings
-from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule
-from adapter.sources.scrape.serverpages import ServerPages
-from apiservice.labels.selector import parse
 
 CATALOG: Final = Catalog()
 
@@ -22,40 +19,6 @@ class KnownMetric(NamedTuple):
     unit: Unit
     scope: Scope | None
     """None for a user's own metric that does not say it."""
-
-
-def exporter_rules(settings: Settings) -> tuple[DiscoveryRule, ...]:
-    """Return the rules that find exporters, in order."""
-    scrape = settings.source.scrape
-    own = tuple(
-        DiscoveryRule(
-            rule.name,
-            parse(rule.selector),
-            rule.port,
-            path=rule.path,
-            scheme=rule.scheme,
-            namespace=rule.namespace,
-        )
-        for rule in scrape.exporters
-    )
-    return (*own, *DISCOVERY_RULES) if scrape.discover else own
-
-
-def server_pages(settings: Settings) -> ServerPages | None:
-    """Return which pods have a server page; None if inference servers are not scraped."""
-    inference = settings.source.scrape.inference
-    if not inference.enabled:
-        return None
-    return ServerPages(
-        well_known=inference.prometheus_annotations,
-        selector=None if inference.selector is None else parse(inference.selector),
-        port_names=inference.port_names,
-        port=inference.port,
-        path=inference.path,
-        scheme=inference.scheme,
-        namespaces=frozenset(inference.namespaces),
-        unready=settings.values.include_unready,
-    )
 
 
 def metrics(settings: Settings) -> Mapping[str, KnownMetric]:

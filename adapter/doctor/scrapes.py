@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from adapter.client.errors import ClientError
-from adapter.doctor import known
 from adapter.doctor.facts import Facts, Release, SelfPage, UnreadError
 from adapter.doctor.fetch import DirectFetcher, Fetched, Fetcher, Place, speaks_tls
 from adapter.doctor.objects import SeenPod
 from adapter.doctor.page import ExporterPage, Trouble, reduced
 from adapter.doctor.release import helm_test
 from adapter.exposition.page import parse
+from adapter.settings import discovery
 from adapter.sources.scrape.discovery import discover
 from adapter.sources.scrape.target import ScrapeTarget
 
@@ -32,7 +32,7 @@ async def exporter_pages(
     fetcher: Fetcher, facts: Facts, notes: list[str]
 ) -> Mapping[str, ExporterPage]:
     """Read the page of every exporter's pod; raises ClientError without the right."""
-    rules = known.exporter_rules(facts.settings)
+    rules = discovery.exporter_rules(facts.settings)
     found = [(each, discover(each.pod, rules)) for each in facts.pods.read()]
     targets = [(each, at) for each, at in found if isinstance(at, ScrapeTarget)]
     most = facts.settings.source.scrape.max_bytes
@@ -43,8 +43,8 @@ async def server_pages(
     fetcher: Fetcher, facts: Facts, notes: list[str]
 ) -> Mapping[str, ExporterPage]:
     """Read the page of every inference server; raises ClientError without the right."""
-    servers = known.server_pages(facts.settings)
-    rules = known.exporter_rules(facts.settings)
+    servers = discovery.server_pages(facts.settings)
+    rules = discovery.exporter_rules(facts.settings)
     targets = []
     for each in facts.pods.read() if servers else ():
         at = servers.of(each.pod) if servers else None

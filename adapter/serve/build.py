@@ -15,7 +15,7 @@ from adapter.cluster.podsfile import PodsFile
 from adapter.devices.options import NODE_SERIES, TelemetryOptions
 from adapter.serve.login import azure_identity, prometheus_login
 from adapter.serve.ownmetrics import queries
-from adapter.settings import Settings
+from adapter.settings import Settings, discovery
 from adapter.settings.cluster import ClusterSettings
 from adapter.settings.scrape import StaticTarget
 from adapter.sources.azure.options import AzureLogsOptions
@@ -23,9 +23,7 @@ from adapter.sources.azure.source import AzureLogsSource
 from adapter.sources.login.azure import azure_tokens
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.source import PrometheusSource
-from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule
 from adapter.sources.scrape.options import ScrapeOptions
-from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import ScrapeTarget
 from adapter.store.store import Store
@@ -149,25 +147,13 @@ def query_groups(
 
 
 def scrape_options(settings: Settings) -> ScrapeOptions:
-    """Return the scrape source's options; the settings' discovery rules precede the built-in
-    ones."""
+    """Return the scrape source's options."""
     scrape = settings.source.scrape
-    own = tuple(
-        DiscoveryRule(
-            rule.name,
-            parse(rule.selector),
-            rule.port,
-            path=rule.path,
-            scheme=rule.scheme,
-            namespace=rule.namespace,
-        )
-        for rule in scrape.exporters
-    )
     return ScrapeOptions(
         interval=scrape.interval,
         timeout=scrape.timeout,
-        rules=(*own, *DISCOVERY_RULES) if scrape.discover else own,
-        servers=_server_pages(settings),
+        rules=discovery.exporter_rules(settings),
+        servers=discovery.server_pages(settings),
         targets=tuple(map(_fixed, scrape.targets)),
         concurrency=scrape.concurrency,
         max_bytes=scrape.max_bytes,
@@ -177,22 +163,6 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
         max_backoff=scrape.max_backoff,
         ca_file=scrape.ca_file,
         bearer_token_file=scrape.bearer_token_file,
-    )
-
-
-def _server_pages(settings: Settings) -> ServerPages | None:
-    inference = settings.source.scrape.inference
-    if not inference.enabled:
-        return None
-    return ServerPages(
-        well_known=inference.prometheus_annotations,
-        selector=None if inference.selector is None else parse(inference.selector),
-        port_names=inference.port_names,
-        port=inference.port,
-        path=inference.path,
-        scheme=inference.scheme,
-        namespaces=frozenset(inference.namespaces),
-        unready=settings.values.include_unready,
     )
 
 

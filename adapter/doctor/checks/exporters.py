@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from adapter.doctor import known
 from adapter.doctor.daemonsets import SeenDaemonSet, obstacle
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of
@@ -15,12 +14,13 @@ from adapter.doctor.objects import SeenNode, SeenPod
 from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.troubled import troubled
+from adapter.settings import discovery
 from adapter.sources.scrape.discovery import DiscoveryRule
 
 
 def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
     """Return the unfinished pods of exporters, with the rule that finds them."""
-    rules = known.exporter_rules(facts.settings)
+    rules = discovery.exporter_rules(facts.settings)
     found = []
     for each in facts.pods.read():
         rule = next((rule for rule in rules if rule.matches(each.pod)), None)

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 from adapter.catalog import servers as catalog
 from adapter.cluster.optin import PREFIX, words_under
-from adapter.doctor import known
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenPod
 from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.troubled import troubled
+from adapter.settings import discovery
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 
 _SERVER: Final = re.compile(
@@ -97,7 +97,7 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
     Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or set it to
     `"false"` if you do not want the metrics (`docs/inference.md`).
     """
-    rules = known.server_pages(facts.settings)
+    rules = discovery.server_pages(facts.settings)
     if rules is None:
         raise NotApplicableError("source.scrape.inference.enabled is false")
     seen = set()
@@ -126,7 +126,7 @@ def wrong_port(facts: Facts) -> Iterator[Finding]:
     Set `gpu-metrics-adapter.io/port` to the port of the metrics: 8000 for vLLM, 8002 for Triton, 80
     for TGI, 30000 for SGLang, by default.
     """
-    rules = known.server_pages(facts.settings)
+    rules = discovery.server_pages(facts.settings)
     for each in facts.pods.read() if rules else ():
         found = rules.of(each.pod) if rules else None
         if isinstance(found, Unscrapable):

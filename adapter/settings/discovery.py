@@ -1,0 +1,42 @@
+"""Which pods are scraped with these settings: the rules for exporters and for server pages."""
+
+from __future__ import annotations
+
+from adapter.settings import Settings
+from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule
+from adapter.sources.scrape.serverpages import ServerPages
+from apiservice.labels.selector import parse
+
+
+def exporter_rules(settings: Settings) -> tuple[DiscoveryRule, ...]:
+    """Return the rules that find exporters, the user's before the built-in ones."""
+    scrape = settings.source.scrape
+    own = tuple(
+        DiscoveryRule(
+            rule.name,
+            parse(rule.selector),
+            rule.port,
+            path=rule.path,
+            scheme=rule.scheme,
+            namespace=rule.namespace,
+        )
+        for rule in scrape.exporters
+    )
+    return (*own, *DISCOVERY_RULES) if scrape.discover else own
+
+
+def server_pages(settings: Settings) -> ServerPages | None:
+    """Return which pods have a server page; None if inference servers are not scraped."""
+    inference = settings.source.scrape.inference
+    if not inference.enabled:
+        return None
+    return ServerPages(
+        well_known=inference.prometheus_annotations,
+        selector=None if inference.selector is None else parse(inference.selector),
+        port_names=inference.port_names,
+        port=inference.port,
+        path=inference.path,
+        scheme=inference.scheme,
+        namespaces=frozenset(inference.namespaces),
+        unready=settings.values.include_unready,
+    )
