@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from urllib.parse import quote
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
-
-
-def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the known names that resemble a name, best first."""
-    names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, count, 0.6)
-    parts = [each for each in names if name and (name in each or each in name)]
-    return list(dict.fromkeys([*near, *parts]))[:count]
+from apiservice.runtime.nearest import nearest
 
 
 async def named(api: Api, kind: str, prefix: str, plural: str, name: str) -> Json:
@@ -65,7 +56,7 @@ async def _advice(api: Api, kind: str, everywhere: str, name: str, here: list[st
 
 
 def _did_you_mean(kind: str, name: str, known: list[str]) -> str:
-    if near := nearest(name, known):
+    if near := nearest(name, known, parts=True):
         return f"did you mean {' or '.join(near)}?"
     if not known:
         return f"there is no {kind} at all"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope, Unit
 from adapter.settings import Settings
+from apiservice.runtime.nearest import nearest
 
 CATALOG: Final = Catalog()
 
@@ -36,12 +36,12 @@ _BUILT_IN: Final = {
 }
 
 
-def nearest(name: str, settings: Settings) -> str:
+def nearest_metric(name: str, settings: Settings) -> str:
     """Return the metric's name that resembles a name most; empty if none does."""
     own = [row.name for row in settings.metrics]
     for names in ((*own, *_NEUTRAL), tuple(CATALOG.principal)):
         folded = {_folded(each): each for each in names}
-        close = difflib.get_close_matches(_folded(name), folded, n=1, cutoff=0.7)
+        close = nearest(_folded(name), folded, 1, cutoff=0.7)
         if close:
             return folded[close[0]]
     return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from adapter.doctor.manifests import read_files
 from adapter.doctor.model import registered
 from adapter.doctor.runner import DoctorReport, run
 from apiservice.kube.client import in_cluster
+from apiservice.runtime.nearest import nearest
 
 
 def check(
@@ -77,7 +77,7 @@ def explain(identity: str) -> None:
     checks = {each.id: each for each in registered()}
     found = checks.get(identity.upper())
     if found is None:
-        near = difflib.get_close_matches(identity.upper(), checks, n=3, cutoff=0.6)
+        near = nearest(identity.upper(), checks)
         hint = f"did you mean {' or '.join(near)}?" if near else "see doctor --list"
         complain(ClientError(f"no check {identity!r}: {hint}"))
         sys.exit(UNSEEN)

@@ -8,10 +8,10 @@ import shlex
 from adapter.attribution.unnamed import SERVER_NOT_SCRAPED
 from adapter.client.access import Json
 from adapter.client.hpacommands import one_hpa, patch_hpa, scaled_object
-from adapter.client.naming import nearest
 from adapter.explain.gpupod import Why
 from adapter.explain.hpafacts import HpaFacts
 from adapter.hpa import MetricKind, MetricSpec
+from apiservice.runtime.nearest import nearest
 
 
 def stopped(facts: HpaFacts, reason: str) -> str:
@@ -94,7 +94,7 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
 
 
 def _of_unknown(facts: HpaFacts, metric: MetricSpec) -> str:
-    near = nearest(metric.name, facts.known)
+    near = nearest(metric.name, facts.known, parts=True)
     if near and not facts.scaled_object:
         at = field(facts, metric, "metric.name")
         return patch_hpa(facts.namespace, facts.name, at, near[0])

@@ -7,7 +7,6 @@ HPA will use. The default is the sum, which ``AverageValue`` divides; ``aggregat
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,6 +16,7 @@ from adapter.api.aggregate import Aggregate
 from adapter.hpa import quantity
 from adapter.keda.errors import BadTrigger
 from apiservice.labels.selector import EVERYTHING, Selector, SelectorError, parse
+from apiservice.runtime.nearest import nearest
 
 OWN: Final = ("metric", "target", "activation", "podSelector", "aggregate", "metricSelector")
 """The keys that this scaler reads."""
@@ -167,9 +167,7 @@ def _short(text: str) -> str:
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
-    if len(name) <= _LONGEST:  # the search takes as long as the name is
-        folded = {other.lower(): other for other in known}
-        close = difflib.get_close_matches(name.lower(), folded, n=1)
-        if close:
-            return f"did you mean {folded[close[0]]}?"
+    folded = {other.lower(): other for other in known}
+    if close := nearest(name.lower(), folded, 1):
+        return f"did you mean {folded[close[0]]}?"
     return f"known keys: {', '.join(OWN)}" if known is OWN else "docs/metrics.md lists them all"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from adapter.process.configfile import ConfigFileError, read
 from adapter.process.environment import PREFIX, unknown_variables
 from adapter.settings import Settings
 from adapter.settings.removed import REMOVED
+from apiservice.runtime.nearest import nearest
 
 _SECRET = frozenset({"password", "headers", "params"})
 _PLAINER = {"tuple_type": "must be a list"}
@@ -168,7 +168,7 @@ def _unknown(path: tuple[str, ...]) -> str:
     if key in REMOVED:
         return f"{key}: is no longer a setting; remove the key, its value is fixed"
     known = _names(path[:-1])
-    close = difflib.get_close_matches(path[-1], known, n=1)
+    close = nearest(path[-1], known, 1)
     hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
     return f"{key}: no such key; {hint}"
 

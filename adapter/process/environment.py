@@ -8,7 +8,6 @@ https://kubernetes.io/docs/concepts/services-networking/service/#environment-var
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, get_origin
@@ -16,6 +15,7 @@ from typing import Any, Final, get_origin
 from pydantic import BaseModel
 
 from adapter.settings.removed import REMOVED
+from apiservice.runtime.nearest import nearest
 
 PREFIX: Final = "GMA_"
 CONFIG: Final = "GMA_CONFIG"
@@ -81,7 +81,7 @@ def _suggestion(name: str, known: Mapping[str, Any]) -> str:
         return re.sub("_+", "_", text)
 
     alike = [each for each in known if folded(each) == folded(name)]
-    close = alike or difflib.get_close_matches(name, known, n=1)
+    close = alike or nearest(name, known, 1)
     if close:
         return f"did you mean {close[0]}?"
     return "docs/settings.md lists the variables; two underscores join sections and keys"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -13,9 +14,9 @@ from apiservice.errors import (
     RouteNotFound,
     ViewNotWatchable,
 )
+from apiservice.runtime.nearest import compared
 from apiservice.runtime.steps import Steps
 from apiservice.runtime.turns import Turns
-from apiservice.view.nearest import nearest
 from apiservice.view.negotiation import negotiate
 from apiservice.view.options import include, list_options
 from apiservice.view.pages import one, page
@@ -34,6 +35,8 @@ from apiservice.wire.routes import (
 
 _FEW: Final = 64
 """Objects of a list that is answered at once. A longer list waits for its turn."""
+_AROUND: Final = 250
+"""Names before and after an unknown one, in the order of the list, that are compared with it."""
 
 MayList = Callable[[], Awaitable[bool]]
 """Says whether the user of the request may list the objects among which it names one."""
@@ -138,7 +141,9 @@ class ViewEndpoint:
 def _like(wanted: _Wanted, key: Key) -> Steps[list[str]]:
     """Return names that resemble an unknown one, of the same namespace."""
     keys = yield from wanted.view.provider.keys(wanted.namespace)
-    return (yield from nearest(keys, key))
+    at = bisect_left(keys, key)
+    around = keys[max(0, at - _AROUND) : at + _AROUND]
+    return (yield from compared(key.name, (each.name for each in around), parts=True))
 
 
 def _prepared(body: bytes) -> Prepared:

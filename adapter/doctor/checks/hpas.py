@@ -53,7 +53,7 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
         for metric in hpa.metrics:
             if metric.type not in ("Pods", "Object") or metric.name in names:
                 continue
-            near = known.nearest(metric.name, facts.settings)
+            near = known.nearest_metric(metric.name, facts.settings)
             if not (near or installed or _LIKE_OURS.search(metric.name)):
                 continue
             guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"

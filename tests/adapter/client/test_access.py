@@ -12,7 +12,7 @@ import pytest
 
 from adapter.client.access import Api, cluster
 from adapter.client.errors import VIEW, ClientError, MissingRight, grant, missing_right
-from adapter.client.naming import named, named_in_cluster, nearest
+from adapter.client.naming import named, named_in_cluster
 from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of, table_row
 
 PODS = f"{VIEW}/namespaces/chat/gpupods"
@@ -232,7 +232,7 @@ async def test_a_name_that_exists_is_returned(lab: tuple[ApiServer, Path]) -> No
 @pytest.mark.parametrize(
     ("name", "here", "elsewhere", "text"),
     [
-        ("lmm-1", 3, 0, "no HPA 'lmm-1' in namespace chat: did you mean llm-1 or llm-2 or llm-0?"),
+        ("lmm-1", 3, 0, "no HPA 'lmm-1' in namespace chat: did you mean llm-1 or llm-0 or llm-2?"),
         ("zzz", 7, 0, "known names are llm-0, llm-1, llm-2, llm-3, llm-4 and 2 more"),
         ("zzz", 0, 0, "no HPA 'zzz' in namespace chat: there is no HPA at all"),
         ("llm-1", 0, 2, "it exists in namespace prod; add -n prod"),
@@ -263,11 +263,6 @@ async def test_a_node_is_named_in_the_whole_cluster(lab: tuple[ApiServer, Path])
         file, lambda api: named_in_cluster(api, "node", "/api/v1/nodes", "gpu-nod-1")
     )
     assert str(error) == "no node 'gpu-nod-1' in the cluster: did you mean gpu-node-1?"
-
-
-def test_names_that_resemble_come_before_names_that_contain() -> None:
-    assert nearest("llm", ["llm2", "chat-llm-inference", "batch"]) == ["llm2", "chat-llm-inference"]
-    assert nearest("", ["a"]) == []
 
 
 GPUS = f"{VIEW}/gpus"
