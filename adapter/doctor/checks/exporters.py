@@ -86,7 +86,7 @@ _VENDORS: Final = {"nvidia": "nvidia.com", "gke": "nvidia.com", "amd": "amd.com"
 
 def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:
     """Return the first DaemonSet of an exporter for the vendor of these resources."""
-    rules = known.exporter_rules(facts.settings)
+    rules = discovery.exporter_rules(facts.settings)
     domains = {name.partition("/")[0] for name in gpus}
     for each in (facts.daemonsets.value or ()) if facts.daemonsets.known else ():
         rule = next((rule for rule in rules if rule.matches(each.pod.pod)), None)
