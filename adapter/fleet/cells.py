@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-Cell = str | int | float | None
+from adapter.client.tables import Cell
 
 _AMOUNT: Final = re.compile(r"(<?)(\d{1,15}(?:\.\d{1,9})?)")
 _PART: Final = re.compile(r"(\d{1,12})([smhd])")

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from adapter.client.tables import Cell
 from adapter.explain.words import count
-from adapter.fleet.cells import Cell, seconds
+from adapter.fleet.cells import seconds
 from adapter.fleet.hpas import HpaState
 
 Json = dict[str, Any]
