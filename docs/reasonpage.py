@@ -40,6 +40,8 @@ def _section(name: str, reason: Cause) -> Iterator[str]:
     if reason.command:
         yield "```sh"
         yield reason.command.format_map(_Capitals())
+        if reason.then:
+            yield reason.then.format_map(_Capitals())
         yield "```"
         yield ""
 

@@ -144,7 +144,7 @@ def _page(
 ) -> Steps[bytes]:
     options = list_options(served.resource, None, {"limit": str(PAGE), "continue": token})
     keys = yield from lists.keys(served, None, options, now)
-    selection = yield from select(served.provider, keys, options)
+    selection = yield from select(served, keys, options)
     presented = presentation(group, served, negotiate(form.encode()), "Metadata", now)
     return (yield from page(served, None, options, selection, presented, now))
 

@@ -11,12 +11,23 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from adapter.attribution.reading import Absence
+from adapter.cluster.lookup import workload_kind
 from adapter.cluster.pod import Pod, PodRef
+from adapter.cluster.workload import workloads
 
 PAGE: Final = "docs/reasons.md"
 _POD: Final = "kubectl -n {namespace} describe pod {pod}"
 _ON_NODE: Final = "kubectl get pods -A -o wide --field-selector spec.nodeName={node}"
 _LOGS: Final = "kubectl -n {exporter_namespace} logs {exporter} --tail=20"
+_OPT_IN: Final = (
+    '{{"spec":{{"template":{{"metadata":{{"annotations":'
+    '{{"gpu-metrics-adapter.io/scrape":"true"}}}}}}}}}}'
+)
+"""A merge patch of a pod template; an annotation of a pod would end with the pod."""
+_TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
+"""Kinds whose pod template is at ``spec.template``."""
+_OF_LEADERS: Final = "leaderworkerset.sigs.k8s.io/name"
+"""Label of pods whose StatefulSet is overwritten by what is above it."""
 _RESTART: Final = "kubectl -n {exporter_namespace} delete pod {exporter}"
 
 
@@ -30,7 +41,10 @@ class Cause(NamedTuple):
     command: str = ""
     """A shell command with placeholders: ``namespace``, ``pod``, ``node``, ``exporter`` (a pod),
     ``exporter_namespace``, ``exporter_owner`` (``daemonset/NAME``), ``dcgm_exporter`` (the same, if
-    it is dcgm-exporter). Empty if the fix is not one."""
+    it is dcgm-exporter), ``workload`` (``deployment/NAME``, the pod's). Empty if the fix is not
+    one."""
+    then: str = ""
+    """A command for the case that the first one shows no cause."""
 
 
 class Explanation(NamedTuple):
@@ -43,6 +57,8 @@ class Explanation(NamedTuple):
     """A command to paste, or the fix if no command can be named."""
     docs: str
     """Page and heading about the reason."""
+    then: str = ""
+    """A command for the case that the first one shows no cause; empty without one."""
 
 
 REASONS: Final[Mapping[str, Cause]] = {
@@ -55,8 +71,10 @@ REASONS: Final[Mapping[str, Cause]] = {
     ),
     "exporter_down": Cause(
         "The exporter of the node does not answer, or its samples are too old.",
-        "Repair the exporter, or the network to it.",
+        "Repair the exporter, or the network to it. If its log shows no cause, delete its pod: the "
+        "DaemonSet creates another one.",
         _LOGS,
+        _RESTART,
     ),
     "exporter_without_devices": Cause(
         "The exporter of the node answers, but its page has no device that the adapter can "
@@ -82,8 +100,9 @@ REASONS: Final[Mapping[str, Cause]] = {
     ),
     "server_not_scraped": Cause(
         "The pod does not opt in to have its server page scraped.",
-        "Opt in with a label or annotation in the pod template (docs/inference.md).",
-        "kubectl -n {namespace} annotate pod {pod} gpu-metrics-adapter.io/scrape=true",
+        'Opt in with the annotation gpu-metrics-adapter.io/scrape: "true" in the pod template of '
+        "the workload (docs/inference.md).",
+        "kubectl -n {namespace} patch {workload} --type=merge -p '" + _OPT_IN + "'",
     ),
     "server_unscrapable": Cause(
         "The pod opts in to have its server page scraped, and the adapter cannot scrape it.",
@@ -251,11 +270,18 @@ def explanation(
     if absence.detail:
         message = f"{message}: {absence.detail}"
     names = _names(pod, absence.exporter and find(absence.exporter), absence.exporter)
+    hint = _filled(known.command, names)
+    # Nothing would create a pod without an owner again.
+    then = _filled(known.then, names) if hint and "exporter_owner" in names else ""
+    return Explanation(absence.reason, message, hint or known.fix, docs, then)
+
+
+def _filled(command: str, names: Mapping[str, str]) -> str:
+    """Return a command with its names; empty if one is not known."""
     try:
-        hint = known.command.format_map(names) or known.fix
+        return command.format_map(names)
     except KeyError:
-        hint = known.fix
-    return Explanation(absence.reason, message, hint, docs)
+        return ""
 
 
 def _names(pod: Pod | None, exporter: Pod | None, ref: PodRef | None) -> Mapping[str, str]:
@@ -265,6 +291,8 @@ def _names(pod: Pod | None, exporter: Pod | None, ref: PodRef | None) -> Mapping
         names = {"namespace": pod.ref.namespace, "pod": pod.ref.name}
         if pod.node:
             names["node"] = pod.node
+        if workload := _workload(pod):
+            names["workload"] = workload
     if ref is not None:
         names |= {"exporter_namespace": ref.namespace, "exporter": ref.name}
     if exporter is not None and exporter.owner is not None:
@@ -272,6 +300,15 @@ def _names(pod: Pod | None, exporter: Pod | None, ref: PodRef | None) -> Mapping
         if _is_dcgm(exporter):
             names["dcgm_exporter"] = names["exporter_owner"]
     return {key: shlex.quote(name) for key, name in names.items()}
+
+
+def _workload(pod: Pod) -> str:
+    """Return the workload whose pod template a patch can change, as ``deployment/NAME``."""
+    above = workloads(pod)
+    if not above or _OF_LEADERS in pod.labels:
+        return ""
+    _, kind = workload_kind(above[-1].resource, pod)
+    return f"{kind.lower()}/{above[-1].name}" if kind in _TEMPLATED else ""
 
 
 def _is_dcgm(exporter: Pod) -> bool:

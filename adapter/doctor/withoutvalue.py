@@ -20,6 +20,8 @@ class WithoutValue(NamedTuple):
     message: str
     hint: str
     """The fix: a command, or words."""
+    then: str = ""
+    """A command for the case that the hint shows no cause."""
 
 
 class _Meta(msgspec.Struct):
@@ -31,6 +33,7 @@ class _Why(msgspec.Struct):
     reason: str = ""
     message: str = ""
     hint: str = ""
+    then: str = ""
 
 
 class _GpuPod(msgspec.Struct):
@@ -43,7 +46,7 @@ def read_without_value(given: Mapping[str, Any]) -> WithoutValue:
     found = msgspec.convert(given, _GpuPod)
     why = found.reason or _Why()
     key = f"{found.metadata.namespace}/{found.metadata.name}"
-    return WithoutValue(key, *map(_line, (why.reason, why.message, why.hint)))
+    return WithoutValue(key, *map(_line, (why.reason, why.message, why.hint, why.then)))
 
 
 def _line(text: str) -> str:

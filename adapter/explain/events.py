@@ -20,9 +20,21 @@ class RecentEvents(NamedTuple):
     """The newest last."""
     problem: ClientError | None = None
 
-    def last(self, now: float) -> list[Json]:
-        """Return the newest events, the newest first."""
-        newest = sorted(self.rows, key=lambda row: event_time(row) or 0.0, reverse=True)
+    def last(self, now: float, well_since: float | None = None) -> list[Json]:
+        """Return the newest events, the newest first, without those that repeat a newer one.
+
+        Args:
+            now: epoch seconds.
+            well_since: since when the object is well; earlier warnings are left out. None if it is
+                not well.
+        """
+        newest: list[Json] = []
+        for row in sorted(self.rows, key=lambda row: event_time(row) or 0.0, reverse=True):
+            old = well_since is not None and (event_time(row) or 0.0) < well_since
+            if old and row.get("type") == "Warning":
+                continue
+            if not any(_repeats(row, newer) for newer in newest):
+                newest.append(row)
         return [
             {
                 "age": age(now - (event_time(row) or now)),
@@ -32,6 +44,12 @@ class RecentEvents(NamedTuple):
             }
             for row in newest[:_SHOWN]
         ]
+
+
+def _repeats(row: Json, newer: Json) -> bool:
+    """Return whether one of two messages has the other: the controller reports a failure twice."""
+    one, other = str(row.get("message") or ""), str(newer.get("message") or "")
+    return bool(one and other) and (one in other or other in one)
 
 
 NO_EVENTS: Final = RecentEvents()

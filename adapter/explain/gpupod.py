@@ -10,6 +10,9 @@ from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.explain.words import age, epoch, one_line
 
+_LONGEST: Final = 600
+"""Characters of a text of the view API."""
+
 
 class Why(NamedTuple):
     """A reason for a missing value."""
@@ -18,6 +21,8 @@ class Why(NamedTuple):
     message: str
     hint: str
     docs: str
+    then: str = ""
+    """A command for the case that the hint shows no cause."""
 
     @property
     def text(self) -> str:
@@ -26,6 +31,11 @@ class Why(NamedTuple):
         if not self.message or self.message == words:
             return self.reason
         return f"{self.reason}: {self.message.removeprefix(f'{words}: ')}"
+
+    @property
+    def fix(self) -> str:
+        """The hint, or where to read about the reason."""
+        return self.hint or (f"see {self.docs}" if self.docs else "")
 
     def json(self) -> Json:
         """The fields that are known."""
@@ -36,8 +46,7 @@ def why_of(row: Mapping[str, object]) -> Why | None:
     """Return the reason that an object's fields name; None if there is none."""
     if not row.get("reason"):
         return None
-    reason, message, hint, docs = (one_line(row.get(key) or "") for key in Why._fields)
-    return Why(reason, message, hint, docs)
+    return Why(*(one_line(row.get(key) or "", _LONGEST) for key in Why._fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,12 @@ class PodView:
     def reason(self) -> Why | None:
         """Why the pod is not measured; None if it is."""
         return why_of(self.body.get("reason") or {})
+
+    @property
+    def absent(self) -> set[str]:
+        """The metrics without a value."""
+        rows = self.body.get("absent") or ()
+        return {str(name) for row in rows for name in row.get("metrics") or ()}
 
     def _with_hint(self, why: Why | None) -> Why | None:
         """The pod's own reason has the hint, if it is the same reason."""

@@ -59,24 +59,26 @@ def _denied(right: MissingRight) -> Block:
 
 
 def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Iterator[Block]:
-    if concerns(facts.denied, metric.kind):
-        return
+    denied = concerns(facts.denied, metric.kind)
     missing = [pod for pod in lines.pods if pod.state == "missing"]
     reasons: dict[str, list[PodLine]] = {}
     for pod in missing:
         reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
     invalid = lines.asks is None and bool(lines.error)
-    if invalid and not any(reasons):
+    if denied:
+        reasons.pop("", None)
+    elif invalid and not any(reasons):
         yield Block(f"{lines.name}: {lines.error}", hpafixes.of_failure(facts, metric, lines.error))
         return
     effect = "" if invalid else f"; {_effect(metric)}"
-    for reason, pods in sorted(reasons.items()):
+    for _, pods in sorted(reasons.items()):
         why = pods[0].why
         names = ", ".join(pod.name for pod in pods[:3]) + (", …" if len(pods) > 3 else "")
         text = why.text if why is not None else pods[0].note
         yield Block(
             f"{count(len(pods), 'pod')} without {metric.name} ({names}): {text}{effect}",
-            hpafixes.of_reason(facts, why) if reason else "",
+            why.fix if why is not None else "",
+            why.then if why is not None else "",
         )
 
 

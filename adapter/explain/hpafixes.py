@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 
-from adapter.attribution.unnamed import SERVER_NOT_SCRAPED
 from adapter.client.access import Json
 from adapter.client.hpacommands import one_hpa, patch_hpa, scaled_object
-from adapter.explain.gpupod import Why
 from adapter.explain.hpafacts import HpaFacts
 from adapter.hpa import MetricKind, MetricSpec
 from apiservice.runtime.nearest import nearest
@@ -30,15 +27,6 @@ def stopped(facts: HpaFacts, reason: str) -> str:
     if reason == "InvalidSelector":
         return "give the scale subresource of the target a selector (status.selector)"
     return ""
-
-
-def of_reason(facts: HpaFacts, why: Why | None) -> str:
-    """Return the fix for the reason of a missing value."""
-    if why is None:
-        return ""
-    if why.reason == SERVER_NOT_SCRAPED:
-        return _opt_in(facts)
-    return why.hint or (f"see {why.docs}" if why.docs else "")
 
 
 def _one_hpa(facts: HpaFacts) -> str:
@@ -64,16 +52,6 @@ def _one_hpa(facts: HpaFacts) -> str:
 def _target(hpa: Json) -> str:
     reference = hpa["spec"]["scaleTargetRef"]
     return shlex.quote(f"{reference['kind'].lower()}/{reference['name']}")
-
-
-def _opt_in(facts: HpaFacts) -> str:
-    """Return the patch of the pod template: an annotation of a pod ends with the pod."""
-    reference = facts.hpa["spec"]["scaleTargetRef"]
-    target = f"{reference['kind'].lower()} {shlex.quote(str(reference['name']))}"
-    annotations = {"annotations": {"gpu-metrics-adapter.io/scrape": "true"}}
-    body = json.dumps({"spec": {"template": {"metadata": annotations}}}, separators=(",", ":"))
-    namespace = shlex.quote(facts.namespace)
-    return f"kubectl -n {namespace} patch {target} --type=merge -p '{body}'"
 
 
 def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:

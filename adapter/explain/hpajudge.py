@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from adapter.client.access import Json
 from adapter.explain import controllerrights
 from adapter.explain.history import Inferred, conditions_of, decided, infer
 from adapter.explain.hpablocks import blocks_of, status_blocks, waits_of
@@ -87,8 +88,16 @@ def _frame(facts: HpaFacts) -> HpaReport:
             for row in status.get("conditions") or ()
         ],
         status_desired=decided(status),
-        events=facts.events.last(facts.now),
+        events=facts.events.last(facts.now, _well_since(status)),
     )
+
+
+def _well_since(status: Json) -> float | None:
+    """Return since when the controller can scale; None if it cannot."""
+    rows = [row for row in conditions_of(status) if row.type in ("AbleToScale", "ScalingActive")]
+    if not rows or not all(row.status for row in rows):
+        return None
+    return max(row.since for row in rows)
 
 
 def _with_view(facts: HpaFacts) -> tuple[HpaFacts, list[str]]:

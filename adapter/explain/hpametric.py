@@ -181,6 +181,9 @@ def _note(metric: MetricSpec, pod: PodState, state: str, facts: HpaFacts) -> str
         )
     if state == "missing" and pod.name not in facts.gpu.pods and metric.kind is MetricKind.PODS:
         return "no value" if not facts.gpu.problem else "no value; the reason is not readable"
+    gpu = facts.gpu.pods.get(pod.name)
+    if state == "missing" and gpu is not None and gpu.value(metric.name) is not None:
+        return "the adapter has a value, which the metrics API did not return"
     return "no value from metrics.k8s.io" if state == "missing" and metric.kind.of_resources else ""
 
 

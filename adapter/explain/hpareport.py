@@ -18,10 +18,13 @@ class Block:
 
     text: str
     fix: str = ""
+    then: str = ""
+    """A command for the case that the fix shows no cause."""
 
     def json(self) -> Json:
         """The fields that are known."""
-        return {"message": self.text} | ({"fix": self.fix} if self.fix else {})
+        found = {"message": self.text, "fix": self.fix, "then": self.then}
+        return {key: value for key, value in found.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from adapter.client.access import Json
@@ -27,23 +28,22 @@ def lines(report: HpaReport, screen: Screen) -> list[str]:
     found += [""] if report.metrics else []
     for block in report.blocks:
         found += screen.wrap(f"{screen.mark('bad')} blocks: {block.text}", "  ", "      ")
-        found += _fix(block.fix)
+        found += fixes(block.fix, block.then)
     for wait in report.waits:
         found += screen.wrap(f"{screen.mark('warning')} waits: {wait}", "  ", "      ")
     found += _controller(report, screen)
     for remark in report.remarks:
         found += screen.wrap(f"note: {remark}", "  ", "      ")
-    return found + events(report.events, screen)
+    return found + events(report.events, screen, brief=True)
 
 
 def _metric(metric: MetricLines, screen: Screen) -> list[str]:
     asks = "no proposal" if metric.asks is None else f"asks for {metric.asks}"
     parts = [metric.name, metric.value, metric.target, asks]
-    found = ["", "  " + "   ".join(part for part in parts if part)]
+    found = ["", *screen.wrap("   ".join(part for part in parts if part), "  ", "      ")]
     if metric.error:
         found += screen.wrap(metric.error, "    ")
-    rows = [_pod(pod, screen) for pod in metric.pods]
-    found += table(rows, indent="    ")
+    found += _pods(metric.pods, screen)
     if metric.more:
         found.append(f"    and {count(metric.more, 'pod')} more with a value")
     if metric.arithmetic:
@@ -51,17 +51,34 @@ def _metric(metric: MetricLines, screen: Screen) -> list[str]:
     return found
 
 
-def _pod(pod: PodLine, screen: Screen) -> tuple[str, ...]:
-    mark = screen.mark(_MARKS.get(pod.state, "warning"))
+def _pods(pods: Sequence[PodLine], screen: Screen) -> list[str]:
+    """Return a table of pods, whose last column is wrapped."""
+    rows = [(screen.mark(_MARKS.get(p.state, "warning")), p.name, p.value or NONE) for p in pods]
+    found = []
+    for pod, line in zip(pods, table([(*row, "|") for row in rows], indent="    "), strict=True):
+        start = line.removesuffix("|")
+        notes = _notes(pod)
+        if not notes:
+            found.append(start.rstrip())
+            continue
+        column = len(start) if len(start) < screen.width // 2 else 8
+        wrapped = screen.wrap(notes, " " * len(start), " " * column)
+        found += [start + wrapped[0][len(start) :], *wrapped[1:]]
+    return found
+
+
+def _notes(pod: PodLine) -> str:
     about = ", ".join(part for part in (pod.node, *pod.how) if part)
-    reason = pod.why.text if pod.why is not None else ""
-    notes = "; ".join(part for part in (about, reason, pod.note) if part)
-    return mark, pod.name, pod.value or NONE, notes
+    # The line about what blocks has the whole reason.
+    reason = pod.why.reason if pod.why is not None else ""
+    return "; ".join(part for part in (about, reason, pod.note) if part)
 
 
-def _fix(fix: str) -> list[str]:
+def fixes(fix: str, then: str = "") -> list[str]:
+    """Return the fix, and what to do if it shows no cause."""
     # A command stays on one line, so that it can be pasted.
-    return [f"      fix: {fix}"] if fix else []
+    found = [f"      fix: {fix}"] if fix else []
+    return [*found, f"      then, if that shows no cause: {then}"] if then else found
 
 
 def _controller(report: HpaReport, screen: Screen) -> list[str]:
@@ -73,12 +90,17 @@ def _controller(report: HpaReport, screen: Screen) -> list[str]:
     return screen.wrap(f"status: {desired}{', '.join(rows)}", "  ", "      ")
 
 
-def events(rows: list[Json] | tuple[Json, ...] | object, screen: Screen) -> list[str]:
-    """Return the last events; nothing without any."""
-    if not isinstance(rows, (list, tuple)) or not rows:
-        return []
-    shown = [f"  {row['age']} ago   {row['reason']}   {row['message']}" for row in rows]
-    return [
-        "  last events:",
-        *(line for row in shown for line in screen.wrap(row, "  ", "        ")),
-    ]
+def events(rows: Sequence[Json], screen: Screen, *, brief: bool = False) -> list[str]:
+    """Return the last events; nothing without any.
+
+    Args:
+        brief: one line each.
+    """
+    found = ["  last events:"] if rows else []
+    for row in rows:
+        text = f"  {row['age']} ago   {row['reason']}   {row['message']}"
+        lines = screen.wrap(text, "  ", "        ")
+        if brief and len(lines) > 1:
+            lines = [f"{lines[0][: screen.width - 2]} …"]
+        found += lines
+    return found

@@ -11,6 +11,7 @@ from adapter.client.errors import VIEW, ClientError
 from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
 from adapter.explain.gpupod import PodView, Why
+from adapter.explain.hpatext import fixes
 from adapter.explain.words import NONE, age, count, epoch, milli, to_milli
 
 _PODS = 50
@@ -58,8 +59,8 @@ class NodeReport:
             reason = why.text if why is not None else "no reason is known"
             text = f"{screen.mark('bad')} {count(len(pods), 'pod')} ({names}): {reason}"
             found += screen.wrap(text, "  ", "      ")
-            if why is not None and why.hint:
-                found.append(f"      fix: {why.hint}")
+            if why is not None:
+                found += fixes(why.hint, why.then)
         for remark in self.remarks:
             found += screen.wrap(f"note: {remark}", "  ", "      ")
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ from adapter.client.naming import named
 from adapter.client.output import Screen, table
 from adapter.explain.events import events_of
 from adapter.explain.gpupod import PodView, Why, why_of
-from adapter.explain.hpatext import events
+from adapter.explain.hpatext import events, fixes
 from adapter.explain.words import milli, to_milli
 
 
@@ -30,13 +30,29 @@ class PodReport:
 
     @property
     def status(self) -> int:
-        """See the port: 1 if the pod is not measured."""
-        return 0 if self.view is not None and self.view.body.get("measured") else 1
+        """See the port: 1 if the pod is not measured, or lacks a metric that an HPA reads."""
+        return 0 if self.measured and not self.missed else 1
+
+    @property
+    def measured(self) -> bool:
+        """Whether the pod has its main value."""
+        return self.view is not None and bool(self.view.body.get("measured"))
+
+    @property
+    def missed(self) -> dict[str, list[str]]:
+        """The metrics without a value that HPAs read, each with the HPAs."""
+        found: dict[str, list[str]] = {}
+        for row in self.view.body.get("hpas") or () if self.view is not None else ():
+            if row.get("type") == "Pods" and self.view and row.get("metric") in self.view.absent:
+                found.setdefault(str(row["metric"]), []).append(str(row.get("name")))
+        return found
 
     def lines(self, screen: Screen) -> list[str]:
         """See the port."""
         meta, phase = self.pod["metadata"], (self.pod.get("status") or {}).get("phase", "")
-        verdict = "MEASURED" if not self.status else "NOT MEASURED"
+        verdict = "MEASURED" if self.measured else "NOT MEASURED"
+        if self.measured and self.status:
+            verdict = "MEASURED, BUT AN HPA LACKS A METRIC"
         style = screen.style(verdict, "red" if self.status else "green")
         node = (self.pod.get("spec") or {}).get("nodeName")
         place = f" on {node}" if node else ""
@@ -46,9 +62,10 @@ class PodReport:
             found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
         else:
             found += _why(self.view.reason, "", screen)
+            found += _missed(self.view, self.missed, screen)
             found += _values(self.view, self.now, screen)
             found += _devices(self.view, screen)
-            found += _absent(self.view, screen)
+            found += _unread(self.view, self.missed, screen)
         for remark in self.remarks:
             found += screen.wrap(f"note: {remark}", "  ", "      ")
         return found + events(self.events, screen)
@@ -57,7 +74,8 @@ class PodReport:
         """See the port: the object of the view API is the explanation."""
         meta = self.pod["metadata"]
         found: Json = {"namespace": meta["namespace"], "name": meta["name"]}
-        found["measured"] = not self.status
+        found["measured"] = self.measured
+        found["missedByHpas"] = self.missed
         if self.view is not None:
             found["gpupod"] = self.view.body
         return found | {"remarks": list(self.remarks), "events": list(self.events)}
@@ -67,9 +85,7 @@ def _why(why: Why | None, about: str, screen: Screen) -> list[str]:
     if why is None:
         return []
     found = screen.wrap(f"{screen.mark('bad')} {about}{why.text}", "  ", "      ")
-    if why.hint:
-        found.append(f"      fix: {why.hint}")
-    return found + ([f"      see {why.docs}"] if why.docs else [])
+    return [*found, *fixes(why.hint, why.then), *([f"      see {why.docs}"] if why.docs else [])]
 
 
 def _values(view: PodView, now: float, screen: Screen) -> list[str]:
@@ -87,6 +103,7 @@ def _values(view: PodView, now: float, screen: Screen) -> list[str]:
 
 def _devices(view: PodView, screen: Screen) -> list[str]:
     found = []
+    absent = view.absent
     for row in view.devices():
         sharing = row.get("sharing") or {}
         parts = [str(row.get(key) or "") for key in ("gpu", "device", "model", "attribution")]
@@ -95,23 +112,44 @@ def _devices(view: PodView, screen: Screen) -> list[str]:
         parts.append(f"evidence {row['evidence']}" if row.get("evidence") else "")
         found += screen.wrap("   ".join(part for part in parts if part), "    ", "        ")
         for left in row.get("leftOut") or ():
-            names = ", ".join(left.get("metrics") or ())
-            found += [f"  {line}" for line in _why(why_of(left), f"without {names}: ", screen)]
+            # A metric without any value is in a line of its own.
+            kept = [name for name in left.get("metrics") or () if name not in absent]
+            about = f"without {', '.join(kept)}: "
+            found += [f"  {line}" for line in _why(why_of(left), about, screen)] if kept else []
     return ["  devices:", *found] if found else []
 
 
-def _absent(view: PodView, screen: Screen) -> list[str]:
+def _missed(view: PodView, missed: Mapping[str, Sequence[str]], screen: Screen) -> list[str]:
+    """Return why HPAs get no value of a metric, unless the pod's own reason says it."""
     found = []
     own = view.reason
+    for metric, hpas in sorted(missed.items()):
+        why = view.why(metric)
+        names = ", ".join(hpas)
+        about = f"HPA {names} reads {metric}, which has no value"
+        if why is None or (own is not None and why.reason == own.reason):
+            found += screen.wrap(f"{screen.mark('bad')} {about}", "  ", "      ")
+        else:
+            found += _why(why, f"{about}: ", screen)
+    return found
+
+
+def _unread(view: PodView, missed: Collection[str], screen: Screen) -> list[str]:
+    """Return, in one quiet line, the metrics without a value that no HPA reads."""
+    own, found = view.reason, []
     for row in view.body.get("absent") or ():
         why = why_of(row)
-        if why is None or (own is not None and why.reason == own.reason):
+        names = [str(name) for name in row.get("metrics") or () if name not in missed]
+        if why is None or not names or (own is not None and why.reason == own.reason):
             continue
-        names = [str(name) for name in row.get("metrics") or ()]
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        text = f"{screen.mark('warning')} {', '.join(names[:4])}{more}: {why.text}"
-        found += screen.wrap(text, "    ", "        ")
-    return ["  without a value:", *found] if found else []
+        found.append(f"{', '.join(names[:4])}{more} ({why.reason})")
+    if not found:
+        return []
+    lines = screen.wrap(
+        f"without a value, and no HPA reads them: {'; '.join(found)}", "  ", "      "
+    )
+    return [screen.style(line, "dim") for line in lines]
 
 
 async def explain_pod(api: Api, name: str) -> PodReport:

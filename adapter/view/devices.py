@@ -23,6 +23,7 @@ _STEP: Final = 64
 """Devices, or exporters, that one step processes."""
 _CACHE: Final = "view/devices"
 _FOREIGN: Final = re.compile(r"[^a-z0-9.-]+")
+_NUMBERS: Final = re.compile(r"\.(gpu|mig|part|card)(\d+)")
 _LONGEST: Final = 253
 _AMD_PARTITIONS: Final = ("dpx", "tpx", "qpx", "cpx")
 
@@ -57,7 +58,7 @@ class Devices:
         self._known: Mapping[str, Known] = {}
         self._names: Mapping[str, str] = {}
         self.keys: Sequence[Key] = ()
-        """All devices, sorted by name."""
+        """All devices, by node, and by number on a node."""
 
     def get(self, name: str) -> Known | None:
         """Return the device of that name."""
@@ -97,7 +98,11 @@ class Devices:
                 known[_unused(name if len(named) == 1 else _own_name(one.id), known)] = one
             if done % _STEP == 0:
                 yield
-        order = sorted(known)
+        placed: list[tuple[str, str]] = []
+        for batch in parts(tuple(known), _STEP):
+            placed += [(in_numbers(name), name) for name in batch]
+            yield
+        order = [name for _, name in sorted(placed)]
         yield
         names: dict[str, str] = {}
         keys: list[Key] = []
@@ -106,6 +111,16 @@ class Devices:
             names.update((known[name].id, name) for name in batch)
             yield
         self._known, self._names, self.keys = known, names, keys
+
+
+def place_of(key: Key) -> tuple[str, str]:
+    """Return what the list of devices is sorted by."""
+    return in_numbers(key.name), key.name
+
+
+def in_numbers(name: str) -> str:
+    """Return a text that sorts as the name with its numbers: ``n1.gpu10`` after ``n1.gpu9``."""
+    return _NUMBERS.sub(lambda found: f".{found[1]}{found[2]:0>8}", name)
 
 
 def device_series(known: Known, snapshot: Snapshot) -> Sequence[DeviceSeries]:

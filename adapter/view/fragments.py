@@ -33,6 +33,11 @@ REASONS: Final = {
     "docs": text("Page of the project's documentation about this reason."),
 }
 
+WHOLE_REASON: Final = REASONS | {
+    "then": text("A command for the case that the hint shows no cause."),
+}
+"""Why a pod has no value. Only an exporter that is down has a second command."""
+
 
 def rounded(value: float) -> float:
     """Return a number to three decimals; a whole one without any."""
@@ -103,8 +108,8 @@ def why(absence: Absence, snapshot: Snapshot, pod: Pod | None = None) -> Json:
         snapshot: knows the exporters' pods.
         pod: the pod that has no value; None for a device.
     """
-    reason, message, hint, docs = explanation(absence, pod, snapshot.cluster.pod)
-    found = {"reason": str(reason), "message": message, "hint": hint, "docs": docs}
+    found = explanation(absence, pod, snapshot.cluster.pod)._asdict()
+    found["reason"] = str(found["reason"])
     return {name: text for name, text in found.items() if text}
 
 
@@ -153,5 +158,10 @@ def _about(absence: Absence, of: DeviceSeries | None, snapshot: Snapshot) -> Abs
 MISSING: Final = struct(
     "A reason for missing values, and the metrics that it concerns. They are not 0.",
     **REASONS,
+    metrics=listed("The metrics.", METRIC),
+)
+ABSENT: Final = struct(
+    "A reason for missing values of a pod, and the metrics that it concerns. They are not 0.",
+    **WHOLE_REASON,
     metrics=listed("The metrics.", METRIC),
 )

@@ -10,7 +10,7 @@ from adapter.attribution.sharing import NodeSharing
 from adapter.cluster.index import PodIndex
 from adapter.store.snapshot import Snapshot
 from adapter.view import gpuobject
-from adapter.view.devices import Devices, device_series
+from adapter.view.devices import Devices, device_series, place_of
 from adapter.view.fragments import Json
 from adapter.view.gpuobject import UTILIZATION, XID, Gpu
 from adapter.view.holders import holders
@@ -50,6 +50,7 @@ GPUS: Final = ViewResource(
     schema=gpuobject.SCHEMA,
     fields=("node", "model", "sharing"),
     categories=("gpu-metrics",),
+    order=place_of,
 )
 
 

@@ -10,15 +10,16 @@ from adapter.catalog.metric import Metric, Scope
 from adapter.cluster.hpas import ScalingHpas
 from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
-from adapter.view.devices import Devices, device_series
+from adapter.view.devices import Devices, device_series, in_numbers
 from adapter.view.fragments import (
+    ABSENT,
     IDLE,
     METRIC,
     MISSING,
     NUMBER,
-    REASONS,
     UNIT,
     VALUE,
+    WHOLE_REASON,
     Json,
     Reasons,
     expressible,
@@ -133,7 +134,8 @@ def _devices(asked: AskedPod, found: _Found, devices: Devices) -> Iterator[Json]
         for part in reading.devices if isinstance(reading, Reading) else ():
             parts.setdefault(part.device, []).append((metric, part))
     left_out = {absence.device for _, each in found for absence in each.left_out}
-    for device in sorted((named.keys() | parts.keys() | left_out) - {""}):
+    found_ids = (named.keys() | parts.keys() | left_out) - {""}
+    for device in sorted(found_ids, key=lambda one: (in_numbers(devices.name_of(one)), one)):
         one = _Device(asked, device, named.get(device, ()), parts.get(device, ()), found)
         yield {key: value for key, value in one.fields(devices).items() if value}
 
@@ -284,9 +286,9 @@ SCHEMA: Final = struct(
     measured=boolean(
         "Whether gpu_utilization has a value or, for a server without a GPU, a metric of it."
     ),
-    reason=struct("Why the pod is not measured.", **REASONS),
+    reason=struct("Why the pod is not measured.", **WHOLE_REASON),
     metrics=listed("Every metric that has a value.", struct("A metric of the pod.", **VALUE)),
-    absent=listed("Every other metric that applies to the pod, by reason.", MISSING),
+    absent=listed("Every other metric that applies to the pod, by reason.", ABSENT),
     devices=listed(
         "Every device that has, or could have, a part in a value of the pod.",
         struct(

@@ -9,7 +9,7 @@ from adapter.attribution.reading import Absence
 from adapter.cluster.hpas import ScalingHpas
 from adapter.cluster.pod import Pod
 from adapter.store.snapshot import Snapshot
-from adapter.view.fragments import IDLE, REASONS, Json, rounded, why
+from adapter.view.fragments import IDLE, WHOLE_REASON, Json, rounded, why
 from adapter.view.groups import WorkloadGroup
 from adapter.view.hpaparts import HPAS, MORE, shown
 from adapter.view.idle import pod_idle
@@ -130,7 +130,7 @@ SCHEMA: Final = struct(
         "Why pods have no value.",
         struct(
             "A reason, for the first of its pods.",
-            **REASONS,
+            **WHOLE_REASON,
             pods=integer("Pods without a value for this reason."),
         ),
     ),

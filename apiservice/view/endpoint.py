@@ -86,7 +86,7 @@ class ViewEndpoint:
         keys = await self._turns.run(
             self._lists.keys(wanted.view, wanted.namespace, options, self._clock())
         )
-        selection = await self._turns.run(select(wanted.view.provider, keys, options))
+        selection = await self._turns.run(select(wanted.view, keys, options))
 
         async def prepare() -> Prepared:
             now = self._clock()
@@ -141,7 +141,8 @@ class ViewEndpoint:
 def _like(wanted: _Wanted, key: Key) -> Steps[list[str]]:
     """Return names that resemble an unknown one, of the same namespace."""
     keys = yield from wanted.view.provider.keys(wanted.namespace)
-    at = bisect_left(keys, key)
+    order = wanted.view.resource.order
+    at = bisect_left(keys, order(key), key=order)
     around = keys[max(0, at - _AROUND) : at + _AROUND]
     return (yield from compared(key.name, (each.name for each in around), parts=True))
 

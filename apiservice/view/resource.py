@@ -7,7 +7,7 @@ watch. :mod:`apiservice.view` answers ``get`` and ``list`` from it, as JSON and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -30,11 +30,16 @@ class Column(NamedTuple):
 
 
 class Key(NamedTuple):
-    """Identifies an object of one resource. Keys sort as lists are sorted."""
+    """Identifies an object of one resource."""
 
     namespace: str
     """Empty for cluster-scoped resources."""
     name: str
+
+
+def by_name(key: Key) -> Any:
+    """Return the usual place of an object in a list: by namespace, then by name."""
+    return key
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +62,16 @@ class ViewResource:
     categories: tuple[str, ...] = ()
     """Names that stand for several resources. None may be a name of a resource: kubectl would not
     know which one is meant."""
+    order: Callable[[Key], Any] = by_name
+    """Returns what lists are sorted by. No two keys have an equal one."""
 
 
 class ViewProvider(Protocol):
     """The objects of one resource. Answers from memory; nothing may wait for a network."""
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
-        """Return the keys of all objects, sorted; of one namespace if it is given.
+        """Return the keys of all objects, in the order of the resource; of one namespace if it is
+        given.
 
         Raises:
             Unavailable: the data needed has never been read.

@@ -62,9 +62,12 @@ class KeyLists:
         return keys
 
 
-def select(provider: ViewProvider, keys: Sequence[Key], options: ListOptions) -> Steps[Selection]:
+def select(view: ServedResource, keys: Sequence[Key], options: ListOptions) -> Steps[Selection]:
     """Return the keys of a page."""
-    first = 0 if options.after is None else bisect_right(keys, options.after)
+    provider, order = view.provider, view.resource.order
+    first = 0
+    if options.after is not None:
+        first = bisect_right(keys, order(options.after), key=order)
     most = options.limit or len(keys)
     if not options.selects:
         return Selection(keys[first : first + most], max(0, len(keys) - first - most))

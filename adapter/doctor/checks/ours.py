@@ -181,9 +181,12 @@ def _for_a_reason(pods: Sequence[WithoutValue]) -> Finding:
     namespace, _, name = first.key.partition("/")
     others = f", and {len(pods) - 1} more for this reason" if len(pods) > 1 else ""
     runs = first.hint.startswith("kubectl ")
+    fix = "run this command for its exporter or pod"
+    if first.then:
+        fix += f"; if it shows no cause, run `{first.then}`"
     return Finding(
         f"pod {first.key}",
         f"has no value{others}: {first.reason}: {first.message}",
-        "run this command for its exporter or pod" if runs else first.hint or "see its values",
+        fix if runs else first.hint or "see its values",
         first.hint if runs else f"gpu-metrics-adapter explain pod {name} -n {namespace}",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Sequence
 
 import pytest
@@ -178,3 +180,44 @@ def test_the_variables_of_dcgm_exporter_are_not_set_for_another_exporter() -> No
     absence = Absence("exporter_names_no_pod", exporter=exporter.ref)
     hint = explanation(absence, make_pod("llm"), {exporter.ref: exporter}.get).hint
     assert hint == REASONS["exporter_names_no_pod"].fix
+
+
+def test_an_exporter_that_is_down_is_restarted_if_its_log_shows_no_cause() -> None:
+    owner = Owner("apps/v1", "DaemonSet", "dcgm")
+    absence = Absence("exporter_down", exporter=EXPORTER)
+    owned = make_pod("dcgm-1", namespace="gpu", owner=owner)
+    found = explanation(absence, make_pod("llm"), {EXPORTER: owned}.get)
+    assert found.hint == "kubectl -n gpu logs dcgm-1 --tail=20"
+    assert found.then == "kubectl -n gpu delete pod dcgm-1"
+    # Nothing creates a bare pod again.
+    bare = make_pod("dcgm-1", namespace="gpu")
+    assert explanation(absence, make_pod("llm"), {EXPORTER: bare}.get).then == ""
+
+
+def test_a_server_opts_in_in_the_pod_template_of_its_workload() -> None:
+    owner = Owner("apps/v1", "ReplicaSet", "llm-7f9")
+    labels = {"pod-template-hash": "7f9"}
+    absence = Absence("server_not_scraped")
+    pod = make_pod("llm-7f9-x", owner=owner, labels=labels)
+    hint = explanation(absence, pod, lambda _: None).hint
+    words = shlex.split(hint)
+    assert words[:6] == ["kubectl", "-n", "ml", "patch", "deployment/llm", "--type=merge"]
+    notes = json.loads(words[-1])["spec"]["template"]["metadata"]["annotations"]
+    assert notes == {"gpu-metrics-adapter.io/scrape": "true"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "labels"),
+    [
+        (None, {}),
+        (Owner("batch/v1", "Job", "llm"), {}),
+        (Owner("apps/v1", "StatefulSet", "llm"), {"leaderworkerset.sigs.k8s.io/name": "llm"}),
+    ],
+    ids=["a bare pod", "a Job, whose template is fixed", "a StatefulSet that is overwritten"],
+)
+def test_without_a_template_to_patch_the_hint_is_words(
+    owner: Owner | None, labels: dict[str, str]
+) -> None:
+    pod = make_pod("llm-x", owner=owner, labels=labels)
+    hint = explanation(Absence("server_not_scraped"), pod, lambda _: None).hint
+    assert hint == REASONS["server_not_scraped"].fix

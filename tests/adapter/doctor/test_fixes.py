@@ -13,6 +13,7 @@ from adapter.doctor.facts import Fact, Facts, SeenScaledObject
 from adapter.doctor.model import Finding
 from adapter.doctor.objects import ApiService, read
 from adapter.doctor.runner import DoctorReport, run
+from adapter.doctor.withoutvalue import read_without_value
 from tests.adapter.doctor.clean import (
     clean,
     exporter,
@@ -165,6 +166,17 @@ def test_hpas_that_lack_one_right_are_one_finding_with_the_grant() -> None:
     assert finding.subject == "hpa chat/a and 2 more"
     assert "horizontal-pod-autoscaler may not get pods/gpu_utilization" in finding.message
     assert finding.command == grant_controller()
+
+
+def test_the_second_command_of_a_hint_is_part_of_the_fix() -> None:
+    facts = clean()
+    logs, restart = "kubectl -n gpu logs dcgm-1", "kubectl -n gpu delete pod dcgm-1"
+    given = {"reason": "exporter_down", "message": "it is down", "hint": logs, "then": restart}
+    meta = {"namespace": "chat", "name": "llm-1"}
+    facts.without_value = Fact([read_without_value({"metadata": meta, "reason": given})])
+    (finding,) = findings(facts, "GMA706")
+    assert finding.command == logs
+    assert finding.fix.endswith(f"; if it shows no cause, run `{restart}`")
 
 
 def test_the_title_of_a_failed_check_says_that_it_is_what_was_expected() -> None:

@@ -144,12 +144,14 @@ class World:
             self.usage.append(row)
         return self
 
-    def event(self, reason: str, message: str, seconds: float, name: str = "llm") -> World:
+    def event(
+        self, reason: str, message: str, seconds: float, name: str = "llm", kind: str = "Normal"
+    ) -> World:
         """An event about the HPA."""
         about = {"kind": "HorizontalPodAutoscaler", "name": name}
         meta = {"name": f"e{len(self.events)}", "namespace": NS}
         row = {"metadata": meta, "involvedObject": about, "reason": reason, "message": message}
-        self.events.append(row | {"type": "Normal", "lastTimestamp": at(seconds), "count": 1})
+        self.events.append(row | {"type": kind, "lastTimestamp": at(seconds), "count": 1})
         return self
 
     def answer(self, path: str, found: Any) -> World:

@@ -85,10 +85,44 @@ WAITING: Final = "inference_requests_waiting"
 NOT_SCRAPED: Final = {
     "reason": "server_not_scraped",
     "message": "the pod does not opt in to have its server page scraped",
-    "hint": "kubectl -n chat annotate pod llm-7f9 gpu-metrics-adapter.io/scrape=true",
+    "hint": "kubectl -n chat patch deployment/llm --type=merge -p "
+    """'{"spec":{"template":{"metadata":{"annotations":{"gpu-metrics-adapter.io/scrape":"true"}}}}}'""",
     "docs": "docs/reasons.md#server_not_scraped",
 }
 POLICY: Final = {"type": "Pods", "value": 1, "periodSeconds": 600}
+
+DOWN: Final = {
+    "reason": "exporter_down",
+    "message": "no samples from http://10.0.0.7:9400/metrics for 25 min: connection refused",
+    "hint": "kubectl -n gpu-operator logs dcgm-x2k --tail=20",
+    "then": "kubectl -n gpu-operator delete pod dcgm-x2k",
+    "docs": "docs/reasons.md#exporter_down",
+}
+
+
+def _recovered() -> World:
+    """A controller that was denied before it became well, and has failed since another way."""
+    long = "unable to get metric gpu_utilization: pods is forbidden: User cannot get resource " * 3
+    world = three(("72", "70", "74")).hpa(gpu_metric())
+    world.event("FailedGetPodsMetric", long, 1500, kind="Warning")
+    world.event("SuccessfulRescale", "New size: 3; reason: above target", 1400)
+    return world.event("FailedUpdateScale", "the object has been modified", 60, kind="Warning")
+
+
+def _failing() -> World:
+    """A pod without a value, whose controller reports each failure twice, at length."""
+    world = World(1).hpa(gpu_metric(), conditions=FAILED)
+    world.pod("llm-7f9", node="n3", why=NO_PODS_NAMED)
+    text = "unable to get metric gpu_utilization: no metrics returned from custom metrics API " * 2
+    world.event("FailedComputeMetricsReplicas", f"first error is: {text}", 16, kind="Warning")
+    return world.event("FailedGetPodsMetric", text, 15, kind="Warning")
+
+
+def _denied() -> World:
+    """A controller without the right, and a pod without a value: the right alone does not help."""
+    world = World(2).hpa(gpu_metric(), conditions=DENIED).pod("llm-7f9", "92")
+    return world.pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
+
 
 SITUATIONS: Final[dict[str, Situation]] = {
     "scales-out": Situation(three(("92", "88", "97")).hpa(gpu_metric())),
@@ -202,6 +236,12 @@ SITUATIONS: Final[dict[str, Situation]] = {
     ),
     "a-controller-without-the-right": Situation(
         three(("92", "88", "97")).hpa(gpu_metric(), conditions=DENIED), 1
+    ),
+    "a-controller-without-the-right-and-a-pod-without-a-value": Situation(_denied(), 1),
+    "events-before-the-hpa-was-well": Situation(_recovered()),
+    "events-of-a-failure": Situation(_failing(), 1),
+    "a-hint-with-a-second-command": Situation(
+        World(1).hpa(gpu_metric()).pod("llm-7f9", node="n3", why=DOWN), 1
     ),
     "a-controller-that-failed-before": Situation(
         three(("92", "88", "97")).hpa(gpu_metric(), conditions=FAILED)

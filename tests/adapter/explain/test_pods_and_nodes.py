@@ -92,6 +92,83 @@ def test_a_pod_without_a_value_shows_reason_and_fix(lab: tuple[ApiServer, Path])
     )
 
 
+def with_more(world: World, **more: Any) -> World:
+    """Give the last pod of the view API further fields."""
+    world.gpupods[-1] |= more
+    return world
+
+
+UNREAD: dict[str, Any] = {
+    "reason": "metric_not_exported",
+    "message": "The exporter writes no sample of the fields that the metric needs",
+    "hint": "kubectl -n gpu-operator describe daemonset/dcgm",
+    "metrics": [f"gpu_{letter}_utilization" for letter in "abcdef"],
+}
+LACKED: dict[str, Any] = {
+    "reason": "server_not_scraped",
+    "message": "The pod does not opt in to have its server page scraped",
+    "hint": "kubectl -n chat patch deployment/llm",
+    "docs": "docs/reasons.md#server_not_scraped",
+    "metrics": ["inference_requests_waiting"],
+}
+
+
+def test_metrics_that_no_hpa_reads_are_one_quiet_line(lab: tuple[ApiServer, Path]) -> None:
+    world = World().pod("llm-7f9", "92")
+    (device,) = world.gpupods[-1]["devices"]
+    devices = [device | {"leftOut": [UNREAD]}]
+    ended = explain(lab, with_more(world, absent=[UNREAD], devices=devices), "pod", "llm-7f9")
+    assert ended.code == 0
+    assert ended.output.endswith(
+        "  devices:\n"
+        "    n1.gpu0   GPU-0   exact\n"
+        "  without a value, and no HPA reads them: gpu_a_utilization, gpu_b_utilization, "
+        "gpu_c_utilization,\n"
+        "      gpu_d_utilization and 2 more (metric_not_exported)\n"
+    )
+
+
+def test_a_pod_without_a_metric_that_an_hpa_reads_is_not_fine(lab: tuple[ApiServer, Path]) -> None:
+    world = World().pod("llm-7f9", "92")
+    hpas = [
+        {"name": "llm", "metric": "inference_requests_waiting", "type": "Pods"},
+        {"name": "llm", "metric": "gpu_utilization", "type": "Pods"},
+    ]
+    ended = explain(lab, with_more(world, absent=[LACKED, UNREAD], hpas=hpas), "pod", "llm-7f9")
+    assert ended.code == 1
+    assert ended.output.startswith(
+        "pod chat/llm-7f9 on n1   Running   MEASURED, BUT AN HPA LACKS A METRIC\n"
+        "  x HPA llm reads inference_requests_waiting, which has no value: server_not_scraped: "
+        "The pod does\n"
+        "      not opt in to have its server page scraped\n"
+        "      fix: kubectl -n chat patch deployment/llm\n"
+        "      see docs/reasons.md#server_not_scraped\n"
+    )
+    assert ended.output.count("inference_requests_waiting") == 2
+    assert "HPAs that read it: llm (inference_requests_waiting), llm (gpu_utilization)" in " ".join(
+        ended.output.split()
+    )
+
+
+def test_json_of_a_pod_names_the_hpas_that_lack_a_metric(lab: tuple[ApiServer, Path]) -> None:
+    world = World().pod("llm-7f9", "92")
+    hpas = [{"name": "llm", "metric": "inference_requests_waiting", "type": "Pods"}]
+    given = with_more(world, absent=[LACKED], hpas=hpas)
+    found = json.loads(explain(lab, given, "pod", "llm-7f9", "-o", "json").output)
+    assert found["measured"] is True
+    assert found["missedByHpas"] == {"inference_requests_waiting": ["llm"]}
+
+
+def test_a_second_command_follows_the_first(lab: tuple[ApiServer, Path]) -> None:
+    why = NO_PODS_NAMED | {"then": "kubectl -n gpu-operator delete pod dcgm-x2k"}
+    for arguments in (("pod", "llm-x2k"), ("node", "n3")):
+        ended = explain(lab, World().pod("llm-x2k", node="n3", why=why), *arguments)
+        assert (
+            f"      fix: {FIX}\n"
+            "      then, if that shows no cause: kubectl -n gpu-operator delete pod dcgm-x2k\n"
+        ) in ended.output
+
+
 def test_a_pod_without_a_gpu_says_so(lab: tuple[ApiServer, Path]) -> None:
     ended = explain(lab, World().pod("web-1", gpu=False), "pod", "web-1")
     assert ended.code == 1

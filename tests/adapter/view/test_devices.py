@@ -7,7 +7,9 @@ import re
 import pytest
 
 from adapter.view.devices import Devices
+from adapter.view.gpus import GPUS
 from apiservice.runtime.steps import at_once
+from apiservice.view.resource import Key
 from tests.adapter.pages.cases import SCENES
 from tests.adapter.pages.scene import Scene
 from tests.adapter.view.viewer import Viewer
@@ -123,4 +125,28 @@ def test_many_devices_are_named_in_steps_and_only_once() -> None:
     assert len(devices.keys) == 640
     assert len(first) > 640 / 64
     assert list(devices.refresh(world.store.snapshot)) == []
-    assert [key.name for key in devices.keys] == sorted(key.name for key in devices.keys)
+    assert devices.keys == sorted(devices.keys, key=GPUS.order)
+
+
+def test_the_gpus_of_a_node_are_listed_by_number_also_in_pages() -> None:
+    world = World(make_pod("p", node="n1"))
+    page = "".join(f'{UTIL}{{gpu="{n}",UUID="GPU-{n}"}} 1\n' for n in (10, 2, 11, 0, 1))
+    world.scrape(page, 100.0, node="n1")
+    gpus = Viewer(world).gpus
+    names = [f"n1.gpu{n}" for n in (0, 1, 2, 10, 11)]
+    assert gpus.names() == names
+    places = [GPUS.order(Key("", name)) for name in names]
+    assert places == sorted(places)
+
+
+def test_the_devices_of_a_pod_are_listed_by_number() -> None:
+    world = World(make_pod("p", node="n1", gpus={"nvidia.com/gpu": 3}))
+    page = "".join(
+        f'{UTIL}{{gpu="{n}",UUID="GPU-{20 - n}",namespace="ml",pod="p",container="c"}} 1\n'
+        for n in (10, 2, 1)
+    )
+    world.scrape(page, 100.0, node="n1")
+    viewer = Viewer(world)
+    viewer.gpus.names()
+    found = viewer.pods.get("p", 100.0)
+    assert [row["gpu"] for row in found["devices"]] == ["n1.gpu1", "n1.gpu2", "n1.gpu10"]

@@ -49,6 +49,12 @@ def _worlds() -> Iterator[tuple[World, float]]:
     for time in range(100, 140, 5):
         doubted.scrape(page, float(time), node="n1")
     yield doubted, 136.0
+    owner = Owner("apps/v1", "DaemonSet", "dcgm")
+    exporter = make_pod("dcgm-1", namespace="gpu", node="n1", gpus={}, owner=owner)
+    down = World(make_pod("p", node="n1"), exporter)
+    others = row("DCGM_FI_DEV_GPU_UTIL", 5, "other")
+    down.scrape(others, 100.0, node="n1", pod=exporter.ref)
+    yield down, 900.0
 
 
 def _hpas() -> Iterator[ShownHpa]:

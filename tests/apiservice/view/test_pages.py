@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from apiservice.labels.fields import FieldSelector
+from apiservice.labels.selector import EVERYTHING
+from apiservice.runtime.steps import at_once
 from apiservice.view import pages
-from apiservice.view.resource import Key
+from apiservice.view.options import ListOptions
+from apiservice.view.resource import Key, ServedResource
+from apiservice.view.selection import select
 from tests.apiservice.view.conftest import Served
-from tests.apiservice.view.things import Thing
+from tests.apiservice.view.things import BOARDS, FakeProvider, Thing
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -112,6 +118,18 @@ async def test_a_page_costs_its_own_objects_and_no_others(served: Served) -> Non
     listed = many(served)
     await served.get("boards?limit=10")
     assert served.boards.prepared == {Key("", name) for name in listed[:10]}
+
+
+async def test_pages_follow_the_order_of_the_resource() -> None:
+    """A list by number: the names do not sort as the list does."""
+    listed = [Key("", f"b{number}") for number in (1, 2, 9, 10, 11, 100)]
+    by_number = replace(BOARDS, order=lambda key: int(key.name.removeprefix("b")))
+    view = ServedResource(by_number, FakeProvider({}))
+    found: list[Key] = []
+    for _ in range(3):
+        options = ListOptions(EVERYTHING, FieldSelector(()), 2, found[-1] if found else None)
+        found += at_once(select(view, listed, options)).keys
+    assert found == listed
 
 
 async def test_a_table_continues_too(served: Served) -> None:
