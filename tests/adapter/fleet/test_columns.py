@@ -9,8 +9,6 @@ from adapter.fleet.columns import Columns, natural, pool
 
 ROWS = [TableRow("a", "", {}, ["a", 3]), TableRow("b", "", {}, ["b", None])]
 TABLE = Table(("Name", "Pods"), ROWS)
-    ("Name", "Pods"), [TableRow("a", "", {}, ["a", 3]), TableRow("b", "", {}, ["b", None])]
-)
 
 
 def test_a_column_that_the_server_does_not_have_is_empty() -> None:
