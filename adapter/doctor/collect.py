@@ -26,14 +26,12 @@ from adapter.doctor.objects import (
     ResourceQuota,
     SeenNode,
     SeenPriorityClass,
-    SeenWorkload,
     read,
-    read_pod,
-    read_workload,
 )
 from adapter.doctor.rights import unread
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 from adapter.doctor.withoutvalue import read_without_value
+from adapter.doctor.workloads import SeenWorkload, read_pod, read_workload
 
 T = TypeVar("T")
 

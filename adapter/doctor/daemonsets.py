@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from adapter.doctor.objects import SeenNode, SeenPod, read, read_pod
+from adapter.doctor.objects import SeenNode, read
+from adapter.doctor.workloads import SeenPod, read_pod
 from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.model.shape import Toleration
 from adapter.nodepool.plan.admission import binding, matches, tolerates

@@ -14,12 +14,11 @@ from adapter.doctor.objects import (
     ResourceQuota,
     SeenCondition,
     SeenNode,
-    SeenPod,
     SeenPriorityClass,
-    SeenWorkload,
 )
 from adapter.doctor.page import ExporterPage
 from adapter.doctor.withoutvalue import WithoutValue
+from adapter.doctor.workloads import SeenPod, SeenWorkload
 from adapter.settings import Settings
 
 T = TypeVar("T")

@@ -14,15 +14,9 @@ import yaml
 from adapter.client.errors import ClientError
 from adapter.doctor import release
 from adapter.doctor.facts import Fact, Facts, Hpa, SeenScaledObject
-from adapter.doctor.objects import (
-    ConfigMap,
-    ResourceQuota,
-    SeenPriorityClass,
-    SeenWorkload,
-    read,
-    read_workload,
-)
+from adapter.doctor.objects import ConfigMap, ResourceQuota, SeenPriorityClass, read
 from adapter.doctor.scalers import read_hpa, read_scaledobject
+from adapter.doctor.workloads import SeenWorkload, read_workload
 
 MOST_BYTES: Final = 16 << 20
 """Bytes of one file that are read."""

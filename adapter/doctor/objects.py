@@ -6,9 +6,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from adapter.cluster.manifest import PodDecoder, PodManifest
-from adapter.cluster.pod import Pod
-
 T = TypeVar("T")
 
 
@@ -124,157 +121,6 @@ class Lease(_Object, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
-class EnvVar(_Object, frozen=True):
-    """A variable; the value is empty if the spec takes it from elsewhere."""
-
-    name: str = ""
-    value: str = ""
-
-
-class Port(_Object, frozen=True):
-    """A container port."""
-
-    name: str = ""
-    container_port: int = 0
-
-
-class Resources(_Object, frozen=True):
-    """Requests and limits."""
-
-    limits: dict[str, str | int | float] = {}
-    requests: dict[str, str | int | float] = {}
-
-
-class Container(_Object, frozen=True):
-    """A container of a pod."""
-
-    name: str = ""
-    image: str = ""
-    command: list[str] = []
-    args: list[str] = []
-    env: list[EnvVar] = []
-    ports: list[Port] = []
-    resources: Resources = Resources()
-
-    def variable(self, name: str) -> str | None:
-        """Return the value of a variable, or None without it."""
-        return next((each.value for each in self.env if each.name == name), None)
-
-
-class SeenName(_Object, frozen=True):
-    """An object of which only the name is read."""
-
-    name: str = ""
-
-
-class SecretVolume(_Object, frozen=True):
-    """``secret`` of a volume."""
-
-    secret_name: str = ""
-
-
-class ConfigVolume(_Object, frozen=True):
-    """A volume; ``configMap`` names the ConfigMap, ``secret`` the Secret."""
-
-    name: str = ""
-    config_map: SeenName | None = None
-    secret: SecretVolume | None = None
-
-
-class PodSpec(_Object, frozen=True):
-    """``spec`` of a pod, or of a template."""
-
-    node_name: str = ""
-    containers: list[Container] = []
-    volumes: list[ConfigVolume] = []
-    resource_claims: list[SeenName] = []
-    service_account_name: str = ""
-    node_selector: dict[str, str] = {}
-
-
-class _Ended(_Object, frozen=True):
-    reason: str = ""
-
-
-class _State(_Object, frozen=True):
-    waiting: _Ended | None = None
-    terminated: _Ended | None = None
-
-
-class ContainerStatus(_Object, frozen=True):
-    """One of ``status.containerStatuses``."""
-
-    name: str = ""
-    ready: bool = False
-    restart_count: int = 0
-    state: _State = _State()
-    last_state: _State = _State()
-    image: str = ""
-
-
-class _PodStatus(_Object, frozen=True):
-    phase: str = ""
-    container_statuses: list[ContainerStatus] = []
-    conditions: list[SeenCondition] = []
-
-
-class _PodObject(_Object, frozen=True):
-    metadata: Meta = Meta()
-    spec: PodSpec = PodSpec()
-    status: _PodStatus = _PodStatus()
-
-
-class SeenPod(msgspec.Struct, frozen=True):
-    """A pod: as the adapter keeps it, and what the checks read besides."""
-
-    pod: Pod
-    spec: PodSpec
-    status: _PodStatus
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.pod.ref.namespace}/{self.pod.ref.name}"
-
-    @property
-    def runs(self) -> bool:
-        """Whether the pod runs and is not being deleted."""
-        return self.pod.phase == "Running" and not self.pod.deleting
-
-
-class Template(_Object, frozen=True):
-    """A pod template."""
-
-    metadata: Meta = Meta()
-    spec: PodSpec = PodSpec()
-
-
-class LabelSelector(_Object, frozen=True):
-    """A label selector; ``matchExpressions`` are kept as they are."""
-
-    match_labels: dict[str, str] = {}
-    match_expressions: list[dict[str, Any]] = []
-
-
-class _WorkloadSpec(_Object, frozen=True):
-    replicas: int = 1
-    selector: LabelSelector = LabelSelector()
-    template: Template = Template()
-
-
-class SeenWorkload(_Object, frozen=True):
-    """A Deployment, StatefulSet or another object with a pod template."""
-
-    kind: str = ""
-    metadata: Meta = Meta()
-    spec: _WorkloadSpec = _WorkloadSpec()
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
-
-
 class SeenPriorityClass(_Object, frozen=True):
     """A PriorityClass."""
 
@@ -307,9 +153,6 @@ class ConfigMap(_Object, frozen=True):
     data: dict[str, str] = {}
 
 
-_pods = PodDecoder()
-
-
 def read(content: Any, kind: type[T]) -> T:
     """Read the fields of an object from its JSON.
 
@@ -317,21 +160,6 @@ def read(content: Any, kind: type[T]) -> T:
         msgspec.ValidationError: a field has another type; the text names it.
     """
     return msgspec.convert(without_nulls(content), kind, strict=False)
-
-
-def read_pod(content: Any, decoder: PodDecoder = _pods) -> SeenPod:
-    """Read a pod; raises msgspec.ValidationError."""
-    content = without_nulls(content)
-    both = msgspec.convert(content, _PodObject, strict=False)
-    kept = decoder.reduce(msgspec.convert(content, PodManifest, strict=False))
-    return SeenPod(kept, both.spec, both.status)
-
-
-def read_workload(kind: str, content: Any) -> SeenWorkload:
-    """Read a workload of a kind, which the objects of a list do not state."""
-    found = read(content, SeenWorkload)
-    meta = msgspec.structs.replace(found.metadata, namespace=found.metadata.namespace or "default")
-    return msgspec.structs.replace(found, kind=kind, metadata=meta)
 
 
 def without_nulls(content: Any) -> Any:

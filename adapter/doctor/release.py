@@ -10,7 +10,8 @@ import yaml
 
 from adapter.client.errors import VIEW_GROUP
 from adapter.doctor.facts import Release
-from adapter.doctor.objects import ApiService, SeenPod, SeenWorkload
+from adapter.doctor.objects import ApiService
+from adapter.doctor.workloads import SeenPod, SeenWorkload, selected
 from adapter.process.config import ConfigError, settings_of
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
@@ -50,19 +51,6 @@ def find(
     return min(found, key=lambda each: each.key, default=None)
 
 
-def pods_of(workload: SeenWorkload, pods: Sequence[SeenPod]) -> tuple[SeenPod, ...]:
-    """Return the unfinished pods of a Deployment."""
-    labels = workload.spec.selector.match_labels
-    return tuple(
-        each
-        for each in pods
-        if labels
-        and each.pod.ref.namespace == workload.metadata.namespace
-        and not each.pod.finished
-        and labels.items() <= dict(each.pod.labels).items()
-    )
-
-
 def configmap_of(workload: SeenWorkload) -> str:
     """Return the name of the ConfigMap with the settings; empty without one."""
     volumes = workload.spec.template.spec.volumes
@@ -83,7 +71,7 @@ def release(
         data: of its ConfigMap; None if it could not be read.
         unread: why not.
     """
-    own = pods_of(workload, pods)
+    own = tuple(selected(workload, pods))
     if data is None:
         return Release(workload, own, None, (), unread)
     try:

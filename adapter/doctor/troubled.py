@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from adapter.doctor.facts import Facts, UnreadError
-from adapter.doctor.objects import SeenPod
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.release import helm_test
+from adapter.doctor.workloads import SeenPod
 
 Row = tuple[SeenPod, ExporterPage]
 

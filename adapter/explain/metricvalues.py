@@ -20,7 +20,7 @@ from adapter.hpa import (
     TargetKind,
     Values,
 )
-from adapter.nodepool.seen.selectors import text as selector_of
+from apiservice.labels.manifest import selector_text
 
 CUSTOM: Final = "/apis/custom.metrics.k8s.io"
 EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"
@@ -74,7 +74,7 @@ async def read(
 
 
 async def _rows(api: Api, metric: MetricSpec, selector: str, namespace: str) -> list[Json]:
-    chosen = selector_of(metric.selector)
+    chosen = selector_text(metric.selector)
     if metric.kind is MetricKind.EXTERNAL:
         query = {"labelSelector": chosen} if chosen else {}
         path = f"{EXTERNAL}/namespaces/{quote(namespace)}/{quote(metric.name, safe='')}"

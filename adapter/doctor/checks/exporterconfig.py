@@ -10,8 +10,8 @@ from typing import Final
 from adapter.doctor.checks.exporters import exporters
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, Severity, check
-from adapter.doctor.objects import SeenPod
 from adapter.doctor.owners import owner, set_env
+from adapter.doctor.workloads import SeenPod
 
 DCGM: Final = ("nvidia", "gke")
 """Families of dcgm-exporter."""

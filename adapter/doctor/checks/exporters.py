@@ -10,10 +10,11 @@ from adapter.doctor.daemonsets import SeenDaemonSet, obstacle
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenNode, SeenPod
+from adapter.doctor.objects import SeenNode
 from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.troubled import troubled
+from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
 from adapter.sources.scrape.discovery import DiscoveryRule
 

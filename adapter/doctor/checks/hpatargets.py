@@ -14,8 +14,8 @@ from adapter.doctor.checks.hpas import edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.gpunodes import matches
 from adapter.doctor.model import CheckSection, Finding, Severity, check
-from adapter.doctor.objects import SeenWorkload
 from adapter.doctor.scaled import pods_of, target_of
+from adapter.doctor.workloads import SeenWorkload
 
 _READ: Final = ("Deployment", "StatefulSet")
 """Kinds of scale targets that are read."""

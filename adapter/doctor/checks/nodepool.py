@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.gpunodes import gpus_of, matches
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenWorkload
 from adapter.doctor.scaled import target_of
+from adapter.doctor.workloads import SeenWorkload
 from adapter.hpa import quantity
 from adapter.settings import Settings
 

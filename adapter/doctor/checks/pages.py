@@ -11,11 +11,11 @@ from adapter.doctor.checks.exporters import exporters, logs
 from adapter.doctor.checks.hpas import metrics
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, Severity, check
-from adapter.doctor.objects import SeenPod
 from adapter.doctor.owners import owner, set_env
 from adapter.doctor.page import ExporterPage
 from adapter.doctor.scaled import pods_of, target_of
 from adapter.doctor.troubled import usable
+from adapter.doctor.workloads import SeenPod
 from adapter.exposition.limits import EXPORTER
 
 _UTIL: Final = frozenset(

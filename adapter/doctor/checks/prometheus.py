@@ -10,7 +10,7 @@ from adapter.devices.device import host
 from adapter.doctor.facts import Facts, StoreAnswer
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenPod
+from adapter.doctor.workloads import SeenPod
 
 _SEE: Final = "kubectl get servicemonitors,podmonitors,scrapeconfigs -A"
 

@@ -12,10 +12,10 @@ from adapter.catalog import servers as catalog
 from adapter.cluster.optin import PREFIX, words_under
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenPod
 from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.troubled import troubled
+from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 

@@ -14,9 +14,9 @@ from adapter.hpa import MetricKind, MetricSpec, Missing, Values, quantity
 from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.seen.meta import resource_of
-from adapter.nodepool.seen.selectors import text
 from adapter.nodepool.seen.targets import ScaleTarget
 from apiservice.kube.client import ClusterAnswerError
+from apiservice.labels.manifest import selector_text
 
 CUSTOM: Final = "/apis/custom.metrics.k8s.io"
 EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"
@@ -149,7 +149,7 @@ def path_of(target: ScaleTarget, metric: MetricSpec, version: str) -> str:
     """Return the path at which the HPA controller requests a metric
     (``k8s.io/kubernetes/pkg/controller/podautoscaler/metrics/client.go``)."""
     namespace, custom = target.workload.namespace, f"{CUSTOM}/{version}"
-    selector, described = text(metric.selector), metric.described
+    selector, described = selector_text(metric.selector), metric.described
     if metric.kind is MetricKind.EXTERNAL:
         return _path(EXTERNAL, {"labelSelector": selector}, namespace, metric.name)
     query = {"metricLabelSelector": selector}

@@ -13,7 +13,7 @@ from adapter.cluster.workload import Workload
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import ObjectMeta, resource_of
 from adapter.nodepool.seen.podspec import shape_of
-from adapter.nodepool.seen.selectors import text
+from apiservice.labels.manifest import selector_text
 
 PATHS = {
     "Deployment": "/apis/apps/v1/deployments",
@@ -85,7 +85,7 @@ def decoder(kind: str) -> Callable[[msgspec.Raw | bytes], ScalableWorkload]:
             workload=Workload(resource, meta.name),
             replicas=spec.replicas,
             status_replicas=manifest.status.replicas,
-            selector=text(spec.selector),
+            selector=selector_text(spec.selector),
             shape=shape_of(spec.template.spec),
             priority_class=str(spec.template.spec.get("priorityClassName") or ""),
         )

@@ -21,20 +21,11 @@ from adapter.doctor.facts import (
     SelfPage,
     StoreAnswer,
 )
-from adapter.doctor.objects import (
-    ApiService,
-    Lease,
-    SeenNode,
-    SeenPod,
-    SeenPriorityClass,
-    SeenWorkload,
-    read,
-    read_pod,
-    read_workload,
-)
+from adapter.doctor.objects import ApiService, Lease, SeenNode, SeenPriorityClass, read
 from adapter.doctor.page import ExporterPage, reduced
 from adapter.doctor.release import release
 from adapter.doctor.scalers import read_hpa
+from adapter.doctor.workloads import SeenPod, SeenWorkload, read_pod, read_workload
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOME = "gpu-metrics"

@@ -8,9 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from adapter.doctor.facts import Clocks, Fact, Facts, SeenScaledObject, SelfPage
-from adapter.doctor.objects import ResourceQuota, SeenPod, SeenPriorityClass, read
+from adapter.doctor.objects import ResourceQuota, SeenPriorityClass, read
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.withoutvalue import WithoutValue
+from adapter.doctor.workloads import SeenPod
 from tests.adapter.doctor.clean import (
     LABELS,
     NOW,

@@ -12,7 +12,6 @@ from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.seen import autoscalers, claimtemplates, jobs, workloads
 from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, UNLABELLED
 from adapter.nodepool.seen.pods import PodInfoDecoder
-from adapter.nodepool.seen.selectors import text
 from tests.adapter.nodepool.manifests import (
     GPU,
     SPEC,
@@ -116,33 +115,6 @@ def test_pods_of_one_workload_share_equal_objects() -> None:
     )
     assert a.shape is b.shape
     assert a.node is b.node
-
-
-@pytest.mark.parametrize(
-    ("selector", "query"),
-    [
-        ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
-        (
-            {
-                "matchExpressions": [
-                    {"key": "a", "operator": "In", "values": ["y", "x"]},
-                    {"key": "b", "operator": "NotIn", "values": ["z"]},
-                    {"key": "c", "operator": "Exists"},
-                    {"key": "d", "operator": "DoesNotExist"},
-                ]
-            },
-            "a in (x,y),b notin (z),c,!d",
-        ),
-        (None, ""),
-    ],
-)
-def test_a_selector_becomes_a_query_text(selector: dict[str, Any], query: str) -> None:
-    assert text(selector) == query
-
-
-def test_an_unknown_operator_is_refused() -> None:
-    with pytest.raises(ValueError, match="Near"):
-        text({"matchExpressions": [{"key": "a", "operator": "Near"}]})
 
 
 def test_a_deployment_has_replicas_selector_and_shape() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 _OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
-def text(selector: Mapping[str, Any] | None) -> str:
+def selector_text(selector: Mapping[str, Any] | None) -> str:
     """Return the text in the format of ``metav1.FormatLabelSelector``; empty selects everything.
 
     Raises:
