@@ -143,11 +143,16 @@ class MetricNotFound(NotFound):
         super().__init__(message)
 
 
+def _full(plural: str, group: str) -> str:
+    """Return a resource with its group, if that has a name."""
+    return f"{plural}.{group}" if group else plural
+
+
 class ObjectNotFound(NotFound):
     """A resource has no object of this name; ``like`` are names that resemble it."""
 
     def __init__(self, group: str, plural: str, name: str, like: Sequence[str] = ()) -> None:
-        message = f"{plural}.{group} {quoted(name)} not found"
+        message = f"{_full(plural, group)} {quoted(name)} not found"
         if like:
             message = f"{message}: did you mean {', '.join(map(quoted, like))}?"
         super().__init__(message, {"name": _clean(name), "group": group, "kind": plural})
@@ -184,8 +189,8 @@ class ViewNotWatchable(MethodNotAllowed):
 
     def __init__(self, group: str, plural: str) -> None:
         message = (
-            f"watch is not supported on {plural}.{group}: its objects are computed when they are "
-            f'requested; repeat the list instead, as with "watch -n 5 kubectl get {plural}"'
+            f"watch is not supported on {_full(plural, group)}: its objects are computed when they "
+            f'are requested; repeat the list instead, as with "watch -n 5 kubectl get {plural}"'
         )
         super().__init__(message, {"group": group, "kind": plural})
 

@@ -24,6 +24,8 @@ class DemoPool:
     """Physical GPUs on a node."""
     memory_mib: int
     """Framebuffer of one device (of one instance under MIG)."""
+    instance_type: str = "simulated"
+    """The cloud's name of the machine."""
     mig_profile: str = ""
     instances: int = 1
     """MIG instances on each GPU; 1 without MIG."""

@@ -14,13 +14,38 @@ from typing import Any
 
 from adapter.demo.fleet import DemoPod, Stage
 from adapter.demo.hardware import DemoNode
+from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
 from adapter.hpa import PodState
 
-_EXPORTER_NAMESPACE = "gpu-metrics"
+EXPORTER_NAMESPACE = "gpu-metrics"
+EXPORTER = "dcgm-exporter"
+"""The DaemonSet of the exporters."""
 # The labels that dcgm-exporter's own chart sets, and by which ``serve`` finds it.
-_EXPORTER_LABELS = {"app.kubernetes.io/name": "dcgm-exporter"}
+EXPORTER_LABELS = {"app.kubernetes.io/name": "dcgm-exporter"}
 _EXPORTER_PORT = "metrics"
+_HASH = "6d5f8c7b9"
+"""The ``pod-template-hash`` of every service."""
+
+
+def identity(kind: str, name: str, namespace: str = "") -> str:
+    """Return the ``uid`` of an object that is not a pod."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.{namespace}.{kind}"))
+
+
+def pod_uid(pod: DemoPod, namespace: str) -> str:
+    """Return the ``uid`` of a replica. Both clusters have a pod of its name."""
+    return str(uuid.uuid5(uuid.UUID(pod.uid), namespace))
+
+
+def labels(service: str) -> dict[str, str]:
+    """Return the labels of a service's pods."""
+    return {"app": service, "pod-template-hash": _HASH}
+
+
+def replicaset(service: str) -> str:
+    """Return the name of a service's ReplicaSet."""
+    return f"{service}-{_HASH}"
 
 
 def pod_state(pod: DemoPod) -> PodState:
@@ -35,7 +60,7 @@ def pod_state(pod: DemoPod) -> PodState:
 
 
 def pods(
-    world: World, namespace: str, exporter_ports: Mapping[str, int]
+    world: World, namespace: str, exporter_ports: Mapping[str, int], times: WallClock
 ) -> Sequence[dict[str, Any]]:
     """Return every pod of the cluster, the nodes' exporters included.
 
@@ -43,10 +68,11 @@ def pods(
         world: the simulated cluster.
         namespace: the services' namespace.
         exporter_ports: node -> TCP port on loopback of its exporter.
+        times: the time of day of the simulation.
     """
-    replicas = [_pod(pod, namespace) for pod in world.fleet.pods.values()]
+    replicas = [_pod(pod, namespace, times) for pod in world.fleet.pods.values()]
     exporters = [
-        _exporter(node, exporter_ports[node.name])
+        _exporter(node, exporter_ports[node.name], times)
         for node in world.fleet.nodes
         if node.name in exporter_ports
     ]
@@ -56,60 +82,135 @@ def pods(
 def pod_spec(resource: str) -> dict[str, Any]:
     """Return the ``spec`` of a replica, as in its Deployment's template."""
     devices = {resource: "1"}
+    resources = {"limits": devices, "requests": devices}
     return {
-        "containers": [{"name": "server", "resources": {"limits": devices, "requests": devices}}]
+        "containers": [{"name": "server", "image": "simulated", "resources": resources}],
     }
 
 
 def write(path: Path, items: Sequence[Mapping[str, Any]]) -> None:
-    """Write pods as the API lists them. A reader sees the old or the new file, never a part."""
-    content = {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items}
+    """Write objects as the API lists them. A reader sees the old or the new file, never a part."""
+    content = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(json.dumps(content), encoding="utf-8")
     beside.replace(path)
 
 
-def _pod(pod: DemoPod, namespace: str) -> dict[str, Any]:
+def _pod(pod: DemoPod, namespace: str, times: WallClock) -> dict[str, Any]:
     state = pod_state(pod)
     metadata = {
         "name": pod.name,
         "namespace": namespace,
-        # Both namespaces have a pod of this name.
-        "uid": str(uuid.uuid5(uuid.UUID(pod.uid), namespace)),
-        "labels": {"app": pod.service, "pod-template-hash": "6d5f8c7b9"},
+        "uid": pod_uid(pod, namespace),
+        "creationTimestamp": times.text(pod.created),
+        "labels": labels(pod.service),
     }
-    if state.deleting:
-        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    if pod.deleted is not None:
+        metadata["deletionTimestamp"] = times.text(pod.deleted)
     spec = pod_spec(pod.resource)
     if pod.node:
         spec["nodeName"] = pod.node.name
-    return _manifest(metadata, ("ReplicaSet", f"{pod.service}-6d5f8c7b9"), spec, state)
+    owner = ("apps/v1", "ReplicaSet", replicaset(pod.service))
+    return _manifest(metadata, owner, spec, _status(pod, state, times))
 
 
-def _exporter(node: DemoNode, port: int) -> dict[str, Any]:
-    name = f"dcgm-exporter-{node.name}"
+def _status(pod: DemoPod, state: PodState, times: WallClock) -> dict[str, Any]:
+    """Return the status of a replica, in the words of scheduler and kubelet."""
+    if pod.bound is None:
+        scheduled = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": no_room(pod.resource),
+            "lastTransitionTime": times.text(pod.created),
+        }
+        return {"phase": state.phase, "conditions": [scheduled]}
+    began = times.text(pod.bound)
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": began}
+    running = {"startedAt": began}
+    return {
+        "phase": state.phase,
+        "podIP": "127.0.0.1",
+        "startTime": began,
+        "conditions": [
+            scheduled,
+            {
+                "type": "Ready",
+                "status": str(state.ready),
+                "lastTransitionTime": times.text(pod.since) if state.ready else began,
+            },
+        ],
+        "containerStatuses": [
+            {
+                "name": "server",
+                "image": "simulated",
+                "imageID": "",
+                "ready": state.ready,
+                "restartCount": 0,
+                "state": {"running": running},
+            }
+        ],
+    }
+
+
+def no_room(resource: str) -> str:
+    """Return why no node takes a pod, as the scheduler writes it."""
+    return f"no node has a free {resource}: Insufficient {resource}."
+
+
+def _exporter(node: DemoNode, port: int, times: WallClock) -> dict[str, Any]:
+    name, began = f"{EXPORTER}-{node.name}", times.text(node.ready_at)
     ports = [{"name": _EXPORTER_PORT, "containerPort": port}]
     return _manifest(
-        {"name": name, "namespace": _EXPORTER_NAMESPACE, "uid": name, "labels": _EXPORTER_LABELS},
-        ("DaemonSet", "dcgm-exporter"),
-        {"nodeName": node.name, "containers": [{"name": "exporter", "ports": ports}]},
-        PodState(name),
+        {
+            "name": name,
+            "namespace": EXPORTER_NAMESPACE,
+            "uid": name,
+            "creationTimestamp": began,
+            "labels": EXPORTER_LABELS,
+        },
+        ("apps/v1", "DaemonSet", EXPORTER),
+        {
+            "nodeName": node.name,
+            "containers": [{"name": "exporter", "image": "simulated", "ports": ports}],
+        },
+        {
+            "phase": "Running",
+            "podIP": "127.0.0.1",
+            "startTime": began,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": began}],
+            "containerStatuses": [
+                {
+                    "name": "exporter",
+                    "image": "simulated",
+                    "imageID": "",
+                    "ready": True,
+                    "restartCount": 0,
+                    "state": {"running": {"startedAt": began}},
+                }
+            ],
+        },
     )
 
 
 def _manifest(
-    metadata: dict[str, Any], owner: tuple[str, str], spec: dict[str, Any], state: PodState
+    metadata: dict[str, Any],
+    owner: tuple[str, str, str],
+    spec: dict[str, Any],
+    status: dict[str, Any],
 ) -> dict[str, Any]:
-    kind, name = owner
-    ready = {"type": "Ready", "status": str(state.ready)}
-    status = {"phase": state.phase, "conditions": [ready]}
-    if "nodeName" in spec:
-        status["podIP"] = "127.0.0.1"
-    reference = {"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": True}
+    version, kind, name = owner
+    reference = {
+        "apiVersion": version,
+        "kind": kind,
+        "name": name,
+        "uid": identity(kind.lower(), name, metadata["namespace"]),
+        "controller": True,
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {**metadata, "ownerReferences": [reference | {"uid": name}]},
+        "metadata": {**metadata, "ownerReferences": [reference]},
         "spec": spec,
         "status": status,
     }

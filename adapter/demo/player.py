@@ -10,6 +10,7 @@ from pathlib import Path
 from adapter.demo import manifests, story
 from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
 from adapter.demo.client import MetricsClient
+from adapter.demo.cluster.snapshot import objects
 from adapter.demo.screen import DemoScreen
 from adapter.demo.server import AGE_LIMIT
 from adapter.demo.state import DemoState, OutagePlayed
@@ -26,7 +27,7 @@ class Player:
         self.state = state
         self.client = client
         self._pods_file = pods_file
-        self._published: tuple[int, ...] = ()
+        self._published: tuple[object, ...] = ()
         self._due = PERIOD
 
     async def play(
@@ -39,6 +40,7 @@ class Player:
         """
         stopped = asyncio.create_task(stop.wait())
         start = time.monotonic()
+        self.state.times.origin = time.time()
         try:
             while not stopped.done() and (elapsed := time.monotonic() - start) < seconds:
                 await self._turn(elapsed * self.state.speed)
@@ -64,16 +66,15 @@ class Player:
             if node.ready(each.world.now)
         }
         changed = await exporters.match(nodes)
-        versions = tuple(each.world.fleet.version for each in clusters)
+        versions = (
+            self.state.times.origin,
+            *(each.world.fleet.version for each in clusters),
+            *(len(scaler.syncs) for each in clusters for scaler in each.autoscalers),
+        )
         if not changed and versions == self._published:
             return
         self._published = versions
-        pods = [
-            pod
-            for each in clusters
-            for pod in manifests.pods(each.world, each.namespace, exporters.ports)
-        ]
-        manifests.write(self._pods_file, pods)
+        manifests.write(self._pods_file, objects(self.state))
 
     async def _turn(self, now: float) -> None:
         world = self.state.world

@@ -17,6 +17,9 @@ from adapter.demo import days, page, story
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
 from adapter.demo.client import USER, MetricsClient, metric_path
+from adapter.demo.cluster import upstream
+from adapter.demo.cluster.app import ClusterApi
+from adapter.demo.cluster.listener import Listener
 from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool
 from adapter.demo.options import DemoOptions
@@ -24,6 +27,7 @@ from adapter.demo.player import Player
 from adapter.demo.screen import DemoScreen, make_screen, write_closing, write_opening
 from adapter.demo.server import HOST, DemoError, Serve, choose_port, configuration
 from adapter.demo.state import DemoCluster, DemoState, curl_options
+from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
 
 _START_LIMIT = 60.0
@@ -91,7 +95,12 @@ async def _prepare(
     stack.push_async_callback(exporters.close)
     pods_file = folder / "pods.json"
     settings = configuration(
-        folder=folder, pods_file=pods_file, proxy=proxy, port=port, speed=speed, users=(USER,)
+        folder=folder,
+        pods_file=pods_file,
+        proxy=proxy,
+        port=port,
+        speed=speed,
+        users=(USER, upstream.USER),
     )
     serve = Serve(folder, settings, options.command)
     ca = folder / "serving" / "ca.crt"
@@ -99,6 +108,7 @@ async def _prepare(
     url = base + metric_path(shown.namespace, shown.autoscalers[0].metric)
     curl_file = folder / "curl.conf"
     curl_file.write_text(curl_options(url, proxy, ca), encoding="utf-8")
+    listener = Listener(folder, shown.namespace, time.time())
     state = DemoState(
         shown=shown,
         reactive=reactive,
@@ -109,7 +119,13 @@ async def _prepare(
         speed=speed,
         length=speed * options.seconds,
         seed=options.seed,
+        times=WallClock(speed),
+        kubeconfig=listener.kubeconfig,
     )
+    forwarder = upstream.Upstream(base, proxy, ca)
+    stack.push_async_callback(forwarder.close)
+    await listener.start(ClusterApi(state, forwarder, listener.token))
+    stack.push_async_callback(listener.stop)
     player = Player(state, client, pods_file)
     await player.publish()
     stack.push_async_callback(serve.stop)

@@ -153,6 +153,9 @@ def write_opening(state: DemoState, console: Console, folder: object) -> None:
         f"Its configuration, certificates and log are in {folder} while the demo runs.",
         "Query the API while the demo runs:",
         state.curl,
+        "Or use it as a cluster, from a second terminal, also as `gpu-metrics-adapter doctor`:",
+        f"export KUBECONFIG={state.kubeconfig}",
+        "kubectl get gpus; gpu-metrics-adapter explain hpa chat",
         "",
     ):
         write_line(console, line)

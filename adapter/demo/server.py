@@ -80,7 +80,7 @@ def configuration(
             "token_review": False,
         },
         "authorization": {"subject_access_review": False, "allow_users": list(users)},
-        "cluster": {"pods_file": str(pods_file), "services": False, "nodes": False},
+        "cluster": {"pods_file": str(pods_file), "services": False},
         "source": {
             "kind": "scrape",
             "scrape": {

@@ -13,6 +13,7 @@ from adapter.demo.client import USER, Tally
 from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool
+from adapter.demo.wallclock import WallClock
 from adapter.demo.world import DemoEvent, World
 
 
@@ -57,6 +58,10 @@ class DemoState:
     length: float
     """Seconds of the simulation that will be shown."""
     seed: int
+    times: WallClock
+    """The time of day of the simulation."""
+    kubeconfig: Path
+    """With it, kubectl and the user commands read the demo as a cluster."""
     events: deque[DemoEvent] = field(default_factory=lambda: deque(maxlen=100))
     outages: list[OutagePlayed] = field(default_factory=list)
 
@@ -80,6 +85,11 @@ def clock(seconds: float) -> str:
     """Format simulated time as minutes and seconds."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     return f"{minutes:02d}:{rest:02d}"
+
+
+def usage(state: DemoState) -> str:
+    """Return how to look at the demo from another terminal."""
+    return f"second terminal: export KUBECONFIG={state.kubeconfig}; kubectl get gpus"
 
 
 def curl_options(url: str, proxy: FrontProxy, ca: Path) -> str:

@@ -21,13 +21,13 @@ from adapter.demo.panels import (
     service_body,
     service_title,
 )
-from adapter.demo.state import DemoState, clock
+from adapter.demo.state import DemoState, clock, usage
 
 _FRAMED_ROWS = 30
 _NODEPOOL_ROWS = 24
 """With fewer rows, only the summary shows the cluster without nodepool."""
 _FEWEST_EVENTS = 2
-"""With fewer rows left for events, the curl command is not shown."""
+"""With fewer rows left for events, it is not shown how to use the demo."""
 
 
 class View:
@@ -45,14 +45,14 @@ class View:
         if height >= _NODEPOOL_ROWS:
             body = nodepool_body(self._state, glyphs)
             parts.append(_framed(nodepool_title(self._state), body, framed=framed))
-        curl = Text(f"the API: {self._state.curl}", style="dim", overflow="fold")
+        use = Text(usage(self._state), style="dim", overflow="fold")
         natural = options.update(height=None)
         left = height - len(console.render_lines(Group(*parts), natural))
-        rows = left - len(console.render_lines(curl, natural))
+        rows = left - len(console.render_lines(use, natural))
         if rows < _FEWEST_EVENTS:
             yield Group(*parts, _events(self._state, left))
             return
-        yield Group(*parts, _events(self._state, rows), curl)
+        yield Group(*parts, _events(self._state, rows), use)
 
 
 def _header(state: DemoState) -> RenderableType:

@@ -7,7 +7,7 @@ It uses no clock and no I/O: the caller says how far to go. The same seed, story
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,6 +19,8 @@ from adapter.demo.service import DemoService
 
 STEP = 1.0
 """Seconds of the simulation that one step covers."""
+_CHANGES = 2000
+"""Changes that are kept."""
 _COLLECT = 5
 """Steps over which the exporters average."""
 
@@ -50,6 +52,19 @@ class DemoEvent(NamedTuple):
     text: str
 
 
+class Change(NamedTuple):
+    """What happened to a pod or a node, for the events of the cluster."""
+
+    at: float
+    """Seconds of the simulation."""
+    word: str
+    """``waits``, ``triggers``, ``bound``, ``ready``, ``gone``; ``booting``, ``ahead``, ``booted``,
+    ``removed``."""
+    what: DemoNode | DemoPod
+    node: DemoNode | None = None
+    """The node that a waiting pod triggers."""
+
+
 class World:
     """The state that the exporters, the pods file and the screen state."""
 
@@ -76,6 +91,8 @@ class World:
         self.services: dict[str, DemoService] = {}
         self._arrivals: dict[str, Arrivals] = {}
         self._events: list[DemoEvent] = []
+        self.changes: deque[Change] = deque(maxlen=_CHANGES)
+        """The latest changes, the oldest first."""
         for workload in workloads:
             # A separate generator for each purpose, so that their draws are independent.
             routing = random.Random(f"{seed}/{workload.name}/routing")  # noqa: S311 - no secret
@@ -103,6 +120,9 @@ class World:
             self.services[name].leave(pod.name)
             self.fleet.delete(pod, self.now)
         self._apply(self.fleet.schedule(self.now))
+        for pod in self.fleet.of(name):
+            if pod.stage is Stage.PENDING and pod.created == self.now:
+                self.changes.append(Change(self.now, "waits", pod))
 
     def stages(self, name: str) -> Counter[Stage]:
         """Return how many of the service's pods are at which stage."""
@@ -145,10 +165,19 @@ class World:
 
     def _apply(self, changes: Iterable[tuple[str, DemoNode | DemoPod]]) -> None:
         for word, what in changes:
+            self.changes.append(Change(self.now, word, what))
             if isinstance(what, DemoNode):
+                self._trigger(word, what)
                 self._report_node(word, what)
             elif word == "ready":
                 self.services[what.service].join(what.name)
+
+    def _trigger(self, word: str, node: DemoNode) -> None:
+        if word not in {"booting", "ahead"}:
+            return
+        for pod in self.fleet.pods.values():
+            if pod.stage is Stage.PENDING and pod.resource == node.pool.resource:
+                self.changes.append(Change(self.now, "triggers", pod, node))
 
     def _report_node(self, word: str, node: DemoNode) -> None:
         if word in {"booting", "ahead"}:

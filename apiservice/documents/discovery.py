@@ -96,7 +96,7 @@ class Discovery:
             )
         if views is not None:
             self._lists[views.group] = ResourceLists(
-                views.group, (views.version,), lambda: views.views, _view_resources
+                views.group, (views.version,), lambda: views.views, view_resources
             )
         groups = {name: _group(name, lists.versions) for name, lists in self._lists.items()}
         kind = {"kind": "APIGroupList", "apiVersion": "v1"}
@@ -167,7 +167,8 @@ def _external_resources(rows: Sequence[str]) -> list[Json]:
     return [_resource(name, "ExternalMetricValueList", namespaced=True) for name in rows]
 
 
-def _view_resources(rows: Sequence[ServedResource]) -> list[Json]:
+def view_resources(rows: Sequence[ServedResource]) -> list[Json]:
+    """Return the entries of an APIResourceList for read-only resources."""
     return [
         {
             "name": row.plural,

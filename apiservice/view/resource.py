@@ -130,5 +130,5 @@ class ViewGroup:
 
     @property
     def api_version(self) -> str:
-        """The ``apiVersion`` of its objects."""
-        return f"{self.group}/{self.version}"
+        """The ``apiVersion`` of its objects; the group without a name has only a version."""
+        return f"{self.group}/{self.version}".lstrip("/")

@@ -10,13 +10,14 @@ from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.podsfile import parse
 from adapter.demo import story
 from adapter.demo.manifests import pods, write
+from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
 from adapter.sources.scrape.discovery import DISCOVERY_RULES, discover
 from adapter.sources.scrape.target import ScrapeTarget
 
 
 def read(world: World, ports: dict[str, int]) -> dict[str, Pod]:
-    text = json.dumps({"items": pods(world, story.NAMESPACE, ports)}).encode()
+    text = json.dumps({"items": pods(world, story.NAMESPACE, ports, WallClock(15))}).encode()
     return {pod.ref.name: pod for pod in parse(text, PodDecoder()).pods}
 
 
@@ -65,6 +66,8 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_pods_of_one_name_in_two_namespaces_are_two_pods(world: World) -> None:
-    here, there = (pods(world, namespace, {})[0]["metadata"] for namespace in ("a", "b"))
+    here, there = (
+        pods(world, namespace, {}, WallClock(15))[0]["metadata"] for namespace in ("a", "b")
+    )
     assert here["name"] == there["name"]
     assert here["uid"] != there["uid"]

@@ -7,63 +7,12 @@ import io
 import pytest
 from rich.console import Console
 
-from adapter.demo import story
-from adapter.demo.autoscaler import DemoAutoscaler
-from adapter.demo.client import Answer, Tally
-from adapter.demo.days import Days
-from adapter.demo.exporters import Exporters
-from adapter.demo.nodepool import DemoNodepool, Past
 from adapter.demo.panels import ASCII, UNICODE
 from adapter.demo.screen import event_line, nodepool_line, status_line
-from adapter.demo.state import DemoCluster, DemoState, OutagePlayed, clock
+from adapter.demo.state import DemoState, clock
 from adapter.demo.summary import summary
 from adapter.demo.view import View
-from adapter.demo.world import DemoEvent, World
-from adapter.hpa import Missing
-from adapter.nodepool.plan.limits import Limits
-
-
-class Busy:
-    """Chat is busy, embed has no values."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
-        if label_selector == "app=embed":
-            return Missing("no metrics")
-        return {pod.name: 98_000 for pod in self._world.fleet.of("chat")}
-
-
-@pytest.fixture
-async def state(world: World) -> DemoState:
-    exporters = Exporters(lambda _: b"")
-    exporters.dead.add("mig-1")
-    reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed=7, start=-30.0)
-    nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
-    scalers = [DemoAutoscaler(manifest) for manifest in story.HPAS]
-    others = [DemoAutoscaler(manifest) for manifest in story.REACTIVE.hpas]
-    state = DemoState(
-        shown=DemoCluster(story.NAMESPACE, world, scalers, nodepool),
-        reactive=DemoCluster(story.REACTIVE.namespace, reactive, others),
-        days=Days(Past(), ({"chat": 12}, {"chat": 14}), (9, 8)),
-        exporters=exporters,
-        tally=Tally(requests=8, answered=4, seconds=[0.002] * 7 + [0.005]),
-        curl="the API: curl -K /tmp/gma-demo-x/curl.conf",
-        speed=15,
-        length=900,
-        seed=7,
-        outages=[OutagePlayed("mig-1", 0.0)],
-    )
-    for _ in range(6):
-        for cluster in state.clusters:
-            cluster.world.advance(cluster.world.now + 15)
-            for scaler in cluster.autoscalers:
-                await scaler.sync(cluster.world, Busy(cluster.world))
-        nodepool.round(world, state.autoscalers)
-    state.events.extend(world.take_events())
-    state.events.append(DemoEvent(61.0, "exporter mig-1", "dead"))
-    return state
+from adapter.demo.world import DemoEvent
 
 
 def drawn(state: DemoState, width: int, height: int, encoding: str = "utf-8") -> list[str]:
@@ -99,7 +48,7 @@ async def test_the_picture_says_what_matters(state: DemoState, size: tuple[int, 
         "booting, ready in 90 s",
         "nodepool: 2 pods of headroom, 0 ready: the minimum headroom is 2 pods",
         "without chat ●●●●○○  1 node, 1 booting; waited for a GPU: 105 pod-seconds",
-        "the API: curl -K /tmp/gma-demo-x/curl.conf",
+        "second terminal: export KUBECONFIG=/tmp/gma-demo-x/kubeconfig; kubectl get gpus",
     ):
         assert part in text
 

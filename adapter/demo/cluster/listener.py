@@ -1,0 +1,109 @@
+"""The listener of the demo's API server: HTTPS on loopback, in the event loop of the demo."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from adapter.demo.server import HOST
+from apiservice.tls.authority import new_authority
+
+CONTEXT: Final = "gpu-metrics-adapter-demo"
+AT_ONCE: Final = 256
+"""Connections and requests in progress; more are answered with 503."""
+_GRACE: Final = 2
+"""Seconds that requests in progress may take when the demo ends."""
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the demo."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+class Listener:
+    """Serves an application over HTTPS on a free port, and writes the kubeconfig for it.
+
+    Args:
+        folder: private; exists.
+        namespace: of the kubeconfig's context.
+        now: epoch seconds; the certificate is valid for a day from then.
+    """
+
+    def __init__(self, folder: Path, namespace: str, now: float) -> None:
+        self.kubeconfig = folder / "kubeconfig"
+        self.token = secrets.token_urlsafe(32)
+        self._folder, self._namespace = folder, namespace
+        authority = new_authority(now, days=1)
+        issued = authority.issue((HOST, "localhost"), now, days=1)
+        self._ca = authority.certificate_pem
+        self._certificate, self._key = folder / "api.crt", folder / "api.key"
+        self._certificate.write_bytes(issued.certificate)
+        _write_private(self._key, issued.key)
+        self._socket: socket.socket | None = None
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, app: ASGIApp) -> None:
+        """Listen, and write the kubeconfig."""
+        self._socket = socket.create_server((HOST, 0))
+        port = self._socket.getsockname()[1]
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                ssl_certfile=self._certificate,
+                ssl_keyfile=self._key,
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=AT_ONCE,
+                timeout_graceful_shutdown=_GRACE,
+            )
+        )
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+        _write_private(self.kubeconfig, self._config(port).encode())
+
+    async def stop(self) -> None:
+        """Stop to listen, and wait for the requests in progress."""
+        if self._server is None or self._task is None:
+            return
+        self._server.should_exit = True
+        await self._task
+
+    def _config(self, port: int) -> str:
+        ca = self._folder / "api-ca.crt"
+        ca.write_bytes(self._ca)
+        cluster = {"server": f"https://{HOST}:{port}", "certificate-authority": str(ca)}
+        context = {"cluster": CONTEXT, "user": "demo", "namespace": self._namespace}
+        # JSON is YAML.
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": CONTEXT,
+                "clusters": [{"name": CONTEXT, "cluster": cluster}],
+                "users": [{"name": "demo", "user": {"token": self.token}}],
+                "contexts": [{"name": CONTEXT, "context": context}],
+            },
+            indent=2,
+        )
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(content)

@@ -1,0 +1,175 @@
+"""The resources of the demo's API server: their names, their columns, and their objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from adapter.demo.cluster import columns
+from adapter.demo.cluster.events import events
+from adapter.demo.cluster.hpas import hpas
+from adapter.demo.cluster.nodes import namespaces, nodes
+from adapter.demo.cluster.snapshot import all_pods
+from adapter.demo.cluster.workloads import daemonsets, deployments, replicasets
+from adapter.demo.state import DemoState
+from apiservice.runtime.steps import Steps
+from apiservice.view.resource import (
+    Cell,
+    Column,
+    Key,
+    ServedResource,
+    ViewGroup,
+    ViewResource,
+)
+
+Json = dict[str, Any]
+
+
+class Objects:
+    """Implements :class:`apiservice.view.resource.ViewProvider` with whole manifests.
+
+    Args:
+        make: returns the manifests of now.
+        cells: returns the cells of a manifest at epoch seconds.
+        fields: selectable field -> path in the manifest.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Iterable[Json]],
+        cells: Callable[[Json, float], Sequence[Cell]],
+        fields: Mapping[str, str],
+    ) -> None:
+        self._make = make
+        self._cells = cells
+        self._fields = {field: path.split(".") for field, path in fields.items()}
+        self._found: dict[Key, Json] = {}
+
+    def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
+        """See the port."""
+        self._refresh()
+        yield
+        return sorted(key for key in self._found if namespace in (None, key.namespace))
+
+    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+        """See the port."""
+        self._refresh()
+        yield
+
+    def labels(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        found: Mapping[str, str] = self._found.get(key, {}).get("metadata", {}).get("labels", {})
+        return found
+
+    def fields(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        found = self._found.get(key, {})
+        return {field: _text(found, path) for field, path in self._fields.items()}
+
+    def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
+        """See the port."""
+        found = self._found.get(key)
+        return None if found is None else self._cells(found, now)
+
+    def object(self, key: Key, now: float) -> Json | None:
+        """See the port."""
+        return self._found.get(key)
+
+    def _refresh(self) -> None:
+        self._found = {
+            Key(row["metadata"].get("namespace", ""), row["metadata"]["name"]): row
+            for row in self._make()
+        }
+
+
+def groups(state: DemoState) -> tuple[ViewGroup, ...]:
+    """Return what the API server serves of the simulation."""
+    return (
+        ViewGroup(
+            "",
+            "v1",
+            (
+                _served(_NAMESPACES, columns.namespace, partial(namespaces, state)),
+                _served(_NODES, columns.node, partial(nodes, state)),
+                _served(_PODS, columns.pod, partial(all_pods, state), _POD_FIELDS),
+                _served(_EVENTS, columns.event, partial(events, state), _EVENT_FIELDS),
+            ),
+        ),
+        ViewGroup(
+            "apps",
+            "v1",
+            (
+                _served(_DEPLOYMENTS, columns.deployment, partial(deployments, state)),
+                _served(_REPLICASETS, columns.replicaset, partial(replicasets, state)),
+                _served(_DAEMONSETS, columns.daemonset, partial(daemonsets, state)),
+                _served(_STATEFULSETS, columns.none, tuple),
+            ),
+        ),
+        ViewGroup("autoscaling", "v2", (_served(_HPAS, columns.hpa, partial(hpas, state)),)),
+    )
+
+
+def _served(
+    resource: ViewResource,
+    cells: Callable[[Json, float], Sequence[Cell]],
+    make: Callable[[], Iterable[Json]],
+    fields: Mapping[str, str] | None = None,
+) -> ServedResource:
+    return ServedResource(resource, Objects(make, cells, fields or {}))
+
+
+def _text(found: Any, path: Sequence[str]) -> str:
+    for name in path:
+        found = found.get(name, "") if isinstance(found, dict) else ""
+    return str(found)
+
+
+def _resource(
+    plural: str,
+    kind: str,
+    short: str,
+    names: Sequence[Column],
+    *,
+    namespaced: bool = True,
+    fields: Iterable[str] = (),
+    everything: bool = False,
+) -> ViewResource:
+    return ViewResource(
+        plural=plural,
+        singular=kind.lower(),
+        kind=kind,
+        short_names=(short,),
+        namespaced=namespaced,
+        columns=tuple(names),
+        schema={},
+        fields=tuple(fields),
+        categories=("all",) if everything else (),
+    )
+
+
+_POD_FIELDS: Final = {name: name for name in ("spec.nodeName", "status.phase")}
+_EVENT_FIELDS: Final = {
+    name: name
+    for name in (
+        *(f"involvedObject.{key}" for key in ("kind", "namespace", "name", "uid", "apiVersion")),
+        *("reason", "type", "source", "reportingComponent"),
+    )
+}
+_NAMESPACES: Final = _resource("namespaces", "Namespace", "ns", columns.NAMESPACE, namespaced=False)
+_NODES: Final = _resource("nodes", "Node", "no", columns.NODE, namespaced=False)
+_PODS: Final = _resource("pods", "Pod", "po", columns.POD, fields=_POD_FIELDS, everything=True)
+_EVENTS: Final = _resource("events", "Event", "ev", columns.EVENT, fields=_EVENT_FIELDS)
+_DEPLOYMENTS: Final = _resource(
+    "deployments", "Deployment", "deploy", columns.DEPLOYMENT, everything=True
+)
+_REPLICASETS: Final = _resource(
+    "replicasets", "ReplicaSet", "rs", columns.REPLICASET, everything=True
+)
+_DAEMONSETS: Final = _resource("daemonsets", "DaemonSet", "ds", columns.DAEMONSET, everything=True)
+_STATEFULSETS: Final = _resource(
+    "statefulsets", "StatefulSet", "sts", columns.NONE, everything=True
+)
+_HPAS: Final = _resource(
+    "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", columns.HPA, everything=True
+)
