@@ -51,12 +51,13 @@ bench: $(READY) ## run every benchmark and write the tables to load/README.md (A
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m load $(ARGS)
 
-lint: $(READY) ## run ruff, mypy, import-linter and the lint of the prose
+lint: $(READY) ## run ruff, mypy, import-linter and the lints of prose and suppressions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.prose
+	$(BIN)/python -m docs.suppressions
 
 audit: $(READY) ## check the shipped dependencies for known vulnerabilities
 	$(BIN)/python -m tests.security.audit

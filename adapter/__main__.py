@@ -198,10 +198,11 @@ def demo(
     if exporter is not None:
         _stand_in(exporter, port)
         return
+    # Imported late: --help needs none of it.
     from adapter.demo.options import DemoOptions  # noqa: PLC0415
 
     try:
-        from adapter.demo.run import run as play  # noqa: PLC0415
+        from adapter.demo.run import run as play  # noqa: PLC0415 - needs an extra
     except ModuleNotFoundError as error:
         if error.name != "rich":
             raise

@@ -15,8 +15,10 @@ import ssl
 import sys
 import time
 from array import array
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import uvloop
@@ -60,7 +62,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the way to ask."""
-        self._transport = transport  # type: ignore[assignment]
+        self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Losing it before the end is a failure."""
@@ -159,6 +161,10 @@ def _joined(chunked: bytes) -> bytes:
     return b"".join(parts)
 
 
+def _itself(connection: Connection) -> Connection:
+    return connection
+
+
 def _context(plan: Plan) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=plan.ca)
     context.load_cert_chain(plan.cert, plan.key)
@@ -180,7 +186,7 @@ class Load:
         context = _context(self._plan)
         for connection in self._connections:
             await loop.create_connection(
-                lambda made=connection: made,  # type: ignore[misc]
+                partial(_itself, connection),
                 self._plan.host,
                 self._plan.port,
                 ssl=context,

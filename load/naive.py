@@ -40,10 +40,10 @@ class MetricIdentifier(BaseModel):
 class MetricValue(BaseModel):
     """One item."""
 
-    describedObject: ObjectReference  # noqa: N815
+    describedObject: ObjectReference  # noqa: N815 - the wire name
     metric: MetricIdentifier
     timestamp: datetime
-    windowSeconds: int | None = None  # noqa: N815
+    windowSeconds: int | None = None  # noqa: N815 - the wire name
     value: str
 
 
@@ -51,7 +51,7 @@ class MetricValueList(BaseModel):
     """The answer."""
 
     kind: str = "MetricValueList"
-    apiVersion: str = "custom.metrics.k8s.io/v1beta2"  # noqa: N815
+    apiVersion: str = "custom.metrics.k8s.io/v1beta2"  # noqa: N815 - the wire name
     metadata: dict[str, str] = {}
     items: list[MetricValue]
 
@@ -67,7 +67,7 @@ def create_app(pods: int) -> FastAPI:
         namespace: str,
         name: str,
         metric: str,
-        labelSelector: str = "",  # noqa: N803
+        labelSelector: str = "",  # noqa: N803 - the wire name
     ) -> MetricValueList:
         """The values of every pod that the selector (``key=value``) matches."""
         if metric != UTIL or namespace != NAMESPACE or name != "*":

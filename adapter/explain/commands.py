@@ -42,6 +42,7 @@ def hpa(name: str, **given: Any) -> None:
     """
 
     async def look(api: Api) -> ToolReport:
+        # Imported late: --help needs none of it.
         from adapter.explain.hpafacts import gather  # noqa: PLC0415
         from adapter.explain.hpajudge import judge  # noqa: PLC0415
 
@@ -59,6 +60,7 @@ def pod(name: str, **given: Any) -> None:
     """
 
     async def look(api: Api) -> ToolReport:
+        # Imported late: --help needs none of it.
         from adapter.explain.podreport import explain_pod  # noqa: PLC0415
 
         return await explain_pod(api, name)
@@ -73,6 +75,7 @@ def node(name: str, **given: Any) -> None:
     """Explain the node NAME: its GPUs, the pods that have them, and why pods have no value."""
 
     async def look(api: Api) -> ToolReport:
+        # Imported late: --help needs none of it.
         from adapter.explain.nodereport import explain_node  # noqa: PLC0415
 
         return await explain_node(api, name)

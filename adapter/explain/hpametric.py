@@ -211,7 +211,7 @@ def _conclusion(working: Working, ratio: float, replicas: int) -> str:
     if working.rule is Rule.TURNED:
         return "with that the direction would turn, so nothing changes"
     pods = count(working.count, "pod")
-    return f"{pods} × {words.number(ratio)}, rounded up, is {replicas}"  # noqa: RUF001
+    return f"{pods} × {words.number(ratio)}, rounded up, is {replicas}"
 
 
 def _filled(metric: MetricSpec, working: Working, write: Write) -> str:
@@ -236,7 +236,7 @@ def _of_value(working: Working, replicas: int, target: str, write: Write) -> str
     total, ratio = write(working.total), words.number(working.ratio)
     if working.rule is Rule.READY:
         pods = count(working.count, "ready pod")
-        return f"{total} / {target} = {ratio}; {pods} × {ratio}, rounded up, is {replicas}"  # noqa: RUF001
+        return f"{total} / {target} = {ratio}; {pods} × {ratio}, rounded up, is {replicas}"
     if working.rule is Rule.FROM_ZERO:
         return f"{total} / {target}, rounded up, is {replicas}"
     if working.rule is Rule.SHARE:

@@ -99,6 +99,7 @@ def idle(
         raise click.UsageError("--watch prints text or JSON: remove -o csv")
 
     async def look(api: Api) -> IdleReport:
+        # Imported late: --help needs none of it.
         from adapter.idle.find import idle_devices, read_pods  # noqa: PLC0415
         from adapter.idle.prices import load  # noqa: PLC0415
         from adapter.idle.report import IdleReport  # noqa: PLC0415

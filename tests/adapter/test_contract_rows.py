@@ -441,7 +441,7 @@ def test_two_exporters_on_a_node_give_one_device_with_the_newest_value() -> None
     world.scrape(row(USED, 7, "p"), 102.0, origin="http://two", node="n")
     assert world.value("p", USED, 102.0) == 7
     assert world.value("p", "gpu_count", 102.0) == 1
-    assert world.node("n", USED, 102.0).value == 7  # type: ignore[union-attr]
+    assert reading(world.node("n", USED, 102.0)).value == 7
     assert world.count("conflict") == 1
 
 

@@ -168,7 +168,7 @@ def _usages(status: Object) -> list[int]:
             continue
         quantity = current.get("value", current.get("averageValue"))
         if quantity is not None:
-            number = parse_quantity(quantity)  # type: ignore[no-untyped-call]
+            number = parse_quantity(quantity)
             found.append(int(Decimal(number) * 1000))
     # The average over no replicas: Go's integer for an infinite float, which we leave out.
     return [milli for milli in found if milli != -(2**63)]

@@ -119,8 +119,10 @@ def test_prometheus_gives_the_same_values(stage: Stage, honor: bool) -> None:
 
 def _wait_values(client: Cluster, namespace: str, metric: str, wanted: dict[str, str]) -> None:
     assert len(wanted) == 3
-    same = lambda: _direct(client, namespace, metric) == wanted  # noqa: E731
-    wait_until(same, f"{metric} is {wanted}")
+    wait_until(
+        lambda: _direct(client, namespace, metric) == wanted,
+        f"{metric} is {wanted}",
+    )
 
 
 def _values(stage: Stage, namespace: str) -> list[str]:

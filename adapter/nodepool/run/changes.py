@@ -81,7 +81,7 @@ class WatchedTable(Generic[K, V]):
 
     def apply(self, event: EventType, item: V) -> None:
         """Add, modify or delete one object."""
-        known = self._table.find(item.key)  # type: ignore[arg-type]
+        known = self._table.find(item.key)  # type: ignore[arg-type]  # V's bound cannot name K
         before = None if known is None else self._counts(known)
         self._table.apply(event, item)
         after = None if event is EventType.DELETED else self._counts(item)

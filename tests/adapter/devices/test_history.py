@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,9 +96,9 @@ FRAMES = st.dictionaries(
 
 
 @given(FRAMES, st.randoms())
-def test_the_order_of_arrival_does_not_matter(frames: dict[float, Frame], random: object) -> None:
+def test_the_order_of_arrival_does_not_matter(frames: dict[float, Frame], random: Random) -> None:
     items = list(frames.items())
-    random.shuffle(items)  # type: ignore[attr-defined]
+    random.shuffle(items)
     once = history(frames, WINDOW, LIMIT)
     bit_by_bit = grown(*items)
     for field in (UTIL.name, USED.name):

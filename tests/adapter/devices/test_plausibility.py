@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from adapter.devices.options import TelemetryOptions
-from tests.adapter.world import World, make_pod, row
+from tests.adapter.world import World, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 COPY = "DCGM_FI_DEV_MEM_COPY_UTIL"
@@ -197,8 +197,8 @@ def test_a_doubted_device_is_still_one_of_the_pods_devices() -> None:
 def test_a_pod_keeps_its_value_if_half_of_its_devices_are_doubted() -> None:
     world = World(make_pod("p", gpus={"nvidia.com/gpu": 2}))
     world.scrape(page({UTIL: 0, ENGINE: 0.9}) + page({UTIL: 60, ENGINE: 0.5}, uuid="GPU-1"), 100)
-    answer = world.read("p", "gpu_utilization", 100)
-    assert (answer.value, answer.partial) == (60.0, True)  # type: ignore[union-attr]  # a Reading
+    answer = reading(world.read("p", "gpu_utilization", 100))
+    assert (answer.value, answer.partial) == (60.0, True)
 
 
 def test_a_pods_own_zero_is_accepted_on_a_device_that_is_busy_with_other_pods() -> None:

@@ -13,7 +13,7 @@ import pytest
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.exposition.page import parse
 from adapter.exposition.samples import Sample, ScrapeResult
-from tests.adapter.world import CATALOG, World, make_pod, row, said
+from tests.adapter.world import CATALOG, World, make_pod, reading, row, said
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 T = 1_700_000_000.0
@@ -81,7 +81,7 @@ def test_a_sample_that_names_two_gpu_pods_describes_only_the_device_and_is_count
     world = tenant(forged)
     world.scrape(page(forged), T, node="n1", pod=("gpu", "dcgm-x"))
     assert world.count("several_pods") == 1
-    assert world.node("n1", "gpu_count", T).value == 2.0  # type: ignore[union-attr]  # a Reading
+    assert reading(world.node("n1", "gpu_count", T)).value == 2.0
 
 
 def test_a_namespace_label_alone_does_not_move_a_sample_to_a_namesake() -> None:

@@ -273,7 +273,7 @@ def test_what_is_not_a_quantity_is_rejected(quantity: object) -> None:
 )
 def test_quantities_are_the_client_librarys(text: str) -> None:
     """Canonical quantities mean what ``kubernetes.utils.quantity`` says."""
-    assert parse(text) == parse_quantity(text)  # type: ignore[no-untyped-call]
+    assert parse(text) == parse_quantity(text)
 
 
 def test_the_conditions_of_a_scale_out_and_after() -> None:

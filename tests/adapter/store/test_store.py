@@ -425,7 +425,7 @@ def test_an_empty_store_gives_absences() -> None:
     store = World().store
     assert store.snapshot.nodes() == []
     assert store.snapshot.ages(1.0) == {}
-    assert store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0).reason == "pod_not_named"  # type: ignore[union-attr]
+    assert said(store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0)) == "pod_not_named"
 
 
 def test_a_sample_of_a_pod_that_cannot_have_the_device_is_not_a_conflict() -> None:

@@ -165,9 +165,8 @@ def test_one_address_may_not_shake_hands_as_often_as_it_likes(
     async def body() -> None:
         context = client_context(CA.pem)
         proxy = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
-        proven = lambda _: True  # noqa: E731
         async with (
-            serving(hello, tls.listening, proven, handshakes_per_second=8) as server,
+            serving(hello, tls.listening, lambda _: True, handshakes_per_second=8) as server,
             AsyncExitStack() as stack,
         ):
             async with connected(server, proxy, OTHERS[1]) as known:
@@ -195,7 +194,7 @@ def test_without_files_one_is_turned_away_and_idle_ones_make_room(run: Run) -> N
             for line in lines:
                 stack.callback(line.close)
                 line.setblocking(False)
-            used = max(int(each.name) for each in Path("/proc/self/fd").iterdir())  # noqa: ASYNC240
+            used = max(int(each.name) for each in Path("/proc/self/fd").iterdir())  # noqa: ASYNC240 - procfs
             resource.setrlimit(resource.RLIMIT_NOFILE, (used + 1, most))
             fillers = []
             try:

@@ -302,7 +302,7 @@ def test_a_slow_reader_is_cut_off_while_others_are_served(run: Run) -> None:
             connected(server) as slow,
             connected(server) as other,
         ):
-            slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            slow.writer.transport.pause_reading()  # type: ignore[attr-defined]  # typed as a WriteTransport
             await slow.send(b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
             async with asyncio.timeout(60):
                 await stalled.wait()

@@ -27,7 +27,7 @@ class Thing(msgspec.Struct, frozen=True):
 
 class _Meta(msgspec.Struct):
     name: str
-    resourceVersion: str  # noqa: N815
+    resourceVersion: str  # noqa: N815 - as the API spells it
 
 
 class _Raw(msgspec.Struct):

@@ -13,7 +13,7 @@ from apiservice.wire.quantity import LIMIT, format_milli, to_milli
 
 
 def official(text: str) -> Decimal:
-    value: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
+    value: Decimal = parse_quantity(text)
     return value
 
 
