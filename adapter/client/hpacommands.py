@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from adapter.catalog.metric import Unit
+from adapter.figures import decimal
 
 CONTROLLER: Final = "kube-system:horizontal-pod-autoscaler"
 """ServiceAccount of the HPA controller."""
@@ -83,9 +84,9 @@ def other_unit(unit: str, milli: int) -> tuple[str, str] | None:
         unit: of the metric.
         milli: the target in thousandths, above 0.
     """
-    text = f"{milli / 1000:.3f}".rstrip("0").rstrip(".")
+    text = decimal(milli / 1000, 3)
     if unit == Unit.PERCENT and milli <= 1000:
-        return f"{text} %", f"{milli / 10:.2f}".rstrip("0").rstrip(".")
+        return f"{text} %", decimal(milli / 10, 2)
     if unit == Unit.BYTES and milli < _MIB_MILLI:
         return f"{text} bytes", f"{text}Gi"
     if unit == Unit.MEBIBYTES and milli > _MIB_MILLI:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from fnmatch import translate
 from typing import Any
 
@@ -17,6 +16,7 @@ import msgspec
 
 from adapter.cluster.pod import ContainerPort, Owner, Pod, PodRef
 from adapter.cluster.sharedvalues import SharedValues
+from apiservice.wire import instant
 
 GPU_RESOURCES: tuple[str, ...] = (
     "nvidia.com/gpu",
@@ -159,8 +159,8 @@ class PodDecoder:
             gpus=self._shared.mapping(self._gpus(spec)),
             claims=bool(spec.resourceClaims),
             ports=self._shared.once(tuple(self._ports(running))),
-            born=_seconds(meta.creationTimestamp),
-            ready_since=_seconds(ready.lastTransitionTime) if ready else 0.0,
+            born=instant.read(meta.creationTimestamp) or 0.0,
+            ready_since=(instant.read(ready.lastTransitionTime) or 0.0) if ready else 0.0,
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
         )
 
@@ -224,15 +224,6 @@ def _plausible(owner: OwnerManifest) -> bool:
         and _KIND.fullmatch(owner.kind)
         and _NAME.fullmatch(owner.name)
     )
-
-
-def _seconds(stamp: object) -> float:
-    """Return a timestamp in epoch seconds; 0 if it is missing or not valid."""
-    try:
-        read = stamp if isinstance(stamp, datetime) else datetime.fromisoformat(str(stamp))
-    except ValueError:
-        return 0.0
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from adapter.demo.client import Answer, MetricsReader
 from adapter.demo.manifests import pod_state
 from adapter.demo.world import World
+from adapter.figures import decimal
 from adapter.hpa import (
     Condition,
     ControllerOptions,
@@ -142,7 +143,7 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
 
 
 def _compare(usage: int, goal: int) -> str:
-    value, target = _number(usage), _number(goal)
+    value, target = decimal(usage / 1000, 1), decimal(goal / 1000, 1)
     if usage > goal:
         return f"{value} is over the target of {target}"
     if usage < goal:
@@ -157,7 +158,3 @@ def _held(decision: Decision, asked: int, rows: dict[str, Condition]) -> str:
     if asked < decision.desired:
         return f", the scale-down window allows {decision.desired}"
     return f", gets {decision.desired}"
-
-
-def _number(milli: int) -> str:
-    return f"{milli / 1000:.1f}".removesuffix(".0")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from apiservice.wire.metricvalues import rfc3339
+from apiservice.wire import instant
 
 
 @dataclass(slots=True)
@@ -27,4 +27,4 @@ class WallClock:
 
     def text(self, simulated: float) -> str:
         """Return the same as RFC 3339, in whole seconds."""
-        return rfc3339(int(self.at(simulated)))
+        return instant.write(self.at(simulated))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from adapter.client.output import Mark, Screen
 from adapter.doctor.model import DoctorCheck, Severity
+from adapter.figures import count
 
 if TYPE_CHECKING:
     from adapter.doctor.runner import DoctorReport, Result
@@ -119,8 +120,8 @@ def _summary(report: DoctorReport, screen: Screen) -> Iterator[str]:
         yield from screen.wrap(f"note: {note}")
     parts = [
         f"{counts['fine']} checks fine",
-        _plural(counts["errors"], "error"),
-        _plural(counts["warnings"], "warning"),
+        count(counts["errors"], "error"),
+        count(counts["warnings"], "warning"),
     ]
     if counts["unknown"]:
         parts.append(f"{counts['unknown']} could not be checked")
@@ -130,10 +131,6 @@ def _summary(report: DoctorReport, screen: Screen) -> Iterator[str]:
     first = next((each.check.id for each in report.results if each.findings), "")
     if first:
         yield f"More about a check: gpu-metrics-adapter doctor --explain {first}"
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def explanation(check: DoctorCheck, screen: Screen) -> list[str]:

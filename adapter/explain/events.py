@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
 from adapter.explain.history import event_time
-from adapter.explain.words import age, one_line
+from adapter.explain.words import one_line
+from adapter.figures import age
 
 _SHOWN: Final = 4
 

@@ -8,7 +8,9 @@ from typing import Final, NamedTuple
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
-from adapter.explain.words import age, epoch, one_line
+from adapter.explain.words import one_line
+from adapter.figures import age
+from apiservice.wire import instant
 
 _LONGEST: Final = 600
 """Characters of a text of the view API."""
@@ -115,7 +117,7 @@ class PodView:
         names = [str(row.get("gpu") or row.get("device")) for row in devices]
         parts = ["+".join(names[:2]) + (f" +{len(names) - 2}" if len(names) > 2 else "")]
         parts.append("+".join(sorted({str(row.get("attribution") or "") for row in devices})))
-        if (at := epoch(value.get("time"))) is not None:
+        if (at := instant.read(value.get("time"))) is not None:
             parts.append(f"{age(now - at)} old")
         if value.get("windowSeconds"):
             parts.append(f"mean of {value['windowSeconds']} s")

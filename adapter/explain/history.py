@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from adapter.client.access import Json
-from adapter.explain.words import epoch
 from adapter.hpa import (
     Behavior,
     Condition,
@@ -23,6 +22,7 @@ from adapter.hpa import (
     ScaleEvent,
 )
 from adapter.hpa.behavior import ScalingHistory, fastest
+from apiservice.wire import instant
 
 _SIZE: Final = re.compile(r"New size: (\d+);")
 _DAY: Final = 86400.0
@@ -84,7 +84,7 @@ def conditions_of(status: Json) -> list[Condition]:
             row.get("status") == "True",
             str(row.get("reason") or ""),
             str(row.get("message") or ""),
-            epoch(row.get("lastTransitionTime")) or 0.0,
+            instant.read(row.get("lastTransitionTime")) or 0.0,
         )
         for row in status.get("conditions") or ()
     ]
@@ -165,7 +165,7 @@ def _binding(
 ) -> tuple[tuple[ScaleEvent, ...], tuple[ScaleEvent, ...]] | None:
     """Return the smallest change that explains why a rate limit held the last sync."""
     limited, able = by_type.get("ScalingLimited"), by_type.get("AbleToScale")
-    at = epoch(status.get("lastScaleTime"))
+    at = instant.read(status.get("lastScaleTime"))
     if limited is None or able is None or at is None or able.reason == "SucceededRescale":
         return None
     if not limited.status or limited.reason not in ("ScaleUpLimit", "ScaleDownLimit"):
@@ -188,4 +188,4 @@ def event_time(row: Json) -> float | None:
         row.get("eventTime"),
         (row.get("metadata") or {}).get("creationTimestamp"),
     )
-    return next((at for at in map(epoch, times) if at is not None), None)
+    return next((at for at in map(instant.read, times) if at is not None), None)

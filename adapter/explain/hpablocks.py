@@ -14,7 +14,8 @@ from adapter.explain import hpafixes
 from adapter.explain.controllerrights import concerns
 from adapter.explain.hpafacts import HpaFacts
 from adapter.explain.hpareport import Block, MetricLines, PodLine
-from adapter.explain.words import count, one_line
+from adapter.explain.words import one_line
+from adapter.figures import count
 from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Select
 
 CATALOG: Final = Catalog()

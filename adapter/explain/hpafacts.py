@@ -17,9 +17,9 @@ from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
 from adapter.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
 from adapter.explain.metricvalues import ReadValues
 from adapter.explain.scaletarget import Scale, ScaleError, read_scale
-from adapter.explain.words import epoch
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, Missing, PodState, from_manifest
 from apiservice.labels.selector import SelectorError, parse
+from apiservice.wire import instant
 
 HPAS: Final = "/apis/autoscaling/v2"
 _RIVALS: Final = 50
@@ -204,8 +204,8 @@ def pod_state(pod: Json) -> PodState:
         str(status.get("phase") or ""),
         ready.get("status") == "True",
         "deletionTimestamp" in meta,
-        epoch(status.get("startTime")),
-        epoch(ready.get("lastTransitionTime")),
+        instant.read(status.get("startTime")),
+        instant.read(ready.get("lastTransitionTime")),
     )
 
 

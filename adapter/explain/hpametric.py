@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from adapter import figures
 from adapter.explain import words
 from adapter.explain.hpafacts import HpaFacts, of_pods, pod_state
 from adapter.explain.hpareport import MetricLines, PodLine
 from adapter.explain.metricvalues import ReadValues
-from adapter.explain.words import count
+from adapter.figures import count
 from adapter.hpa import (
     MetricKind,
     MetricSpec,
@@ -59,7 +60,7 @@ Write = Callable[[int], str]
 
 def _writer(metric: MetricSpec, facts: HpaFacts) -> Write:
     if metric.target.kind is TargetKind.UTILIZATION:
-        return lambda value: f"{words.number(value / 1000)} %"
+        return lambda value: f"{figures.number(value / 1000)} %"
     unit = "bytes" if metric.name == "memory" and metric.kind.of_resources else ""
     for pod in facts.gpu.pods.values():
         unit = unit or str((pod.value(metric.name) or {}).get("unit") or "")
@@ -167,7 +168,7 @@ def _sampled(found: ReadValues, name: str, now: float) -> tuple[str, ...]:
     if sampled is None or sampled.time is None:
         return ()
     window = (f"mean of {sampled.window} s",) if sampled.window else ()
-    return (f"{words.age(now - sampled.time)} old", *window)
+    return (f"{figures.age(now - sampled.time)} old", *window)
 
 
 def _note(metric: MetricSpec, pod: PodState, state: str, facts: HpaFacts) -> str:
@@ -196,12 +197,12 @@ def _arithmetic(
     if working.values is None:
         return _of_value(working, proposal.replicas, target, write)
     usage = write(proposal.usage or 0)
-    ratio = words.number(working.ratio)
+    ratio = figures.number(working.ratio)
     first = f"{usage} / {target} = {ratio}"
     if working.cautious is None:
         return f"{first}; {_conclusion(working, working.ratio, proposal.replicas)}"
     filled = _filled(metric, working, write)
-    second = f"{first}; with {filled}, the ratio is {words.number(working.cautious)}"
+    second = f"{first}; with {filled}, the ratio is {figures.number(working.cautious)}"
     return f"{second}; {_conclusion(working, working.cautious, proposal.replicas)}"
 
 
@@ -211,7 +212,7 @@ def _conclusion(working: Working, ratio: float, replicas: int) -> str:
     if working.rule is Rule.TURNED:
         return "with that the direction would turn, so nothing changes"
     pods = count(working.count, "pod")
-    return f"{pods} × {words.number(ratio)}, rounded up, is {replicas}"
+    return f"{pods} × {figures.number(ratio)}, rounded up, is {replicas}"
 
 
 def _filled(metric: MetricSpec, working: Working, write: Write) -> str:
@@ -233,7 +234,7 @@ def _those(names: list[str], what: str) -> str:
 
 
 def _of_value(working: Working, replicas: int, target: str, write: Write) -> str:
-    total, ratio = write(working.total), words.number(working.ratio)
+    total, ratio = write(working.total), figures.number(working.ratio)
     if working.rule is Rule.READY:
         pods = count(working.count, "ready pod")
         return f"{total} / {target} = {ratio}; {pods} × {ratio}, rounded up, is {replicas}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from adapter.client.access import Json
 from adapter.client.output import Mark, Screen, table
-from adapter.explain.words import NONE, count
+from adapter.explain.words import NONE
+from adapter.figures import count
 
 if TYPE_CHECKING:
     from adapter.explain.hpareport import HpaReport, MetricLines, PodLine

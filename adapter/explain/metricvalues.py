@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
 from adapter.cluster.workload import plural
-from adapter.explain.words import epoch, to_milli
+from adapter.explain.words import to_milli
 from adapter.hpa import (
     MetricKind,
     MetricSpec,
@@ -21,6 +21,7 @@ from adapter.hpa import (
     Values,
 )
 from apiservice.labels.manifest import selector_text
+from apiservice.wire import instant
 
 CUSTOM: Final = "/apis/custom.metrics.k8s.io"
 EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"
@@ -117,7 +118,7 @@ def _parsed(metric: MetricSpec, rows: Sequence[Json]) -> ReadValues:
         found.append((name, value))
         window = row.get("windowSeconds", row.get("window"))
         seconds = int(window) if isinstance(window, int) else None
-        sampled[name] = Sampled(epoch(row.get("timestamp")), seconds)
+        sampled[name] = Sampled(instant.read(row.get("timestamp")), seconds)
     if metric.kind is MetricKind.PODS:
         return ReadValues(dict(found), sampled=sampled)
     if metric.kind is MetricKind.EXTERNAL:
@@ -145,7 +146,7 @@ async def _resource(
         used = [to_milli((each.get("usage") or {}).get(metric.name)) for each in containers]
         known = [value for value in used if value is not None]
         if known and len(known) == len(used):
-            at, window = epoch(row.get("timestamp")) or 0.0, _seconds(row.get("window"))
+            at, window = instant.read(row.get("timestamp")) or 0.0, _seconds(row.get("window"))
             samples[name] = ResourceSample(sum(known), at, window)
     requests, problem = _requests(pods, metric)
     sampled = {name: Sampled(each.time, int(each.window)) for name, each in samples.items()}

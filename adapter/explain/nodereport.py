@@ -12,7 +12,9 @@ from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
 from adapter.explain.gpupod import PodView, Why
 from adapter.explain.hpatext import fixes
-from adapter.explain.words import NONE, age, count, epoch, milli, to_milli
+from adapter.explain.words import NONE, milli, to_milli
+from adapter.figures import age, count
+from apiservice.wire import instant
 
 _PODS = 50
 """Pods without a value that are listed."""
@@ -68,7 +70,7 @@ class NodeReport:
     def _gpu(self, gpu: Json) -> tuple[str, ...]:
         holders = [f"{row['namespace']}/{row['name']}" for row in gpu.get("pods") or ()]
         more = f" +{len(holders) - 1}" if len(holders) > 1 else ""
-        at = epoch(gpu.get("sampleTime"))
+        at = instant.read(gpu.get("sampleTime"))
         return (
             str(gpu.get("index") or gpu["metadata"]["name"]),
             str(gpu.get("model") or NONE),

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from adapter.cluster.hpas import HpaManifest, ShownCondition, ShownHpa, ShownMetric, reduce
-from adapter.explain.words import epoch, milli, one_line, to_milli
+from adapter.explain.words import milli, one_line, to_milli
+from apiservice.wire import instant
 
 Json = dict[str, Any]
 Level = Literal["good", "warning", "bad", "off"]
@@ -201,5 +202,5 @@ def _since(hpa: Json, condition: str) -> float | None:
     status = hpa.get("status") or {}
     for row in status.get("conditions") or ():
         if condition and row.get("type") == condition:
-            return epoch(row.get("lastTransitionTime"))
-    return epoch(status.get("lastScaleTime"))
+            return instant.read(row.get("lastTransitionTime"))
+    return instant.read(status.get("lastScaleTime"))

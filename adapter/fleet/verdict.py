@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from adapter.client.tables import Cell
-from adapter.explain.words import count
+from adapter.figures import count
 from adapter.fleet.cells import seconds
 from adapter.fleet.hpas import HpaState
 

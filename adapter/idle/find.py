@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,6 +11,7 @@ from adapter.client.access import Api
 from adapter.client.errors import VIEW, ClientError
 from adapter.idle.prices import PriceList
 from adapter.idle.report import IdleDevice
+from apiservice.wire import instant
 
 Json = dict[str, Any]
 _USED: Final = "gpu_memory_used_bytes"
@@ -61,10 +61,12 @@ def _since(holders: list[tuple[Json, Json]]) -> float | None:
     """Return the epoch seconds since which a device is idle for its pods; None if it works."""
     times = []
     for pod, device in holders:
-        if "idleSince" not in device:
+        idle = instant.read(device.get("idleSince"))
+        if idle is None:
             return None
         # A pod with several devices may be busy on another one.
-        times.append(max(_epoch(device["idleSince"]), _epoch(pod["metadata"].get(_CREATED))))
+        created = instant.read(pod["metadata"].get(_CREATED))
+        times.append(idle if created is None else max(idle, created))
     return min(times)
 
 
@@ -118,8 +120,3 @@ def _number(device: Json, metric: str) -> float | None:
 
 def _values(device: Json) -> Iterator[Json]:
     yield from (value for value in device.get("values") or () if isinstance(value, dict))
-
-
-def _epoch(time: Any) -> float:
-    """Return RFC 3339 as epoch seconds; 0 if it is absent."""
-    return datetime.fromisoformat(str(time)).timestamp() if time else 0.0

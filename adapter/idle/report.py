@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from adapter.client.command import BLOCKED, FINE
 from adapter.client.output import Screen, table
-from adapter.view.text import age, memory, timestamp
+from adapter.figures import age, memory
+from apiservice.wire import instant
 
 Json = dict[str, Any]
 _NONE: Final = "-"
@@ -107,7 +108,8 @@ class IdleReport:
         for d in self.devices:
             row = (
                 *(d.gpu, d.uuid, d.model, d.mig_profile, d.node, d.namespace, " ".join(d.pods)),
-                *(d.workload, d.team, timestamp(d.since), f"{(self.now - d.since) / _HOUR:.2f}"),
+                *(d.workload, d.team, instant.write(d.since)),
+                f"{(self.now - d.since) / _HOUR:.2f}",
                 *(_whole(d.used), _whole(d.total)),
                 *(_money(d.price, ""), _money(d.cost(self.now), ""), self.currency, d.hint),
             )
@@ -173,7 +175,7 @@ class IdleReport:
             "pods": list(device.pods),
             "workload": device.workload,
             "team": device.team,
-            "idleSince": timestamp(device.since),
+            "idleSince": instant.write(device.since),
             "idleSeconds": int(self.now - device.since),
             "memoryUsedBytes": device.used,
             "memoryTotalBytes": device.total,

@@ -10,7 +10,6 @@ would accept is replaced at once.
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 
 from cryptography import x509
 
@@ -27,6 +26,7 @@ from adapter.maintain.trust import (
 )
 from apiservice.tls.authority import Authority, AuthorityError, read_authority
 from apiservice.tls.certificates import CertificatePairError, ServingCertificate, judge_pair
+from apiservice.wire import instant
 
 
 def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> steps.Step | None:
@@ -65,9 +65,9 @@ def _authority(
         why = "it was requested"
     elif not valid(authority.certificate, now):
         starts = authority.certificate.not_valid_before_utc.timestamp()
-        why = f"it is valid from {_day(starts)} to {_day(authority.ends)}"
+        why = f"it is valid from {instant.minute(starts)} to {instant.minute(authority.ends)}"
     elif authority.ends - now < policy.days * DAY:
-        why = f"it ends on {_day(authority.ends)}, before a new certificate would end"
+        why = f"it ends on {instant.minute(authority.ends)}, before a new certificate would end"
     return steps.MakeAuthority(_unexpired(trusted, now), why) if why else authority
 
 
@@ -157,7 +157,7 @@ def _renewal(
         return "it was requested"
     if not judged.covers(policy.names):
         return f"it is not for all of {', '.join(policy.names)}"
-    return f"it ends on {_day(judged.not_after)}" if judged.aged(now) else ""
+    return f"it ends on {instant.minute(judged.not_after)}" if judged.aged(now) else ""
 
 
 def _retire(
@@ -189,7 +189,3 @@ def _stands(stamp: Since | None, certificate: x509.Certificate, now: float) -> b
 
 def _stamp(certificate: x509.Certificate, now: float) -> Since:
     return Since(fingerprint(certificate), float(math.floor(now)))
-
-
-def _day(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

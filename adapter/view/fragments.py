@@ -12,7 +12,7 @@ from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
 from adapter.store.snapshot import Snapshot
 from adapter.view.schema import boolean, integer, listed, number, struct, text, time
-from adapter.view.text import timestamp
+from apiservice.wire import instant
 from apiservice.wire.quantity import format_milli, to_milli
 
 Json = dict[str, Any]
@@ -74,7 +74,7 @@ def measured(metric: Metric, reading: Reading) -> Json:
         ValueError: a quantity cannot express the value.
     """
     found: Json = {"metric": metric.name, **amount(reading.value, metric)}
-    found["time"] = timestamp(reading.time)
+    found["time"] = instant.write(reading.time)
     if reading.window is not None:
         found["windowSeconds"] = reading.window
     found["series"] = sorted({part.formula for part in reading.devices})

@@ -20,7 +20,7 @@ from adapter.view.fragments import IDLE, MISSING, VALUE, Json, Reasons, expressi
 from adapter.view.holders import EVIDENCES, holders
 from adapter.view.idle import device_idle
 from adapter.view.schema import integer, listed, struct, text, time
-from adapter.view.text import timestamp
+from apiservice.wire import instant
 
 UTILIZATION: Final = "gpu_utilization"
 XID: Final = "DCGM_FI_DEV_XID_ERRORS"
@@ -145,12 +145,12 @@ def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
         "vendor": gpu.vendor,
         "migProfile": device.mig_profile,
         "exporters": list(known.origins),
-        "sampleTime": timestamp(sample) if sample is not None else "",
+        "sampleTime": instant.write(sample) if sample is not None else "",
         "sharing": _sharing(gpu, snapshot),
         "pods": list(_pods(gpu, snapshot)),
         "values": values,
         "leftOut": left_out,
-        "idleSince": timestamp(idle) if idle is not None else "",
+        "idleSince": instant.write(idle) if idle is not None else "",
     }
     return {key: value for key, value in found.items() if value}
 

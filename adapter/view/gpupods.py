@@ -11,6 +11,7 @@ from adapter.attribution.reading import Absence, Reading
 from adapter.cluster.hpas import Hpas
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod, PodRef
+from adapter.figures import age, memory, percent, plain
 from adapter.view import podobject
 from adapter.view.devices import Devices
 from adapter.view.fragments import Json
@@ -18,7 +19,6 @@ from adapter.view.known import CurrentValues, check
 from adapter.view.owner import scaled
 from adapter.view.pernamespace import PerNamespace
 from adapter.view.podvalues import RUNNING, UTILIZATION, WAITING, AskedPod, principal
-from adapter.view.text import age, memory, percent, plain
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, parts
 from apiservice.view.resource import Cell, Column, Key, ViewResource

@@ -8,6 +8,7 @@ from typing import Final
 from adapter.attribution.reading import Reading
 from adapter.attribution.sharing import NodeSharing
 from adapter.cluster.index import PodIndex
+from adapter.figures import age, memory, percent, plain
 from adapter.store.snapshot import Snapshot
 from adapter.view import gpuobject
 from adapter.view.devices import Devices, device_series, place_of
@@ -16,7 +17,6 @@ from adapter.view.gpuobject import UTILIZATION, XID, Gpu
 from adapter.view.holders import holders
 from adapter.view.idle import device_idle
 from adapter.view.known import CurrentValues, PerSnapshot, check
-from adapter.view.text import age, memory, percent, plain
 from apiservice.runtime.steps import Steps
 from apiservice.view.resource import Cell, Column, Key, ViewResource
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from adapter.cluster.hpas import Hpas, ScalingHpas, ShownHpa
 from adapter.cluster.index import PodIndex
+from adapter.figures import age, percent
 from adapter.view import workloadobject
 from adapter.view.fragments import Json
 from adapter.view.groups import WorkloadGroup, WorkloadGroups
 from adapter.view.hpaparts import leading, target
 from adapter.view.known import CurrentValues, check
 from adapter.view.owner import scaled
-from adapter.view.text import age, percent
 from adapter.view.workloadobject import Summary, summary
 from apiservice.runtime.steps import Steps, at_once, parts
 from apiservice.view.resource import Cell, Column, Key, ViewResource

@@ -33,7 +33,7 @@ from adapter.view.idle import device_idle, pod_idle
 from adapter.view.owner import Above, topmost
 from adapter.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.view.schema import boolean, integer, listed, mapping, struct, text, time
-from adapter.view.text import timestamp
+from apiservice.wire import instant
 
 TOO_LARGE: Final = "too_large"
 _Read = tuple[Metric, Reading | Absence]
@@ -68,7 +68,7 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
         "absent": _absent(asked, found),
         "devices": list(_devices(asked, of_devices, devices)),
         "server": list(_parts(asked, of_server)),
-        "idleSince": timestamp(idle) if (idle := pod_idle(asked)) is not None else "",
+        "idleSince": instant.write(idle) if (idle := pod_idle(asked)) is not None else "",
         "hpas": asking(hpas.first, asked.snapshot.catalog.metrics),
         "hpasNotShown": hpas.more,
     }
@@ -98,7 +98,7 @@ def _metadata(pod: Pod) -> Json:
         "labels": dict(pod.labels),
     }
     if pod.born:
-        found["creationTimestamp"] = timestamp(pod.born)
+        found["creationTimestamp"] = instant.write(pod.born)
     return found
 
 
@@ -169,8 +169,8 @@ class _Device(NamedTuple):
             "exporter": newest.origin if newest is not None else "",
             "container": containers.pop() if len(containers) == 1 else "",
             "evidence": self._evidence(),
-            "sampleTime": timestamp(max(times)) if times else "",
-            "idleSince": "" if idle is None else timestamp(idle),
+            "sampleTime": instant.write(max(times)) if times else "",
+            "idleSince": "" if idle is None else instant.write(idle),
             "attribution": "+".join(sorted(hows)),
             "sharing": self._sharing(),
             "values": _values(self.parts, attributed=True),
@@ -212,7 +212,7 @@ def _values(parts: Sequence[tuple[Metric, DeviceReading]], *, attributed: bool) 
             "metrics": [],
             "number": rounded(part.value),
             "unit": metric.unit.value,
-            "time": timestamp(part.time),
+            "time": instant.write(part.time),
             "series": part.formula,
         }
         if attributed:

@@ -16,8 +16,8 @@ from adapter.view.idle import pod_idle
 from adapter.view.podobject import WORKLOAD, workload
 from adapter.view.podvalues import AskedPod, principal
 from adapter.view.schema import integer, listed, number, struct
-from adapter.view.text import timestamp
 from apiservice.runtime.steps import Steps, parts
+from apiservice.wire import instant
 
 _STEP: Final = 16
 """Pods whose values one step reads."""
@@ -106,7 +106,7 @@ def made(group: WorkloadGroup, found: Summary, hpas: ScalingHpas, snapshot: Snap
         ],
     }
     if found.idle_since is not None:
-        body["idleSince"] = timestamp(found.idle_since)
+        body["idleSince"] = instant.write(found.idle_since)
     always = ("pods", "measured", "gpus")
     return {key: value for key, value in body.items() if value or key in always}
 

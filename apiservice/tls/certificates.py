@@ -9,7 +9,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +16,8 @@ from typing import Any, Final
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from apiservice.wire import instant
 
 PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 """The format in which public keys are compared."""
@@ -88,12 +89,13 @@ def judge_pair(
     starts, ends = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
     if now >= ends:
         raise CertificatePairError(
-            f"{certificate_name} expired on {_day(ends)}: renew it, or remove it to have "
+            f"{certificate_name} expired on {instant.minute(ends)}: renew it, or remove it to have "
             f"another made where it is self-signed"
         )
     if now < starts:
         raise CertificatePairError(
-            f"{certificate_name} is not valid before {_day(starts)}: check this machine's clock"
+            f"{certificate_name} is not valid before {instant.minute(starts)}: "
+            f"check this machine's clock"
         )
     return ServingCertificate(names, starts, ends)
 
@@ -201,10 +203,6 @@ def _names(leaf: x509.Certificate) -> frozenset[str]:
     names = found.get_values_for_type(x509.DNSName)
     addresses = found.get_values_for_type(x509.IPAddress)
     return frozenset((*map(str.lower, names), *map(str, addresses)))
-
-
-def _day(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _no_password() -> str:

@@ -7,8 +7,6 @@ fragments. Keys have the order of upstream's structs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +15,7 @@ from apiservice.errors import BadQuery
 from apiservice.labels.selector import Selector
 from apiservice.provider import ExternalValue, MetricValue
 from apiservice.runtime.steps import Steps, parts
+from apiservice.wire import instant
 from apiservice.wire.quantity import format_milli
 
 CUSTOM_GROUP = "custom.metrics.k8s.io"
@@ -31,12 +30,6 @@ _STEP: Final = 32
 """Items that are rendered in one step."""
 _NO_SELECTOR = b'"selector":null'
 _json = msgspec.json.Encoder().encode
-
-
-@lru_cache(maxsize=4096)
-def rfc3339(seconds: int) -> str:
-    """Format epoch seconds as ``metav1.Time``: UTC, whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def metric_value_list(
@@ -117,7 +110,7 @@ def _v1beta1(value: MetricValue) -> bytes:
     item: dict[str, Any] = {
         "describedObject": _described(value),
         "metricName": value.metric,
-        "timestamp": rfc3339(value.timestamp),
+        "timestamp": instant.write(value.timestamp),
     }
     if value.window is not None:
         item["window"] = value.window
@@ -130,7 +123,7 @@ def _v1beta2(value: MetricValue) -> bytes:
     item: dict[str, Any] = {
         "describedObject": _described(value),
         "metric": {"name": value.metric, "selector": None},
-        "timestamp": rfc3339(value.timestamp),
+        "timestamp": instant.write(value.timestamp),
     }
     if value.window is not None:
         item["windowSeconds"] = value.window
@@ -142,7 +135,7 @@ def _external(value: ExternalValue) -> bytes:
     item: dict[str, Any] = {
         "metricName": value.metric,
         "metricLabels": dict(sorted(value.labels.items())),
-        "timestamp": rfc3339(value.timestamp),
+        "timestamp": instant.write(value.timestamp),
     }
     if value.window is not None:
         item["window"] = value.window

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from adapter.view.text import age
+from adapter.figures import age
 from apiservice.view.resource import Cell, Column
 
 Json = dict[str, Any]

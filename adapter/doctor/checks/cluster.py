@@ -10,6 +10,7 @@ from cryptography import x509
 
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, Severity, check
+from apiservice.wire import instant
 
 OLDEST: Final = (1, 27)
 """``kubeVersion`` of the chart."""
@@ -145,8 +146,8 @@ def skew(facts: Facts) -> Iterator[Finding]:
             "date -u; timedatectl status",
         )
     for lease in facts.leases.read() if facts.leases.known else ():
-        renewed = _epoch(lease.spec.renew_time)
-        if renewed > clocks.server + _SKEW:
+        renewed = instant.read(lease.spec.renew_time)
+        if renewed is not None and renewed > clocks.server + _SKEW:
             name = lease.metadata.name
             yield Finding(
                 f"node {name}",
@@ -154,10 +155,3 @@ def skew(facts: Facts) -> Iterator[Finding]:
                 "run a time service on the node",
                 f"kubectl -n kube-node-lease get lease {name} -o yaml",
             )
-
-
-def _epoch(text: str) -> float:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0

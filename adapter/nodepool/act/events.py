@@ -12,7 +12,7 @@ from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.names import MANAGER
 from adapter.nodepool.model.reason import count_pods
-from adapter.nodepool.seen import instant
+from apiservice.wire import instant
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from adapter.nodepool.act.serverside import KubeObject, Writer, label
 from adapter.nodepool.model.names import LIFELINE
-from adapter.nodepool.seen import instant
+from apiservice.wire import instant
 
 _LOOKS, _PAUSE = 10, 0.2
 """Number of reads of a new Job, and seconds between them: the Job starts within a second."""

@@ -9,10 +9,10 @@ import structlog
 
 from adapter.nodepool.learn.idle import GpuPod, IdlePod, IdleStreak, follow, report
 from adapter.nodepool.model.shape import gpus
-from adapter.nodepool.seen import instant
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.metricvalues import MetricValues
 from adapter.nodepool.seen.nodes import UNLABELLED
+from apiservice.wire import instant
 
 log = structlog.get_logger(__name__)
 

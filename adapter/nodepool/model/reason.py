@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from adapter import figures
+
 
 class Reason(NamedTuple):
     """One reason of an order or a note. ``code`` is stable and labels the metric."""
@@ -16,7 +18,7 @@ class Reason(NamedTuple):
 
 def count_pods(count: int) -> str:
     """Return a number of pods as text: ``1 pod``, ``2 pods``."""
-    return f"{count} pod" if count == 1 else f"{count} pods"
+    return figures.count(count, "pod")
 
 
 def count_gpus(count: float) -> str:

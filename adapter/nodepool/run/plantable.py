@@ -8,7 +8,7 @@ from adapter.nodepool.learn.idle import IdlePod
 from adapter.nodepool.model.reason import count_gpus
 from adapter.nodepool.model.shape import Shape, device_resource
 from adapter.nodepool.plan.order import Order, Plan
-from adapter.nodepool.seen import instant
+from apiservice.wire import instant
 
 
 def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> str:

@@ -26,7 +26,6 @@ from adapter.nodepool.model.names import (
     headroom_name,
 )
 from adapter.nodepool.model.shape import Shape, gpus, key
-from adapter.nodepool.seen import instant
 from adapter.nodepool.seen.meta import (
     ConditionRow,
     NamespacedObject,
@@ -35,6 +34,7 @@ from adapter.nodepool.seen.meta import (
     conditions,
 )
 from adapter.nodepool.seen.podspec import pod_spec, shape_of
+from apiservice.wire import instant
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 BUFFER_GROUP: Final = "autoscaling.x-k8s.io"

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from adapter.cluster.workload import plural
-from adapter.nodepool.seen import instant
 from apiservice.provider import GroupResource
+from apiservice.wire import instant
 
 
 class NamedObject:

@@ -14,8 +14,8 @@ import msgspec
 import yaml
 
 from adapter.cluster.table import Table
-from adapter.nodepool.seen import instant
 from adapter.nodepool.seen.meta import ObjectMeta
+from apiservice.wire import instant
 
 NAMESPACE = "kube-system"
 NAME = "cluster-autoscaler-status"

@@ -10,9 +10,9 @@ from adapter.nodepool.model import names
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.order import Order
-from adapter.nodepool.seen import instant
 from adapter.nodepool.seen.headroom import HeadroomObject, shape_text
 from adapter.nodepool.seen.podspec import pod_spec
+from apiservice.wire import instant
 
 NOTHING_ALLOWED: Final[KubeObject] = {
     "allowPrivilegeEscalation": False,

@@ -1,17 +1,10 @@
-"""Texts of table cells: ages, percentages, amounts of memory."""
+"""Ages, numbers and amounts of memory as tables and messages write them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from apiservice.wire.metricvalues import rfc3339
-
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
-
-
-def timestamp(seconds: float) -> str:
-    """Return epoch seconds as RFC 3339, in whole seconds."""
-    return rfc3339(int(seconds))
 
 
 def age(seconds: float) -> str:
@@ -28,11 +21,22 @@ def age(seconds: float) -> str:
     return f"{hours}h" if hours < 48 else f"{hours // 24}d"
 
 
+def decimal(value: float, places: int) -> str:
+    """Return a number with at most so many decimals."""
+    text = f"{value:.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
+
+
+def number(value: float) -> str:
+    """Return a number with at most three decimals, and none from 1000 on."""
+    return decimal(value, 0 if abs(value) >= 1000 else 3)
+
+
 def plain(value: float) -> str:
     """Return a number with at most one decimal, and none from 10 on. Only 0 is ``0``."""
     if 0 < value < 0.05:
         return "<0.1"
-    return f"{value:.1f}".removesuffix(".0") if 0 < value < 9.95 else f"{value:.0f}"
+    return decimal(value, 1 if 0 < value < 9.95 else 0)
 
 
 def percent(value: float) -> str:
@@ -53,6 +57,9 @@ def memory(used: float, total: float | None = None) -> str:
 
 def _amount(value: float) -> str:
     """Return a number with at most one decimal. Only 0 is ``0``."""
-    if 0 < value < 0.05:
-        return "<0.1"
-    return f"{value:.1f}".removesuffix(".0")
+    return "<0.1" if 0 < value < 0.05 else decimal(value, 1)
+
+
+def count(amount: int, noun: str) -> str:
+    """Return an amount with its noun: ``1 pod``, ``3 pods``."""
+    return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"

@@ -1,10 +1,8 @@
-"""Cells: short texts that a person reads at a glance."""
-
 from __future__ import annotations
 
 import pytest
 
-from adapter.view.text import age, memory, percent, timestamp
+from adapter.figures import age, count, decimal, memory, number, percent
 
 
 @pytest.mark.parametrize(
@@ -59,5 +57,18 @@ def test_memory_is_written_in_the_unit_of_the_larger_amount(
     assert memory(used, total) == text
 
 
-def test_a_time_is_whole_seconds_in_utc() -> None:
-    assert timestamp(1_700_000_000.9) == "2023-11-14T22:13:20Z"
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (87.5, "87.5"), (0.30000000004, "0.3"), (999.9994, "999.999"), (1234.5, "1234")],
+)
+def test_a_number_keeps_three_decimals_below_a_thousand(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_a_decimal_has_no_zeros_at_its_end() -> None:
+    assert [decimal(value, 2) for value in (100, 1.5, 0.333)] == ["100", "1.5", "0.33"]
+    assert decimal(100, 0) == "100"
+
+
+def test_one_thing_has_no_plural() -> None:
+    assert [count(amount, "pod") for amount in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
