@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
+import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +18,10 @@ from tests.examples import EVERY_TEST
 
 settings.register_profile("every test", EVERY_TEST)
 settings.load_profile("every test")
+
+# Reading the system's certificate authorities takes 50 ms of CPU time for each TLS context, and no
+# test connects to a server that they signed. The processes that tests start inherit this setting.
+os.environ["SSL_CERT_FILE"] = os.devnull
 
 
 @pytest.hookimpl(trylast=True)  # Hypothesis ends its own initialization in this hook
@@ -27,13 +35,38 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Keep the thousands of collected tests out of every later garbage collection.
 
     Collections are rare then too: with Python's threshold they take a tenth of the CPU time.
     """
     gc.disable()
+    _import_share(session.config)
     yield
     gc.freeze()
     gc.set_threshold(20_000)
     gc.enable()
+
+
+def _import_share(config: pytest.Config) -> None:
+    """Import every n-th test module first, in each of n workers.
+
+    In a fresh clone pytest compiles each module, and keeps the result for the other workers. All
+    workers collect in the same order: without this, each compiles each module at the same time.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None:
+        return
+    ignored = tuple(Path(path).resolve() for path in config.getoption("ignore") or ())
+    folders = [config.invocation_params.dir / name for name in config.args]
+    modules = [
+        path.relative_to(config.rootpath)
+        for folder in folders
+        for path in sorted(folder.rglob("test_*.py"))
+        if not any(path.is_relative_to(other) for other in ignored)
+    ]
+    first, step = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for path in modules[first::step]:
+        # The collection imports a module that failed again, and reports the failure.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.with_suffix("").parts))
