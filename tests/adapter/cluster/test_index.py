@@ -14,8 +14,9 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.cluster.workload import plural
 from apiservice.kube.reflector import EventType
-from apiservice.labels.selector import parse
+from apiservice.labels.selector import Selector, parse
 from apiservice.provider import GroupResource
+from apiservice.runtime.bytecache import ByteCache
 from apiservice.runtime.steps import at_once
 from tests.adapter.cluster.conftest import MakePod
 
@@ -315,21 +316,22 @@ def test_a_node_that_is_gone_is_not_remembered_and_comes_back_as_another(
 def test_selections_of_all_namespaces_are_remembered_within_a_bound_in_bytes(
     make_pod: MakePod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.cluster.index._MEMO_BYTES", 1 << 20)
+    monkeypatch.setattr("adapter.cluster.index._MEMO_BYTES", 1 << 18)
+    monkeypatch.setattr("apiservice.labels.selector._cache", ByteCache[str, Selector](1 << 18))
     pods = [
         make_pod(f"p{number}", namespace=f"ns{number % 4}", labels={"app": "x"})
-        for number in range(800)
+        for number in range(200)
     ]
     index = index_of(*pods)
     tracemalloc.start()
     try:
-        for number in range(3000):  # 10 MiB with their selectors, were all kept
-            assert len(index.select(f"ns{number % 4}", parse(f"app=x,k!={number}"))) == 200
+        for number in range(800):  # 2 MiB with their selectors, were all kept
+            assert len(index.select(f"ns{number % 4}", parse(f"app=x,k!={number}"))) == 50
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert held < 7 << 20, "1 MiB of selections, 4 MiB of selectors, and what sizes do not count"
+    assert held < 900 << 10, "256 KiB of each, and what the sizes do not count"
 
 
 def test_what_is_remembered_of_a_namespace_ends_with_its_pods(make_pod: MakePod) -> None:

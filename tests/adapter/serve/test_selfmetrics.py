@@ -89,9 +89,9 @@ class Fleet:
         return {name for name in named if name.startswith("gma_")}
 
 
-async def test_ten_thousand_pods_have_as_many_series_as_ten(tmp_path: Path) -> None:
+async def test_two_thousand_pods_have_as_many_series_as_ten(tmp_path: Path) -> None:
     seen = {}
-    for pods in (10, 10_000):
+    for pods in (10, 2_000):
         fleet = Fleet(pods, tmp_path)
         await fleet.coverage.look()
         assert fleet.coverage.last is not None
@@ -103,7 +103,7 @@ async def test_ten_thousand_pods_have_as_many_series_as_ten(tmp_path: Path) -> N
             "left_out": 0,
         }
         seen[pods] = fleet.series()
-    assert seen[10] == seen[10_000]
+    assert seen[10] == seen[2_000]
     assert 150 < len(seen[10]) < 600
 
 
