@@ -35,8 +35,8 @@ demo: $(READY) ## run the autoscaling loop on this machine, without a cluster (A
 test: $(READY) ## run the unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
 	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -n $(WORKERS) --dist worksteal $(ARGS)
 
-fuzz: $(READY) ## run the property tests with more examples (FUZZ_TIMES=3)
-	FUZZ_TIMES=$${FUZZ_TIMES:-3} $(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -m hypothesis -n $(WORKERS) --dist worksteal $(ARGS)
+fuzz: $(READY) ## run the property tests with more examples (FUZZ_TIMES=6)
+	FUZZ_TIMES=$${FUZZ_TIMES:-6} $(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -m hypothesis -n $(WORKERS) --dist worksteal $(ARGS)
 
 e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name")
 	$(BIN)/python -m tests.e2e.programs

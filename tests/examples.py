@@ -28,5 +28,5 @@ def bounded(examples: int, *, steps: int = 50) -> settings:
     )
 
 
-EVERY_TEST = settings(max_examples=40 * TIMES, deadline=None)
+EVERY_TEST = settings(max_examples=20 * TIMES, deadline=None)
 """Of the properties that do not say how many."""

@@ -87,7 +87,7 @@ GRAMMARS: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS)
-@bounded(25)
+@bounded(13)
 @given(start=PIECES, unit=PIECES.filter(bool), end=PIECES)
 @example(start='a="b"', unit=" ", end='"c"')
 @example(start='x{a="b"', unit=" ", end='"c"} 1\n')

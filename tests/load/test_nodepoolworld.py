@@ -99,7 +99,7 @@ def test_the_same_trace_gives_the_same_day() -> None:
 loads = st.lists(st.integers(0, 700).map(float), min_size=41, max_size=80)
 
 
-@bounded(8)
+@bounded(4)
 @given(loads)
 def test_only_the_oracle_knows_the_future(work: list[float]) -> None:
     """Changes after minute 40 do not affect the time before."""
@@ -109,7 +109,7 @@ def test_only_the_oracle_knows_the_future(work: list[float]) -> None:
         assert first.headroom[:40] == second.headroom[:40]
 
 
-@bounded(8)
+@bounded(4)
 @given(loads)
 def test_no_policy_pays_less_than_its_running_pods(work: list[float]) -> None:
     for policy in (Reactive(), Static(1), planned(work), oracle(work)):

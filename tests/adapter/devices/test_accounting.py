@@ -300,7 +300,7 @@ def answers(
     ]
 
 
-@bounded(60)
+@bounded(30)
 @given(scrapes(), st.sampled_from(list(SharingPolicy)), st.sampled_from(({}, SLICED)))
 def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
     made: list[list[Gpu]], policy: SharingPolicy, labels: Mapping[str, str]
@@ -311,7 +311,7 @@ def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
     assert behind_it == [direct, direct]
 
 
-@bounded(60)
+@bounded(30)
 @given(unaccounted(), st.sampled_from(list(SharingPolicy)), st.sampled_from(({}, SLICED)))
 def test_other_pages_give_the_same_values_directly_and_behind_prometheus(
     made: list[tuple[str, list[str]]], policy: SharingPolicy, labels: Mapping[str, str]

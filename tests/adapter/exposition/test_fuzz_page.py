@@ -53,7 +53,7 @@ def kept(page: bytes, *others: bytes) -> list[str]:
     return broken(world, CATALOG, now)
 
 
-@bounded(25)
+@bounded(13)
 @given(st.data())
 def test_fuzz_no_bent_page_breaks_the_promise(data: st.DataObject) -> None:
     first = data.draw(bent(seeds()))
@@ -61,7 +61,7 @@ def test_fuzz_no_bent_page_breaks_the_promise(data: st.DataObject) -> None:
     assert kept(first, second) == []
 
 
-@bounded(200)
+@bounded(100)
 @given(st.data())
 def test_fuzz_a_bent_page_is_read_the_same_with_and_without_memory(data: st.DataObject) -> None:
     first = data.draw(bent(seeds()))
@@ -72,7 +72,7 @@ def test_fuzz_a_bent_page_is_read_the_same_with_and_without_memory(data: st.Data
     assert contents(warm) == contents(cold)
 
 
-@bounded(200)
+@bounded(100)
 @given(st.binary(max_size=400))
 def test_fuzz_no_bytes_break_the_parser(page: bytes) -> None:
     assert all(

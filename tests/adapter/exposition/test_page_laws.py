@@ -29,7 +29,7 @@ def contents(rows: list[Sample]) -> list[tuple[str, list[tuple[str, str]], str, 
     return [(r.name, sorted(r.labels.items()), repr(r.value), round(r.time, 3)) for r in rows]
 
 
-@bounded(80)
+@bounded(40)
 @given(ROWS)
 def test_what_is_written_is_read(rows: list[Sample]) -> None:
     page = parse(render(rows, SCRAPED), time=SCRAPED)
@@ -37,7 +37,7 @@ def test_what_is_written_is_read(rows: list[Sample]) -> None:
     assert page.rejects == {}
 
 
-@bounded(80)
+@bounded(40)
 @given(ROWS, ROWS)
 def test_what_was_learnt_from_one_page_changes_nothing_on_the_next(
     one: list[Sample], other: list[Sample]
@@ -48,7 +48,7 @@ def test_what_was_learnt_from_one_page_changes_nothing_on_the_next(
     assert contents(again.samples) == contents(other)
 
 
-@bounded(80)
+@bounded(40)
 @given(ROWS, st.data())
 def test_a_page_cut_anywhere_yields_a_part_of_its_rows(
     rows: list[Sample], data: st.DataObject

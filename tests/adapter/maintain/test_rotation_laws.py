@@ -193,4 +193,4 @@ class Rotations(RuleBasedStateMachine):
 
 
 TestRotations = Rotations.TestCase
-TestRotations.settings = bounded(20, steps=30)
+TestRotations.settings = bounded(10, steps=30)

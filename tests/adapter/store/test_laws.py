@@ -105,7 +105,7 @@ def test_labels_added_by_a_scrape_change_nothing(lines: list[str], honor: bool) 
     assert everything(direct, 100.0) == everything(through, 100.0)
 
 
-@bounded(20)
+@bounded(10)
 @given(st.lists(PAGES, min_size=1, max_size=4), st.floats(100, 250))
 def test_no_reading_breaks_its_promise(pages: list[list[str]], now: float) -> None:
     world = seen(*(("".join(page), 100.0 + 5 * i, "a") for i, page in enumerate(pages)))

@@ -127,7 +127,7 @@ def app(runner: asyncio.Runner) -> ASGIApp:
 _TEXT_PAGES = frozenset({"/healthz", "/livez", "/readyz", "/metrics", "/version"})
 
 
-@bounded(100)
+@bounded(50)
 @given(path=st.one_of(_PATHS, _BELOW), query=_QUERIES, method=_METHODS, accept=_ACCEPTS)
 def test_any_request_line_is_answered(
     runner: asyncio.Runner, app: ASGIApp, path: str, query: bytes, method: str, accept: bytes
@@ -139,7 +139,7 @@ def test_any_request_line_is_answered(
         assert _well_formed(method, status, body)
 
 
-@bounded(100)
+@bounded(50)
 @given(selector=_SELECTORS, name=st.sampled_from(["labelSelector", "metricLabelSelector"]))
 def test_any_selector_is_answered(
     runner: asyncio.Runner, app: ASGIApp, selector: bytes, name: str

@@ -101,20 +101,20 @@ def plain(row: Sample) -> bool:
     )
 
 
-@bounded(12)
+@bounded(6)
 @given(st.data())
 def test_fuzz_no_modified_answer_breaks_the_promise(data: st.DataObject) -> None:
     first = data.draw(bent(seeds()))
     assert kept(first, data.draw(bent([first]))) == []
 
 
-@bounded(60)
+@bounded(30)
 @given(st.lists(ANSWERS, min_size=1, max_size=3))
 def test_fuzz_no_generated_answer_breaks_the_promise(answers: list[object]) -> None:
     assert kept(*(json.dumps(answer).encode() for answer in answers)) == []
 
 
-@bounded(200)
+@bounded(100)
 @given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_fuzz_no_bytes_break_the_decoder(body: bytes) -> None:
     """A refusal is a SourceError; a decoded answer has only plain values."""
