@@ -68,6 +68,7 @@ REASONS: Final[Mapping[str, Cause]] = {
         "Run the exporter's DaemonSet on the node: check its node selector and tolerations. With "
         "Prometheus as the source, check that the target is up and its series show their node.",
         _ON_NODE,
+        "gpu-metrics-adapter doctor",
     ),
     "exporter_down": Cause(
         "The exporter of the node does not answer, or its samples are too old.",
@@ -108,7 +109,6 @@ REASONS: Final[Mapping[str, Cause]] = {
         "The pod opts in to have its server page scraped, and the adapter cannot scrape it.",
         "Correct the annotations gpu-metrics-adapter.io/port, /path and /scheme. Two pods with "
         "one address, or a pod without an address, cannot be scraped either.",
-        "kubectl -n {namespace} get pod {pod} -o yaml",
     ),
     "server_down": Cause(
         "The pod's server page does not answer.",
@@ -272,7 +272,8 @@ def explanation(
     names = _names(pod, absence.exporter and find(absence.exporter), absence.exporter)
     hint = _filled(known.command, names)
     # Nothing would create a pod without an owner again.
-    then = _filled(known.then, names) if hint and "exporter_owner" in names else ""
+    again = known.then != _RESTART or "exporter_owner" in names
+    then = _filled(known.then, names) if hint and again else ""
     return Explanation(absence.reason, message, hint or known.fix, docs, then)
 
 

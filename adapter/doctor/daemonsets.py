@@ -147,9 +147,9 @@ def _settable(key: str, change: str) -> str:
 def _of_labels(daemonset: SeenDaemonSet, node: SeenNode, lacks: Sequence[_Lack]) -> Obstacle:
     keys = [lack.change.partition("=")[0].removesuffix("-") for lack in lacks]
     own = [f"{key}={node.metadata.labels[key]}" for key in keys if key in node.metadata.labels]
-    but = f"; it has {', '.join(own)}" if own else ""
+    has = f"has {', '.join(own)}" if own else "has no such label"
     wanted = " and ".join(lack.text for lack in lacks)
-    said = f"DaemonSet {daemonset.key} needs a node with {wanted}, and this node differs{but}"
+    said = f"DaemonSet {daemonset.key} runs only on nodes with {wanted}, and {node.name} {has}"
     if not all(lack.change for lack in lacks):
         place = f"-n {shlex.quote(daemonset.namespace)}"
         return Obstacle(

@@ -31,6 +31,7 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
     ]
     if facts.denied is not None:
         found.append(_denied(facts.denied))
+        found += _silent(facts)
     if facts.spec is not None:
         for metric, lines in zip(facts.spec.metrics, metrics, strict=False):
             found += _of_metric(facts, metric, lines)
@@ -59,6 +60,15 @@ def _denied(right: MissingRight) -> Block:
     )
 
 
+def _silent(facts: HpaFacts) -> Iterator[Block]:
+    """Yield that the metrics API fails too, so the right alone does not help."""
+    for found in facts.values:
+        if found.problem is not None and found.problem.status >= 500:
+            text = f"the metrics API does not answer either: {found.problem.brief}"
+            yield Block(text, "gpu-metrics-adapter doctor")
+            return
+
+
 def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Iterator[Block]:
     denied = concerns(facts.denied, metric.kind)
     missing = [pod for pod in lines.pods if pod.state == "missing"]
@@ -68,6 +78,9 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
     invalid = lines.asks is None and bool(lines.error)
     if denied:
         reasons.pop("", None)
+        if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
+            text = f"{lines.name}: the metrics API has no such metric"
+            yield Block(text, hpafixes.of_failure(facts, metric, ""))
     elif invalid and not any(reasons):
         yield Block(f"{lines.name}: {lines.error}", hpafixes.of_failure(facts, metric, lines.error))
         return

@@ -102,6 +102,9 @@ def events(rows: Sequence[Json], screen: Screen, *, brief: bool = False) -> list
         text = f"  {row['age']} ago   {row['reason']}   {row['message']}"
         lines = screen.wrap(text, "  ", "        ")
         if brief and len(lines) > 1:
-            lines = [f"{lines[0][: screen.width - 2]} …"]
+            first = lines[0]
+            if len(first) > screen.width - 2:
+                first = first.rpartition(" ")[0]
+            lines = [f"{first} …"]
         found += lines
     return found

@@ -96,7 +96,8 @@ def _values(view: PodView, now: float, screen: Screen) -> list[str]:
             continue
         unit = str(row.get("unit") or "")
         text = milli(value, unit)
-        text = text if unit in ("bytes", "") else f"{text} {'%' if unit == 'percent' else unit}"
+        said = "%" if unit == "percent" else unit.removesuffix("s") if text == "1" else unit
+        text = text if unit in ("bytes", "") else f"{text} {said}"
         rows.append((screen.mark("good"), name, text, ", ".join(view.how(name, now))))
     return ["  metrics:", *table(rows, indent="    ")] if rows else []
 
@@ -169,7 +170,13 @@ async def explain_pod(api: Api, name: str) -> PodReport:
     if recent.problem is not None:
         remarks.append(f"events are not shown: {recent.problem.brief}")
     if view is not None:
-        asked = [f"{row.get('name')} ({row.get('metric')})" for row in view.body.get("hpas") or ()]
+        rows = view.body.get("hpas") or ()
+        asked = [
+            f"{row.get('name')} ({row.get('metric')})"
+            for row in rows
+            # The others are named with the reason.
+            if row.get("type") != "Pods" or row.get("metric") not in view.absent
+        ]
         if asked:
             remarks.append(f"HPAs that read it: {', '.join(asked)}")
     return PodReport(pod, view, now, recent.last(now), remarks)

@@ -36,7 +36,7 @@ REASONS: Final = {
 WHOLE_REASON: Final = REASONS | {
     "then": text("A command for the case that the hint shows no cause."),
 }
-"""Why a pod has no value. Only an exporter that is down has a second command."""
+"""Why a pod has no value. Only reasons of the whole pod have a second command."""
 
 
 def rounded(value: float) -> float:

@@ -133,7 +133,7 @@ def _certificate_fix(facts: Facts, each: ApiService, condition: SeenCondition) -
         if source := _available_sibling(facts, each):
             name = source.metadata.name
             return (
-                f"its caBundle is of another CA: copy that of {name}, which is available",
+                f"its caBundle is of another CA: copy that of {name}, which works",
                 _patch_ca(each, f"get apiservice {name}", "{.spec.caBundle}"),
             )
         if (secret := _certificate_secret(facts)) and _is_ours(facts, each):

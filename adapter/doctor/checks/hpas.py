@@ -198,9 +198,19 @@ def failing(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             f"{hpa.subject} and {more} more" if more else hpa.subject,
             f"the HPA controller reads no metric: {right.user} may not {right.verb} {right.full}",
-            "grant the right to the HPA controller",
-            grant_controller(group),
+            *_grant(facts, group),
         )
+
+
+def _grant(facts: Facts, group: str) -> tuple[str, str]:
+    """Return the fix for a right that the controller lacked at its last sync, and the command."""
+    reviews = facts.hpa_rights.value or ()
+    own = [review for review in reviews if review.resource.endswith(f".{group}")]
+    if any(not review.allowed for review in own):
+        return "grant the right with the command of GMA009", ""
+    if own:
+        return "nothing, if it has the right by now: it reads metrics again at its next sync", ""
+    return "grant the right to the HPA controller", grant_controller(group)
 
 
 def _failing(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:

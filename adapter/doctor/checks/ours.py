@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from adapter.attribution.unnamed import NO_EXPORTER
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.withoutvalue import WithoutValue
@@ -182,7 +183,9 @@ def _for_a_reason(pods: Sequence[WithoutValue]) -> Finding:
     others = f", and {len(pods) - 1} more for this reason" if len(pods) > 1 else ""
     runs = first.hint.startswith("kubectl ")
     fix = "run this command for its exporter or pod"
-    if first.then:
+    if first.reason == NO_EXPORTER:
+        fix = "GMA101 says why no exporter runs on the node; see its pods"
+    elif first.then:
         fix += f"; if it shows no cause, run `{first.then}`"
     return Finding(
         f"pod {first.key}",

@@ -9,17 +9,18 @@ from typing import Any
 
 from adapter.client.hpacommands import grant_controller, one_hpa
 from adapter.client.output import Screen
-from adapter.doctor.facts import Fact, Facts, SeenScaledObject
+from adapter.doctor.facts import Fact, Facts, SeenScaledObject, UnreadError
 from adapter.doctor.model import Finding
 from adapter.doctor.objects import ApiService, read
 from adapter.doctor.runner import DoctorReport, run
-from adapter.doctor.withoutvalue import read_without_value
+from adapter.doctor.withoutvalue import WithoutValue, read_without_value
 from tests.adapter.doctor.clean import (
     clean,
     exporter,
     hpa,
     metric,
     own_workload,
+    review,
 )
 from tests.adapter.doctor.faults import replace_b, unavailable
 
@@ -120,7 +121,7 @@ def test_a_wrong_cabundle_is_copied_from_the_apiservice_that_is_available() -> N
     with_bundle(facts, "v1beta1.custom.metrics.k8s.io", "R09PRA==")
     with_bundle(facts, "v1beta2.custom.metrics.k8s.io", "QkFE")
     (finding,) = findings(facts, "GMA007")
-    assert "copy that of v1beta1.custom.metrics.k8s.io, which is available" in finding.fix
+    assert "copy that of v1beta1.custom.metrics.k8s.io, which works" in finding.fix
     assert finding.command == (
         "kubectl patch apiservice v1beta2.custom.metrics.k8s.io --type=merge -p "
         r'"{\"spec\":{\"caBundle\":\"$(kubectl get apiservice v1beta1.custom.metrics.k8s.io '
@@ -159,13 +160,39 @@ def forbidden_hpa(name: str) -> Any:
     return hpa(name=name, status={"conditions": [row | {"message": message}]})
 
 
-def test_hpas_that_lack_one_right_are_one_finding_with_the_grant() -> None:
+def test_hpas_that_lack_one_right_are_one_finding_that_leads_to_the_grant() -> None:
     facts = clean()
     facts.hpas = Fact([forbidden_hpa(name) for name in ("a", "b", "c")])
+    facts.hpa_rights = Fact([review("hpa", "pods.custom.metrics.k8s.io", allowed=False)])
     (finding,) = findings(facts, "GMA410")
     assert finding.subject == "hpa chat/a and 2 more"
     assert "horizontal-pod-autoscaler may not get pods/gpu_utilization" in finding.message
+    # A second paste of the same command would fail.
+    assert (finding.fix, finding.command) == ("grant the right with the command of GMA009", "")
+
+
+def test_a_right_that_was_granted_since_the_last_sync_needs_no_command() -> None:
+    facts = clean()
+    facts.hpas = Fact([forbidden_hpa("a")])
+    (finding,) = findings(facts, "GMA410")
+    assert finding.fix.startswith("nothing, if it has the right by now")
+    assert finding.command == ""
+
+
+def test_a_right_that_was_not_reviewed_is_granted() -> None:
+    facts = clean()
+    facts.hpas = Fact([forbidden_hpa("a")])
+    facts.hpa_rights = Fact(unread=UnreadError("bob may not create subjectaccessreviews"))
+    (finding,) = findings(facts, "GMA410")
     assert finding.command == grant_controller()
+
+
+def test_pods_without_an_exporter_lead_to_the_check_of_nodes() -> None:
+    facts = clean()
+    why = WithoutValue("chat/llm-1", "no_exporter_on_node", "no exporter", "kubectl get pods", "x")
+    facts.without_value = Fact([why])
+    (finding,) = findings(facts, "GMA706")
+    assert finding.fix.startswith("GMA101 says why no exporter runs on the node")
 
 
 def test_the_second_command_of_a_hint_is_part_of_the_fix() -> None:

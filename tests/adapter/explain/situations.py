@@ -238,6 +238,26 @@ SITUATIONS: Final[dict[str, Situation]] = {
         three(("92", "88", "97")).hpa(gpu_metric(), conditions=DENIED), 1
     ),
     "a-controller-without-the-right-and-a-pod-without-a-value": Situation(_denied(), 1),
+    "a-controller-without-the-right-to-an-api-that-is-down": Situation(
+        World(1)
+        .hpa(gpu_metric(), conditions=DENIED)
+        .pod("llm-7f9", "92")
+        .answer(
+            f"{CUSTOM}/gpu_utilization",
+            (503, status_of(503, "service unavailable", "ServiceUnavailable")),
+        ),
+        1,
+    ),
+    "a-controller-without-the-right-to-an-unknown-metric": Situation(
+        World(1)
+        .hpa(gpu_metric(name="gpu_utilisation"), conditions=DENIED)
+        .pod("llm-7f9", "92")
+        .answer(
+            f"{CUSTOM}/gpu_utilisation",
+            (404, status_of(404, 'the metric "gpu_utilisation" does not exist', "NotFound")),
+        ),
+        1,
+    ),
     "events-before-the-hpa-was-well": Situation(_recovered()),
     "events-of-a-failure": Situation(_failing(), 1),
     "a-hint-with-a-second-command": Situation(
