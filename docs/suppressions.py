@@ -70,6 +70,8 @@ def _skips(text: str) -> Iterator[int]:
         if isinstance(node, ast.Call)
         and (len(node.args) == 1 or any(keyword.arg == "reason" for keyword in node.keywords))
     }
+    # ``pytest.skip.Exception`` skips nothing.
+    explained |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
         if (
             isinstance(node, ast.Attribute)

@@ -24,6 +24,7 @@ PYTHON_GOOD = (
     "# --help needs none of it.\nimport a  # noqa: F401\nimport b  # noqa: F401",
     "a = '# noqa: F401'",
     "pytest.skip('no promtool')",
+    "a = pytest.skip.Exception",
     "@pytest.mark.xfail(strict=True, reason='a bug of grpcio')\ndef test(): ...",
     "@pytest.mark.skipif(a, reason='no curl')\ndef test(): ...",
 )
