@@ -48,6 +48,22 @@ async def _stay(
     return response
 
 
+class _Response(aiohttp.ClientResponse):
+    """A response whose connection is closed at once if it is closed before its end.
+
+    An orderly end of TLS waits for the server, and the client's ``close`` does not wait for that:
+    the connection of a watch would still be open when the event loop closes.
+    """
+
+    def close(self) -> None:
+        """Close the connection; one with a complete answer has been released and stays open."""
+        connection = self.connection
+        transport = connection.transport if connection is not None else None
+        if transport is not None:
+            transport.abort()
+        super().close()
+
+
 class ClusterClient(ApiClient):
     """Checks the files before each request. A request in progress is not interrupted.
 
@@ -60,7 +76,7 @@ class ClusterClient(ApiClient):
         self._files = tuple(Path(name) for name in named if name)
         self._seen: Stamp = stamp(self._files)  # before reading: a change while reading counts
         self._read = self._contents()
-        configuration.client_session_kwargs = {"middlewares": (_stay,)}
+        configuration.client_session_kwargs = {"middlewares": (_stay,), "response_class": _Response}
         super().__init__(configuration)
         self._retired: list[Any] = []
         """Connections made with earlier content; their watches continue."""
