@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -65,16 +65,26 @@ class Api:
             fields: a field selector.
         """
         items: list[Json] = []
+        async for rows in self.pages(path, labels=labels, fields=fields):
+            items += [row for row in rows if isinstance(row, dict)]
+        return items
+
+    async def pages(
+        self, path: str, *, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[Sequence[Any]]:
+        """Yield the items of a collection page by page; the arguments are those of :meth:`list`."""
+        total = 0
         query = _query(labels, fields)
         while True:
             page = await self._send("GET", f"{path}?{urlencode(query)}")
             rows = page.get("items") or []
             if not isinstance(rows, list):
                 raise self._garbled(path, "items is not a list")
-            items += [row for row in rows if isinstance(row, dict)]
+            yield rows
+            total += len(rows)
             token = (page.get("metadata") or {}).get("continue")
-            if not self._continues(path, token, len(rows), len(items)):
-                return items
+            if not self._continues(path, token, len(rows), total):
+                return
             query["continue"] = str(token)
 
     async def table(self, path: str, *, labels: str = "", fields: str = "") -> Table:

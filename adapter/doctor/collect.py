@@ -37,7 +37,6 @@ T = TypeVar("T")
 
 MOST: Final = 50_000
 """Objects of one list that are read."""
-_PAGE: Final = 500
 SECONDS: Final = 120.0
 """Time for all lists of one run."""
 _VALUES: Final = "/apis/custom.metrics.k8s.io/v1beta2"
@@ -46,7 +45,6 @@ _NAMESPACES: Final = 50
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 _GKE: Final = "cloud.google.com/gke-nodepool"
 _SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
-_UNMEASURED: Final = f"{VIEW}/gpupods?fieldSelector=measured%3Dfalse"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
@@ -110,7 +108,9 @@ class Collector:
                 "server_pages": self.fact(lambda: scrapes.server_pages(fetcher, facts, self.notes)),
                 "autoscaler": self.fact(lambda: self._autoscaler(facts)),
                 "measured": self.fact(lambda: self._measured(facts)),
-                "without_value": self.listed(_UNMEASURED, read_without_value),
+                "without_value": self.listed(
+                    f"{VIEW}/gpupods", read_without_value, "measured=false"
+                ),
             }
             if own is not None:
                 inside = near if self.inside else None
@@ -187,29 +187,24 @@ class Collector:
         missing = found.unread is not None and found.unread.status == 404
         return Fact(()) if missing else found
 
-    async def listed(self, path: str, decode: Callable[[Json], T]) -> Fact[Sequence[T]]:
+    async def listed(
+        self, path: str, decode: Callable[[Json], T], fields: str = ""
+    ) -> Fact[Sequence[T]]:
         """List objects in pages, each decoded before the next page is read."""
-        return await self.fact(lambda: self._list(path, decode))
+        return await self.fact(lambda: self._list(path, decode, fields))
 
-    async def _list(self, path: str, decode: Callable[[Json], T]) -> Sequence[T]:
+    async def _list(self, path: str, decode: Callable[[Json], T], fields: str) -> Sequence[T]:
         items: list[T] = []
         unreadable = 0
-        token = ""
-        while True:
-            mark = f"&continue={quote(token)}" if token else ""
-            joint = "&" if "?" in path else "?"
-            page = await self.api.get(f"{path}{joint}limit={_PAGE}{mark}")
-            for row in page.get("items") or ():
+        async for rows in self.api.pages(path, fields=fields):
+            if len(items) >= MOST or time.monotonic() > self.deadline:
+                self.notes.append(f"{path}: only the first {len(items)} objects were read")
+                break
+            for row in rows:
                 try:
                     items.append(decode(row))
                 except (msgspec.ValidationError, ValueError, TypeError, AttributeError):
                     unreadable += 1
-            token = str((page.get("metadata") or {}).get("continue") or "")
-            if not token:
-                break
-            if len(items) >= MOST or time.monotonic() > self.deadline:
-                self.notes.append(f"{path}: only the first {len(items)} objects were read")
-                break
         if unreadable:
             self.notes.append(f"{path}: {unreadable} objects could not be decoded")
         return items

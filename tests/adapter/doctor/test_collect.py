@@ -84,7 +84,7 @@ def test_a_list_ends_at_its_bound_with_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(collect, "MOST", 2)
-    monkeypatch.setattr(collect, "_PAGE", 1)
+    monkeypatch.setattr("adapter.client.access._PAGE", 1)
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)
         server.answers[PODS] = [{"metadata": {"name": f"p{i}"}, "spec": {}} for i in range(9)]
@@ -145,6 +145,6 @@ def test_pods_without_a_value_are_read_from_the_view_api(tmp_path: Path) -> None
         ]
         found = look(kubeconfig)
         asked = [each for each in server.asked if view in each]
-    assert asked == [f"GET {view}?fieldSelector=measured=false&limit=500"]
+    assert asked == [f"GET {view}?limit=500&fieldSelector=measured=false"]
     (row,) = [row for row in found["checks"] if row["id"] == "GMA706"]
     assert [each["fix"] for each in row["findings"]] == ["start it"]
