@@ -131,6 +131,11 @@ class SeenPod(msgspec.Struct, frozen=True):
         return f"{self.pod.ref.namespace}/{self.pod.ref.name}"
 
     @property
+    def subject(self) -> str:
+        """What a finding calls the pod."""
+        return f"pod {self.key}"
+
+    @property
     def runs(self) -> bool:
         """Whether the pod runs and is not being deleted."""
         return self.pod.phase == "Running" and not self.pod.deleting

@@ -10,7 +10,7 @@ from typing import Final
 from adapter.doctor.checks.exporters import exporters
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, Severity, check
-from adapter.doctor.owners import owner, set_env
+from adapter.doctor.podcommands import owner, set_env, show
 from adapter.doctor.workloads import SeenPod
 
 DCGM: Final = ("nvidia", "gke")
@@ -129,9 +129,8 @@ def unproven(facts: Facts) -> Iterator[Finding]:
     for each, rule in found:
         if not each.pod.host_paths and each.runs:
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 "mounts no directory of its node, unlike the other exporters: it is not scraped",
                 f"name it in source.scrape.exporters with namespace {each.pod.ref.namespace}",
-                f"kubectl -n {each.pod.ref.namespace} get {owner(each)} -o yaml"
-                f" # found by rule {rule.name}",
+                f"{show(each)} # found by rule {rule.name}",
             )

@@ -11,8 +11,8 @@ from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenNode
-from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
+from adapter.doctor.podcommands import describe, logs, owner, show
 from adapter.doctor.troubled import troubled
 from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
@@ -34,11 +34,6 @@ def scraping(facts: Facts) -> None:
     """Raise NotApplicableError if the adapter does not read exporters itself."""
     if facts.settings.source.kind == "azure_logs":
         raise NotApplicableError("the adapter reads Azure's logs, not exporters")
-
-
-def logs(each: SeenPod) -> str:
-    """Return a command that shows a pod's log."""
-    return f"kubectl -n {each.pod.ref.namespace} logs {each.pod.ref.name} --tail=20"
 
 
 @check("GMA101", CheckSection.EXPORTERS, "every GPU node has an exporter")
@@ -113,10 +108,10 @@ def not_running(facts: Facts) -> Iterator[Finding]:
         if each.pod.deleting:
             continue
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"the exporter on node {each.pod.node or '-'} is {said or each.pod.phase or 'Pending'}",
             "see why the exporter does not start",
-            f"kubectl -n {each.pod.ref.namespace} describe pod {each.pod.ref.name}",
+            describe(each),
         )
 
 
@@ -134,7 +129,7 @@ def silent(facts: Facts) -> Iterator[Finding]:
     """
     for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT):
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"the exporter on node {page.node} does not answer at {page.url}: {page.detail}",
             "see where it listens, and name the port in source.scrape.exporters",
             logs(each),
@@ -151,7 +146,7 @@ def no_page(facts: Facts) -> Iterator[Finding]:
     wrong = (Trouble.STATUS, Trouble.HTML, Trouble.EMPTY, Trouble.TOO_LARGE)
     for each, page in _troubled(facts, *wrong):
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"the exporter on node {page.node} answers at {page.url}: {page.detail}",
             "see what the page says, and the exporter's log",
             logs(each),
@@ -167,10 +162,10 @@ def https(facts: Facts) -> Iterator[Finding]:
     """
     for each, page in _troubled(facts, Trouble.HTTPS):
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"the exporter on node {page.node} expects HTTPS at {page.url}",
             "name it in source.scrape.exporters with scheme: https",
-            f"kubectl -n {each.pod.ref.namespace} get {owner(each)} -o yaml",
+            show(each),
         )
 
 

@@ -66,7 +66,7 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
         )
         namespace, name = each.pod.ref
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"is {each.pod.phase or 'Pending'} and not ready{': ' if said else ''}{said}",
             "see its events and its log",
             f"kubectl -n {namespace} describe pod {name}",
@@ -91,7 +91,7 @@ def restarts(facts: Facts) -> Iterator[Finding]:
                 continue
             namespace, name = each.pod.ref
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"container {status.name} {said}",
                 "see the log of the previous container, and its memory",
                 f"kubectl -n {namespace} logs {name} --previous --tail=20",
@@ -188,7 +188,7 @@ def _for_a_reason(pods: Sequence[WithoutValue]) -> Finding:
     elif first.then:
         fix += f"; if it shows no cause, run `{first.then}`"
     return Finding(
-        f"pod {first.key}",
+        first.subject,
         f"has no value{others}: {first.reason}: {first.message}",
         fix if runs else first.hint or "see its values",
         first.hint if runs else f"gpu-metrics-adapter explain pod {name} -n {namespace}",

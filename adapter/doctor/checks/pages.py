@@ -7,12 +7,12 @@ from typing import Final
 
 from adapter.catalog.metric import Scope
 from adapter.doctor import known
-from adapter.doctor.checks.exporters import exporters, logs
+from adapter.doctor.checks.exporters import exporters
 from adapter.doctor.checks.hpas import metrics
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, Severity, check
-from adapter.doctor.owners import owner, set_env
 from adapter.doctor.page import ExporterPage
+from adapter.doctor.podcommands import delete, logs, set_env, show
 from adapter.doctor.scaled import pods_of, target_of
 from adapter.doctor.troubled import usable
 from adapter.doctor.workloads import SeenPod
@@ -47,7 +47,7 @@ def no_pods(facts: Facts) -> Iterator[Finding]:
     for each, page in _pages(facts):
         if page.devices and page.node in holders and not page.named:
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"its page names no pod, and pods on node {page.node} hold GPUs",
                 *set_env(
                     each, "turn the mapping of GPUs to pods on", "DCGM_EXPORTER_KUBERNETES=true"
@@ -67,7 +67,7 @@ def no_utilization(facts: Facts) -> Iterator[Finding]:
         whole = [device for device in page.devices if not device.mig]
         if whole and not page.fields & _UTIL:
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"its page has no GPU utilization (it has {len(page.fields)} known fields)",
                 "add DCGM_FI_DEV_GPU_UTIL to the exporter's list of counters",
                 f"kubectl -n {each.pod.ref.namespace} get configmaps",
@@ -87,7 +87,7 @@ def no_profiling(facts: Facts) -> Iterator[Finding]:
         instances = [device for device in page.devices if device.mig]
         if instances and not page.fields & _ENGINE:
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"its page has {len(instances)} MIG instances and no engine activity",
                 "add DCGM_FI_PROF_GR_ENGINE_ACTIVE to the exporter's list of counters",
                 logs(each),
@@ -136,10 +136,10 @@ def strangers(facts: Facts) -> Iterator[Finding]:
         if wrong:
             more = f" and {len(wrong) - 2} more" if len(wrong) > 2 else ""
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"its page names {', '.join(wrong[:2])}{more}, not on node {page.node}",
                 "restart the exporter if this lasts",
-                f"kubectl -n {each.pod.ref.namespace} delete pod {each.pod.ref.name}",
+                delete(each),
             )
 
 
@@ -154,11 +154,11 @@ def blank(facts: Facts) -> Iterator[Finding]:
         found = [d.id for d in page.devices if d.blank & _UTIL and not d.series & _UTIL]
         if found:
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"{len(found)} of {len(page.devices)} devices have no valid utilization, such as "
                 f"{found[0]}",
                 "restart the exporter, and see the driver's log",
-                f"kubectl -n {each.pod.ref.namespace} delete pod {each.pod.ref.name}",
+                delete(each),
             )
 
 
@@ -199,10 +199,10 @@ def large(facts: Facts) -> Iterator[Finding]:
         else:
             continue
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             said,
             "raise source.scrape.max_bytes, or remove counters and labels",
-            f"kubectl -n {each.pod.ref.namespace} get {owner(each)} -o yaml",
+            show(each),
         )
 
 
@@ -219,7 +219,7 @@ def malformed(facts: Facts) -> Iterator[Finding]:
         if total > _REJECTED * (total + page.samples):
             reason = max(lost, key=lambda key: lost[key])
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"{total} lines of its page cannot be read, most of them by {reason}",
                 "see the reason in docs/troubleshooting.md, and upgrade the exporter",
                 logs(each),

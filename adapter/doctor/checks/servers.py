@@ -12,8 +12,8 @@ from adapter.catalog import servers as catalog
 from adapter.cluster.optin import PREFIX, words_under
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.owners import owner
 from adapter.doctor.page import ExporterPage, Trouble
+from adapter.doctor.podcommands import logs, owner
 from adapter.doctor.troubled import troubled
 from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
@@ -110,7 +110,7 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
             continue
         seen.add((each.pod.ref.namespace, owner(each)))
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"runs {name} and does not opt in: inference_requests_waiting has no value",
             'annotate the pod template with gpu-metrics-adapter.io/scrape: "true"',
             _annotate(each, **_opt_in(each, rules)),
@@ -151,7 +151,7 @@ def _port(
     each: SeenPod, message: str, failed: int = 0, severity: Severity | None = None
 ) -> Finding:
     return Finding(
-        f"pod {each.key}",
+        each.subject,
         message,
         f"set the annotation {PREFIX}port to the port of the server's metrics",
         _annotate(each, port=_port_of(each, failed)),
@@ -172,7 +172,7 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
     """
     for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"its page at {page.url} answers: {page.detail}",
             f"set the annotation {PREFIX}path to the path of the server's metrics",
             _annotate(each, path="/metrics"),
@@ -194,10 +194,10 @@ def no_queue(facts: Facts) -> Iterator[Finding]:
         if page is None or page.trouble not in (None, Trouble.EMPTY) or page.fields & _QUEUE:
             continue
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"its page at {page.url} has no queue that the adapter knows",
             "turn the server's metrics on, or define a metric of your own in the settings",
-            f"kubectl -n {each.pod.ref.namespace} logs {each.pod.ref.name} --tail=20",
+            logs(each),
         )
 
 
@@ -224,7 +224,7 @@ def disabled(facts: Facts) -> Iterator[Finding]:
         else:
             continue
         yield Finding(
-            f"pod {each.key}",
+            each.subject,
             f"opts in, and is not scraped: {why}",
             "change the setting, or remove the annotation",
             f"kubectl -n {each.pod.ref.namespace} annotate pod {each.pod.ref.name} {PREFIX}scrape-",

@@ -12,6 +12,7 @@ from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of, matches
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenNode
+from adapter.doctor.podcommands import describe
 from adapter.doctor.scaled import pods_of, target_of
 
 _GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
@@ -83,10 +84,10 @@ def unoffered(facts: Facts) -> Iterator[Finding]:
             seen.add(name)
             there = ", ".join(sorted(offered)[:3]) or "no GPU resource"
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"requests {resource}, and nodes offer {there}: it stays Pending",
                 "request a resource that the nodes offer",
-                f"kubectl -n {each.pod.ref.namespace} describe pod {each.pod.ref.name}",
+                describe(each),
             )
 
 
@@ -137,7 +138,7 @@ def claims(facts: Facts) -> Iterator[Finding]:
         if on and each.pod.ready and not any(each.key in page.named for page in on):
             namespace, _, name = on[0].pod.partition("/")
             yield Finding(
-                f"pod {each.key}",
+                each.subject,
                 f"holds its GPU by a resource claim, and the exporter on {each.pod.node} does not "
                 "name it",
                 "set KUBERNETES_ENABLE_DRA=true for dcgm-exporter 4.4.0 or newer",

@@ -1,4 +1,4 @@
-"""The workload of a pod, as commands name it."""
+"""Commands about a pod and its workload, which findings print."""
 
 from __future__ import annotations
 
@@ -21,6 +21,26 @@ def owner(each: SeenPod) -> str:
         if len(suffix) > 1 and by.name.endswith(suffix):
             return f"deployment/{by.name.removesuffix(suffix)}"
     return f"{by.kind.lower()}/{by.name}"
+
+
+def logs(each: SeenPod) -> str:
+    """Return a command that shows the end of a pod's log."""
+    return f"kubectl -n {each.pod.ref.namespace} logs {each.pod.ref.name} --tail=20"
+
+
+def describe(each: SeenPod) -> str:
+    """Return a command that shows a pod with its events."""
+    return f"kubectl -n {each.pod.ref.namespace} describe pod {each.pod.ref.name}"
+
+
+def delete(each: SeenPod) -> str:
+    """Return a command that makes a pod's workload create it again."""
+    return f"kubectl -n {each.pod.ref.namespace} delete pod {each.pod.ref.name}"
+
+
+def show(each: SeenPod) -> str:
+    """Return a command that shows the manifest of a pod's workload."""
+    return f"kubectl -n {each.pod.ref.namespace} get {owner(each)} -o yaml"
 
 
 def set_env(each: SeenPod, fix: str, change: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapter.doctor.owners import owner, set_env
+from adapter.doctor.podcommands import owner, set_env
 from tests.adapter.doctor.clean import pod
 
 CHANGE = "X=1"
