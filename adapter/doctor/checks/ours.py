@@ -188,7 +188,7 @@ def _for_a_reason(pods: Sequence[WithoutValue]) -> Finding:
     elif first.then:
         fix += f"; if it shows no cause, run `{first.then}`"
     return Finding(
-        first.subject,
+        f"pod {first.key}",
         f"has no value{others}: {first.reason}: {first.message}",
         fix if runs else first.hint or "see its values",
         first.hint if runs else f"gpu-metrics-adapter explain pod {name} -n {namespace}",
