@@ -1,0 +1,129 @@
+// The bar: connection, pause, theme, filters, time range.
+
+import { fill, h, line, say, sign } from "./dom.js";
+import { count, inOrder, span } from "./format.js";
+import { objects } from "./parts.js";
+import { choose, link, route } from "./route.js";
+import { segments } from "./panel.js";
+
+const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
+const RANGES = [["5", "5 min"], ["15", "15 min"], ["60", "1 h"], ["all", "All seen"]];
+const LONGER = [["p360", "6 h"], ["p1440", "24 h"]];
+const THEMES = { auto: ["light", "Theme: as the system"], light: ["dark", "Theme: light"], dark: ["auto", "Theme: dark"] };
+
+/** Chosen range: seconds to look back, and minutes to ask Prometheus for. @param {any} about @returns {{since: number, prometheus: number}} */
+export function range(about) {
+  const chosen = route().filters.range ?? "15";
+  const now = Date.now() / 1000;
+  if (chosen === "all") return { since: about?.started ?? now - 900, prometheus: 0 };
+  if (chosen.startsWith("p")) {
+    const minutes = Number(chosen.slice(1)) || 360;
+    return { since: now - minutes * 60, prometheus: about?.prometheus ? minutes : 0 };
+  }
+  return { since: now - (Number(chosen) || 15) * 60, prometheus: 0 };
+}
+
+/** Show where the page looks. @param {any} about */
+export function showPlace(about) {
+  if (!about) return;
+  const where = [about.context, about.namespace ? `namespace ${about.namespace}` : "all namespaces", about.user ? `as ${about.user}` : ""].filter(Boolean);
+  const place = get("place");
+  say(place, `${about.demo ? "demo · " : ""}${where.join(" · ")}`);
+  place.title = `${about.server ?? ""} version ${about.version ?? ""}`.trim();
+}
+
+/** Show the chosen filters, and what there is to choose. @param {Object<string, any>} parts */
+export function showFilters(parts) {
+  const { filters } = route();
+  const seen = { namespace: new Set(), pool: new Set(), model: new Set() };
+  for (const pod of objects(parts.pods)) take(seen, pod);
+  for (const hpa of parts.hpas ?? []) seen.namespace.add(hpa.namespace);
+  for (const gpu of objects(parts.gpus)) take(seen, { pool: gpu.pool, model: gpu.model });
+  for (const key of /** @type {const} */ (["namespace", "pool", "model"])) options(get(`filter-${key}`), seen[key], filters[key] ?? "");
+  const set = ["namespace", "pool", "model", "q"].filter((key) => filters[key]);
+  get("filter-clear").hidden = !set.length;
+  say(get("filters-set"), set.length ? `(${set.length} set)` : "");
+  segments(get("range"), /** @type {any} */ (parts.about?.prometheus ? [...RANGES, ...LONGER] : RANGES), filters.range ?? "15", (value) => choose("range", value === "15" ? "" : value));
+}
+
+function take(seen, one) {
+  for (const key of ["namespace", "pool", "model"]) if (one[key]) seen[key].add(one[key]);
+}
+
+function options(select, values, chosen) {
+  const all = [...new Set([...values, chosen].filter(Boolean))].sort(inOrder);
+  const version = JSON.stringify(all);
+  if (select.dataset.version !== version) {
+    select.dataset.version = version;
+    fill(select, h("option", { value: "" }, "All"), all.map((value) => h("option", { value }, value)));
+  }
+  if (select.value !== chosen) select.value = chosen;
+}
+
+/** Connect the controls. @param {import("./parts.js").Parts} parts @param {() => void} onTheme @param {() => void} onResume */
+export function listen(parts, onTheme, onResume) {
+  for (const key of ["namespace", "pool", "model"]) get(`filter-${key}`).addEventListener("change", (/** @type {any} */ event) => choose(key, event.target.value));
+  get("filter-clear").addEventListener("click", () => {
+    const { thing, filters } = route();
+    history.replaceState(null, "", link(thing, { ...filters, namespace: "", pool: "", model: "", q: "" }));
+    dispatchEvent(new HashChangeEvent("hashchange"));
+    get("filter-namespace").focus();
+  });
+  get("pause").addEventListener("click", () => {
+    parts.pause(!parts.paused);
+    if (!parts.paused) onResume();
+    showPause(parts.paused);
+  });
+  showPause(false);
+  get("theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    [root.dataset.theme] = THEMES[root.dataset.theme ?? "auto"];
+    try {
+      localStorage.setItem("theme", root.dataset.theme);
+    } catch {
+      // The choice lasts for this visit.
+    }
+    showTheme();
+    onTheme();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onTheme);
+  showTheme();
+  if (matchMedia("(max-width: 899px)").matches) get("filters").open = false;
+}
+
+function showPause(paused) {
+  get("pause").setAttribute("aria-pressed", String(paused));
+  get("pause").setAttribute("aria-label", "Pause");
+  get("pause").title = paused ? "Go on with live data" : "Hold the page as it is";
+  fill(get("pause"), line(paused ? "play" : "pause"), h("span.text", {}, paused ? "Resume" : "Pause"));
+}
+
+function showTheme() {
+  const [, label] = THEMES[document.documentElement.dataset.theme ?? "auto"];
+  set(get("theme"), label);
+  fill(get("theme"), line("theme"));
+}
+
+function set(button, label) {
+  button.title = label;
+  button.setAttribute("aria-label", `${label}. Change it`);
+}
+
+/** Say whether the data are live. @param {import("./stream.js").Stream} stream @param {import("./parts.js").Parts} parts */
+export function showConnection(stream, parts) {
+  const age = stream.last === null ? "" : span(Date.now() / 1000 - stream.last);
+  const lost = stream.state === "lost" || stream.state === "refused";
+  const [level, words, rest] = stream.state === "refused"
+    ? ["bad", "Server started again", "open the address that it printed"]
+    : lost ? ["bad", "Connection lost", age ? `last data ${age} old` : "the server does not answer"]
+      : parts.paused ? ["warning", "Paused", parts.held ? `${count(parts.held, "update")} held` : "no update yet"]
+        : stream.state === "live" ? ["good", "Live", age ? `data ${age} old` : ""] : ["info", "Connecting", ""];
+  get("connection").className = `connection ${lost ? "lost" : parts.paused ? "paused" : ""}`;
+  const mark = get("connection-sign");
+  if (mark.dataset.level !== level) {
+    mark.dataset.level = level;
+    fill(mark, sign(level));
+  }
+  say(get("connection-state"), words);
+  say(get("connection-age"), rest ? `${lost ? ", " : "· "}${rest}` : "");
+}

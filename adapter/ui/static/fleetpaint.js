@@ -1,0 +1,201 @@
+// Draws the part of the map in sight.
+
+import { middle } from "./format.js";
+import { dark, fit, ink, ramp, step } from "./ink.js";
+
+/**
+ * @typedef {object} Look
+ * @property {(number|null)[]} util
+ * @property {(string|null)[]} pods
+ * @property {(number|null)[]} idleSince
+ * @property {(string|null)[]} sharing
+ * @property {(any)[]} xid
+ * @property {Set<number>} dim
+ * @property {number} current index of the tile of the keyboard, or -1
+ * @property {number} open index of the tile that is explained, or -1
+ */
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {import("./fleetlayout.js").Layout} layout
+ * @param {Look} look
+ * @param {{width: number, height: number, top: number}} view
+ */
+export function paint(canvas, layout, look, view) {
+  const context = fit(canvas, view.width, view.height);
+  const colours = ramp(dark());
+  const inks = { ink: ink("--ink"), soft: ink("--soft"), edge: ink("--edge-strong"), none: ink("--tile-none"), hatch: ink("--hatch"), accent: ink("--accent"), bad: ink("--bad"), surface: ink("--surface"), font: getComputedStyle(document.body).fontFamily };
+  context.save();
+  context.translate(0, -view.top);
+  const seen = layout.bands.filter((band) => band.y < view.top + view.height && band.y + band.height > view.top);
+  for (const band of seen) titles(context, layout, band, view, inks);
+  const tiles = seen.flatMap((band) => band.blocks.flatMap((block) => block.tiles))
+    .filter((tile) => tile.y < view.top + view.height && tile.y + layout.size > view.top);
+  fills(context, layout.size, tiles, look, colours, inks);
+  marks(context, layout.size, tiles, look, colours, inks);
+  context.restore();
+}
+
+function titles(context, layout, band, view, inks) {
+  context.textBaseline = "alphabetic";
+  context.fillStyle = inks.ink;
+  context.font = `600 13px ${inks.font}`;
+  const nodes = `${band.count.toLocaleString("en-US")} on ${band.blocks.length === 1 ? "1 node" : `${band.blocks.length.toLocaleString("en-US")} nodes`}`;
+  const title = cut(context, band.name || "no node pool", view.width - 180);
+  context.fillText(title, 16, band.y + 18);
+  const end = 16 + context.measureText(title).width + 10;
+  context.fillStyle = inks.soft;
+  context.font = `12px ${inks.font}`;
+  context.fillText(nodes, end, band.y + 18);
+  if (!layout.labels) return;
+  for (const block of band.blocks) {
+    if (block.y > view.top + view.height || block.y + 18 < view.top) continue;
+    context.fillText(cut(context, block.name, block.width), block.x, block.y + 12);
+  }
+}
+
+/** Shorten a text to a width; names of nodes differ at the end. */
+function cut(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let [low, high] = [1, Math.min(Array.from(text).length, 80)];
+  while (low < high) {
+    const half = Math.ceil((low + high) / 2);
+    if (context.measureText(middle(text, half)).width <= width) low = half;
+    else high = half - 1;
+  }
+  return middle(text, low);
+}
+
+/** Fill the tiles, one colour after another. */
+function fills(context, size, tiles, look, colours, inks) {
+  /** @type {Map<string, any[]>} */
+  const groups = new Map();
+  for (const tile of tiles) {
+    const util = look.util[tile.index];
+    const colour = util === null || util === undefined ? "none" : colours[step(util)].fill;
+    const alpha = look.dim.has(tile.index) ? 0.18 : 1;
+    const key = `${alpha} ${colour}`;
+    const some = groups.get(key);
+    if (some) some.push(tile);
+    else groups.set(key, [tile]);
+  }
+  const hatch = hatching(context, inks, size);
+  const round = size >= 20 ? 4 : size >= 10 ? 2 : 0;
+  for (const [key, some] of groups) {
+    const [alpha, colour] = [Number(key.slice(0, key.indexOf(" "))), key.slice(key.indexOf(" ") + 1)];
+    context.globalAlpha = alpha;
+    context.beginPath();
+    for (const tile of some) {
+      if (round) context.roundRect(tile.x, tile.y, size, size, round);
+      else context.rect(tile.x, tile.y, size, size);
+    }
+    context.fillStyle = colour === "none" ? inks.none : colour;
+    context.fill();
+    if (colour === "none" && size >= 10) {
+      context.fillStyle = hatch;
+      context.fill();
+    }
+  }
+  context.globalAlpha = 1;
+}
+
+function hatching(context, inks, size) {
+  const space = size >= 16 ? 6 : 4;
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = space;
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  pen.strokeStyle = inks.hatch;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (const from of [-space, 0, space]) {
+    pen.moveTo(from - 1, space + 1);
+    pen.lineTo(from + space + 1, -1);
+  }
+  pen.stroke();
+  return context.createPattern(canvas, "repeat");
+}
+
+/** Draw edges, rings, signs and numbers. */
+function marks(context, size, tiles, look, colours, inks) {
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.font = `600 ${size >= 44 ? 14 : 12}px ${inks.font}`;
+  for (const tile of tiles) {
+    const { x, y, index } = tile;
+    const util = look.util[index];
+    const known = util !== null && util !== undefined;
+    const text = known ? colours[step(util)].text : inks.ink;
+    context.globalAlpha = look.dim.has(index) ? 0.25 : 1;
+    if (size < 10 && !known) slash(context, x, y, size, inks);
+    if (size >= 10 && (!known || util < 25)) edge(context, x + 0.5, y + 0.5, size - 1, inks.edge, 1, size);
+    if (shared(look, index)) ring(context, x, y, size, text);
+    if (known && size >= 30) {
+      context.fillStyle = text;
+      context.fillText(String(Math.round(util)), x + size / 2, y + size / 2 + 1);
+    }
+    if (look.idleSince[index] && size >= 10) dot(context, x, y, size, text);
+    if (fault(look.xid[index])) cross(context, x, y, size, inks);
+    if (index === look.open || index === look.current) edge(context, x - 1.5, y - 1.5, size + 3, index === look.current ? inks.accent : inks.ink, 2.5, size);
+  }
+  context.globalAlpha = 1;
+}
+
+/** Whether several pods have the device. @param {Look} look @param {number} index */
+export function shared(look, index) {
+  return / \+\d+$/.test(look.pods[index] ?? "") || ["time-slicing", "mps"].includes(String(look.sharing[index] ?? "").toLowerCase());
+}
+
+/** @param {any} xid @returns {boolean} */
+export const fault = (xid) => Boolean(xid) && xid !== "0" && xid !== "<none>";
+
+function edge(context, x, y, size, colour, width, tile) {
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.beginPath();
+  context.roundRect(x, y, size, size, tile >= 20 ? 4 : 2);
+  context.stroke();
+}
+
+/** The hatch of a tile that is too small for a pattern. */
+function slash(context, x, y, size, inks) {
+  context.strokeStyle = inks.ink;
+  context.lineWidth = 1;
+  context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+  context.beginPath();
+  context.moveTo(x + 1, y + size - 1);
+  context.lineTo(x + size - 1, y + 1);
+  context.stroke();
+}
+
+function ring(context, x, y, size, colour) {
+  const inset = size >= 24 ? 4 : size >= 13 ? 2.5 : 1.5;
+  context.strokeStyle = colour;
+  context.lineWidth = size >= 24 ? 1.8 : 1;
+  context.beginPath();
+  if (size >= 10) context.roundRect(x + inset, y + inset, size - 2 * inset, size - 2 * inset, size >= 20 ? 3 : 1);
+  else context.rect(x + inset, y + inset, size - 2 * inset, size - 2 * inset);
+  context.stroke();
+}
+
+function dot(context, x, y, size, colour) {
+  const radius = size >= 30 ? 3 : size >= 16 ? 2.2 : 1.5;
+  const inset = size >= 30 ? 8 : size / 2;
+  context.fillStyle = colour;
+  context.beginPath();
+  context.arc(size >= 30 ? x + size - inset : x + inset, size >= 30 ? y + inset : y + inset, radius, 0, 7);
+  context.fill();
+}
+
+function cross(context, x, y, size, inks) {
+  const [part, left, top] = [Math.max(5, size * 0.38), x + size - 1, y + size - 1];
+  context.fillStyle = inks.bad;
+  context.strokeStyle = inks.surface;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(left, top - part);
+  context.lineTo(left, top);
+  context.lineTo(left - part, top);
+  context.closePath();
+  context.fill();
+  if (size >= 24) context.stroke();
+}

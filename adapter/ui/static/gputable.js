@@ -1,0 +1,36 @@
+// The GPUs as a table: the same as the map, to read and to sort.
+
+import { h } from "./dom.js";
+import { objects } from "./parts.js";
+import { link } from "./route.js";
+import { span } from "./format.js";
+import { missing, SortedTable, two } from "./table.js";
+
+/** Make the table. */
+export function gpuTable() {
+  return new SortedTable({
+    label: "GPUs",
+    class: "folds.pair",
+    key: (gpu) => gpu.name,
+    columns: [
+      { key: "name", label: "GPU", value: (gpu) => gpu.name, cell: (gpu) => two(
+        h("a", { href: link({ kind: "gpu", namespace: "", name: gpu.name }), title: gpu.name }, h("bdi", {}, gpu.name)),
+        [gpu.model, gpu.profile].filter(Boolean).join(" ")) },
+      { key: "util", label: "Load", class: "num col-util", down: true, value: (gpu) => gpu.util, cell: (gpu) => gpu.utilText ?? missing("no load is reported") },
+      { key: "mem", label: "Memory", class: "num drop", down: true, value: (gpu) => gpu.memShare, cell: (gpu) => gpu.mem },
+      { key: "node", label: "Node", class: "drop", value: (gpu) => gpu.node, cell: (gpu) => two(h("bdi", {}, gpu.node ?? missing()), gpu.pool) },
+      { key: "pods", label: "Pods", class: "drop", value: (gpu) => gpu.pods, cell: (gpu) => (gpu.pods ? two(h("bdi", { title: gpu.pods }, gpu.pods), gpu.sharing) : missing("no pod")) },
+      { key: "idle", label: "Idle", class: "num drop", value: (gpu) => gpu.idleSince, cell: (gpu) => (gpu.idleSince ? span(Date.now() / 1000 - gpu.idleSince) : "") },
+    ],
+  });
+}
+
+/** Join the devices with their load. @param {any} gpus @param {any} load @param {number[]} kept */
+export function rows(gpus, load, kept) {
+  const all = objects({ columns: gpus.columns, rows: kept.map((i) => gpus.rows[i]) });
+  return all.map((gpu, k) => {
+    const i = kept[k];
+    const of = (/** @type {string} */ key) => load?.[key]?.[i] ?? null;
+    return { ...gpu, util: of("util"), utilText: of("utilText"), mem: of("mem"), memShare: of("memShare"), pods: of("pods"), idleSince: of("idleSince") };
+  });
+}

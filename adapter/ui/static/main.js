@@ -1,0 +1,222 @@
+// The page: parts from the stream, the address, and the panels that show them.
+
+import { listen, range, showConnection, showFilters, showPlace } from "./controls.js";
+import { h, say } from "./dom.js";
+import * as filter from "./filter.js";
+import { Fleet } from "./fleet.js";
+import { count, money, NONE } from "./format.js";
+import { gpuTable, rows } from "./gputable.js";
+import { History } from "./history.js";
+import { HpaList, keyOf } from "./hpalist.js";
+import { idleTable } from "./idlelist.js";
+import { Names } from "./names.js";
+import { empty, notices, place, segments, status } from "./panel.js";
+import { objects, Parts } from "./parts.js";
+import { blindTable, podTable, reasons, words, workloadTable } from "./podlist.js";
+import { choose, open, route, same } from "./route.js";
+import { Side } from "./side.js";
+import { Stream } from "./stream.js";
+import { Timeline } from "./timeline.js";
+import { showVerdict } from "./verdict.js";
+
+const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
+const LARGE = 1500;
+
+const parts = new Parts();
+const now = parts.now;
+const time = () => /** @type {[number, number]} */ ([range(now.about).since, Date.now() / 1000]);
+const history = new History(() => parts.touch("history"));
+const hpaList = new HpaList(history, time);
+const fleet = new Fleet();
+const gpuList = gpuTable();
+const timeline = new Timeline();
+const podList = podTable();
+const blindList = blindTable();
+const workloadList = workloadTable();
+const idleList = idleTable(() => now.idle?.currency ?? now.about?.currency ?? "");
+const side = new Side(get("side"), {
+  names: () => new Names(now),
+  hpa: (namespace, name) => (now.hpas ?? []).find((/** @type {any} */ hpa) => hpa.namespace === namespace && hpa.name === name),
+  history,
+  span: time,
+  prometheus: () => range(now.about).prometheus,
+});
+
+function showNotices() {
+  const interval = now.about?.interval ?? 5;
+  for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
+    notices(get(`${id}-notices`), now.panels, lists, interval);
+  }
+}
+
+/** Say "3 of 14" if the filters leave something out. */
+function tally(id, shown, all, noun, more = "") {
+  if (all === null) return say(get(`${id}-count`), "not known");
+  say(get(`${id}-count`), `${shown === all ? count(all, noun) : `${shown.toLocaleString("en-US")} of ${count(all, noun)}`}${more}`);
+}
+
+/** How many rows are left; a list that was not read has none to count. */
+const known = (part, some) => (part ? some.length.toLocaleString("en-US") : NONE);
+
+/** What stands in a panel without rows. */
+function nothing(list, all, title, text, ...commands) {
+  if (all) return empty("Nothing fits the filters.", "Clear them to see the rest.");
+  const state = status(now.panels, list);
+  if (state === "waiting") return empty("Reading the cluster …", "The first look can take some seconds.");
+  if (state !== "ok") return empty("No data.", "The note above says why.");
+  return empty(title, text, ...commands);
+}
+
+function showHpas() {
+  const { filters, thing } = route();
+  const all = now.hpas ?? [];
+  const shown = filter.hpas(now.hpas, filters);
+  tally("hpas", shown.length, now.hpas ? all.length : null, "HPA", filters.pool || filters.model ? " · an HPA belongs to no node pool or model: not filtered by them" : "");
+  place(get("hpas-body"), hpaList.table.element, shown.length ? null : nothing("hpas", all.length, "No HPA uses GPU metrics.",
+    "An HPA that targets a metric such as gpu_utilization or inference_requests_waiting appears here. See which metrics there are:", "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2"));
+  if (!shown.length) return;
+  hpaList.show(shown);
+  hpaList.table.select(thing?.kind === "hpa" ? keyOf(thing) : "");
+}
+
+function showGpus() {
+  const { filters, thing } = route();
+  const { gpus, load } = now;
+  // A row of the load belongs to a row of the GPUs of one revision.
+  if (gpus && load && load.of !== gpus.revision) return;
+  const narrowed = filter.gpus(gpus, load, filters);
+  const all = gpus?.rows.length ?? 0;
+  const asTable = filters.map === "table";
+  tally("fleet", narrowed.kept.length, gpus ? all : null, "GPU", filters.q ? ` · ${narrowed.kept.length - narrowed.dim.size} found` : "");
+  get("main").classList.toggle("large", all > LARGE);
+  segments(get("fleet-tools"), [["", "Map"], ["table", "Table"]], asTable ? "table" : "", (value) => choose("map", value));
+  place(get("fleet-body"), asTable ? gpuList.element : fleet.element, narrowed.kept.length ? null : nothing("gpus", all, "No GPU is reported.",
+    "Either the cluster has no GPU node now, or no exporter reports one. The checks say which, with the fix:", "gpu-metrics-adapter doctor"));
+  if (!narrowed.kept.length) return;
+  fleet.opened = thing?.kind === "gpu" ? thing.name : "";
+  if (asTable) {
+    gpuList.show(rows(gpus, load, narrowed.kept.filter((i) => !narrowed.dim.has(i))));
+    gpuList.select(fleet.opened);
+  } else fleet.show(gpus, load, narrowed);
+}
+
+function showTimeline() {
+  const { filters } = route();
+  const shown = filter.events(now.timeline, filters, range(now.about).since);
+  const all = (now.timeline ?? []).length;
+  tally("timeline", shown.length, now.timeline ? all : null, "event");
+  place(get("timeline-body"), timeline.element, shown.length ? null : all
+    ? empty("Nothing happened in this time.", `${count(all, "older or other event")} do not fit the time or the filters.`)
+    : empty("Nothing has happened yet.", "Scale events, lost exporters and new nodes appear here."));
+  if (shown.length) timeline.show(shown);
+}
+
+function showPods() {
+  const { filters, thing } = route();
+  const all = objects(now.pods);
+  const fitting = filter.pods(now.pods, filters);
+  const without = fitting.filter((pod) => pod.whyNot);
+  const fits = filter.search(filters.q);
+  const workloads = objects(now.workloads).filter((one) => (!filters.namespace || one.namespace === filters.namespace) && fits(one.namespace, one.name, one.hpa));
+  const view = filters.pods ?? (without.length ? "none" : "all");
+  segments(get("pods-tools"), [["none", `No value ${known(now.pods, without)}`], ["all", `All ${known(now.pods, fitting)}`], ["workloads", `Workloads ${known(now.workloads, workloads)}`]], view, (value) => choose("pods", value));
+  const some = reasons(without).slice(0, 3).map(([reason, number]) => `${number} ${words(reason)}`).join(", ");
+  say(get("pods-count"), !now.pods ? "not known" : view === "none" ? some : count(all.length, "pod"));
+  const table = { workloads: workloadList, none: blindList }[view] ?? podList;
+  const shown = view === "workloads" ? workloads : view === "none" ? without : fitting;
+  const list = view === "workloads" ? "gpuworkloads" : "gpupods";
+  place(get("pods-body"), table.element, shown.length ? null : view === "none" && fitting.length
+    ? empty("Every pod has a value.", "A pod without one appears here with the reason.")
+    : nothing(list, all.length, "No pod has a GPU.", "A pod that requests a GPU appears here."));
+  if (!shown.length) return;
+  table.show(shown);
+  table.select(thing?.kind === "pod" ? `${thing.namespace}/${thing.name}` : "");
+}
+
+function showIdle() {
+  const { filters } = route();
+  const { idle } = now;
+  const all = idle?.devices ?? [];
+  const shown = filter.idle(all, now.gpus, filters);
+  const price = idle?.pricePerHour === null || idle?.pricePerHour === undefined ? "" : ` · ${money(idle.pricePerHour, idle.currency)} an hour`;
+  tally("idle", shown.length, idle ? all.length : null, "idle GPU", `${price}${idle?.left ? ` · ${idle.left} more not looked at` : ""}`);
+  if (!get("idle-tools").firstChild) get("idle-tools").append(h("a.button.small", { href: "/api/idle.csv", download: "idle.csv" }, "Download CSV"));
+  get("idle-tools").hidden = !all.length;
+  place(get("idle-body"), idleList.element, shown.length ? null : idle && !all.length && status(now.panels, "gpupods") === "ok"
+    ? empty("No held GPU is idle.", idle.held ? `${count(idle.held, "GPU")} held by pods, and all of them work.` : "A GPU that a pod holds and that does nothing for 10 minutes appears here, with its price.")
+    : !idle && status(now.panels, "gpupods") !== "ok" ? empty("No data.", "Idle GPUs are found from the pods, and these could not be read.")
+      : nothing("gpupods", all.length, "Nothing is known about idle GPUs yet.", "Idle devices are read less often than the rest."));
+  if (shown.length) idleList.show(shown);
+}
+
+function showFound() {
+  const { q } = route().filters;
+  const input = get("search");
+  if (document.activeElement !== input && input.value !== (q ?? "")) input.value = q ?? "";
+  if (!q) return say(get("found"), "");
+  const first = new Names(now).first(filter.search(q));
+  say(get("found"), first ? `Enter opens ${first.kind} ${first.namespace ? `${first.namespace}/` : ""}${first.name}` : "Nothing has this name.");
+}
+
+let shown = /** @type {any} */ (null);
+function showSide() {
+  const { thing } = route();
+  if (!same(thing, shown)) shown = thing;
+  side.show(thing);
+}
+
+parts.read(["about"], () => showPlace(now.about));
+parts.read(["verdict", "about", "idle"], () => showVerdict(now.verdict, now.about, now.idle));
+parts.read(["panels", "about", "tick"], showNotices);
+parts.read(["hpas", "panels", "history", "route", "theme", "about"], showHpas);
+parts.read(["gpus", "load", "panels", "route", "theme"], showGpus);
+parts.read(["timeline", "about", "route"], showTimeline);
+parts.read(["pods", "workloads", "panels", "route"], showPods);
+parts.read(["idle", "panels", "route"], showIdle);
+parts.read(["about", "gpus", "pods", "hpas", "route"], () => showFilters(now));
+parts.read(["gpus", "pods", "hpas", "route"], showFound);
+parts.read(["hpas"], () => history.add(now.hpas, (now.panels ?? []).find((/** @type {any} */ one) => one.panel === "hpas")?.updated ?? Date.now() / 1000));
+parts.read(["route"], showSide);
+parts.read(["history", "hpas", "route", "theme", "about"], () => side.draw());
+parts.read(["hpas", "load", "pods", "gpus"], () => side.relink());
+parts.read(["hpas", "load"], () => side.refresh(Math.max(10, 2 * (now.about?.interval ?? 5))));
+parts.read(["held", "stream", "tick"], () => showConnection(stream, parts));
+
+const stream = new Stream((name, value) => parts.take(name, value), () => {
+  if (stream.state === "live" && stream.lost) history.forget();
+  stream.lost = stream.state === "lost" || stream.state === "refused";
+  parts.touch("stream");
+});
+
+listen(parts, () => {
+  fleet.drawKey();
+  parts.touch("theme");
+}, () => history.forget());
+addEventListener("hashchange", () => parts.touch("route"));
+get("skip").addEventListener("click", (/** @type {Event} */ event) => {
+  event.preventDefault();
+  get("main").focus();
+});
+get("search").addEventListener("input", () => choose("q", get("search").value.trim()));
+get("search").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+  if (event.key === "Escape") {
+    get("search").value = "";
+    choose("q", "");
+  } else if (event.key === "Enter") {
+    const first = new Names(now).first(filter.search(get("search").value));
+    if (first && get("search").value.trim()) open(first);
+  }
+});
+addEventListener("keydown", (event) => {
+  const typing = /** @type {Element} */ (event.target).closest?.("input, select, textarea");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    get("search").focus();
+    get("search").select();
+  } else if (event.key === "Escape" && !typing && route().thing) open(null);
+});
+setInterval(() => {
+  parts.touch("tick");
+  side.tick();
+}, 1000);
+parts.touch("route");

@@ -1,0 +1,78 @@
+// What a panel says about its data: waiting, without rights, failed, old.
+
+import { command } from "./copy.js";
+import { fill, h, sign } from "./dom.js";
+import { span } from "./format.js";
+
+const WORDS = {
+  forbidden: ["warning", "Your user may not read this."],
+  missing: ["warning", "The cluster does not serve this."],
+  failed: ["bad", "The last read failed."],
+};
+const NAMES = { gpus: "gpus", gpupods: "gpupods", gpuworkloads: "gpuworkloads", hpas: "HPAs", events: "events" };
+
+/**
+ * Show what is wrong with the lists that a panel reads.
+ * @param {HTMLElement} element
+ * @param {any[]|undefined} panels
+ * @param {string[]} lists
+ * @param {number} interval
+ */
+export function notices(element, panels, lists, interval) {
+  const found = (panels ?? []).filter((panel) => lists.includes(panel.panel));
+  const now = Date.now() / 1000;
+  const age = (/** @type {any} */ panel) => (panel.updated ? now - panel.updated : null);
+  const shown = found.filter((panel) => panel.status in WORDS).map((panel) => trouble(panel, age(panel)));
+  const late = found.filter((panel) => panel.status === "ok" && (age(panel) ?? 0) > Math.max(30, 6 * interval, 12 * (panel.took ?? 0)));
+  if (late.length) shown.push(notice("warning", h("p", {}, `The data of ${late.map((panel) => NAMES[panel.panel]).join(" and ")} are ${span(Math.max(...late.map(age)))} old.`)));
+  const text = shown.map((one) => one.textContent).join("\n");
+  if (element.dataset.text === text) return;
+  element.dataset.text = text;
+  fill(element, shown);
+}
+
+function trouble(panel, old) {
+  const [level, words] = WORDS[panel.status];
+  return notice(
+    level,
+    h("p", {}, h("b", {}, `${NAMES[panel.panel] ?? panel.panel}: `), panel.message || words),
+    panel.command ? command(panel.command) : null,
+    old === null ? null : h("p.soft", {}, `The data shown are ${span(old)} old.`),
+  );
+}
+
+/** @param {string} level @param {...any} children */
+export function notice(level, ...children) {
+  return h(`div.notice.${level}`, {}, sign(level), h("div", {}, children));
+}
+
+/** @param {any[]|undefined} panels @param {string} name @returns {string} the status of a list */
+export function status(panels, name) {
+  return (panels ?? []).find((panel) => panel.panel === name)?.status ?? "waiting";
+}
+
+/** A text for a panel without content, with what to do next. @param {string} title @param {string} text @param {...string} commands */
+export function empty(title, text, ...commands) {
+  return h("div.empty", {}, h("b", {}, title), h("p", {}, text), commands.map(command));
+}
+
+/** Show either the content or an empty state. @param {HTMLElement} body @param {Node} content @param {Node|null} instead */
+export function place(body, content, instead) {
+  if (!instead) {
+    if (body.firstChild !== content) body.replaceChildren(content);
+    return;
+  }
+  if (body.firstChild?.isEqualNode?.(instead)) return;
+  body.replaceChildren(instead);
+}
+
+/** Buttons of which one is chosen. @param {HTMLElement} element @param {[string, string][]} choices value and label @param {string} chosen @param {(value: string) => void} onChoose */
+export function segments(element, choices, chosen, onChoose) {
+  const version = JSON.stringify(choices);
+  element.classList.add("segments");
+  if (element.dataset.choices !== version) {
+    element.dataset.choices = version;
+    fill(element, choices.map(([value, label]) => h("button", { type: "button", "data-value": value, click: () => onChoose(value) }, label)));
+  }
+  for (const button of element.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.value === chosen));
+}

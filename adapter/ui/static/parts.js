@@ -1,0 +1,74 @@
+// The newest version of each part that the server sent.
+
+/**
+ * @typedef {{columns: string[], rows: any[][], revision?: number}} Table
+ */
+
+/** Holds the parts, and calls its readers once a frame for all that changed. */
+export class Parts {
+  constructor() {
+    /** @type {Object<string, any>} */
+    this.now = {};
+    /** @type {Object<string, any>} */
+    this.waiting = {};
+    this.paused = false;
+    /** Number of updates that wait while the page is paused. */
+    this.held = 0;
+    /** @type {[string[], () => void][]} */
+    this.readers = [];
+    /** @type {Set<string>} */
+    this.changed = new Set();
+    this.frame = 0;
+  }
+
+  /** Call a reader after any of the parts changed. @param {string[]} names @param {() => void} reader */
+  read(names, reader) {
+    this.readers.push([names, reader]);
+  }
+
+  /** Take a part from the server. @param {string} name @param {any} value */
+  take(name, value) {
+    if (this.paused) {
+      this.waiting[name] = value;
+      this.held += 1;
+      this.touch("held");
+      return;
+    }
+    this.now[name] = value;
+    this.touch(name);
+  }
+
+  /** @param {boolean} paused */
+  pause(paused) {
+    this.paused = paused;
+    if (!paused) {
+      const waiting = this.waiting;
+      this.waiting = {};
+      this.held = 0;
+      for (const [name, value] of Object.entries(waiting)) this.take(name, value);
+    }
+    this.touch("held");
+  }
+
+  /** Say that something changed. @param {...string} names */
+  touch(...names) {
+    for (const name of names) this.changed.add(name);
+    if (!this.frame) this.frame = requestAnimationFrame(() => this.tell());
+  }
+
+  tell() {
+    const changed = this.changed;
+    this.frame = 0;
+    this.changed = new Set();
+    for (const [names, reader] of this.readers) if (names.some((name) => changed.has(name))) reader();
+  }
+}
+
+/**
+ * Rows of a table as objects with the columns as keys.
+ * @param {Table|undefined} table @returns {any[]}
+ */
+export function objects(table) {
+  if (!table) return [];
+  return table.rows.map((row) => Object.fromEntries(table.columns.map((column, i) => [column, row[i]])));
+}

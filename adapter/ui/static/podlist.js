@@ -1,0 +1,90 @@
+// Pods and workloads with their values, and why a value is missing.
+
+import { h, sign } from "./dom.js";
+import { link } from "./route.js";
+import { missing, SortedTable, two } from "./table.js";
+
+/** Make the table of pods. */
+export function podTable() {
+  return new SortedTable({
+    label: "Pods",
+    class: "folds.pair",
+    key: (pod) => `${pod.namespace}/${pod.name}`,
+    columns: [
+      { key: "name", label: "Pod", value: (pod) => `${pod.namespace}/${pod.name}`, cell: podName },
+      { key: "util", label: "Load", class: "num col-util", down: true, value: (pod) => percent(pod.util), cell: (pod) => pod.util ?? missing(pod.whyNot ?? "no value") },
+      { key: "how", label: "How", class: "drop", value: (pod) => pod.whyNot ?? pod.how, cell: (pod) => (pod.whyNot ? whyCell(pod) : h("span.soft", {}, pod.how ?? "")) },
+      { key: "mem", label: "Memory", class: "num drop", cell: (pod) => pod.mem },
+      { key: "waiting", label: "Waiting", class: "num drop", down: true, value: (pod) => percent(pod.waiting), cell: (pod) => pod.waiting ?? missing("no queue is reported") },
+      { key: "node", label: "Node", class: "drop", value: (pod) => pod.node, cell: nodeCell },
+    ],
+  });
+}
+
+/** Make the table of pods without a value. */
+export function blindTable() {
+  return new SortedTable({
+    label: "Pods without a value",
+    class: "folds.pair",
+    key: (pod) => `${pod.namespace}/${pod.name}`,
+    columns: [
+      { key: "name", label: "Pod", value: (pod) => `${pod.namespace}/${pod.name}`, cell: podName },
+      { key: "why", label: "Why no value", class: "col-why", value: (pod) => pod.whyNot, cell: whyCell },
+      { key: "node", label: "Node", class: "drop", value: (pod) => pod.node, cell: nodeCell },
+    ],
+  });
+}
+
+function podName(pod) {
+  const address = link({ kind: "pod", namespace: pod.namespace, name: pod.name });
+  return two(h("a", { href: address, title: pod.name }, h("bdi", {}, pod.name)), h("bdi", {}, pod.namespace));
+}
+
+function whyCell(pod) {
+  const level = pod.node ? "bad" : "warning";
+  return h("span.state", {}, sign(level), h("span.cut", { title: pod.whyNot }, words(pod.whyNot)));
+}
+
+function nodeCell(pod) {
+  return pod.node ? two(h("bdi", { title: pod.node }, pod.node), pod.pool) : missing("waits for a node");
+}
+
+/** Make the table of workloads. */
+export function workloadTable() {
+  return new SortedTable({
+    label: "Workloads",
+    class: "folds.pair",
+    key: (one) => `${one.namespace}/${one.name}`,
+    columns: [
+      { key: "name", label: "Workload", value: (one) => `${one.namespace}/${one.name}`, cell: (one) => two(workloadName(one), h("bdi", {}, one.namespace)) },
+      { key: "util", label: "Load", class: "num col-util", down: true, value: (one) => percent(one.util), cell: (one) => (one.util ? two(one.util, one.max && one.max !== one.util ? `max ${one.max}` : null) : missing("no pod has a value")) },
+      { key: "measured", label: "Measured", class: "num", value: (one) => percent(one.measured), cell: (one) => h("span.cut", {}, `${one.measured ?? 0} of ${one.pods ?? 0} pods`) },
+      { key: "hpa", label: "HPA", class: "drop", value: (one) => one.hpa, cell: (one) => (one.hpa ? two(h("bdi", {}, one.hpa), one.target) : missing("no HPA")) },
+      { key: "wants", label: "Wants", class: "num drop", value: (one) => percent(one.wants), cell: (one) => one.wants },
+      { key: "idle", label: "Idle", class: "num drop", cell: (one) => one.idle },
+    ],
+  });
+}
+
+function workloadName(one) {
+  const name = h("bdi", {}, one.name);
+  if (!one.hpa) return h("b", { title: one.name }, name);
+  return h("a", { href: link({ kind: "hpa", namespace: one.namespace, name: one.hpa }), title: one.name }, name);
+}
+
+/** "exporter_names_no_pod" as words. @param {string} reason */
+export const words = (reason) => reason.replaceAll("_", " ");
+
+/** @param {any} text @returns {number|null} */
+function percent(text) {
+  const found = parseFloat(text);
+  return Number.isNaN(found) ? null : found;
+}
+
+/** Pods without a value, by reason, the most frequent first. @param {any[]} pods @returns {[string, number][]} */
+export function reasons(pods) {
+  /** @type {Map<string, number>} */
+  const found = new Map();
+  for (const pod of pods) if (pod.whyNot) found.set(pod.whyNot, (found.get(pod.whyNot) ?? 0) + 1);
+  return [...found].sort((one, other) => other[1] - one[1]);
+}

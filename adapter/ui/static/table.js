@@ -1,0 +1,181 @@
+// A table that can be sorted, and that holds only the rows in sight.
+
+import { h, fill } from "./dom.js";
+import { inOrder, NONE } from "./format.js";
+
+/**
+ * @typedef {object} Column
+ * @property {string} key
+ * @property {string} label
+ * @property {string} [class]
+ * @property {(row: any) => any} [value] what is sorted; a column without it cannot be sorted
+ * @property {boolean} [down] sorts downwards first
+ * @property {(row: any) => Node|string|null} cell
+ */
+
+const SPARE = 8;
+
+/** A sortable table. Rows have one height, `--row` of its style. */
+export class SortedTable {
+  /**
+   * @param {object} options
+   * @param {string} options.label name for screen readers
+   * @param {Column[]} options.columns
+   * @param {(row: any) => string} options.key
+   * @param {(row: any) => string} [options.address] where a row leads
+   * @param {(row: any) => any} [options.version] what the row shows; a row is built again if it changed
+   * @param {string} [options.sort] key of the first order; the order of the rows without it
+   * @param {string} [options.class]
+   * @param {(rows: any[]) => void} [options.onSeen] called with the rows in sight
+   */
+  constructor(options) {
+    this.options = options;
+    /** @type {any[]} */
+    this.rows = [];
+    /** @type {any[]} */
+    this.sorted = [];
+    this.sort = options.sort ?? "";
+    this.down = false;
+    /** @type {Map<string, {tr: HTMLElement, version: string}>} */
+    this.built = new Map();
+    this.selected = "";
+    this.height = 0;
+    this.before = pad(options.columns.length);
+    this.after = pad(options.columns.length);
+    this.heads = options.columns.map((column) => this.head(column));
+    this.body = h("tbody", { role: "rowgroup" }, this.before, this.after);
+    this.table = h(`table.rows${options.class ? `.${options.class}` : ""}`, { role: "table", "aria-label": options.label },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row", "aria-rowindex": 1 }, this.heads)), this.body);
+    this.element = h("div.scroll", { tabindex: 0, role: "group", "aria-label": options.label }, this.table);
+    let asked = 0;
+    const look = () => {
+      asked ||= requestAnimationFrame(() => {
+        asked = 0;
+        this.paint();
+      });
+    };
+    this.element.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(() => {
+      this.height = 0;
+      look();
+    }).observe(this.element);
+    this.body.addEventListener("click", (/** @type {MouseEvent} */ event) => {
+      const target = /** @type {Element} */ (event.target);
+      if (target.closest("a, button") || getSelection()?.toString()) return;
+      /** @type {any} */ (target.closest("tr")?.querySelector("a"))?.click();
+    });
+  }
+
+  /** @param {Column} column */
+  head(column) {
+    const inside = column.value
+      ? h("button", { type: "button", click: () => this.order(column) }, column.label, h("span.arrow", { "aria-hidden": "true" }))
+      : h("span", {}, column.label);
+    return h("th", { class: column.class ?? null, scope: "col", role: "columnheader", "data-key": column.key }, inside);
+  }
+
+  /** @param {Column} column */
+  order(column) {
+    if (this.sort !== column.key) [this.sort, this.down] = [column.key, Boolean(column.down)];
+    else if (this.down === Boolean(column.down)) this.down = !this.down;
+    else this.sort = this.options.sort ?? "";
+    this.show(this.rows);
+  }
+
+  /** Show these rows. @param {any[]} rows */
+  show(rows) {
+    this.rows = rows;
+    const column = this.options.columns.find((one) => one.key === this.sort);
+    this.sorted = column?.value ? [...rows].sort(by(column.value, this.down)) : rows;
+    this.heads.forEach((head, i) => {
+      if (this.options.columns[i] === column) head.setAttribute("aria-sort", this.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    this.table.setAttribute("aria-rowcount", String(rows.length + 1));
+    this.paint();
+  }
+
+  /** Mark a row as the one that is open. @param {string} key */
+  select(key) {
+    this.selected = key;
+    for (const [name, { tr }] of this.built) tr.classList.toggle("open", name === key);
+  }
+
+  paint() {
+    this.height ||= parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 44;
+    const { scrollTop, clientHeight } = this.element;
+    const first = Math.max(0, Math.floor(scrollTop / this.height) - SPARE);
+    const last = Math.min(this.sorted.length, Math.ceil((scrollTop + (clientHeight || 600)) / this.height) + SPARE);
+    const seen = this.sorted.slice(first, last);
+    const keys = new Set(seen.map(this.options.key));
+    for (const [key, { tr }] of this.built) {
+      if (keys.has(key)) continue;
+      tr.remove();
+      this.built.delete(key);
+    }
+    /** @type {Element} */
+    let place = this.before;
+    seen.forEach((row, i) => {
+      const tr = this.row(row, first + i);
+      if (place.nextElementSibling !== tr) place.after(tr);
+      place = tr;
+    });
+    stretch(this.before, first * this.height);
+    stretch(this.after, (this.sorted.length - last) * this.height);
+    this.options.onSeen?.(seen);
+  }
+
+  /** @param {any} row @param {number} index */
+  row(row, index) {
+    const key = this.options.key(row);
+    const version = JSON.stringify(this.options.version ? this.options.version(row) : row);
+    let known = this.built.get(key);
+    if (!known) {
+      known = { tr: h("tr", { role: "row" }), version: "" };
+      known.tr.classList.toggle("open", key === this.selected);
+      this.built.set(key, known);
+    }
+    const { tr } = known;
+    tr.setAttribute("aria-rowindex", String(index + 2));
+    if (known.version !== version) {
+      known.version = version;
+      const focused = tr.contains(document.activeElement);
+      fill(tr, this.options.columns.map((column) => h("td", { class: column.class ?? null, role: "cell" }, column.cell(row) ?? missing())));
+      if (focused) tr.querySelector("a")?.focus();
+    }
+    return tr;
+  }
+}
+
+/** A value that is missing, with its reason for screen readers and as a tooltip. @param {string} [why] */
+export function missing(why = "no value") {
+  return h("span.missing", { title: why }, h("span", { "aria-hidden": "true" }, NONE), h("span.hidden", {}, why));
+}
+
+/** Two lines in one cell. @param {any} first @param {any} second */
+export function two(first, second) {
+  return h("span.two", {}, h("span", {}, first), second ? h("span", {}, second) : null);
+}
+
+function pad(columns) {
+  return h("tr.pad", { "aria-hidden": "true", role: "presentation" }, h("td", { colspan: columns, role: "presentation" }));
+}
+
+function stretch(row, height) {
+  row.hidden = height <= 0;
+  row.firstChild.style.height = `${height}px`;
+}
+
+/** @param {(row: any) => any} value @param {boolean} down @returns {(a: any, b: any) => number} */
+function by(value, down) {
+  const turn = down ? -1 : 1;
+  return (a, b) => {
+    const [one, other] = [value(a), value(b)];
+    const [no, none] = [one === null || one === undefined, other === null || other === undefined];
+    // What is missing comes last in both directions.
+    if (no || none) return Number(no) - Number(none);
+    if (typeof one === "number" && typeof other === "number") return turn * (one - other);
+    return turn * inOrder(String(one), String(other));
+  };
+}
+
