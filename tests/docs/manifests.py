@@ -58,7 +58,9 @@ def whole(block: Block) -> list[Object]:
     if kind(block) is Kind.MANIFEST:
         return found
     name, *path = block.comment.removeprefix("in: ").split(".")
-    formulas: dict[str, Object] = {one["kind"]: one for one in yaml.safe_load_all(_BASES)}
+    formulas: dict[str, Object] = {
+        one["kind"]: one for one in yaml.load_all(_BASES, yaml.CSafeLoader)
+    }
     if name not in formulas or len(found) != 1:
         raise ValueError(f"{block.place}: one document, in a Pod, Deployment, HPA or ScaledObject")
     part: Any = found[0]
@@ -76,7 +78,7 @@ def _shown() -> Iterator[tuple[str, Object]]:
 
 def _examples() -> Iterator[tuple[str, Object]]:
     for path in sorted(EXAMPLES.glob("*.yaml")):
-        for obj in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        for obj in yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader):
             yield str(path.relative_to(ROOT)), obj
 
 

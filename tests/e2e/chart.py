@@ -52,7 +52,8 @@ def render(
 ) -> list[Object]:
     """Return the chart's objects; ``only`` names templates, such as ``rbac``."""
     text = _rendered(json.dumps(values or {}), release, namespace, tuple(only))
-    return [obj for obj in yaml.safe_load_all(text) if obj is not None]
+    read = yaml.load_all(text, yaml.CSafeLoader)  # as SafeLoader, and ten times as fast
+    return [obj for obj in read if obj is not None]
 
 
 @functools.cache
