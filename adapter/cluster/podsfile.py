@@ -20,8 +20,9 @@ import msgspec
 import structlog
 import yaml
 
-from adapter.cluster import hpas, nodes, services
-from adapter.cluster.hpas import HpaManifest, Hpas, ShownHpa
+from adapter.cluster import hpamanifest, nodes, services
+from adapter.cluster.hpamanifest import HpaManifest
+from adapter.cluster.hpas import Hpas, ShownHpa
 from adapter.cluster.index import PodIndex
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.nodes import Node, NodeManifest, Nodes
@@ -108,7 +109,7 @@ def _add(found: FileObjects, manifest: Any, decoder: PodDecoder) -> None:
     elif kind == "Node":
         found.nodes.append(nodes.reduce(msgspec.convert(manifest, NodeManifest)))
     elif kind == "HorizontalPodAutoscaler":
-        found.hpas.append(hpas.reduce(msgspec.convert(manifest, HpaManifest)))
+        found.hpas.append(hpamanifest.reduce(msgspec.convert(manifest, HpaManifest)))
     elif not kind:
         raise ValueError("it has no kind; write kind: Pod")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapter.cluster import hpas, nodes, services
+from adapter.cluster import hpamanifest, nodes, services
 from adapter.cluster.hpas import Hpas, ShownHpa
 from adapter.cluster.index import PodIndex
 from adapter.cluster.manifest import PodDecoder
@@ -37,7 +37,7 @@ def watch_hpas(
 ) -> Reflector[ShownHpa]:
     """Return a reflector of all HPAs. Without the right, the view API shows none."""
     path = "/apis/autoscaling/v2/horizontalpodautoscalers"
-    return _watch(client, path, hpas.decode, table, options)
+    return _watch(client, path, hpamanifest.decode, table, options)
 
 
 def _watch(

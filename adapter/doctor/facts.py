@@ -19,6 +19,7 @@ from adapter.doctor.objects import (
 from adapter.doctor.page import ExporterPage
 from adapter.doctor.withoutvalue import WithoutValue
 from adapter.doctor.workloads import SeenPod, SeenWorkload
+from adapter.hpa.spec import source_key
 from adapter.settings import Settings
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class HpaMetric(NamedTuple):
     @property
     def key(self) -> str:
         """The field that holds the metric's source."""
-        return self.type[:1].lower() + self.type[1:]
+        return source_key(self.type)
 
     @property
     def target(self) -> Decimal | None:

@@ -11,6 +11,7 @@ import msgspec
 from adapter.doctor.facts import Hpa, HpaMetric, SeenScaledObject
 from adapter.doctor.objects import SeenCondition
 from adapter.hpa import quantity
+from adapter.hpa.spec import source_key
 
 _OWNER = "scaledobject.keda.sh/name"
 
@@ -56,7 +57,7 @@ def read_scaledobject(manifest: Mapping[str, Any]) -> SeenScaledObject:
 def _metric(row: Any, at: str) -> HpaMetric:
     row = _mapping(row)
     kind = str(row.get("type") or "")
-    source = _mapping(row.get(kind[:1].lower() + kind[1:]))
+    source = _mapping(row.get(source_key(kind)))
     metric, target = _mapping(source.get("metric")), _mapping(source.get("target"))
     about = _mapping(source.get("describedObject"))
     selector = metric.get("selector")

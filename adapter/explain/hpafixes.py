@@ -8,6 +8,7 @@ from adapter.client.access import Json
 from adapter.client.hpacommands import one_hpa, patch_hpa, scaled_object
 from adapter.explain.hpafacts import HpaFacts
 from adapter.hpa import MetricKind, MetricSpec
+from adapter.hpa.spec import source_key
 from apiservice.runtime.nearest import nearest
 
 
@@ -82,8 +83,7 @@ def _of_unknown(facts: HpaFacts, metric: MetricSpec) -> str:
 def field(facts: HpaFacts, metric: MetricSpec, path: str) -> str:
     """Return the path of a field of a metric in the HPA."""
     index = facts.spec.metrics.index(metric) if facts.spec is not None else 0
-    key = metric.kind.value[0].lower() + metric.kind.value[1:]
-    return f"spec.metrics[{index}].{key}.{path}"
+    return f"spec.metrics[{index}].{source_key(metric.kind)}.{path}"
 
 
 def _selector(facts: HpaFacts) -> str:

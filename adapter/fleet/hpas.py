@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from adapter.cluster.hpas import HpaManifest, ShownCondition, ShownHpa, ShownMetric, reduce
+from adapter.cluster.hpamanifest import HpaManifest, reduce
+from adapter.cluster.hpas import ShownCondition, ShownHpa, ShownMetric
 from adapter.explain.words import milli, one_line, to_milli
 from apiservice.wire import instant
 

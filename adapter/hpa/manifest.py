@@ -26,6 +26,7 @@ from adapter.hpa.spec import (
     ScalingPolicy,
     Select,
     TargetKind,
+    source_key,
 )
 
 E = TypeVar("E", bound=StrEnum)
@@ -85,7 +86,7 @@ def _metric(row: Any, at: str) -> MetricSpec:
     if not isinstance(row, Mapping):
         raise ManifestError(f"{at} is not a mapping: give type and pods, object or external")
     kind = _choice(MetricKind, row.get("type"), f"{at}.type")
-    key = "containerResource" if kind is MetricKind.CONTAINER else kind.lower()
+    key = source_key(kind)
     source = _mapping(row, key, at)
     at = f"{at}.{key}"
     if kind.of_resources:

@@ -12,6 +12,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 
+def source_key(kind: str) -> str:
+    """Return the key of a metric's part of the manifest: ``containerResource``."""
+    return kind[:1].lower() + kind[1:]
+
+
 class MetricKind(StrEnum):
     """``spec.metrics[].type``."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from adapter.client.output import table
-from adapter.cluster.hpas import ShownHpa, decode
+from adapter.cluster.hpamanifest import decode
+from adapter.cluster.hpas import ShownHpa
 from adapter.cluster.pod import Owner, Pod
 from apiservice.view.presentation import MISSING
 from tests.adapter.view.viewer import Shelf, Viewer

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from adapter.cluster.hpas import ShownCondition, ShownHpa, decode
+from adapter.cluster.hpamanifest import decode
+from adapter.cluster.hpas import ShownCondition, ShownHpa
 from adapter.cluster.pod import Owner, Pod
 from adapter.view import gpuworkloads
 from apiservice.runtime.steps import at_once
