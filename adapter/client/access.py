@@ -18,7 +18,7 @@ from adapter.client.errors import (
     describe_missing_view,
     missing_right,
 )
-from adapter.client.tables import TABLE_TYPE, Table, TableRow, decode_table
+from adapter.client.tables import TABLE_TYPE, ObjectTable, TableRow, decode_table
 from apiservice.kube.client import (
     BoundedAnswer,
     ClusterAnswerError,
@@ -52,6 +52,20 @@ class Api:
         """The namespace that was named, or the context's."""
         self.origin: str = client.origin
         """The server, and the kubeconfig and context that name it."""
+
+    def within(self, namespace: str) -> Api:
+        """Return the same cluster with another namespace."""
+        return Api(self._client, namespace)
+
+    @property
+    def server(self) -> str:
+        """The server's address."""
+        return str(self._client.configuration.host)
+
+    @property
+    def context(self) -> str:
+        """The context of the kubeconfig; empty in a pod."""
+        return str(self._client.context)
 
     async def get(self, path: str) -> Json:
         """Return the JSON object of a path."""
@@ -87,7 +101,7 @@ class Api:
                 return
             query["continue"] = str(token)
 
-    async def table(self, path: str, *, labels: str = "", fields: str = "") -> Table:
+    async def table(self, path: str, *, labels: str = "", fields: str = "") -> ObjectTable:
         """Return a collection as the table that kubectl prints, with all wide columns.
 
         Args:
@@ -104,7 +118,7 @@ class Api:
                 raise self._garbled(path, str(error)) from None
             rows += page.rows
             if not self._continues(path, page.token, len(page.rows), len(rows)):
-                return Table(page.columns, rows)
+                return ObjectTable(page.columns, rows)
             query["continue"] = page.token
 
     def _continues(self, path: str, token: Any, rows: int, total: int) -> bool:
@@ -163,6 +177,10 @@ class Api:
         except ClusterAnswerError as error:
             raise ClientError(describe_failure(self._client, error), error.status) from None
 
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
     async def _send(self, method: str, path: str, body: Any = None) -> Json:
         answer = await self._fetch(method, path, body)
         try:
@@ -214,11 +232,10 @@ def _unserved(error: ClusterAnswerError) -> bool:
     return error.status == 404 and ("requested resource" in text or "page not found" in text)
 
 
-@asynccontextmanager
-async def cluster(
+async def open_cluster(
     kubeconfig: Path | None = None, context: str | None = None, namespace: str = ""
-) -> AsyncIterator[Api]:
-    """Connect to the cluster of a kubeconfig, or of the pod. Nothing has been sent yet.
+) -> Api:
+    """Return the cluster of a kubeconfig, or of the pod, to be closed. Nothing has been sent yet.
 
     Raises:
         ClientError: the kubeconfig cannot be used.
@@ -229,7 +246,16 @@ async def cluster(
         )
     except ClusterError as error:
         raise ClientError(str(error)) from None
+    return Api(client, namespace)
+
+
+@asynccontextmanager
+async def cluster(
+    kubeconfig: Path | None = None, context: str | None = None, namespace: str = ""
+) -> AsyncIterator[Api]:
+    """Connect to a cluster while the block runs; see :func:`open_cluster`."""
+    api = await open_cluster(kubeconfig, context, namespace)
     try:
-        yield Api(client, namespace)
+        yield api
     finally:
-        await client.close()
+        await api.close()

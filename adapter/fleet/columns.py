@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from adapter.client.tables import Cell, Table, TableRow
+from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.nodepool.seen.nodes import POOL_LABELS
 
 _NUMBER: Final = re.compile(r"(\d{1,18})")
@@ -19,7 +19,7 @@ Natural = tuple[tuple[int, int, str], ...]
 class Columns:
     """The rows of a table, column by column. A column that the server does not have is empty."""
 
-    def __init__(self, table: Table, rows: Sequence[TableRow] | None = None) -> None:
+    def __init__(self, table: ObjectTable, rows: Sequence[TableRow] | None = None) -> None:
         self._at = {name: index for index, name in enumerate(table.columns)}
         self.rows = table.rows if rows is None else rows
 

@@ -114,6 +114,7 @@ async def connect(
     client.user_agent = user_agent
     by = f"{source}, context {used}" if used else source
     client.origin = f"{configuration.host} ({by})"
+    client.context = used
     client.namespace = namespace
     return client
 

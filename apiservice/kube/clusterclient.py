@@ -82,6 +82,8 @@ class ClusterClient(ApiClient):
         """Connections made with earlier content; their watches continue."""
         self.origin = ""
         """The server, and the source of its address and credentials."""
+        self.context = ""
+        """The context of the kubeconfig; empty without one."""
         self.namespace = "default"
         """The namespace of the kubeconfig's context, or of the pod."""
         self.outages = Outages()

@@ -1,0 +1,81 @@
+"""The page's addresses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+import click
+import msgspec
+from fastapi import FastAPI, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp
+
+from adapter.ui.explanations import Explained, Explanations
+from adapter.ui.files import INDEX, PageFile
+from adapter.ui.stream import MOST_STREAMS, EventStream, Streams
+
+_READ: Final = ["GET", "HEAD"]
+_encode = msgspec.json.Encoder().encode
+
+
+def application(
+    streams: Streams, explanations: Explanations, files: Mapping[str, PageFile]
+) -> ASGIApp:
+    """Return what answers requests that the guard lets pass."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.add_exception_handler(404, _unknown)
+    app.add_exception_handler(Exception, _broken)
+
+    @app.api_route("/", methods=_READ)
+    async def index() -> Response:
+        return _file(files.get(INDEX))
+
+    @app.api_route("/static/{name:path}", methods=_READ)
+    async def static(name: str) -> Response:
+        return _file(files.get(name))
+
+    @app.get("/api/events")
+    async def events(request: Request) -> Response:
+        if streams.full:
+            return PlainTextResponse(
+                f"The page is open {MOST_STREAMS} times: close one of its tabs.\n", 503
+            )
+        return EventStream(streams, request.headers.get("last-event-id", ""))
+
+    @app.get("/api/explain/{kind}/{name}")
+    async def of_cluster(kind: str, name: str) -> Response:
+        if kind not in ("node", "gpu"):
+            return _json(Explained(404, {"error": f"write /api/explain/{kind}/NAMESPACE/NAME"}))
+        return _json(await explanations.of(kind, name))
+
+    @app.get("/api/explain/{kind}/{namespace}/{name}")
+    async def of_namespace(kind: str, namespace: str, name: str) -> Response:
+        if kind not in ("pod", "hpa"):
+            return _json(Explained(404, {"error": "write pod or hpa before the namespace"}))
+        return _json(await explanations.of(kind, name, namespace))
+
+    return app
+
+
+def _file(file: PageFile | None) -> Response:
+    if file is None:
+        return PlainTextResponse("There is no such file.\n", 404)
+    return Response(file.body, media_type=file.media_type)
+
+
+def _json(answer: Explained) -> Response:
+    return Response(_encode(answer.body), answer.status, media_type="application/json")
+
+
+async def _unknown(_: Request, __: Exception) -> Response:
+    return PlainTextResponse("There is no such address.\n", 404)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """A mistake of this program: the page goes on, and the terminal names it."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    click.echo(f"gpu-metrics-adapter: {request.url.path} failed: {text}; report it", err=True)
+    sys.stderr.flush()
+    return Response(_encode({"error": text}), 500, media_type="application/json")

@@ -1,0 +1,75 @@
+"""The command line of ``ui``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from adapter.client.options import CONTEXT, KUBECONFIG, joined
+from adapter.ui.options import UiOptions
+
+
+@click.command()
+@joined(KUBECONFIG, CONTEXT)
+@click.option(
+    "-n", "--namespace", default="", metavar="NAME", help="One namespace [all namespaces]."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="Port on 127.0.0.1 [any free port].",
+)
+@click.option(
+    "--browser/--no-browser",
+    default=True,
+    help="Open a browser if this machine has a display, or only print the address.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(1, 3600),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two looks at the cluster; longer for a large one.",
+)
+@click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML with your prices per hour [list prices].",
+)
+@click.option(
+    "--team-label",
+    default="team",
+    show_default=True,
+    metavar="KEY",
+    help="Label of pods that names their team; without it, the namespace does.",
+)
+@click.option(
+    "--prometheus",
+    default="",
+    metavar="URL",
+    help="Prometheus with the metrics of kube-state-metrics, for the time before the start.",
+)
+def ui(**given: Any) -> None:
+    """Show the cluster's GPUs, pods and HPAs on a page in the browser, live.
+
+    The page is served on this machine only, and the printed address contains its key. It reads
+    the cluster with your rights, through the API server, and writes nothing. A panel that you may
+    not read names the missing right. docs/ui.md describes the page.
+
+    Exit codes: 0 when you stop it, 2 if it cannot start.
+
+    \b
+    Examples:
+      gpu-metrics-adapter ui
+      gpu-metrics-adapter ui --context prod -n chat --port 8899 --no-browser
+    """
+    # Imported late: --help needs none of it.
+    from adapter.ui.run import run  # noqa: PLC0415
+
+    run(UiOptions(**given))

@@ -1,0 +1,121 @@
+"""The parts ``gpus`` and ``load``: what a device is, and what it does now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from adapter.client.tables import Cell, ObjectTable, TableRow
+from adapter.figures import age
+from adapter.fleet.cells import number, seconds
+from adapter.fleet.columns import ZONE, Columns, natural, pool
+
+Json = dict[str, Any]
+
+COLUMNS: Final = (
+    *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
+)
+_SHARE: Final = re.compile(r"<?(\d{1,15}(?:\.\d+)?)/<?(\d{1,15}(?:\.\d+)?)(?:[KMGTP]i)?")
+_JITTER: Final = 5.0
+"""Seconds by which an age may differ from the clock: ages are whole seconds, and requests take
+time."""
+
+
+class DeviceParts(NamedTuple):
+    """The devices, in the order of the page."""
+
+    static: Json
+    load: Json
+    """``load`` without ``of``."""
+    idle_since: Mapping[str, float]
+    """Epoch seconds, by the device's name."""
+    pools: Mapping[str, str]
+    """Node -> node pool."""
+    models: Mapping[str, str]
+    """UUID -> model."""
+
+
+def fleet(table: ObjectTable, now: float, idle_before: Mapping[str, float]) -> DeviceParts:
+    """Return the devices.
+
+    Args:
+        table: ``gpus``.
+        now: epoch seconds of the table.
+        idle_before: since when devices were idle at the last look.
+    """
+    by = Columns(table)
+    nodes, numbers = by.texts("Node"), by.texts("GPU")
+    pools = [pool(row.labels) for row in table.rows]
+    keys = [
+        (natural(pools[i]), natural(nodes[i]), natural(numbers[i]), row.name)
+        for i, row in enumerate(table.rows)
+    ]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    by = Columns(table, [table.rows[i] for i in order])
+    static = [_static(row, *more) for row, *more in _zipped(by, "Node", "GPU", "Model", "UUID")]
+    idle = _idle(by, now, idle_before)
+    return DeviceParts(
+        {"columns": COLUMNS, "rows": static},
+        _load(by, now, idle),
+        idle,
+        {str(row[1]): str(row[2]) for row in static if row[1] and row[2]},
+        {str(row[9]): str(row[5]) for row in static if row[9] and row[5]},
+    )
+
+
+def _zipped(by: Columns, *names: str) -> Sequence[tuple[Any, ...]]:
+    return list(zip(by.rows, *(by.texts(name) for name in names), by.texts("Sharing"), strict=True))
+
+
+def _static(
+    row: TableRow,
+    node: str | None,
+    gpu: str | None,
+    model: str | None,
+    uuid: str | None,
+    sharing: str | None,
+) -> list[Cell]:
+    labels = row.labels
+    return [
+        *(row.name, node, pool(labels), labels.get(ZONE), gpu, model),
+        *(labels.get("mig-profile"), labels.get("vendor"), sharing, uuid),
+    ]
+
+
+def _load(by: Columns, now: float, idle: Mapping[str, float]) -> Json:
+    util, memory = by.texts("Util"), by.texts("Mem")
+    return {
+        "time": round(now, 3),
+        "util": [number(text) for text in util],
+        "utilText": util,
+        "mem": memory,
+        "memShare": [share(text) for text in memory],
+        "pods": by.texts("Pods"),
+        "age": by.texts("Age"),
+        "power": by.texts("Power"),
+        "temp": by.texts("Temp"),
+        "xid": by.texts("XID"),
+        "idleSince": [idle.get(row.name) for row in by.rows],
+        "exporter": by.texts("Exporter"),
+    }
+
+
+def share(memory: str | None) -> float | None:
+    """Return the used share of ``31.2/80Gi``; None without a total."""
+    found = _SHARE.fullmatch(memory) if memory else None
+    if found is None or float(found[2]) <= 0:
+        return None
+    return round(min(1.0, float(found[1]) / float(found[2])), 4)
+
+
+def _idle(by: Columns, now: float, before: Mapping[str, float]) -> dict[str, float]:
+    found = {}
+    for row, text in zip(by.rows, by.texts("Idle-Since"), strict=True):
+        ago = seconds(text)
+        if ago is None:
+            continue
+        known = before.get(row.name)
+        same = known is not None and abs((seconds(age(now - known)) or 0.0) - ago) <= _JITTER
+        found[row.name] = known if known is not None and same else round(now - ago, 3)
+    return found

@@ -1,0 +1,38 @@
+"""What the idle GPUs cost, from the table of all GPUs."""
+
+from __future__ import annotations
+
+from adapter.client.tables import ObjectTable
+from adapter.fleet.cells import seconds
+from adapter.fleet.columns import Columns
+from adapter.fleet.verdict import IDLE, IdlePrice
+from adapter.idle.prices import PriceList
+
+_HOUR = 3600.0
+
+
+def idle_price(table: ObjectTable, prices: PriceList) -> IdlePrice:
+    """Return the price of the devices that pods hold and that are idle for 10 minutes.
+
+    Args:
+        table: ``gpus``.
+        prices: prices by model.
+    """
+    by = Columns(table)
+    per_hour = so_far = 0.0
+    known = without = 0
+    cells = (by.texts(name) for name in ("Pods", "Idle-Since", "Model"))
+    for row, holder, idle, model in zip(by.rows, *cells, strict=True):
+        ago = seconds(idle)
+        if holder is None or ago is None or ago < IDLE:
+            continue
+        price = prices.of(model or "", row.labels.get("mig-profile", ""))
+        if price is None:
+            without += 1
+            continue
+        known += 1
+        per_hour += price
+        so_far += price * ago / _HOUR
+    if not known:
+        return IdlePrice(None, None, without)
+    return IdlePrice(round(per_hour, 4), round(so_far, 4), without)

@@ -1,0 +1,91 @@
+"""From what was read to the parts of the page. No I/O: it runs beside the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from adapter.client.tables import ObjectTable
+from adapter.fleet.columns import Columns
+from adapter.fleet.hpas import HpaState
+from adapter.fleet.verdict import Verdict, count_gpus, count_pods, verdict
+from adapter.idle.prices import PriceList
+from adapter.ui.gpurows import DeviceParts, fleet
+from adapter.ui.idlecosts import idle_price
+from adapter.ui.panels import GPUS, HPAS, PODS, WORKLOADS, HpaList, PanelState
+from adapter.ui.podrows import pods, workloads
+from adapter.ui.trouble import with_trouble
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What was read last, by panel. It is not changed."""
+
+    panels: Mapping[str, PanelState]
+    data: Mapping[str, Any]
+    """Without the panels that were never read."""
+
+    def table(self, panel: str) -> ObjectTable | None:
+        """Return a panel's table."""
+        found: ObjectTable | None = self.data.get(panel)
+        return found
+
+    @property
+    def hpas(self) -> list[HpaState] | None:
+        """The HPAs."""
+        found: HpaList | None = self.data.get(HPAS)
+        return None if found is None else list(found.states)
+
+
+class Model:
+    """Makes the parts that follow from changed panels. One call at a time.
+
+    Args:
+        prices: prices of GPUs.
+    """
+
+    def __init__(self, prices: PriceList) -> None:
+        self._prices = prices
+        self.fleet: DeviceParts | None = None
+
+    def parts(self, seen: PageFacts, changed: Collection[str], now: float) -> dict[str, bytes]:
+        """Return the parts, by name, in the order in which they are sent."""
+        found: dict[str, Any] = {"panels": [state.json() for state in seen.panels.values()]}
+        gpus, gpu_pods, owners = seen.table(GPUS), seen.table(PODS), seen.table(WORKLOADS)
+        if GPUS in changed and gpus is not None:
+            at = seen.panels[GPUS].updated or now
+            self.fleet = fleet(gpus, at, self.fleet.idle_since if self.fleet else {})
+            found |= {"gpus": self.fleet.static, "load": self.fleet.load}
+        found["verdict"] = self._verdict(seen).json()
+        if HPAS in changed and seen.hpas is not None:
+            found["hpas"] = [state.json() for state in seen.hpas]
+        if (GPUS in changed or PODS in changed) and gpu_pods is not None:
+            pools, models = (self.fleet.pools, self.fleet.models) if self.fleet else ({}, {})
+            found["pods"] = pods(gpu_pods, pools, models)
+        if WORKLOADS in changed and owners is not None:
+            found["workloads"] = workloads(owners)
+        return {name: _encode(content) for name, content in found.items()}
+
+    def _verdict(self, seen: PageFacts) -> Verdict:
+        gpus, gpu_pods = _current(seen, GPUS), _current(seen, PODS)
+        made = verdict(
+            seen.hpas if _readable(seen, HPAS) else None,
+            None if gpu_pods is None else count_pods(Columns(gpu_pods).dicts()),
+            None if gpus is None else count_gpus(Columns(gpus).dicts()),
+            None if gpus is None else idle_price(gpus, self._prices),
+        )
+        return with_trouble(made, list(seen.panels.values()))
+
+
+def _readable(seen: PageFacts, panel: str) -> bool:
+    """Return whether the data of a panel count: a right that was lost hides them."""
+    return seen.panels[panel].status in ("ok", "failed")
+
+
+def _current(seen: PageFacts, panel: str) -> ObjectTable | None:
+    return seen.table(panel) if _readable(seen, panel) else None

@@ -1,0 +1,38 @@
+"""What ``ui`` was started with."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class UiOptions:
+    """Which cluster to show, and where."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str = ""
+    """Empty: all namespaces."""
+    port: int = 0
+    """0: any free port."""
+    browser: bool = True
+    """Open a browser, if the machine has a display."""
+    interval: float = 5.0
+    """Seconds between two looks at the cluster."""
+    prices: Path | None = None
+    team_label: str = "team"
+    prometheus: str = ""
+    """URL of a query API; empty: none."""
+    demo: bool = False
+    """The cluster is the demo's."""
+
+    def client_flags(self) -> str:
+        """Return the flags with which another command reads the same cluster."""
+        found = []
+        if self.kubeconfig is not None:
+            found += ["--kubeconfig", str(self.kubeconfig)]
+        if self.context:
+            found += ["--context", self.context]
+        return shlex.join(found)

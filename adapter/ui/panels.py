@@ -1,0 +1,119 @@
+"""The lists of the page: how each is read, and how its last reading ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import quote
+
+from adapter.client.access import Api, Json
+from adapter.client.errors import GRANTED, VIEW, ClientError
+from adapter.fleet.hpas import HpaState, state_of
+
+Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
+
+GPUS: Final = "gpus"
+PODS: Final = "gpupods"
+WORKLOADS: Final = "gpuworkloads"
+HPAS: Final = "hpas"
+EVENTS: Final = "events"
+_EVENTS_OF: Final = (
+    "involvedObject.kind=HorizontalPodAutoscaler",
+    "reason=FailedScheduling",
+    "reason=TriggeredScaleUp",
+)
+_STEP: Final = 200
+"""HPAs that are looked at before other tasks continue."""
+
+
+@dataclass(frozen=True, slots=True)
+class PanelState:
+    """How the last reading of a list ended."""
+
+    panel: str
+    status: Status = "waiting"
+    message: str = ""
+    """One line; empty if the list could be read completely."""
+    command: str = ""
+    """Grants a missing right."""
+    updated: float | None = None
+    """Epoch seconds of the data."""
+    took: float | None = None
+    """Seconds that the last reading took."""
+
+    def json(self) -> Json:
+        """The row of the page."""
+        return {
+            "panel": self.panel,
+            "status": self.status,
+            "message": self.message,
+            "command": self.command,
+            "updated": self.updated,
+            "took": None if self.took is None else round(self.took, 3),
+        }
+
+
+def failed(before: PanelState, error: ClientError, took: float) -> PanelState:
+    """Return the state after a failure; the data stay, with their age."""
+    text = str(error)
+    status: Status = "failed"
+    if error.status == 403:
+        status = "forbidden"
+    elif "does not serve" in text:
+        status = "missing"
+    message, _, command = text.partition(GRANTED)
+    return PanelState(
+        before.panel, status, message, command.partition("`")[0], before.updated, took
+    )
+
+
+class HpaList(NamedTuple):
+    """HPAs, and how many have a form that is not known."""
+
+    states: Sequence[HpaState]
+    odd: int = 0
+
+
+Reader = Callable[[Api], Awaitable[Any]]
+
+
+def readers(namespace: str) -> dict[str, Reader]:
+    """Return how each list is read, by panel.
+
+    Args:
+        namespace: the only one that is read; empty: all.
+    """
+    within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+
+    async def hpas(api: Api) -> HpaList:
+        rows = await api.list(f"/apis/autoscaling/v2{within}/horizontalpodautoscalers")
+        return await _states(rows)
+
+    async def events(api: Api) -> list[Json]:
+        found = []
+        for fields in _EVENTS_OF:
+            found += await api.list(f"/api/v1{within}/events", fields=fields)
+        return found
+
+    return {
+        GPUS: lambda api: api.table(f"{VIEW}/gpus"),
+        PODS: lambda api: api.table(f"{VIEW}{within}/gpupods"),
+        WORKLOADS: lambda api: api.table(f"{VIEW}{within}/gpuworkloads"),
+        HPAS: hpas,
+        EVENTS: events,
+    }
+
+
+async def _states(rows: Sequence[Json]) -> HpaList:
+    states, odd = [], 0
+    for at, row in enumerate(rows):
+        try:
+            states.append(state_of(row))
+        except (ValueError, TypeError, LookupError, AttributeError):
+            odd += 1
+        if at % _STEP == _STEP - 1:
+            await asyncio.sleep(0)
+    states.sort(key=lambda state: (state.namespace, state.name))
+    return HpaList(states, odd)

@@ -1,0 +1,117 @@
+"""One run of ``ui``: connect, listen, print the address, and serve until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import time
+from typing import NoReturn
+
+import click
+import msgspec
+
+from adapter import __version__
+from adapter.client.command import FINE, UNSEEN, complain
+from adapter.client.errors import ClientError
+from adapter.idle.prices import PriceList, load
+from adapter.ui.app import application
+from adapter.ui.browser import has_display, open_browser
+from adapter.ui.collector import PageCollector
+from adapter.ui.connection import ClusterConnection
+from adapter.ui.explanations import Explanations
+from adapter.ui.files import page_files
+from adapter.ui.model import Model
+from adapter.ui.options import UiOptions
+from adapter.ui.parts import PageParts
+from adapter.ui.security import Access, Guard
+from adapter.ui.server import PageServer, listen
+from adapter.ui.stream import Streams
+
+
+def run(options: UiOptions) -> NoReturn:
+    """Serve the page and exit: 0 after a signal, 2 if it could not start."""
+    try:
+        prices = load(options.prices)
+        asyncio.run(_run(options, prices))
+    except ClientError as error:
+        complain(error)
+        sys.exit(UNSEEN)
+    except KeyboardInterrupt:  # before the server takes signals
+        sys.exit(FINE)
+    sys.exit(FINE)
+
+
+async def _run(options: UiOptions, prices: PriceList) -> None:
+    connection = ClusterConnection(options)
+    await connection.open()
+    try:
+        with listen(options.port) as found:
+            await _serve(options, prices, connection, found)
+    finally:
+        await connection.close()
+
+
+async def _serve(
+    options: UiOptions, prices: PriceList, connection: ClusterConnection, found: socket.socket
+) -> None:
+    access = Access(found.getsockname()[1])
+    parts = PageParts()
+    explanations = Explanations(connection, options.client_flags())
+    app = application(Streams(parts), explanations, page_files())
+
+    def stopping() -> None:
+        parts.close()
+        explanations.close()
+
+    collector = PageCollector(connection, Model(prices), parts, options.namespace, options.interval)
+    about = asyncio.create_task(_about(options, prices, connection, parts))
+    reading = asyncio.create_task(collector.run())
+    try:
+        _announce(options, connection, access)
+        await PageServer(Guard(app, access), stopping).serve([found])
+    finally:
+        for task in (about, reading):
+            task.cancel()
+        await asyncio.gather(about, reading, return_exceptions=True)
+
+
+def _announce(options: UiOptions, connection: ClusterConnection, access: Access) -> None:
+    click.echo(f"The page shows {connection.api.origin}.\n")
+    click.echo(f"  {access.url}\n")
+    click.echo("Ctrl-C ends it.")
+    sys.stdout.flush()
+    if options.browser and has_display():
+        open_browser(access.url_once())
+
+
+async def _about(
+    options: UiOptions, prices: PriceList, connection: ClusterConnection, parts: PageParts
+) -> None:
+    """Publish what does not change, and the user's name once the server has said it."""
+    api = connection.api
+    started, user = time.time(), ""
+    while True:
+        content = {
+            "server": api.server,
+            "context": api.context,
+            "user": user,
+            "version": __version__,
+            "namespace": options.namespace,
+            "interval": options.interval,
+            "started": round(started, 3),
+            "prometheus": bool(options.prometheus),
+            "demo": options.demo,
+            "currency": prices.currency,
+            "pricesOf": options.prices.name if options.prices else "list prices of January 2025",
+        }
+        parts.publish("about", msgspec.json.encode(content))
+        if user:
+            return
+        try:
+            user = await connection.api.user()
+        except ClientError as error:
+            if error.status in (403, 404):  # a server before Kubernetes 1.28
+                return
+        if not user:
+            await asyncio.sleep(max(options.interval, 5.0))

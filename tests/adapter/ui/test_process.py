@@ -1,0 +1,212 @@
+"""The command as a process: what it prints, how it ends, and the page on a cluster that changes."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapter.client.errors import VIEW
+from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of
+from tests.adapter.commandline import invoke
+from tests.adapter.ui.cluster import HPAS, gpu, hpa, pod, serve, stuck, workload
+from tests.adapter.ui.page import Page, running
+
+GPUS, PODS = f"{VIEW}/gpus", f"{VIEW}/gpupods"
+ODD = "<img src=x onerror=alert(1)>\x1b[2J\u202e\u2028"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
+    with api_server(tmp_path) as found:
+        serve(found[0], [gpu("g0")], [pod("llm-0")], [workload("llm")], [hpa()])
+        yield found
+
+
+def panels(page: Page, **wanted: str) -> dict[str, Any]:
+    """The panels once they have these states."""
+
+    def holds(rows: list[dict[str, Any]]) -> bool:
+        states = {row["panel"]: row["status"] for row in rows}
+        return all(states[name] == status for name, status in wanted.items())
+
+    return {row["panel"]: row for row in page.until("panels", holds)}
+
+
+ALL = ("gpus", "gpupods", "gpuworkloads", "hpas", "events")
+WELL = dict.fromkeys(ALL, "ok")
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_at_once_with_streams_open(
+    sign: signal.Signals, lab: tuple[ApiServer, Path]
+) -> None:
+    with running(lab[1]) as page:
+        stream = page.events()
+        next(stream)
+        page.process.send_signal(sign)
+        assert list(stream)  # the other parts, and then the end
+        assert page.process.wait(60) == 0
+
+
+def test_the_stream_shows_the_cluster(lab: tuple[ApiServer, Path]) -> None:
+    with running(lab[1]) as page:
+        panels(page, **WELL)
+        found = {}
+        for event in page.events():
+            found[event.name] = event.data
+            if len(found) == 8:
+                break
+        about = page.until("about", lambda data: data["user"])
+    assert about["user"] == "jane"
+    assert (about["context"], about["namespace"], about["prometheus"]) == ("lab", "", False)
+    assert about["pricesOf"] == "list prices of January 2025"
+    assert found["verdict"]["text"] == "The HPA works, the GPU pod has a value."
+    assert found["gpus"]["rows"][0][:5] == ["g0", "n1", "p1", None, "0"]
+    assert found["load"]["of"] == found["gpus"]["revision"]
+    assert found["load"]["util"] == [54.0]
+    assert found["pods"]["rows"][0][:4] == ["chat", "llm-0", "n1", "54%"]
+    assert found["workloads"]["rows"][0][:4] == ["chat", "llm", "3", "3"]
+    assert found["hpas"][0]["text"] == "keeps 3: gpu_utilization 54 of 60"
+
+
+def test_a_missing_right_closes_one_panel_and_names_the_command(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    server.answers[GPUS] = forbidden("jane", "list", "gpus", "view.gpu-metrics-adapter.io", "")
+    with running(file) as page:
+        found = panels(page, **WELL | {"gpus": "forbidden"})
+        verdict = page.until("verdict", lambda data: data["hpas"] and data["pods"])
+    assert found["gpus"]["message"] == (
+        "jane may not list gpus.view.gpu-metrics-adapter.io in the whole cluster"
+    )
+    assert found["gpus"]["command"].startswith("kubectl create clusterrole get-list-gpus.view")
+    assert found["gpus"]["updated"] is None
+    assert verdict["gpus"] is None
+    assert verdict["level"] == "warning"
+    assert verdict["text"].endswith("GPUs cannot be read.")
+
+
+def test_a_cluster_without_the_view_api_is_named(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    server.tables.clear()
+    with running(file) as page:
+        found = panels(page, gpus="missing", gpupods="missing", gpuworkloads="missing", hpas="ok")
+        verdict = page.until("verdict", lambda data: data["hpas"])
+    assert "does not serve view.gpu-metrics-adapter.io" in found["gpus"]["message"]
+    assert "install or upgrade the chart" in found["gpus"]["message"]
+    assert verdict["text"] == "The HPA works. GPUs and GPU pods cannot be read."
+
+
+def test_a_change_of_the_cluster_reaches_the_page(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    with running(file, "--interval", "1") as page:
+        panels(page, **WELL)
+        serve(server, [gpu("g0", Util="99%")], [pod("llm-0")], [], [hpa(conditions=stuck())])
+        load = page.until("load", lambda data: data["util"] == [99.0])
+        hpas = page.until("hpas", lambda data: data[0]["level"] == "bad")
+        verdict = page.until("verdict", lambda data: data["level"] == "bad")
+    assert load["utilText"] == ["99%"]
+    assert hpas[0]["decision"] == "stuck"
+    assert verdict["text"] == "1 HPA is stuck."
+
+
+def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
+    """The data stay while it is gone, and the verdict says so."""
+    with api_server(tmp_path) as (server, file):
+        serve(server, [gpu("g0")], [pod("llm-0")], [], [hpa()])
+        with running(file, "--interval", "1") as page:
+            panels(page, **WELL)
+            answers, tables = dict(server.answers), dict(server.tables)
+            failing = (500, status_of(500, "etcd leader changed"))
+            server.answers |= dict.fromkeys((GPUS, PODS, f"{VIEW}/gpuworkloads", HPAS), failing)
+            server.answers["/api/v1/events"] = failing
+            found = panels(page, **dict.fromkeys(ALL, "failed"))
+            assert "etcd leader changed" in found["gpus"]["message"]
+            assert found["gpus"]["updated"] is not None
+            verdict = page.until("verdict", lambda data: data["level"] == "bad")
+            assert verdict["text"].startswith("The cluster cannot be read: ")
+            assert verdict["gpus"]["total"] == 1
+            server.answers.update(answers)
+            del server.answers[GPUS], server.answers[PODS], server.answers[f"{VIEW}/gpuworkloads"]
+            server.tables.update(tables)
+            panels(page, **WELL)
+            page.until("verdict", lambda data: data["level"] == "good")
+
+
+def test_credentials_that_expired_are_read_again(lab: tuple[ApiServer, Path]) -> None:
+    """A login writes a new token to the kubeconfig."""
+    server, file = lab
+    expired = (401, status_of(401, "Unauthorized", "Unauthorized"))
+    server.answers |= {GPUS: expired, PODS: expired}
+    with running(file, "--interval", "1") as page:
+        found = panels(page, gpus="failed")
+        assert "log in again" in found["gpus"]["message"]
+        with api_server(file.parent) as (other, _):  # writes the kubeconfig
+            serve(other, [gpu("g0"), gpu("g1")])
+            page.until("gpus", lambda data: len(data["rows"]) == 2)
+
+
+def test_names_of_tenants_arrive_unharmed_and_only_as_json(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    odd = gpu("g0", Model=ODD, labels={"karpenter.sh/nodepool": ODD})
+    serve(server, [odd], [pod(ODD, ODD)], [workload(ODD, ODD)], [hpa(ODD, ODD)])
+    with running(file) as page:
+        panels(page, **WELL)
+        gpus = page.until("gpus")
+        pods = page.until("pods")
+        hpas = page.until("hpas")
+        index = page.get("/").text
+    assert [gpus["rows"][0][2], gpus["rows"][0][5]] == [ODD, ODD]
+    assert pods["rows"][0][:2] == [ODD, ODD]
+    assert (hpas[0]["namespace"], hpas[0]["name"]) == (ODD, ODD)
+    assert "onerror" not in index
+
+
+def test_a_namespace_limits_what_is_read(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    with running(file, "-n", "chat") as page:
+        panels(page, gpus="ok")
+        about = page.until("about")
+    assert about["namespace"] == "chat"
+    paths = {line.split()[1].partition("?")[0] for line in server.asked}
+    named = f"{VIEW}/namespaces/chat/gpupods"
+    assert named in paths
+    assert not {PODS, HPAS, "/api/v1/events"} & paths
+
+
+def test_it_starts_while_the_cluster_does_not_answer(tmp_path: Path) -> None:
+    with api_server(tmp_path) as (_, file):
+        pass
+    with running(file) as page:
+        found = panels(page, **dict.fromkeys(ALL, "failed"))
+        verdict = page.until("verdict", lambda data: data["level"] == "bad")
+        assert page.get("/").status_code == 200
+        assert page.get("/api/explain/pod/chat/llm-0").status_code == 502
+        assert page.stop() == 0
+    assert "this machine reaches it" in found["gpus"]["message"]
+    assert verdict["text"].startswith("The cluster cannot be read: GET ")
+
+
+def test_a_port_in_use_is_one_line(lab: tuple[ApiServer, Path]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = invoke("ui", "--kubeconfig", str(lab[1]), "--port", port, "--no-browser")
+    assert ended.code == 2
+    (line,) = ended.output.splitlines()
+    assert line.startswith(f"gpu-metrics-adapter: cannot listen on 127.0.0.1:{port}: ")
+    assert "--port 0 takes a free one" in line
+
+
+def test_a_bad_price_file_is_one_line(lab: tuple[ApiServer, Path], tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("prices: {H100: cheap}")
+    ended = invoke("ui", "--kubeconfig", str(lab[1]), "--prices", str(prices), "--no-browser")
+    assert ended.code == 2
+    assert "prices.H100 is 'cheap'" in ended.output
+    assert len(ended.output.splitlines()) == 1
