@@ -159,7 +159,9 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
 
 
 @main.command()
-@click.option("--seconds", type=float, default=60.0, show_default=True, help="Run time.")
+@click.option(
+    "--seconds", type=float, metavar="TIME", help="Run time [60; with --ui until Ctrl-C, an hour]."
+)
 @click.option(
     "--speed",
     type=float,
@@ -171,6 +173,12 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
 @click.option(
     "--port", type=int, default=0, metavar="PORT", help="Port of `serve` [any free port]."
 )
+@click.option("--ui", is_flag=True, help="Show the page of `gpu-metrics-adapter ui` as well.")
+@click.option(
+    "--browser/--no-browser",
+    default=True,
+    help="With --ui, open a browser if this machine has a display, or only print the address.",
+)
 @click.option("--keep", is_flag=True, help="Keep certificates, configuration and log.")
 @click.option(
     "--exporter",
@@ -178,11 +186,13 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
     help="Run only the simulated exporter of NODE, in a real cluster without GPUs.",
 )
 def demo(
-    seconds: float,
+    seconds: float | None,
     speed: float | None,
     seed: int,
     plain: bool,
     port: int,
+    ui: bool,
+    browser: bool,
     keep: bool,
     exporter: str | None,
 ) -> None:
@@ -214,7 +224,7 @@ def demo(
         )
         sys.exit(1)
     try:
-        options = DemoOptions(seconds, speed, seed, plain, port, keep)
+        options = DemoOptions(seconds, speed, seed, plain, port, ui, browser, keep)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     sys.exit(play(options))

@@ -43,6 +43,8 @@ class Sync:
     """Requests of the service that wait in the queue."""
     seen: Observation
     """The values that the decision used."""
+    lowest: int
+    """The HPA's minimum, to which values of 0 would scale it in."""
 
     @property
     def value(self) -> float | None:
@@ -109,6 +111,7 @@ class DemoAutoscaler:
             why=explain(self.spec, decision, missing),
             queue=world.services[self.service].queue,
             seen=seen,
+            lowest=self.spec.min_replicas,
         )
 
 

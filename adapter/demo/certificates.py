@@ -1,12 +1,13 @@
 """The front proxy's identity: a CA, and a client certificate as kube-apiserver presents it.
 
-kubeadm and similar tools create a cluster's own. The demo creates its own, valid for a day.
+kubeadm and similar tools create a cluster's own. The demo creates its own.
 ``serve`` issues the serving certificate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
@@ -16,6 +17,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from apiservice.tls.authority import new_authority
 
+_CA_DAYS = 90
+"""Nothing keeps the CA's key. ``doctor`` warns of a CA that expires within 30 days."""
 CLIENT_NAME = "front-proxy-client"
 """The common name that clusters allow with ``--requestheader-allowed-names``."""
 
@@ -34,9 +37,9 @@ def make_front_proxy(folder: Path, now: float) -> FrontProxy:
 
     Args:
         folder: exists and is private.
-        now: epoch seconds; the certificates are valid for a day from then.
+        now: epoch seconds; the client certificate is valid for a day from then.
     """
-    ca, key = new_authority(now, days=1), ec.generate_private_key(ec.SECP256R1())
+    ca, key = new_authority(now, days=_CA_DAYS), ec.generate_private_key(ec.SECP256R1())
     client = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, CLIENT_NAME)]))
@@ -44,7 +47,7 @@ def make_front_proxy(folder: Path, now: float) -> FrontProxy:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(ca.certificate.not_valid_before_utc)
-        .not_valid_after(ca.certificate.not_valid_after_utc)
+        .not_valid_after(datetime.fromtimestamp(now, UTC) + timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
         .add_extension(

@@ -8,9 +8,6 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 
-_FIRST_INSTANCE = 7
-"""GPU_I_ID of the first 1g instance on a fully split A100 or H100."""
-
 
 @dataclass(frozen=True, slots=True)
 class DemoPool:
@@ -29,10 +26,14 @@ class DemoPool:
     mig_profile: str = ""
     instances: int = 1
     """MIG instances on each GPU; 1 without MIG."""
+    first_instance: int = 7
+    """GPU_I_ID of the first instance: 7 of a fully split A100 or H100, 1 of one split in half."""
     first: int = 1
     """Nodes at the start, and the minimum."""
     most: int = 1
     boot_seconds: float = 90.0
+    names_pods: bool = True
+    """Whether its exporters name the pod of each device."""
     idle_seconds: float = 150.0
     """Seconds after which an empty added node is removed."""
 
@@ -85,7 +86,7 @@ def make_node(name: str, pool: DemoPool, ordered_at: float, ready_at: float) -> 
         DemoDevice(
             uuid=f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.{gpu}')}",
             gpu=gpu,
-            instance=_FIRST_INSTANCE + slot if pool.mig_profile else None,
+            instance=pool.first_instance + slot if pool.mig_profile else None,
         )
         for gpu in range(pool.gpus)
         for slot in range(pool.instances)

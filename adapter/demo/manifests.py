@@ -15,7 +15,7 @@ from typing import Any
 from adapter.demo.fleet import DemoPod, Stage
 from adapter.demo.hardware import DemoNode
 from adapter.demo.wallclock import WallClock
-from adapter.demo.world import World
+from adapter.demo.world import COLLECT, World
 from adapter.hpa import PodState
 
 EXPORTER_NAMESPACE = "gpu-metrics"
@@ -131,6 +131,7 @@ def _status(pod: DemoPod, state: PodState, times: WallClock) -> dict[str, Any]:
     return {
         "phase": state.phase,
         "podIP": "127.0.0.1",
+        "hostIP": "127.0.0.1",
         "startTime": began,
         "conditions": [
             scheduled,
@@ -158,9 +159,17 @@ def no_room(resource: str) -> str:
     return f"no node has a free {resource}: Insufficient {resource}."
 
 
+def exporter_container() -> dict[str, Any]:
+    """Return the container of an exporter, as in its DaemonSet's template."""
+    # As every duration of a manifest, in simulated time.
+    interval = {"name": "DCGM_EXPORTER_INTERVAL", "value": f"{1000 * COLLECT}"}
+    return {"name": "exporter", "image": "simulated", "env": [interval]}
+
+
 def _exporter(node: DemoNode, port: int, times: WallClock) -> dict[str, Any]:
     name, began = f"{EXPORTER}-{node.name}", times.text(node.ready_at)
     ports = [{"name": _EXPORTER_PORT, "containerPort": port}]
+    container = {**exporter_container(), "ports": ports}
     return _manifest(
         {
             "name": name,
@@ -172,11 +181,12 @@ def _exporter(node: DemoNode, port: int, times: WallClock) -> dict[str, Any]:
         ("apps/v1", "DaemonSet", EXPORTER),
         {
             "nodeName": node.name,
-            "containers": [{"name": "exporter", "image": "simulated", "ports": ports}],
+            "containers": [container],
         },
         {
             "phase": "Running",
             "podIP": "127.0.0.1",
+            "hostIP": "127.0.0.1",
             "startTime": began,
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": began}],
             "containerStatuses": [

@@ -57,7 +57,10 @@ def render(
     workloads: Mapping[str, DemoWorkload],
     namespace: str,
 ) -> bytes:
-    """Render the page of a node of the simulated cluster, as UTF-8."""
+    """Render the page of a node of the simulated cluster, as UTF-8.
+
+    The exporters of a pool with ``names_pods`` False do not read the kubelet's assignments.
+    """
 
     def holder(device: DemoDevice) -> DeviceHolder | None:
         pod = pods.get(device.pod) if device.pod else None
@@ -74,7 +77,8 @@ def text(node: DemoNode, holder: Callable[[DemoDevice], DeviceHolder | None]) ->
     devices = []
     for device in node.devices:
         held = holder(device)
-        devices.append((_labels(node, device, held), _values(node, device, held)))
+        named = held if node.pool.names_pods else None
+        devices.append((_labels(node, device, named), _values(node, device, held)))
     lines = []
     for name, about in _HELP.items():
         rows = [

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from adapter.demo import manifests, story
-from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
+from adapter.demo.autoscaler import PERIOD, DemoAutoscaler, Sync
 from adapter.demo.client import MetricsClient
 from adapter.demo.cluster.snapshot import objects
 from adapter.demo.screen import DemoScreen
@@ -29,6 +29,7 @@ class Player:
         self._pods_file = pods_file
         self._published: tuple[object, ...] = ()
         self._due = PERIOD
+        self._captions = list(story.CAPTIONS)
 
     async def play(
         self, seconds: float, ended: asyncio.Task[None], stop: asyncio.Event, screen: DemoScreen
@@ -58,7 +59,7 @@ class Player:
 
     async def publish(self) -> None:
         """Update the exporters and the pods file from the simulation."""
-        clusters, exporters = self.state.clusters, self.state.exporters
+        clusters, exporters = self.state.everything, self.state.exporters
         nodes = {
             node.name
             for each in clusters
@@ -78,14 +79,15 @@ class Player:
 
     async def _turn(self, now: float) -> None:
         world = self.state.world
-        for each in self.state.clusters:
+        for each in self.state.everything:
             each.world.advance(now)
         self._break_exporters()
+        self._caption()
         await self.publish()
         if world.now >= self._due:
             # A machine too slow for a sync skips it, as the controller's queue does.
             self._due = (math.floor(world.now / PERIOD) + 1) * PERIOD
-            for each in self.state.clusters:
+            for each in self.state.everything:
                 for scaler in each.autoscalers:
                     await self._sync(each.world, scaler)
                 if each.nodepool:
@@ -96,6 +98,7 @@ class Player:
     def _collect_events(self) -> None:
         """Collect the events; of the cluster without nodepool, only those of its nodes."""
         self.state.events.extend(self.state.world.take_events())
+        self.state.events.extend(self.state.research.world.take_events())
         for event in self.state.reactive.world.take_events():
             if event.about.startswith("node "):
                 self.state.events.append(event._replace(about=f"without nodepool: {event.about}"))
@@ -108,7 +111,14 @@ class Player:
         if decision.rescale:
             world.report(name, f"{decision.current} -> {decision.desired}: {sync.why}")
         elif sync.active != (before is None or before.active):
-            world.report(name, f"has values again; {sync.why}" if sync.active else sync.why)
+            world.report(name, f"has values again; {sync.why}" if sync.active else _held(sync))
+
+    def _caption(self) -> None:
+        """Show the sentences that are due, once."""
+        world = self.state.world
+        while self._captions and world.now >= self._captions[0].at:
+            caption = self._captions.pop(0)
+            world.report(caption.about, caption.text)
 
     def _break_exporters(self) -> None:
         world, exporters = self.state.world, self.state.exporters
@@ -123,3 +133,11 @@ class Player:
                 exporters.dead.remove(outage.node)
                 self.state.outages[-1].end = world.now
                 world.report(name, "answers again")
+
+
+def _held(sync: Sync) -> str:
+    """Return why an HPA without a value does nothing, and what it would do with a made-up 0."""
+    current, lowest = sync.decision.current, sync.lowest
+    if lowest == current:
+        return sync.why
+    return f"{sync.why}; a made-up 0 would scale in {current} -> {lowest}"

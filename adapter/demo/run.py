@@ -13,19 +13,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from adapter.demo import days, page, story
+from adapter.demo import days, page, story, webpage
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
+from adapter.demo.child import Child, DemoError
 from adapter.demo.client import USER, MetricsClient, metric_path
 from adapter.demo.cluster import upstream
-from adapter.demo.cluster.app import ClusterApi
-from adapter.demo.cluster.listener import Listener
+from adapter.demo.cluster.start import start_cluster
 from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool
 from adapter.demo.options import DemoOptions
 from adapter.demo.player import Player
-from adapter.demo.screen import DemoScreen, make_screen, write_closing, write_opening
-from adapter.demo.server import HOST, DemoError, Serve, choose_port, configuration
+from adapter.demo.screen import DemoScreen, make_screen, write_closing, write_line, write_opening
+from adapter.demo.server import HOST, choose_port, configuration, serve
 from adapter.demo.state import DemoCluster, DemoState, curl_options
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
@@ -65,15 +65,17 @@ async def _run(options: DemoOptions, console: Console) -> None:
             ended = asyncio.create_task(serve.ended())
             stack.push_async_callback(_cancel, ended)
             await _until_ready(player, serve, ended, stop, screen)
+            if options.ui and not stop.is_set():
+                ended = await _show_page(options, player.state, folder, console, stack, serve)
             with screen:
-                await player.play(options.seconds, ended, stop, screen)
+                await player.play(options.effective_seconds, ended, stop, screen)
             write_closing(player.state, console)
             _check(player.state, serve)
 
 
 async def _prepare(
     options: DemoOptions, folder: Path, stack: contextlib.AsyncExitStack
-) -> tuple[Player, Serve]:
+) -> tuple[Player, Child]:
     speed = options.effective_speed
     port = choose_port(options.port)
     base = f"https://{HOST}:{port}"
@@ -82,9 +84,10 @@ async def _prepare(
     nodepool = DemoNodepool(story.LIMITS, story.BEGIN, earlier.past)
     shown = await _cluster(story.WITH_NODEPOOL, options.seed, nodepool)
     reactive = await _cluster(story.REACTIVE, options.seed, None)
+    research = await _cluster(story.RESEARCH, options.seed, None)
 
     def render(name: str) -> bytes:
-        for cluster in (shown, reactive):
+        for cluster in (shown, reactive, research):
             world = cluster.world
             for node in world.fleet.nodes:
                 if node.name == name:
@@ -102,37 +105,65 @@ async def _prepare(
         speed=speed,
         users=(USER, upstream.USER),
     )
-    serve = Serve(folder, settings, options.command)
+    child = serve(folder, settings, options.command)
     ca = folder / "serving" / "ca.crt"
     client = MetricsClient(base, proxy, ca)
     url = base + metric_path(shown.namespace, shown.autoscalers[0].metric)
     curl_file = folder / "curl.conf"
     curl_file.write_text(curl_options(url, proxy, ca), encoding="utf-8")
-    listener = Listener(folder, shown.namespace, time.time())
     state = DemoState(
         shown=shown,
         reactive=reactive,
+        research=research,
         days=earlier,
         exporters=exporters,
         tally=client.tally,
         curl=f"curl -K {curl_file}",
         speed=speed,
-        length=speed * options.seconds,
+        length=speed * options.effective_seconds,
         seed=options.seed,
         times=WallClock(speed),
-        kubeconfig=listener.kubeconfig,
+        kubeconfig=folder / "kubeconfig",
     )
-    forwarder = upstream.Upstream(base, proxy, ca)
-    stack.push_async_callback(forwarder.close)
-    await listener.start(ClusterApi(state, forwarder, listener.token))
-    stack.push_async_callback(listener.stop)
+    await start_cluster(state, base, proxy, ca, stack)
     player = Player(state, client, pods_file)
     await player.publish()
-    stack.push_async_callback(serve.stop)
+    stack.push_async_callback(child.stop)
     # Closed before serve is stopped, which otherwise waits for idle connections.
     stack.push_async_callback(client.close)
-    await serve.start()
-    return player, serve
+    await child.start()
+    return player, child
+
+
+async def _show_page(
+    options: DemoOptions,
+    state: DemoState,
+    folder: Path,
+    console: Console,
+    stack: contextlib.AsyncExitStack,
+    serve: Child,
+) -> asyncio.Task[None]:
+    """Start the page and print its address. Return the wait for the end of either process."""
+    child = webpage.page(options, folder, state.kubeconfig)
+    stack.push_async_callback(child.stop)
+    await child.start()
+    ended = asyncio.create_task(_first_ended(serve, child))
+    stack.push_async_callback(_cancel, ended)
+    state.page = await webpage.address(child, ended)
+    write_line(console, f"The page: {state.page}")
+    return ended
+
+
+async def _first_ended(*children: Child) -> None:
+    """Wait until a process ends, which none should; raises DemoError."""
+    waits = [asyncio.create_task(child.ended()) for child in children]
+    try:
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        for each in waits:
+            await _cancel(each)
 
 
 async def _cluster(
@@ -147,7 +178,7 @@ async def _cluster(
 
 async def _until_ready(
     player: Player,
-    serve: Serve,
+    serve: Child,
     ended: asyncio.Task[None],
     stop: asyncio.Event,
     screen: DemoScreen,
@@ -172,7 +203,7 @@ async def _until_ready(
             await asyncio.wait({ended}, timeout=0.1)
 
 
-def _check(state: DemoState, serve: Serve) -> None:
+def _check(state: DemoState, serve: Child) -> None:
     """Raise an error if no HPA ever had a value, because the demo has then shown nothing."""
     if state.tally.requests >= _FAIR_TRIES and not state.tally.answered:
         raise DemoError(

@@ -47,6 +47,8 @@ class DemoState:
     """The cluster with nodepool, which the picture shows."""
     reactive: DemoCluster
     """The cluster with the same load without nodepool."""
+    research: DemoCluster
+    """Another team's services, which are not in the picture."""
     days: Days
     """What nodepool learned before the start."""
     exporters: Exporters
@@ -62,6 +64,8 @@ class DemoState:
     """The time of day of the simulation."""
     kubeconfig: Path
     """With it, kubectl and the user commands read the demo as a cluster."""
+    page: str = ""
+    """Address of the page; empty without one."""
     events: deque[DemoEvent] = field(default_factory=lambda: deque(maxlen=100))
     outages: list[OutagePlayed] = field(default_factory=list)
 
@@ -77,8 +81,13 @@ class DemoState:
 
     @property
     def clusters(self) -> Iterable[DemoCluster]:
-        """Both clusters."""
+        """The two clusters that are compared."""
         return (self.shown, self.reactive)
+
+    @property
+    def everything(self) -> Iterable[DemoCluster]:
+        """All that ``serve`` and the API server show as one cluster."""
+        return (self.shown, self.reactive, self.research)
 
 
 def clock(seconds: float) -> str:
@@ -88,7 +97,9 @@ def clock(seconds: float) -> str:
 
 
 def usage(state: DemoState) -> str:
-    """Return how to look at the demo from another terminal."""
+    """Return where the page is, or how to look at the demo from another terminal."""
+    if state.page:
+        return f"the page: {state.page}"
     return f"second terminal: export KUBECONFIG={state.kubeconfig}; kubectl get gpus"
 
 

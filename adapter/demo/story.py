@@ -4,6 +4,8 @@ A chat service on whole GPUs gets a burst that exceeds its node, calms down and 
 It runs on two clusters at once. On one the ``nodepool`` controller orders nodes ahead; on the other
 they come when pods wait for them. An embedding service on MIG slices is busy, then idle *while the
 exporter of its node is dead*: its values expire, and the HPA must not scale in because of that.
+Beside them, another team holds two MIG instances that do nothing, and its HPA has no value, because
+the exporter of its second node names no pods.
 """
 
 from __future__ import annotations
@@ -136,6 +138,34 @@ HPAS = (_hpa(NAMESPACE, "chat", 2, 12, "70", 90), _hpa(NAMESPACE, "embed", 1, 7,
 scaling in is visible within the story."""
 
 
+class Caption(NamedTuple):
+    """A sentence that the story shows at its time."""
+
+    at: float
+    """Seconds of the story."""
+    about: str
+    text: str
+
+
+CAPTIONS = (
+    Caption(
+        3,
+        "headroom",
+        "free GPUs that nodepool orders ahead; a node pool is a group of nodes that can grow",
+    ),
+    Caption(
+        18,
+        "notebook",
+        "holds 2 MIG instances of dev-1 and does nothing: gpu-metrics-adapter idle --min 10s",
+    ),
+    Caption(
+        33,
+        "rerank",
+        "has no value, and its HPA is stuck: gpu-metrics-adapter explain hpa rerank -n research",
+    ),
+)
+
+
 class ClusterSetup(NamedTuple):
     """A simulated cluster's services, pools and HPAs."""
 
@@ -154,3 +184,53 @@ REACTIVE = ClusterSetup(
 )
 """The cluster without nodepool, with only the services whose pools grow. Its pool has a name of
 its own, so that its nodes, exporters and GPUs differ from the other cluster's."""
+
+RESEARCH = ClusterSetup(
+    namespace="research",
+    pools=(
+        DemoPool(
+            name="dev",
+            resource="nvidia.com/mig-3g.40gb",
+            model="NVIDIA A100-SXM4-80GB",
+            gpus=1,
+            memory_mib=40192,
+            instance_type="p4de.24xlarge",
+            mig_profile="3g.40gb",
+            instances=2,
+            first_instance=1,
+        ),
+        DemoPool(
+            name="lab",
+            resource="nvidia.com/mig-4g.40gb",
+            model="NVIDIA A100-SXM4-80GB",
+            gpus=1,
+            memory_mib=40192,
+            instance_type="p4de.24xlarge",
+            mig_profile="4g.40gb",
+            first_instance=2,
+            names_pods=False,
+        ),
+    ),
+    workloads=(
+        DemoWorkload(
+            name="notebook",
+            resource="nvidia.com/mig-3g.40gb",
+            profile=Profile.of((0, 0), (LENGTH, 0)),
+            mean_work=1,
+            start_seconds=10,
+            memory_share=0.31,
+            replicas=2,
+        ),
+        DemoWorkload(
+            name="rerank",
+            resource="nvidia.com/mig-4g.40gb",
+            profile=Profile.of((0, 2), (LENGTH, 2)),
+            mean_work=0.3,
+            start_seconds=10,
+            memory_share=0.5,
+            replicas=1,
+        ),
+    ),
+    hpas=(_hpa("research", "rerank", 1, 4, "60", 60),),
+)
+"""Another team in the same cluster, with the two mistakes that are most frequent."""

@@ -21,7 +21,7 @@ STEP = 1.0
 """Seconds of the simulation that one step covers."""
 _CHANGES = 2000
 """Changes that are kept."""
-_COLLECT = 5
+COLLECT = 5
 """Steps over which the exporters average."""
 
 
@@ -154,7 +154,7 @@ class World:
         for node in self.fleet.nodes:
             for device in node.devices:
                 share = busy.get(device.pod, 0.0) if device.pod else 0.0
-                device.record(share, _COLLECT)
+                device.record(share, COLLECT)
                 device.energy += power(device.busy) * STEP
         for pod in self.fleet.pods.values():
             if pod.device:

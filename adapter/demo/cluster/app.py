@@ -10,6 +10,8 @@ from typing import Final
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from adapter.demo.certificates import FrontProxy
+from adapter.demo.cluster import podproxy
 from adapter.demo.cluster.documents import Documents, create_documents
 from adapter.demo.cluster.resources import groups
 from adapter.demo.cluster.upstream import Upstream
@@ -30,8 +32,8 @@ _SCALE: Final = 5
 class ClusterApi:
     """Answers requests with the token of the demo's kubeconfig."""
 
-    def __init__(self, state: DemoState, upstream: Upstream, token: str) -> None:
-        found: Sequence[ViewGroup] = groups(state)
+    def __init__(self, state: DemoState, upstream: Upstream, proxy: FrontProxy, token: str) -> None:
+        found: Sequence[ViewGroup] = groups(state, proxy)
         self._state, self._upstream = state, upstream
         self._bearer = f"Bearer {token}".encode()
         self._views = {
@@ -67,8 +69,12 @@ class ClusterApi:
         if where is None or view is None:
             await self._documents(scope, receive, send)
         elif len(where.parts) == _SCALE and where.parts[2::2] == ("deployments", "scale"):
+            if scope["method"] != "GET":
+                raise MethodNotAllowed
             for message in json_messages(200, self._scale(*where.parts[1:4:2])):
                 await send(message)
+        elif where.group == "" and podproxy.proxied(where.parts) and scope["method"] == "GET":
+            await podproxy.forward(self._state, where.parts, send)
         else:
             await view.answer(scope, where, receive, send, _may_list)
 

@@ -53,6 +53,11 @@ DAEMONSET: Final = (
     Column("Ready", "Ready pods.", "integer"),
     _AGE,
 )
+APISERVICE: Final = (
+    Column("Service", "Service that answers."),
+    Column("Available", "Whether it answers."),
+    _AGE,
+)
 HPA: Final = (
     Column("Reference", "What it scales."),
     Column("Targets", "Value and target of its metric."),
@@ -128,6 +133,13 @@ def daemonset(row: Json, now: float) -> Sequence[Cell]:
     return (status["desiredNumberScheduled"], status["numberReady"], *none(row, now))
 
 
+def apiservice(row: Json, now: float) -> Sequence[Cell]:
+    """Return the cells of an APIService."""
+    service = row["spec"]["service"]
+    name = f"{service['namespace']}/{service['name']}"
+    return (name, row["status"]["conditions"][0]["status"], *none(row, now))
+
+
 def hpa(row: Json, now: float) -> Sequence[Cell]:
     """Return the cells of an HPA, in kubectl's form: ``54/70``, ``<unknown>/70``."""
     spec, status = row["spec"], row["status"]
@@ -136,7 +148,7 @@ def hpa(row: Json, now: float) -> Sequence[Cell]:
     texts = []
     for at, metric in enumerate(spec["metrics"]):
         current = known[at]["pods"]["current"]["averageValue"] if at < len(known) else "<unknown>"
-        texts.append(f"{_plain(current)}/{metric['pods']['target']['averageValue']}")
+        texts.append(f"{current}/{metric['pods']['target']['averageValue']}")
     return (
         f"{target['kind']}/{target['name']}",
         ", ".join(texts),
@@ -145,11 +157,6 @@ def hpa(row: Json, now: float) -> Sequence[Cell]:
         status["currentReplicas"],
         *none(row, now),
     )
-
-
-def _plain(quantity: str) -> str:
-    """Return a quantity without thousandths if it has none, as kube-apiserver writes it."""
-    return quantity.removesuffix("000m") if quantity.endswith("000m") else quantity
 
 
 def _age(text: str, now: float) -> str:

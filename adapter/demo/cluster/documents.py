@@ -104,6 +104,13 @@ class Documents:
         }
 
 
+class UnsupportedTypeError(ApiError, code=415, reason="UnsupportedMediaType"):
+    """A review in another form than JSON, such as the protobuf of ``kubectl auth can-i``."""
+
+    def __init__(self) -> None:
+        super().__init__("the demo reads reviews as application/json only")
+
+
 def create_documents(documents: Documents) -> FastAPI:
     """Return the application. What it does not have is forwarded before it is asked."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
@@ -203,6 +210,9 @@ def _reviewed(documents: Documents, kind: str, body: Json) -> Json:
 
 
 async def _body(request: Request) -> Json:
+    kind = request.headers.get("content-type", "")
+    if kind.partition(";")[0].strip() != "application/json":
+        raise UnsupportedTypeError
     content = b""
     async for chunk in request.stream():
         content += chunk

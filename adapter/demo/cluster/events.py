@@ -44,8 +44,8 @@ class _Event(NamedTuple):
 
 
 def events(state: DemoState) -> Iterator[Json]:
-    """Yield the events of both clusters, the oldest first."""
-    found = [event for each in state.clusters for event in _of(state, each)]
+    """Yield the events of all clusters, the oldest first."""
+    found = [event for each in state.everything for event in _of(state, each)]
     found.sort(key=lambda event: event.at)
     yield from _counted(state, found)
 

@@ -15,8 +15,8 @@ Json = dict[str, Any]
 
 
 def hpas(state: DemoState) -> Iterator[Json]:
-    """Yield the HPAs of both clusters, as autoscaling/v2."""
-    for cluster in state.clusters:
+    """Yield the HPAs of all clusters, as autoscaling/v2."""
+    for cluster in state.everything:
         for scaler in cluster.autoscalers:
             yield _hpa(state.times, cluster, scaler)
 
@@ -50,7 +50,7 @@ def _status(times: WallClock, cluster: DemoCluster, scaler: DemoAutoscaler) -> J
             "type": "Pods",
             "pods": {
                 "metric": {"name": metric.name},
-                "current": {"averageValue": f"{proposal.usage}m"},
+                "current": {"averageValue": _quantity(proposal.usage)},
             },
         }
         for metric, proposal in zip(scaler.spec.metrics, decision.proposals, strict=False)
@@ -62,6 +62,12 @@ def _status(times: WallClock, cluster: DemoCluster, scaler: DemoAutoscaler) -> J
     if scaled is not None:
         found["lastScaleTime"] = times.text(scaled.at)
     return found
+
+
+def _quantity(milli: int) -> str:
+    """Return thousandths as kube-apiserver writes a quantity."""
+    whole, rest = divmod(milli, 1000)
+    return f"{milli}m" if rest else str(whole)
 
 
 def _condition(times: WallClock, row: Condition) -> Json:

@@ -37,15 +37,15 @@ class Listener:
     """Serves an application over HTTPS on a free port, and writes the kubeconfig for it.
 
     Args:
-        folder: private; exists.
+        kubeconfig: the file; its folder exists and is private.
         namespace: of the kubeconfig's context.
         now: epoch seconds; the certificate is valid for a day from then.
     """
 
-    def __init__(self, folder: Path, namespace: str, now: float) -> None:
-        self.kubeconfig = folder / "kubeconfig"
+    def __init__(self, kubeconfig: Path, namespace: str, now: float) -> None:
         self.token = secrets.token_urlsafe(32)
-        self._folder, self._namespace = folder, namespace
+        self._kubeconfig, self._namespace = kubeconfig, namespace
+        folder = kubeconfig.parent
         authority = new_authority(now, days=1)
         issued = authority.issue((HOST, "localhost"), now, days=1)
         self._ca = authority.certificate_pem
@@ -76,7 +76,7 @@ class Listener:
             )
         )
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
-        _write_private(self.kubeconfig, self._config(port).encode())
+        _write_private(self._kubeconfig, self._config(port).encode())
 
     async def stop(self) -> None:
         """Stop to listen, and wait for the requests in progress."""
@@ -86,7 +86,7 @@ class Listener:
         await self._task
 
     def _config(self, port: int) -> str:
-        ca = self._folder / "api-ca.crt"
+        ca = self._kubeconfig.with_name("api-ca.crt")
         ca.write_bytes(self._ca)
         cluster = {"server": f"https://{HOST}:{port}", "certificate-authority": str(ca)}
         context = {"cluster": CONTEXT, "user": "demo", "namespace": self._namespace}

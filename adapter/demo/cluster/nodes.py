@@ -11,6 +11,7 @@ from adapter.demo.manifests import EXPORTER_NAMESPACE, identity
 from adapter.demo.state import DemoState
 
 Json = dict[str, Any]
+SYSTEM: Final = "kube-system"
 RELEASE: Final = "v1.36.3"
 """The release whose controllers the demo follows."""
 _PODS: Final = "110"
@@ -18,7 +19,7 @@ _PODS: Final = "110"
 
 def nodes(state: DemoState) -> Iterator[Json]:
     """Yield the nodes that have joined, of both node pools and of the cluster without nodepool."""
-    for each in state.clusters:
+    for each in state.everything:
         for node in each.world.fleet.nodes:
             if node.ready(each.world.now):
                 yield _node(state, node)
@@ -26,7 +27,7 @@ def nodes(state: DemoState) -> Iterator[Json]:
 
 def namespaces(state: DemoState) -> Iterator[Json]:
     """Yield the namespaces."""
-    names = ("default", EXPORTER_NAMESPACE, *(each.namespace for each in state.clusters))
+    names = ("default", SYSTEM, EXPORTER_NAMESPACE, *(each.namespace for each in state.everything))
     for name in names:
         yield {
             "metadata": {

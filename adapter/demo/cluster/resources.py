@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from adapter.demo.certificates import FrontProxy
 from adapter.demo.cluster import columns
+from adapter.demo.cluster.controlplane import apiservices, configmaps
 from adapter.demo.cluster.events import events
 from adapter.demo.cluster.hpas import hpas
 from adapter.demo.cluster.nodes import namespaces, nodes
@@ -83,7 +85,7 @@ class Objects:
         }
 
 
-def groups(state: DemoState) -> tuple[ViewGroup, ...]:
+def groups(state: DemoState, proxy: FrontProxy) -> tuple[ViewGroup, ...]:
     """Return what the API server serves of the simulation."""
     return (
         ViewGroup(
@@ -94,6 +96,7 @@ def groups(state: DemoState) -> tuple[ViewGroup, ...]:
                 _served(_NODES, columns.node, partial(nodes, state)),
                 _served(_PODS, columns.pod, partial(all_pods, state), _POD_FIELDS),
                 _served(_EVENTS, columns.event, partial(events, state), _EVENT_FIELDS),
+                _served(_CONFIGMAPS, columns.none, partial(configmaps, state, proxy)),
             ),
         ),
         ViewGroup(
@@ -107,6 +110,11 @@ def groups(state: DemoState) -> tuple[ViewGroup, ...]:
             ),
         ),
         ViewGroup("autoscaling", "v2", (_served(_HPAS, columns.hpa, partial(hpas, state)),)),
+        ViewGroup(
+            "apiregistration.k8s.io",
+            "v1",
+            (_served(_APISERVICES, columns.apiservice, partial(apiservices, state, proxy)),),
+        ),
     )
 
 
@@ -139,7 +147,7 @@ def _resource(
         plural=plural,
         singular=kind.lower(),
         kind=kind,
-        short_names=(short,),
+        short_names=(short,) if short else (),
         namespaced=namespaced,
         columns=tuple(names),
         schema={},
@@ -160,6 +168,10 @@ _NAMESPACES: Final = _resource("namespaces", "Namespace", "ns", columns.NAMESPAC
 _NODES: Final = _resource("nodes", "Node", "no", columns.NODE, namespaced=False)
 _PODS: Final = _resource("pods", "Pod", "po", columns.POD, fields=_POD_FIELDS, everything=True)
 _EVENTS: Final = _resource("events", "Event", "ev", columns.EVENT, fields=_EVENT_FIELDS)
+_CONFIGMAPS: Final = _resource("configmaps", "ConfigMap", "cm", columns.NONE)
+_APISERVICES: Final = _resource(
+    "apiservices", "APIService", "", columns.APISERVICE, namespaced=False
+)
 _DEPLOYMENTS: Final = _resource(
     "deployments", "Deployment", "deploy", columns.DEPLOYMENT, everything=True
 )

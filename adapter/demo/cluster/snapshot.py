@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def objects(state: DemoState) -> list[Json]:
-    """Return the objects of both clusters, for the file that ``serve`` reads."""
+    """Return the objects of all clusters, for the file that ``serve`` reads."""
     return [
         *all_pods(state),
         *({"apiVersion": "v1", "kind": "Node", **row} for row in nodes(state)),
@@ -23,6 +23,6 @@ def objects(state: DemoState) -> list[Json]:
 
 
 def all_pods(state: DemoState) -> Iterator[Json]:
-    """Yield the pods of both clusters, the exporters' included."""
-    for each in state.clusters:
+    """Yield the pods of all clusters, the exporters' included."""
+    for each in state.everything:
         yield from pods(each.world, each.namespace, state.exporters.ports, state.times)

@@ -10,6 +10,7 @@ from adapter.demo.manifests import (
     EXPORTER,
     EXPORTER_LABELS,
     EXPORTER_NAMESPACE,
+    exporter_container,
     identity,
     labels,
     pod_spec,
@@ -77,14 +78,13 @@ def replicasets(state: DemoState) -> Iterator[Json]:
 def daemonsets(state: DemoState) -> Iterator[Json]:
     """Yield the DaemonSet of the exporters."""
     count = len(state.exporters.ports)
-    container = {"name": "exporter", "image": "nvcr.io/nvidia/k8s/dcgm-exporter:simulated"}
     yield {
         "metadata": _metadata(state, "daemonset", EXPORTER, EXPORTER_NAMESPACE, EXPORTER_LABELS),
         "spec": {
             "selector": {"matchLabels": EXPORTER_LABELS},
             "template": {
                 "metadata": {"labels": EXPORTER_LABELS},
-                "spec": {"containers": [container]},
+                "spec": {"containers": [exporter_container()]},
             },
         },
         "status": {
@@ -118,7 +118,7 @@ def scale(deployment: Json) -> Json:
 
 
 def _services(state: DemoState) -> Iterator[tuple[DemoCluster, str]]:
-    for cluster in state.clusters:
+    for cluster in state.everything:
         for name in sorted(cluster.world.workloads):
             yield cluster, name
 

@@ -41,15 +41,18 @@ class Busy:
 
 @pytest.fixture
 async def state(world: World) -> DemoState:
-    exporters = Exporters(lambda _: b"")
+    exporters = Exporters(lambda node: f"page of {node}\n".encode())
     exporters.dead.add("mig-1")
     reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed=7, start=-30.0)
+    research = World(story.RESEARCH.pools, story.RESEARCH.workloads, seed=7, start=-30.0)
+    team = [DemoAutoscaler(manifest) for manifest in story.RESEARCH.hpas]
     nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
     scalers = [DemoAutoscaler(manifest) for manifest in story.HPAS]
     others = [DemoAutoscaler(manifest) for manifest in story.REACTIVE.hpas]
     state = DemoState(
         shown=DemoCluster(story.NAMESPACE, world, scalers, nodepool),
         reactive=DemoCluster(story.REACTIVE.namespace, reactive, others),
+        research=DemoCluster(story.RESEARCH.namespace, research, team),
         days=Days(Past(), ({"chat": 12}, {"chat": 14}), (9, 8)),
         exporters=exporters,
         tally=Tally(requests=8, answered=4, seconds=[0.002] * 7 + [0.005]),
@@ -62,7 +65,7 @@ async def state(world: World) -> DemoState:
         outages=[OutagePlayed("mig-1", 0.0)],
     )
     for _ in range(6):
-        for cluster in state.clusters:
+        for cluster in state.everything:
             cluster.world.advance(cluster.world.now + 15)
             for scaler in cluster.autoscalers:
                 await scaler.sync(cluster.world, Busy(cluster.world))

@@ -38,7 +38,7 @@ async def api(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the application; nothing is behind it."""
     upstream = Upstream("https://127.0.0.1:1", proxy, proxy.ca)
-    transport = httpx.ASGITransport(ClusterApi(state, upstream, "secret"))
+    transport = httpx.ASGITransport(ClusterApi(state, upstream, proxy, "secret"))
     headers = {"Authorization": "Bearer secret"}
     async with httpx.AsyncClient(
         transport=transport, base_url="https://demo", headers=headers
@@ -100,7 +100,7 @@ async def test_an_hpa_has_the_status_that_its_controller_decided(
     assert latest is not None
     status = chat["status"]
     assert status["desiredReplicas"] == latest.decision.desired
-    assert status["currentMetrics"][0]["pods"]["current"] == {"averageValue": "98000m"}
+    assert status["currentMetrics"][0]["pods"]["current"] == {"averageValue": "98"}
     assert status["lastScaleTime"]
     conditions = {row["type"]: row for row in embed["status"]["conditions"]}
     assert conditions["ScalingActive"]["reason"] == "FailedGetPodsMetric"
@@ -144,6 +144,8 @@ async def test_the_scale_of_a_deployment_is_what_its_hpa_reads(api: httpx.AsyncC
         ("/api/v1/namespaces", 3),
         ("/api/v1/pods", 7),
         ("/api/v1/events", 6),
+        ("/api/v1/configmaps", 2),
+        ("/apis/apiregistration.k8s.io/v1/apiservices", 4),
         ("/apis/apps/v1/deployments", 5),
         ("/apis/apps/v1/replicasets", 5),
         ("/apis/apps/v1/daemonsets", 4),
@@ -164,6 +166,10 @@ async def test_every_list_is_also_a_table(api: httpx.AsyncClient, path: str, col
     [
         ("DELETE", "/api/v1/namespaces/inference/pods/chat", 405),
         ("POST", "/api/v1/namespaces/inference/pods", 405),
+        ("PATCH", "/apis/apps/v1/namespaces/inference/deployments/chat/scale", 405),
+        ("PUT", "/apis/apps/v1/namespaces/inference/deployments/chat", 405),
+        ("GET", "/api/v1/namespaces/inference/pods/chat/proxy/metrics", 404),
+        ("GET", "/api/v1/namespaces/gpu-metrics/pods/dcgm-exporter-h100-1:1/proxy/metrics", 404),
         ("POST", "/apis/custom.metrics.k8s.io/v1beta2", 405),
         ("GET", "/api/v1/namespaces/inference/pods?watch=true", 405),
         ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", 405),
@@ -212,8 +218,10 @@ async def test_the_user_has_a_name(api: httpx.AsyncClient) -> None:
 
 async def test_a_review_is_bounded_and_must_be_json(api: httpx.AsyncClient) -> None:
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    assert (await api.post(path, content=b"x" * 70_000)).status_code == 400
-    assert (await api.post(path, content=b"[")).status_code == 400
+    json_type = {"Content-Type": "application/json"}
+    assert (await api.post(path, content=b"x" * 70_000, headers=json_type)).status_code == 400
+    assert (await api.post(path, content=b"[", headers=json_type)).status_code == 400
+    assert (await api.post(path, content=b"k8s\0")).status_code == 415
 
 
 async def test_requests_for_serve_carry_the_user_and_the_proxys_certificate(
@@ -238,8 +246,8 @@ async def test_requests_for_serve_carry_the_user_and_the_proxys_certificate(
 
     async with serving(echo, lambda: context) as server:
         upstream = Upstream(f"https://127.0.0.1:{server.port}", proxy, tmp_path / "ca")
-        listener = Listener(tmp_path, "inference", NOW)
-        transport = httpx.ASGITransport(ClusterApi(state, upstream, listener.token))
+        listener = Listener(tmp_path / "config", "inference", NOW)
+        transport = httpx.ASGITransport(ClusterApi(state, upstream, proxy, listener.token))
         async with httpx.AsyncClient(transport=transport, base_url="https://demo") as client:
             path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/a/pods/%2A/b"
             headers = {
@@ -263,11 +271,12 @@ async def test_the_listener_writes_a_private_kubeconfig_that_works(
     state: DemoState, proxy: FrontProxy, tmp_path: Path
 ) -> None:
     upstream = Upstream("https://127.0.0.1:1", proxy, proxy.ca)
-    listener = Listener(tmp_path, "inference", time.time())
-    await listener.start(ClusterApi(state, upstream, listener.token))
+    kubeconfig = tmp_path / "config"
+    listener = Listener(kubeconfig, "inference", time.time())
+    await listener.start(ClusterApi(state, upstream, proxy, listener.token))
     try:
-        assert stat.S_IMODE(listener.kubeconfig.stat().st_mode) == 0o600
-        config = yaml.safe_load(listener.kubeconfig.read_text())
+        assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
+        config = yaml.safe_load(kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         context = ssl.create_default_context(cafile=cluster["certificate-authority"])
         async with httpx.AsyncClient(verify=context, trust_env=False) as client:
@@ -277,3 +286,17 @@ async def test_the_listener_writes_a_private_kubeconfig_that_works(
         assert config["contexts"][0]["context"]["namespace"] == "inference"
     finally:
         await listener.stop()
+
+
+async def test_an_exporters_page_is_read_through_its_pod(
+    api: httpx.AsyncClient, state: DemoState
+) -> None:
+    await state.exporters.match({"h100-1", "mig-1"})
+    try:
+        path = "/api/v1/namespaces/gpu-metrics/pods/dcgm-exporter-{}:metrics/proxy/metrics"
+        page = await api.get(path.format("h100-1"))
+        assert (page.status_code, page.text) == (200, "page of h100-1\n")
+        dead = await api.get(path.format("mig-1"))
+        assert (dead.status_code, dead.json()["reason"]) == (503, "ServiceUnavailable")
+    finally:
+        await state.exporters.close()
