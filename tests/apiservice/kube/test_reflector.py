@@ -435,7 +435,7 @@ async def test_html_in_place_of_a_list_is_survived(rig: Rig) -> None:
 
 
 async def test_a_silent_connection_is_given_up_and_resumed() -> None:
-    options = ReflectorOptions(backoff_min=0.001, backoff_max=0.002, watch_seconds=0.0, grace=0.05)
+    options = ReflectorOptions(backoff_min=0.001, backoff_max=0.002, watch_seconds=0.0, grace=0.5)
     async with running(options) as rig:
         await rig.listed([], "4")
         await rig.api.watch()
