@@ -316,7 +316,7 @@ def test_a_node_that_is_gone_is_not_remembered_and_comes_back_as_another(
 def test_selections_of_all_namespaces_are_remembered_within_a_bound_in_bytes(
     make_pod: MakePod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.cluster.index._MEMO_BYTES", 1 << 18)
+    monkeypatch.setattr("adapter.cluster.namespacepods._MEMO_BYTES", 1 << 18)
     monkeypatch.setattr("apiservice.labels.selector._cache", ByteCache[str, Selector](1 << 18))
     pods = [
         make_pod(f"p{number}", namespace=f"ns{number % 4}", labels={"app": "x"})
