@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
+from adapter.ui.data import MOST_NAMES, PageData
 from adapter.ui.explanations import Explained, Explanations
 from adapter.ui.files import INDEX, PageFile
 from adapter.ui.stream import MOST_STREAMS, EventStream, Streams
@@ -21,9 +22,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 def application(
-    streams: Streams, explanations: Explanations, files: Mapping[str, PageFile]
+    streams: Streams,
+    explanations: Explanations,
+    files: Mapping[str, PageFile],
+    data: PageData | None = None,
 ) -> ASGIApp:
-    """Return what answers requests that the guard lets pass."""
+    """Return what answers requests that the guard lets pass.
+
+    Args:
+        streams: the open streams.
+        explanations: of single objects.
+        files: of the page.
+        data: answers what the page asks for beside the stream.
+    """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_exception_handler(404, _unknown)
     app.add_exception_handler(Exception, _broken)
@@ -56,7 +67,31 @@ def application(
             return _json(Explained(404, {"error": "write pod or hpa before the namespace"}))
         return _json(await explanations.of(kind, name, namespace))
 
+    if data is not None:
+        _add_data(app, data)
     return app
+
+
+def _add_data(app: FastAPI, data: PageData) -> None:
+    @app.get("/api/history")
+    async def history(request: Request) -> Response:
+        names = request.query_params.getlist("hpa")
+        if len(names) > MOST_NAMES:
+            text = f"name at most {MOST_NAMES} HPAs"
+            return _json(Explained(400, {"error": text}))
+        return Response(await data.history(names), media_type="application/json")
+
+    @app.get("/api/idle.csv")
+    async def idle() -> Response:
+        text = data.idle_csv()
+        if text is None:
+            return PlainTextResponse("The idle GPUs have not been read yet: try again.\n", 503)
+        name = 'attachment; filename="idle-gpus.csv"'
+        return Response(text, media_type="text/csv", headers={"content-disposition": name})
+
+    @app.get("/api/range")
+    async def past(hpa: str = "", minutes: str = "60") -> Response:
+        return _json(await data.range(hpa, minutes))
 
 
 def _file(file: PageFile | None) -> Response:

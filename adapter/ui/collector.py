@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+import traceback
+from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from adapter.client.errors import ClientError, odd_answers
+from adapter.figures import count
 from adapter.ui.connection import ClusterConnection
+from adapter.ui.history import HpaHistory
+from adapter.ui.idlelist import candidates
+from adapter.ui.idlewatch import IdleWatch
 from adapter.ui.model import Model, PageFacts
-from adapter.ui.panels import EVENTS, PanelState, Reader, failed, readers
+from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, PanelState, Reader, failed, readers
 from adapter.ui.parts import PageParts
 
 _SHARE: Final = 10.0
@@ -33,6 +41,8 @@ class PageCollector:
         parts: where they are published.
         namespace: the only one that is read; empty: all.
         interval: seconds between the beginnings of two readings of a list.
+        history: keeps what HPAs were.
+        idle: looks at the pods that seem idle.
     """
 
     def __init__(
@@ -42,11 +52,15 @@ class PageCollector:
         parts: PageParts,
         namespace: str,
         interval: float,
+        history: HpaHistory,
+        idle: IdleWatch,
     ) -> None:
         self._connection = connection
         self._model = model
         self._parts = parts
         self._interval = interval
+        self._history = history
+        self._idle = idle
         self._readers = readers(namespace)
         self._panels = {name: PanelState(name) for name in self._readers}
         self._data: dict[str, Any] = {}
@@ -60,6 +74,7 @@ class PageCollector:
             for name, read in self._readers.items():
                 tasks.create_task(self._watch(name, read), name=f"read {name}")
             tasks.create_task(self._show(), name="publish")
+            tasks.create_task(self._idle.run(), name="read idle pods")
 
     async def _watch(self, name: str, read: Reader) -> None:
         failures = 0
@@ -75,7 +90,8 @@ class PageCollector:
             else:
                 failures = 0
                 took = time.monotonic() - began
-                self._panels[name] = PanelState(name, "ok", updated=time.time(), took=took)
+                note = self._note(name)
+                self._panels[name] = PanelState(name, "ok", note, updated=time.time(), took=took)
                 pause = self._pause(name, took)
             self._changed.add(name)
             self._wake.set()
@@ -97,6 +113,16 @@ class PageCollector:
                 await self._connection.renew(api)
             raise
 
+    def _note(self, name: str) -> str:
+        """Return what is left out of a list that could be read."""
+        if name != HPAS:
+            return ""
+        odd, left = self._data[HPAS].odd, self._history.left
+        parts = [f"{count(odd, 'HPA')} of an unknown form not shown"] if odd else []
+        if left:
+            parts.append(f"no points are kept of {count(left, 'HPA')}: there are too many")
+        return "; ".join(parts)
+
     def _pause(self, name: str, took: float) -> float:
         interval = max(self._interval, _EVENTS) if name == EVENTS else self._interval
         return max(interval - took, _SHARE * took)
@@ -106,12 +132,22 @@ class PageCollector:
             await self._wake.wait()
             await asyncio.sleep(_GATHER)
             self._wake.clear()
-            await self._publish()
+            try:
+                await self._publish()
+            except Exception as error:  # a mistake of this program: the page goes on
+                at = traceback.extract_tb(error.__traceback__)[-1]
+                text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+                where = f"{Path(at.filename).name} line {at.lineno}"
+                line = f"gpu-metrics-adapter: the page is not updated: {text} ({where}); report it"
+                click.echo(line, err=True)
 
     async def _publish(self) -> None:
         changed, self._changed = self._changed, set()
         seen = PageFacts(dict(self._panels), dict(self._data))
-        made = await asyncio.to_thread(self._model.parts, seen, changed, time.time())
+        now = time.time()
+        if HPAS in changed and seen.panels[HPAS].status == "ok" and seen.hpas is not None:
+            self._history.add(seen.hpas, now)
+        made = await asyncio.to_thread(self._model.parts, seen, changed, now)
         devices = 0
         for name, content in made.items():
             if name == "gpus":
@@ -119,3 +155,6 @@ class PageCollector:
             else:
                 of = devices if name == "load" else 0
                 self._parts.publish(name, content, of=of)
+        if seen.panels[PODS].status == "ok" and changed & {PODS, GPUS}:
+            gpus = seen.table(GPUS) if seen.panels[GPUS].status in ("ok", "failed") else None
+            self._idle.want(await asyncio.to_thread(candidates, gpus, seen.table(PODS)))

@@ -13,10 +13,13 @@ from adapter.fleet.columns import Columns
 from adapter.fleet.hpas import HpaState
 from adapter.fleet.verdict import Verdict, count_gpus, count_pods, verdict
 from adapter.idle.prices import PriceList
+from adapter.ui.devicechanges import device_facts
 from adapter.ui.gpurows import DeviceParts, fleet
 from adapter.ui.idlecosts import idle_price
-from adapter.ui.panels import GPUS, HPAS, PODS, WORKLOADS, HpaList, PanelState
+from adapter.ui.objectchanges import pod_facts
+from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, HpaList, PanelState
 from adapter.ui.podrows import pods, workloads
+from adapter.ui.timeline import Timeline
 from adapter.ui.trouble import with_trouble
 
 _encode = msgspec.json.Encoder().encode
@@ -51,6 +54,7 @@ class Model:
 
     def __init__(self, prices: PriceList) -> None:
         self._prices = prices
+        self._timeline = Timeline()
         self.fleet: DeviceParts | None = None
 
     def parts(self, seen: PageFacts, changed: Collection[str], now: float) -> dict[str, bytes]:
@@ -69,7 +73,21 @@ class Model:
             found["pods"] = pods(gpu_pods, pools, models)
         if WORKLOADS in changed and owners is not None:
             found["workloads"] = workloads(owners)
+        self._compare(seen, changed, now)
+        found["timeline"] = [entry.json() for entry in self._timeline.entries()]
         return {name: _encode(content) for name, content in found.items()}
+
+    def _compare(self, seen: PageFacts, changed: Collection[str], now: float) -> None:
+        timeline, gpu_pods = self._timeline, seen.table(PODS)
+        timeline.panels(now, seen.panels)
+        if _fresh(seen, changed, GPUS) and self.fleet is not None:
+            timeline.devices(now, device_facts(self.fleet))
+        if _fresh(seen, changed, PODS) and gpu_pods is not None:
+            timeline.pods(now, pod_facts(gpu_pods))
+        if _fresh(seen, changed, HPAS) and seen.hpas is not None:
+            timeline.hpas(now, seen.hpas)
+        if _fresh(seen, changed, EVENTS):
+            timeline.events(seen.data[EVENTS])
 
     def _verdict(self, seen: PageFacts) -> Verdict:
         gpus, gpu_pods = _current(seen, GPUS), _current(seen, PODS)
@@ -80,6 +98,11 @@ class Model:
             None if gpus is None else idle_price(gpus, self._prices),
         )
         return with_trouble(made, list(seen.panels.values()))
+
+
+def _fresh(seen: PageFacts, changed: Collection[str], panel: str) -> bool:
+    """Return whether a panel has new data."""
+    return panel in changed and seen.panels[panel].status == "ok"
 
 
 def _readable(seen: PageFacts, panel: str) -> bool:

@@ -19,8 +19,11 @@ from adapter.ui.app import application
 from adapter.ui.browser import has_display, open_browser
 from adapter.ui.collector import PageCollector
 from adapter.ui.connection import ClusterConnection
+from adapter.ui.data import PageData
 from adapter.ui.explanations import Explanations
 from adapter.ui.files import page_files
+from adapter.ui.history import HpaHistory
+from adapter.ui.idlewatch import IdleWatch
 from adapter.ui.model import Model
 from adapter.ui.options import UiOptions
 from adapter.ui.parts import PageParts
@@ -58,13 +61,18 @@ async def _serve(
     access = Access(found.getsockname()[1])
     parts = PageParts()
     explanations = Explanations(connection, options.client_flags())
-    app = application(Streams(parts), explanations, page_files())
+    history = HpaHistory()
+    idle = IdleWatch(connection, parts, prices, options.team_label)
+    data = PageData(history, idle, options.prometheus)
+    app = application(Streams(parts), explanations, page_files(), data)
 
     def stopping() -> None:
         parts.close()
         explanations.close()
 
-    collector = PageCollector(connection, Model(prices), parts, options.namespace, options.interval)
+    collector = PageCollector(
+        connection, Model(prices), parts, options.namespace, options.interval, history, idle
+    )
     about = asyncio.create_task(_about(options, prices, connection, parts))
     reading = asyncio.create_task(collector.run())
     try:

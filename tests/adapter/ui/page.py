@@ -122,7 +122,7 @@ def running(kubeconfig: Path, *arguments: str) -> Iterator[Page]:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         _, problems = process.communicate(timeout=PATIENCE)
-    assert not problems
+    assert not problems, problems
 
 
 def _address(process: subprocess.Popen[str]) -> re.Match[str]:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from adapter.client.errors import VIEW
+from adapter.client.output import Screen
 from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of
 from tests.adapter.commandline import invoke
+from tests.adapter.explain.cluster import NO_PODS_NAMED, World, gpu_metric
 from tests.adapter.ui.cluster import HPAS, gpu, hpa, pod, serve, stuck, workload
 from tests.adapter.ui.page import Page, running
 
@@ -59,7 +61,7 @@ def test_the_stream_shows_the_cluster(lab: tuple[ApiServer, Path]) -> None:
         found = {}
         for event in page.events():
             found[event.name] = event.data
-            if len(found) == 8:
+            if len(found) == 10:
                 break
         about = page.until("about", lambda data: data["user"])
     assert about["user"] == "jane"
@@ -191,6 +193,83 @@ def test_it_starts_while_the_cluster_does_not_answer(tmp_path: Path) -> None:
         assert page.stop() == 0
     assert "this machine reaches it" in found["gpus"]["message"]
     assert verdict["text"].startswith("The cluster cannot be read: GET ")
+
+
+def test_an_object_is_explained_as_the_command_explains_it(tmp_path: Path) -> None:
+    world = World().pod("llm-7f9", "92").pod("llm-x2k", why=NO_PODS_NAMED)
+    world.hpa(gpu_metric(), desired=3)
+    with api_server(tmp_path) as (server, file):
+        serve(server, [gpu("g0")])
+        world.serve(server)
+        server.answers[f"{GPUS}/g0"] = {"metadata": {"name": "g0"}, "node": "n1"}
+        expected = invoke("explain", "pod", "llm-x2k", "-n", "chat", "--kubeconfig", str(file))
+        with running(file) as page:
+            answer = page.get("/api/explain/pod/chat/llm-x2k")
+            explained = answer.json()
+            assert page.get("/api/explain/hpa/chat/llm").json()["json"]["name"] == "llm"
+            gpu_lines = page.get("/api/explain/gpu/g0").json()["lines"]
+            missing = page.get("/api/explain/pod/chat/nothing")
+            odd = [
+                page.get(f"/api/explain/{path}").status_code
+                for path in ("pod/chat/%2e%2e", "pod/%2e%2e/x", "node/a%3fb", "pod/x", "what/a/b")
+            ]
+    ascii_only = Screen(unicode=False)
+    assert list(map(ascii_only.line, explained["lines"])) == expected.output.splitlines()
+    assert explained["status"] == expected.code == 1
+    command = explained["command"]
+    assert command == f"gpu-metrics-adapter explain pod llm-x2k -n chat --kubeconfig {file}"
+    assert answer.headers["cache-control"] == "no-store"
+    assert gpu_lines[0] == "gpu g0   NOT MEASURED"
+    assert missing.status_code == 404
+    assert "no pod 'nothing' in namespace chat" in missing.json()["error"]
+    assert odd == [400, 400, 400, 404, 404]
+
+
+def test_idle_gpus_have_a_price_and_a_csv(tmp_path: Path) -> None:
+    with api_server(tmp_path) as (server, file):
+        idle = gpu("g0", UUID="GPU-g0", Idle_Since="5h", Util="0%", Pods="chat/llm-0")
+        serve(server, [idle, gpu("g1")], [pod("llm-0", Util="0%")])
+        device = {
+            "device": "GPU-g0",
+            "gpu": "g0",
+            "model": "NVIDIA H100 80GB HBM3",
+            "idleSince": "2026-01-01T00:00:00Z",
+        }
+        server.answers["/version"] = {}
+        server.answers[f"{VIEW}/namespaces/chat/gpupods/llm-0"] = {
+            "metadata": {"name": "llm-0", "namespace": "chat"},
+            "devices": [device],
+        }
+        prices = tmp_path / "prices.yaml"
+        prices.write_text("currency: EUR\nprices: {H100: 4}")
+        with running(file, "--prices", str(prices)) as page:
+            part = page.until("idle", lambda data: data["devices"])
+            verdict = page.until("verdict", lambda data: data["gpus"])
+            table = page.get("/api/idle.csv")
+    assert (part["held"], part["left"], part["error"]) == (2, 0, "")
+    assert part["devices"][0]["pods"] == ["llm-0"]
+    assert part["pricePerHour"] == verdict["idle"]["pricePerHour"] == 4.0
+    assert verdict["idle"]["costSoFar"] == 20.0
+    assert table.headers["content-type"].startswith("text/csv")
+    assert "attachment" in table.headers["content-disposition"]
+    assert table.text.splitlines()[1].startswith("g0,GPU-g0,NVIDIA H100 80GB HBM3,")
+
+
+def test_the_points_of_an_hpa_since_the_start(lab: tuple[ApiServer, Path]) -> None:
+    with running(lab[1]) as page:
+        panels(page, hpas="ok")
+        page.until("hpas")
+        found = page.get("/api/history?hpa=chat/llm&hpa=chat/none").json()
+        many = page.get("/api/history?" + "&".join(["hpa=a/b"] * 201))
+        past = page.get("/api/range?hpa=chat/llm&minutes=60")
+    assert list(found) == ["chat/llm"]
+    assert found["chat/llm"]["value"][0] == 54.0
+    assert (found["chat/llm"]["goal"][0], found["chat/llm"]["current"][0]) == (60.0, 3.0)
+    assert many.status_code == 400
+    assert (past.status_code, past.json()) == (
+        404,
+        {"error": "no Prometheus is configured: start ui with --prometheus URL"},
+    )
 
 
 def test_a_port_in_use_is_one_line(lab: tuple[ApiServer, Path]) -> None:

@@ -1,0 +1,92 @@
+"""What happened to pods, HPAs and the lists themselves between two looks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from adapter.client.tables import ObjectTable
+from adapter.figures import count
+from adapter.fleet.columns import Columns
+from adapter.fleet.hpas import HpaState
+from adapter.ui.entries import About, Entry
+from adapter.ui.panels import PanelState
+
+_SINGLE: Final = 3
+"""Pods of one node that changed for one reason, and are listed each; more are counted."""
+
+PodKey = tuple[str, str]
+
+
+class PodFact(NamedTuple):
+    """What a change of a pod is recognised by."""
+
+    why: str
+    """Empty if the pod has a value."""
+    node: str
+
+
+def pod_facts(table: ObjectTable) -> dict[PodKey, PodFact]:
+    """Return the pods of ``gpupods``."""
+    by = Columns(table)
+    cells = zip(by.rows, by.texts("Why-Not"), by.texts("Node"), strict=True)
+    return {(row.namespace, row.name): PodFact(why or "", node or "") for row, why, node in cells}
+
+
+def pod_changes(
+    before: Mapping[PodKey, PodFact], after: Mapping[PodKey, PodFact], now: float
+) -> Iterator[Entry]:
+    """Yield which pods lost or got their value."""
+    changed: dict[tuple[str, str], list[PodKey]] = defaultdict(list)
+    for key, new in after.items():
+        old = before.get(key)
+        if old is not None and bool(old.why) != bool(new.why):
+            changed[new.node, new.why].append(key)
+    for (node, why), keys in sorted(changed.items()):
+        level, verb = ("warning", "lost") if why else ("good", "got")
+        if len(keys) <= _SINGLE:
+            for namespace, name in sorted(keys):
+                text = f"pod {namespace}/{name} {verb} its value"
+                about = About("pod", namespace, name)
+                yield Entry(now, "pod", "warning" if why else "good", text, about, why)
+            continue
+        text = f"{count(len(keys), 'pod')} of node {node} {verb} their value"
+        where = About("node", "", node) if node else None
+        yield Entry(now, "pod", "warning" if level == "warning" else "good", text, where, why)
+
+
+def hpa_changes(
+    before: Mapping[PodKey, HpaState], after: Mapping[PodKey, HpaState], now: float
+) -> Iterator[Entry]:
+    """Yield which HPAs scale, cannot decide any more, or decide again."""
+    for key, new in after.items():
+        old = before.get(key)
+        if old is None:
+            continue
+        about, name = About("hpa", *key), "/".join(key)
+        if old.desired is not None and new.desired is not None and old.desired != new.desired:
+            text = f"{name} scales {old.desired} → {new.desired}"
+            yield Entry(now, "scale", "info", text, about, new.text)
+        if (old.level == "bad") != (new.level == "bad"):
+            if new.level == "bad":
+                yield Entry(now, "hpa", "bad", f"{name} is stuck", about, new.text)
+            else:
+                yield Entry(now, "hpa", "good", f"{name} decides again", about, new.text)
+        elif old.decision != new.decision == "at maximum":
+            text = f"{name} is at its maximum {new.high}"
+            yield Entry(now, "hpa", "warning", text, about, new.text)
+
+
+def panel_changes(
+    before: Mapping[str, PanelState], after: Mapping[str, PanelState], now: float
+) -> Iterator[Entry]:
+    """Yield which lists cannot be read any more, or can be read again."""
+    for name, new in after.items():
+        old: Any = before.get(name)
+        if old is None or new.status == "waiting" or (old.status, new.status) == ("waiting", "ok"):
+            continue
+        if new.status not in (old.status, "ok"):
+            yield Entry(now, "panel", "bad", f"{name} cannot be read", None, new.message)
+        elif old.status not in ("ok", "waiting") and new.status == "ok":
+            yield Entry(now, "panel", "good", f"{name} can be read again")

@@ -1,0 +1,120 @@
+"""The past of an HPA from a Prometheus that scrapes kube-state-metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from adapter.client.errors import ClientError
+
+Json = dict[str, Any]
+
+_HPA: Final = "kube_horizontalpodautoscaler"
+_QUERIES: Final = {
+    "value": f"{_HPA}_status_target_metric",
+    "goal": f"{_HPA}_spec_target_metric",
+    "current": f"{_HPA}_status_current_replicas",
+    "desired": f"{_HPA}_status_desired_replicas",
+}
+_POINTS: Final = 480
+_STEP: Final = 15
+_LONGEST: Final = 20.0
+_MOST: Final = 8 << 20
+"""Bytes of one answer."""
+
+_Points = dict[float, float]
+
+
+class _Series(msgspec.Struct):
+    metric: dict[str, str]
+    values: list[tuple[float, str]] = []
+
+
+class _Data(msgspec.Struct, rename={"kind": "resultType"}):
+    result: list[_Series]
+    kind: str = ""
+
+
+class _Answer(msgspec.Struct):
+    status: str
+    data: _Data | None = None
+    error: str = ""
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+async def read_range(url: str, namespace: str, name: str, seconds: int) -> Json:
+    """Return ``time``, ``value``, ``goal``, ``current`` and ``desired`` of an HPA.
+
+    The value is that of the metric that comes first by name.
+
+    Raises:
+        ClientError: Prometheus did not answer, or knows nothing of the HPA.
+    """
+    step = max(_STEP, math.ceil(seconds / _POINTS))
+    end = int(time.time())
+    named = f"{{namespace={json.dumps(namespace)},horizontalpodautoscaler={json.dumps(name)}}}"
+    window = {"start": str(end - seconds), "end": str(end), "step": str(step)}
+    timeout = aiohttp.ClientTimeout(total=_LONGEST)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        found = await asyncio.gather(
+            *(
+                _query(session, url, {**window, "query": f"{metric}{named}"})
+                for metric in _QUERIES.values()
+            )
+        )
+    columns = dict(zip(_QUERIES, map(_first, found), strict=True))
+    times = sorted({at for points in columns.values() for at in points})
+    if not times:
+        raise ClientError(
+            f"Prometheus at {url} has no {_HPA} series of {namespace}/{name}: check that it "
+            "scrapes kube-state-metrics",
+            404,
+        )
+    rows: Mapping[str, list[float | None]] = {
+        key: [points.get(at) for at in times] for key, points in columns.items()
+    }
+    return {"time": times, **rows}
+
+
+async def _query(session: aiohttp.ClientSession, url: str, query: Json) -> list[_Series]:
+    where = f"{url.rstrip('/')}/api/v1/query_range"
+    try:
+        async with session.get(where, params=query, allow_redirects=False) as response:
+            body = await response.content.read(_MOST + 1)
+            while len(body) <= _MOST and (more := await response.content.read(1 << 16)):
+                body += more
+        if len(body) > _MOST:
+            raise ClientError(f"Prometheus at {url}: the answer is longer than {_MOST} bytes")
+        answer = _decode(body)
+    except TimeoutError:
+        raise ClientError(f"Prometheus at {url}: no answer in {_LONGEST:g} s", 504) from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise ClientError(
+            f"Prometheus at {url} cannot be read: {why}; check --prometheus"
+        ) from None
+    if answer.status != "success" or answer.data is None:
+        raise ClientError(f"Prometheus at {url}: {answer.error[:200] or answer.status}")
+    return answer.data.result
+
+
+def _first(series: list[_Series]) -> _Points:
+    """Return the points of the metric that comes first by name."""
+    if not series:
+        return {}
+    chosen = min(series, key=lambda each: sorted(each.metric.items()))
+    points = {}
+    for at, text in chosen.values:
+        number = float(text)
+        if math.isfinite(number):
+            points[at] = number
+    return points

@@ -1,0 +1,150 @@
+"""The parts that follow from tables: order, numbers, missing values, and times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapter.fleet.hpas import state_of
+from adapter.idle.prices import PriceList
+from adapter.ui.gpurows import fleet, share
+from adapter.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
+from adapter.ui.idlecosts import idle_price
+from adapter.ui.idlelist import MOST_PODS, candidates
+from adapter.ui.panels import HpaList, PanelState, failed, readers
+from adapter.ui.podrows import pods
+from adapter.view.gpupods import GPUPODS
+from adapter.view.gpus import GPUS
+from tests.adapter.ui.cluster import POOL, gpu, hpa, pod, table_of
+
+NOW = 1_000_000.0
+PRICES = PriceList({"H100": 4.0}, "EUR", own=True)
+
+
+def test_devices_are_sorted_by_pool_node_and_number() -> None:
+    rows = [
+        gpu("d", "n10", "0"),
+        gpu("c", "n2", "10"),
+        gpu("b", "n2", "2"),
+        gpu("e", "n1", "0", labels={POOL: "p2"}),
+        gpu("f", "n1", "0", labels={}),
+    ]
+    found = fleet(table_of(GPUS, rows), NOW, {})
+    assert [row[0] for row in found.static["rows"]] == ["b", "c", "d", "e", "f"]
+    assert found.pools == {"n2": "p1", "n10": "p1", "n1": "p2"}
+
+
+def test_a_missing_value_is_none_and_a_small_one_is_not_zero() -> None:
+    rows = [gpu("a", Util=None, Mem=None, XID=None), gpu("b", Util="0%", Mem="<0.1/80Gi")]
+    load = fleet(table_of(GPUS, rows), NOW, {}).load
+    assert load["util"] == [None, 0.0]
+    assert load["memShare"][0] is None
+    assert 0 < load["memShare"][1] < 0.01
+    assert load["xid"] == [None, "0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("31.2/80Gi", 0.39), ("80/80Gi", 1.0), ("4Gi", None), ("", None), (None, None), ("1/0", None)],
+)
+def test_the_share_of_memory(text: str | None, found: float | None) -> None:
+    assert share(text) == found
+
+
+def test_the_time_since_which_a_device_is_idle_does_not_jump() -> None:
+    """An age is rounded: the time of the first look stays while the text allows it."""
+    before: dict[str, float] = {}
+    times = []
+    for at, text in ((0.0, "20m"), (30.0, "20m"), (61.0, "21m"), (4000.0, "86m"), (5000.0, "5m")):
+        table = table_of(GPUS, [gpu("a", Idle_Since=text)])
+        before = dict(fleet(table, NOW + at, before).idle_since)
+        times.append(before["a"])
+    assert times[:4] == [NOW - 1200.0] * 4
+    assert times[4] == NOW + 5000.0 - 300.0
+
+
+def test_pods_have_the_pool_and_model_of_their_device() -> None:
+    devices = fleet(table_of(GPUS, [gpu("g0")]), NOW, {})
+    table = table_of(GPUPODS, [pod("a", Device_IDs="GPU-g0,GPU-g1"), pod("b", Device_IDs=None)])
+    found = pods(table, devices.pools, devices.models)
+    rows = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+    assert [(row["pool"], row["model"]) for row in rows] == [
+        ("p1", "H100 80GB HBM3"),
+        ("p1", None),
+    ]
+
+
+def test_only_held_devices_that_are_idle_for_ten_minutes_cost() -> None:
+    rows = [
+        gpu("a", Idle_Since="60m"),
+        gpu("b", Idle_Since="9m"),
+        gpu("c", Idle_Since="5h", Pods=None),
+        gpu("d", Idle_Since="5h", Model="B200"),
+    ]
+    assert idle_price(table_of(GPUS, rows), PRICES) == (4.0, 4.0, 1)
+    assert idle_price(table_of(GPUS, rows[3:]), PRICES) == (None, None, 1)
+
+
+def test_idle_pods_are_found_by_their_devices() -> None:
+    gpus = table_of(GPUS, [gpu("a", Idle_Since="20m"), gpu("b", Idle_Since="5h"), gpu("c")])
+    held = table_of(
+        GPUPODS,
+        [
+            pod("x", Device_IDs="GPU-a"),
+            pod("y", Device_IDs="GPU-c,GPU-b"),
+            pod("z", Device_IDs="GPU-c", Util="0%"),
+            pod("w", Device_IDs=None, Util=None, Why_Not="exporter_down"),
+        ],
+    )
+    found = candidates(gpus, held)
+    assert found.pods == (("chat", "y"), ("chat", "x"))
+    assert (found.left, found.held) == (0, 3)
+    assert candidates(None, held).pods == (("chat", "z"),)
+    assert candidates(gpus, None).pods == ()
+
+
+def test_idle_pods_are_bounded() -> None:
+    rows = [pod(f"p{i}", Util="0%") for i in range(MOST_PODS + 7)]
+    found = candidates(None, table_of(GPUPODS, rows))
+    assert (len(found.pods), found.left) == (MOST_PODS, 7)
+
+
+def state(name: str = "llm", **status: Any) -> Any:
+    return state_of(hpa(name, **status))
+
+
+def test_the_history_of_an_hpa_has_gaps_and_an_end() -> None:
+    history = HpaHistory()
+    for at in range(POINTS + 5):
+        history.add([state()], float(at))
+    history.add([state(currentMetrics=None)], 5000.0)
+    found = as_json(history.copy(["chat/llm", "chat/other", "x"]))
+    assert list(found) == ["chat/llm"]
+    points = found["chat/llm"]
+    assert {len(column) for column in points.values()} == {POINTS}
+    assert points["time"][0] == 6.0
+    assert points["value"][-2:] == [54.0, None]
+    assert points["goal"][-1] == 60.0
+    assert points["current"][-1] == 3
+
+
+def test_the_history_is_bounded_in_hpas() -> None:
+    history = HpaHistory()
+    states = [state(f"h{i}") for i in range(MOST_HPAS + 3)]
+    history.add(states, 1.0)
+    assert history.left == 3
+    history.add(states[-10:], 2.0)
+    assert history.left == 0
+    last = f"chat/h{MOST_HPAS + 2}"
+    assert as_json(history.copy([last]))[last]["time"] == [2.0]
+
+
+def test_an_hpa_of_another_form_is_counted() -> None:
+    from adapter.client.errors import ClientError  # noqa: PLC0415
+
+    assert HpaList([], 2).odd == 2
+    before = PanelState("hpas", "ok", updated=5.0)
+    after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
+    assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
+    assert set(readers("")) == {"gpus", "gpupods", "gpuworkloads", "hpas", "events"}
