@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Two test processes for each core: half of their time they wait for processes, sockets and timers.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8)))
+# Tests with targets of their own.
+ELSEWHERE := --ignore=tests/e2e --ignore=tests/attack --ignore=tests/browser
 # The lock files contain no address of a package index.
 LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
@@ -17,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHIPPED := --extra aws --extra azure --extra google --extra prometheus
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz e2e attack bench lint audit format lock docs proto clean
+.PHONY: help demo test fuzz e2e browser attack bench lint audit format lock docs proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,16 +35,20 @@ demo: $(READY) ## run the autoscaling loop on this machine, without a cluster (A
 	$(BIN)/gpu-metrics-adapter demo $(ARGS)
 
 test: $(READY) ## run the unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
-	$(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -n $(WORKERS) --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest tests $(ELSEWHERE) -n $(WORKERS) --dist worksteal $(ARGS)
 
 fuzz: $(READY) ## run the property tests with more examples (FUZZ_TIMES=6)
-	FUZZ_TIMES=$${FUZZ_TIMES:-6} $(BIN)/python -m pytest tests --ignore=tests/e2e --ignore=tests/attack -m hypothesis -n $(WORKERS) --dist worksteal $(ARGS)
+	FUZZ_TIMES=$${FUZZ_TIMES:-6} $(BIN)/python -m pytest tests $(ELSEWHERE) -m hypothesis -n $(WORKERS) --dist worksteal $(ARGS)
 
 e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name")
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m tests.e2e.modules
 	$(BIN)/python -m tests.e2e.imagebuild
 	$(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python -m pytest tests/e2e $(ARGS)
+
+browser: $(READY) ## test the page of ui in headless Chromium (ARGS="-k name", ARGS="-s" prints times)
+	$(BIN)/python -m tests.browser.axe
+	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 attack: $(READY) ## attack the real serve process, bounded in count and time (ARGS="-k name")
 	$(BIN)/python -m pytest tests/attack $(ARGS)

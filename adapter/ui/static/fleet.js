@@ -202,8 +202,9 @@ export class Fleet {
       pen.fillStyle = colour;
       pen.fillRect((i * 120) / all.length, 0, 120 / all.length + 1, 12);
     });
+    const small = this.layout !== null && this.layout.size < 10;
     const samples = [["no value", 0, {}], ["shared", 0.6, { pods: ["a/b +1"] }], ["idle", 0.05, { idleSince: [1] }], ["XID error", 0.6, { xid: ["79"] }]];
-    fill(this.key, h("span", {}, "0 %", bar, "100 % load"), samples.map(([label, share, look]) => h("span", {}, sample(/** @type {any} */ (share), look), label)));
+    fill(this.key, h("span", {}, "0 %", bar, "100 % load"), samples.filter(([label]) => !small || label !== "idle").map(([label, share, look]) => h("span", {}, sample(/** @type {any} */ (share), look), label)));
   }
 }
 

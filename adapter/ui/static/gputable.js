@@ -13,14 +13,14 @@ export function gpuTable() {
     class: "folds.pair",
     key: (gpu) => gpu.name,
     columns: [
-      { key: "name", label: "GPU", value: (gpu) => gpu.name, cell: (gpu) => two(
+      { key: "name", label: "GPU", class: "col-name", value: (gpu) => gpu.name, cell: (gpu) => two(
         h("a", { href: link({ kind: "gpu", namespace: "", name: gpu.name }), title: gpu.name }, h("bdi", {}, gpu.name)),
         [gpu.model, gpu.profile].filter(Boolean).join(" ")) },
       { key: "util", label: "Load", class: "num col-util", down: true, value: (gpu) => gpu.util, cell: (gpu) => gpu.utilText ?? missing("no load is reported") },
-      { key: "mem", label: "Memory", class: "num drop", down: true, value: (gpu) => gpu.memShare, cell: (gpu) => gpu.mem },
-      { key: "node", label: "Node", class: "drop", value: (gpu) => gpu.node, cell: (gpu) => two(h("bdi", {}, gpu.node ?? missing()), gpu.pool) },
+      { key: "mem", label: "Memory", class: "num drop col-mem", down: true, value: (gpu) => gpu.memShare, cell: (gpu) => gpu.mem },
+      { key: "node", label: "Node", class: "drop wide", value: (gpu) => gpu.node, cell: (gpu) => two(h("bdi", {}, gpu.node ?? missing()), gpu.pool) },
       { key: "pods", label: "Pods", class: "drop", value: (gpu) => gpu.pods, cell: (gpu) => (gpu.pods ? two(h("bdi", { title: gpu.pods }, gpu.pods), gpu.sharing) : missing("no pod")) },
-      { key: "idle", label: "Idle", class: "num drop", value: (gpu) => gpu.idleSince, cell: (gpu) => (gpu.idleSince ? span(Date.now() / 1000 - gpu.idleSince) : "") },
+      { key: "idle", label: "Idle", class: "num drop wide", value: (gpu) => gpu.idleSince, cell: (gpu) => (gpu.idleSince ? span(Date.now() / 1000 - gpu.idleSince) : "") },
     ],
   });
 }

@@ -2,6 +2,7 @@
 
 const MOST = 200;
 const POINTS = 720;
+const PATIENCE = 10_000;
 
 /**
  * @typedef {{time: number[], value: (number|null)[], goal: (number|null)[], current: (number|null)[], desired: (number|null)[]}} Series
@@ -17,6 +18,8 @@ export class History {
     /** @type {Set<string>} */
     this.wanted = new Set();
     this.asking = false;
+    /** Milliseconds until the next question; more after one without an answer. */
+    this.wait = 50;
     this.time = 0;
   }
 
@@ -27,7 +30,7 @@ export class History {
       this.wanted.add(key);
       if (!this.asking) {
         this.asking = true;
-        setTimeout(() => this.ask(), 50);
+        setTimeout(() => this.ask(), this.wait);
       }
     }
     return known;
@@ -35,6 +38,7 @@ export class History {
 
   /** Forget everything, because data were missed. */
   forget() {
+    this.wait = 50;
     this.series.clear();
     this.onChange();
   }
@@ -47,8 +51,10 @@ export class History {
       const answer = await fetch(`/api/history?${query}`, { cache: "no-store" });
       if (!answer.ok) throw new Error(String(answer.status));
       const found = await answer.json();
+      this.wait = 50;
       for (const key of keys) this.keep(key, found[key] ?? { time: [], value: [], goal: [], current: [], desired: [] });
     } catch {
+      this.wait = PATIENCE;
       // The trends stay empty until the next look; the connection says that it is lost.
     }
     this.asking = false;

@@ -72,7 +72,13 @@ function pressure(hpa) {
 
 function nameCell(hpa) {
   const address = link({ kind: "hpa", namespace: hpa.namespace, name: hpa.name });
-  return two(h("a", { href: address, title: keyOf(hpa) }, h("bdi", {}, hpa.name)), [h("bdi", {}, hpa.namespace), " · ", h("bdi", {}, hpa.target)]);
+  return two(h("a", { href: address, title: keyOf(hpa) }, h("bdi", {}, hpa.name)), [h("bdi", {}, hpa.namespace), " · ", h("bdi", { title: hpa.target }, targetText(hpa))]);
+}
+
+/** The kind alone, if the target has the name of the HPA. */
+function targetText(hpa) {
+  const [kind, name] = (hpa.target ?? "").split("/");
+  return name === hpa.name ? kind : hpa.target ?? NONE;
 }
 
 function decisionCell(hpa) {

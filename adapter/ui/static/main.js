@@ -120,7 +120,7 @@ function showPods() {
   const workloads = objects(now.workloads).filter((one) => (!filters.namespace || one.namespace === filters.namespace) && fits(one.namespace, one.name, one.hpa));
   const view = filters.pods ?? (without.length ? "none" : "all");
   segments(get("pods-tools"), [["none", `No value ${known(now.pods, without)}`], ["all", `All ${known(now.pods, fitting)}`], ["workloads", `Workloads ${known(now.workloads, workloads)}`]], view, (value) => choose("pods", value));
-  const some = reasons(without).slice(0, 3).map(([reason, number]) => `${number} ${words(reason)}`).join(", ");
+  const some = reasons(without).slice(0, 3).map(([reason, number]) => `${words(reason)} × ${number.toLocaleString("en-US")}`).join(", ");
   say(get("pods-count"), !now.pods ? "not known" : view === "none" ? some : count(all.length, "pod"));
   const table = { workloads: workloadList, none: blindList }[view] ?? podList;
   const shown = view === "workloads" ? workloads : view === "none" ? without : fitting;

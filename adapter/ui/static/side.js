@@ -43,7 +43,7 @@ export class Side {
     this.again = h("section", { "aria-label": "Command" });
     const reload = h("button.button.icon", { type: "button", "aria-label": "Look again", title: "Look again", click: () => this.look() }, line("again"));
     const close = h("button.button.icon", { type: "button", "aria-label": "Close", title: "Close (Esc)", click: () => open(null) }, line("close"));
-    fill(dialog, h("div.head", {}, h("div", {}, this.kind, this.title, this.state), reload, close), this.trend, this.why, this.about, this.again);
+    fill(dialog, h("div.head", {}, h("div", {}, this.kind, this.title, this.state), reload, close), this.why, this.trend, this.about, this.again);
     dialog.addEventListener("cancel", (event) => {
       event.preventDefault();
       open(null);
@@ -157,7 +157,7 @@ export class Side {
   /** Say how old the explanation is. */
   tick() {
     const age = Date.now() / 1000 - this.time;
-    if (this.answer && !this.answer.error) fill(this.age, age < 2 ? "just now" : `${span(age)} ago`);
+    if (this.answer && !this.answer.error) fill(this.age, `· looked ${age < 2 ? "just now" : `${span(age)} ago`}`);
   }
 
   /** Draw the trend of an HPA. */

@@ -1,0 +1,167 @@
+"""The page shows what the parts say: no more, no less, and nothing that is missing as 0."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.browser import states
+from tests.browser.conftest import Opener
+
+
+def test_the_verdict_and_its_sums_are_those_of_the_part(serve: Opener) -> None:
+    page = serve("demo").open()
+    verdict = page.stand.state["verdict"]
+    assert page.text("#verdict-text") == verdict["text"]
+    hpas, pods, gpus, cost = page.texts("#figures .figure")
+    assert hpas == "HPAs61 stuck1 at maximum1 scaling2 healthy1 disabled".replace(
+        "2 healthy", f"{verdict['hpas']['healthy']} healthy"
+    )
+    assert pods == "GPU pods222 without a value1 waiting for a node19 measured"
+    assert gpus == "GPUs192 without a value3 idle17 measured"
+    assert cost.startswith("Idle GPUs cost10.00 USD an hour34.26 USD so far")
+    assert page.js("document.title") == "1 stuck, 2 without value · gpu-metrics-adapter"
+
+
+def test_each_hpa_has_its_decision_its_value_against_the_target_and_its_replicas(
+    serve: Opener,
+) -> None:
+    page = serve("demo").open()
+    shown = {row[0].split("\n")[0]: row for row in page.rows("hpas")}
+    assert len(shown) == len(page.stand.state["hpas"])
+    for hpa in page.stand.state["hpas"]:
+        name, decision, value, size = shown[hpa["name"]]
+        assert name == f"{hpa['name']}\n{hpa['namespace']} · Deployment"
+        assert decision.startswith(hpa["decision"])
+        assert decision.endswith(hpa["text"])
+        metric = hpa["metrics"][0]
+        assert value.endswith(f"of {metric['goalText']}")
+        assert value.startswith(metric["valueText"] or "–\nno value of gpu_utilization")
+        assert size.startswith(str(hpa["current"]))
+        assert size.endswith(f"{hpa['min']}–{hpa['max']}")
+
+
+def test_what_blocks_stands_before_what_works(serve: Opener) -> None:
+    page = serve("demo").open()
+    decisions = [row[1].split("\n")[0] for row in page.rows("hpas")]
+    assert decisions == ["stuck", "at maximum", "scales out", "keeps", "keeps", "disabled"]
+
+
+def test_the_table_of_gpus_is_the_part_and_a_missing_load_is_a_dash_with_its_reason(
+    serve: Opener,
+) -> None:
+    page = serve("demo").open("#/?map=table")
+    page.wait("document.querySelectorAll('#fleet-body tbody tr').length > 5")
+    rows = {row[0].split("\n")[0]: row for row in page.rows("fleet")}
+    state = page.stand.state
+    for row, util in zip(state["gpus"]["rows"], state["load"]["utilText"], strict=True):
+        assert rows[row[0]][1] == (util or "–\nno load is reported")
+
+
+def test_pods_without_a_value_name_the_reason_and_all_pods_are_one_click_away(
+    serve: Opener,
+) -> None:
+    page = serve("demo").open()
+    assert {(row[0].split("\n")[0], row[1]) for row in page.rows("pods")} == {
+        ("render-3", "exporter names no pod"),
+        ("llm-x2k", "exporter down"),
+        ("llm-p0d", "pod not scheduled"),
+    }
+    page.find("#pods-tools button[data-value=all]").click()
+    page.wait("document.querySelector('#pods-body table').getAttribute('aria-rowcount') === '23'")
+    assert page.js("location.hash") == "#/?pods=all"
+    page.find("#pods-tools button[data-value=workloads]").click()
+    page.wait("document.querySelector('#pods-body table').ariaLabel === 'Workloads'")
+    assert [row[0].split("\n")[0] for row in page.rows("pods")][:2] == [
+        "deployment.render",
+        "deployment.embed",
+    ]
+
+
+def test_idle_gpus_have_their_owner_their_time_and_their_price(serve: Opener) -> None:
+    page = serve("demo").open(width=2560)
+    assert page.rows("idle")[0] == [
+        "notebook-4\nStatefulSet/notebook · lab-team",
+        "gpu-h100-2.gpu0\nNVIDIA H100 80GB HBM3",
+        "4 h",
+        "24.0 Gi\n30 %",
+        "3.90 USD",
+        "15.60 USD",
+    ]
+    assert str(page.find("#idle-tools a").get_attribute("href")).endswith("/api/idle.csv")
+
+
+def test_the_timeline_is_the_part_newest_first_with_the_reason(serve: Opener) -> None:
+    page = serve("demo").open()
+    for shown, event in zip(page.texts(".event"), page.stand.state["timeline"], strict=True):
+        assert event["text"] in shown
+        assert event["about"]["name"] in shown
+        assert event["reason"] is None or shown.endswith(event["reason"])
+
+
+def test_a_list_without_rights_names_the_right_and_the_command_and_counts_nothing(
+    serve: Opener,
+) -> None:
+    page = serve("broken").open()
+    assert "User ana may not list gpus" in page.text("#fleet-notices")
+    assert "kubectl create clusterrolebinding see-gpus" in page.text("#fleet-notices code")
+    assert page.text("#fleet-count") == page.text("#hpas-count") == "not known"
+    assert page.texts("#figures .value")[0] == "–"
+    assert "5 min old" in page.text("#pods-notices")
+    assert len(page.rows("pods")) == 3, "the last data stay"
+    assert page.texts("#pods-tools button")[2] == "Workloads –"
+
+
+def test_an_empty_cluster_shows_what_to_do_next(serve: Opener) -> None:
+    page = serve("empty").open()
+    assert "gpu-metrics-adapter doctor" in page.text("#fleet-body")
+    assert "No HPA uses GPU metrics." in page.text("#hpas-body")
+    assert "No held GPU is idle." in page.text("#idle-body")
+
+
+def test_names_of_tenants_are_text_and_nothing_in_them_runs(serve: Opener) -> None:
+    page = serve("hostile").open("#/?pods=all&map=table")
+    page.wait("document.querySelectorAll('#pods-body tbody tr:not(.pad)').length === 6")
+    names = {hpa["name"] for hpa in page.stand.state["hpas"]}
+    assert set(page.texts("#hpas-body td:first-child a")) == names
+    assert {row[0] for row in page.stand.state["gpus"]["rows"]} == set(
+        page.texts("#fleet-body td a")
+    )
+    assert (
+        page.js("document.querySelectorAll('main img, main script, main b[onclick]').length") == 0
+    )
+
+
+def test_a_new_part_changes_the_page_without_a_reload(serve: Opener) -> None:
+    page = serve("demo").open("#/?map=table")
+    page.js("window.stays = true")
+    load = page.stand.state["load"]
+    load["util"][0], load["utilText"][0] = 17.0, "17%"
+    changed = [{**hpa, "decision": "keeps", "level": "good"} for hpa in page.stand.state["hpas"]]
+    page.stand.publish(load=load, hpas=changed)
+    page.wait("document.querySelector('#fleet-body tbody').innerText.includes('17%')")
+    page.wait("!document.querySelector('#hpas-body tbody').innerText.includes('stuck')")
+    assert page.js("window.stays") is True
+
+
+def test_a_load_of_other_gpus_is_not_shown(serve: Opener) -> None:
+    page = serve("one").open("#/?map=table")
+    assert page.rows("fleet")[0][1] == "63%"
+    page.stand.publish_load_of_another_revision({**page.stand.state["load"], "utilText": ["1%"]})
+    page.stand.publish(timeline=states.demo(time.time())["timeline"])
+    page.wait("document.querySelectorAll('.event').length === 8")
+    assert page.rows("fleet")[0][1] == "63%"
+
+
+@pytest.mark.parametrize("state", list(states.ALL))
+def test_nothing_is_wider_than_the_window(serve: Opener, state: str) -> None:
+    page = serve(state).open(width=360)
+    for width in (360, 768, 1280, 2560):
+        page.size(width)
+        page.settle()
+        assert page.js("document.documentElement.scrollWidth") <= width
+        edges = page.js(
+            "[...document.querySelectorAll('.panel > header > *, .figure, .event p')].map((e) => e.getBoundingClientRect().right)"
+        )
+        assert max(edges) <= width
