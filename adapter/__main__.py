@@ -18,6 +18,7 @@ from adapter.idle.commands import idle
 from adapter.maintain.commands import maintain
 from adapter.process.config import ConfigError, load, named
 from adapter.settings import Settings
+from adapter.top.commands import top
 from adapter.ui.commands import ui
 
 _DEFAULTS: Final = Settings()
@@ -248,6 +249,7 @@ main.add_command(doctor)
 main.add_command(explain)
 main.add_command(idle)
 main.add_command(maintain)
+main.add_command(top)
 main.add_command(ui)
 
 

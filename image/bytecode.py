@@ -29,7 +29,7 @@ ON_DEMAND = (
 """What is loaded only where a cloud's own login is used (adapter/sources)."""
 
 LEFT_OUT = ("rich",)
-"""Libraries of the extra ``demo``, which an image does not have."""
+"""Libraries of the extras ``demo`` and ``top``, which an image does not have."""
 
 
 def modules() -> list[str]:

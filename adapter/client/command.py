@@ -92,4 +92,5 @@ def _show(report: ToolReport, options: ClientOptions) -> None:
         lines = [screen.style(at, "dim"), *lines, ""]
         if screen.colours:
             lines[0] = _CLEAR + lines[0]
-    click.echo("\n".join(lines))
+    if lines:
+        click.echo("\n".join(lines))

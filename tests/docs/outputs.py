@@ -25,6 +25,8 @@ from adapter.client.errors import VIEW
 from adapter.client.output import Screen
 from adapter.doctor.runner import DoctorReport, run
 from adapter.explain import hpafacts, nodereport, podreport
+from adapter.top.frame import Painter, Scene
+from adapter.top.state import TopState
 from tests.adapter.clientapi import api_server
 from tests.adapter.commandline import invoke
 from tests.adapter.doctor.clean import clean
@@ -32,6 +34,7 @@ from tests.adapter.doctor.faults import FAULTS
 from tests.adapter.explain.cluster import NO_PODS_NAMED, NOW, World
 from tests.adapter.explain.test_pods_and_nodes import GPU
 from tests.adapter.idle.test_idle_command import TABLE
+from tests.adapter.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
 from tests.docs.tables import gpupods, gpus, gpuworkloads
 
@@ -136,6 +139,20 @@ def measured_pod() -> str:
     return _explain(World().pod("llm-7f9", "92"), "pod", "llm-7f9")
 
 
+def top_pods() -> str:
+    """Return the table of the pods of all namespaces."""
+    with tempfile.TemporaryDirectory() as folder, api_server(Path(folder)) as (server, file):
+        topcluster.serve(server)
+        return invoke("top", "pods", "-A", "--kubeconfig", str(file)).output
+
+
+def top_picture() -> str:
+    """Return the live picture of the GPUs."""
+    scene = Scene(topcluster.facts(), "chat", "https://10.0.0.1:6443")
+    lines = Painter(Screen()).paint(TopState(view="gpus"), scene, 100, 12).lines
+    return "".join(f"{''.join(part for part, _ in line).rstrip()}\n" for line in lines)
+
+
 OTHERS: Final[dict[str, Callable[[], str]]] = {
     "node": node,
     "pod without a value": unmeasured_pod,
@@ -144,6 +161,8 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "get gpupods": gpupods,
     "get gpuworkloads": gpuworkloads,
     "idle": TABLE.lstrip,
+    "top pods": top_pods,
+    "top picture": top_picture,
 }
 
 

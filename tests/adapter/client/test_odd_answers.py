@@ -16,6 +16,7 @@ from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.commandline import invoke
 from tests.adapter.explain.cluster import NO_PODS_NAMED, World, at, gpu_metric
 from tests.adapter.explain.test_pods_and_nodes import GPU
+from tests.adapter.top import cluster as topcluster
 from tests.examples import TIMES
 
 COMMANDS = {
@@ -25,6 +26,9 @@ COMMANDS = {
     "idle": ("idle",),
     "idle csv": ("idle", "-o", "csv"),
     "doctor": ("doctor",),
+    "top": ("top", "--once"),
+    "top hpas": ("top", "hpas", "-A", "-o", "json"),
+    "top nodes": ("top", "nodes"),
 }
 ODD: Sequence[Any] = (None, 5, -1e30, True, "", "\x1b[2J", [], [None], {}, {"a": 1}, 10**400)
 TRIES = {"doctor": 3}
@@ -84,6 +88,7 @@ def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
         for device in pod.get("devices", ()):
             device["idleSince"] = at(7200)
     with api_server(tmp_path) as (server, file):
+        topcluster.serve(server)
         world.serve(server)
         node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"nvidia.com/gpu": "1"}}}
         server.answers |= {

@@ -57,12 +57,16 @@ def test_every_other_command_and_the_stand_in_exporter_need_neither_rich_nor_htt
     missing = dict(line.split() for line in done.stdout.splitlines())
     assert missing
     assert set(missing.values()) == set(LEFT_OUT)
-    assert all(name.startswith("adapter.demo.") for name in missing)
+    assert all(name.startswith(("adapter.demo.", "adapter.top.")) for name in missing)
+    assert "adapter.top.plain" not in missing
     assert "adapter.demo.standin" not in missing
 
 
 def test_the_images_lock_has_nothing_of_the_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert [row.partition(">")[0] for row in project["optional-dependencies"]["demo"]] == ["rich"]
+    for extra in ("demo", "top"):
+        assert [row.partition(">")[0] for row in project["optional-dependencies"][extra]] == [
+            "rich"
+        ]
     assert read((ROOT / "requirements.lock").read_text()).keys().isdisjoint(("rich", "httpx"))
     assert importlib.util.find_spec("rich") is not None, "the tests have the extra"

@@ -27,6 +27,8 @@ CLIENTS: Final = {
     "doctor": ("doctor",),
     "doctor -o json": ("doctor", "-o", "json"),
     "idle": ("idle",),
+    "top": ("top", "--once"),
+    "top pods": ("top", "pods", "-o", "json"),
     "explain hpa": ("explain", "hpa", "llm"),
     "explain pod": ("explain", "pod", "llm-0"),
     "explain node": ("explain", "node", "n1", "-o", "json"),

@@ -1,0 +1,142 @@
+"""The command line of ``top``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from adapter.client.options import CONTEXT, KUBECONFIG, ClientOptions, joined
+
+if TYPE_CHECKING:
+    from adapter.client.access import Api
+    from adapter.top.facts import Scope
+    from adapter.top.plain import PlainOptions, PlainReport
+    from adapter.top.tables import ViewName
+
+_VIEWS: Final = ("gpus", "pods", "workloads", "hpas", "nodes")
+_NAMESPACED: Final = ("pods", "workloads", "hpas")
+
+
+@click.command()
+@click.argument("view", type=click.Choice(_VIEWS), required=False)
+@joined(KUBECONFIG, CONTEXT)
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Namespace of pods, workloads and HPAs [the context's; without a word, all].",
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Label selector.")
+@click.option(
+    "--sort-by", default="", metavar="COLUMN", help="Column to sort by [the load, or the decision]."
+)
+@click.option("--reverse", is_flag=True, help="Reverse the order.")
+@click.option("--once", is_flag=True, help="Print one table even on a terminal.")
+@click.option("--no-headers", is_flag=True, help="Print the rows alone, once.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "wide", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format; wide and json print once.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(1, 3600),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between two looks of the live picture.",
+)
+def top(
+    view: ViewName | None,
+    all_namespaces: bool,
+    selector: str,
+    sort_by: str,
+    reverse: bool,
+    once: bool,
+    no_headers: bool,
+    interval: float,
+    **given: Any,
+) -> None:
+    """Show the load of GPUs, pods, workloads, HPAs or nodes, live on a terminal.
+
+    Without a word it shows what needs attention, the busiest GPUs, and the nodes with idle GPUs.
+    The key ? lists the keys. Without a terminal it prints one table. It reads the cluster with
+    your rights and writes nothing. docs/top.md describes the views.
+
+    Exit codes: 0, 2 if it could not look.
+
+    \b
+    Examples:
+      gpu-metrics-adapter top
+      gpu-metrics-adapter top pods -A --sort-by mem
+      gpu-metrics-adapter top gpus --once --no-headers | head
+    """
+    from adapter.top.facts import Scope  # noqa: PLC0415 - --help needs none of it
+    from adapter.top.plain import PlainOptions  # noqa: PLC0415 - the same
+
+    if all_namespaces and given["namespace"]:
+        raise click.UsageError("-A and -n exclude each other: remove one of them")
+    if view is None and (sort_by or reverse or no_headers):
+        raise click.UsageError(
+            "the overview has several tables: name one of them, such as `top gpus --sort-by mem`"
+        )
+    chosen: ViewName = view or "overview"
+    whole = all_namespaces or chosen not in _NAMESPACED
+    scope = Scope(given["namespace"], selector)
+    wide = given["output"] == "wide"
+    plain = PlainOptions(chosen, sort_by, reverse, headers=not no_headers, wide=wide)
+    options = ClientOptions(
+        given["kubeconfig"],
+        given["context"],
+        given["namespace"],
+        "json" if given["output"] == "json" else "text",
+        interval=interval,
+    )
+    if once or no_headers or given["output"] != "text" or not _terminal():
+        _print(options, plain, scope, whole=whole)
+    _live(options, plain, scope, whole=whole)
+
+
+def _terminal() -> bool:
+    streams = (sys.stdin, sys.stdout)
+    return all(each.isatty() for each in streams) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _print(options: ClientOptions, plain: PlainOptions, scope: Scope, *, whole: bool) -> None:
+    from adapter.client.command import run  # noqa: PLC0415 - --help needs none of it
+    from adapter.top.plain import report  # noqa: PLC0415 - the same
+
+    async def look(api: Api) -> PlainReport:
+        return await report(api, _scope(api, scope, whole=whole), plain)
+
+    run(options, look)
+
+
+def _scope(api: Api, scope: Scope, *, whole: bool) -> Scope:
+    """Return the scope with the context's namespace, unless all are read."""
+    return scope if whole or scope.namespace else replace(scope, namespace=api.namespace)
+
+
+def _live(options: ClientOptions, plain: PlainOptions, scope: Scope, *, whole: bool) -> None:
+    try:
+        from adapter.top.start import start  # noqa: PLC0415 - rich and termios may be missing
+    except ModuleNotFoundError as error:
+        if error.name not in ("rich", "termios"):
+            raise
+        fix = {
+            "rich": "needs rich: install it with the extra top: "
+            "pip install 'gpu-metrics-adapter[top]', or add --once for one table",
+            "termios": "needs a terminal of Linux or macOS: add --once for one table",
+        }[error.name]
+        click.echo(f"gpu-metrics-adapter: the live picture {fix}", err=True)
+        sys.exit(2)
+    sys.exit(start(options, plain, lambda api: _scope(api, scope, whole=whole)))

@@ -1,0 +1,137 @@
+"""What ``top`` reads of a cluster: four lists, each with its own failure."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+from adapter.client.access import Api
+from adapter.client.errors import VIEW, ClientError, odd_answers
+from adapter.client.tables import Cell, Table
+from adapter.fleet.columns import Columns
+from adapter.fleet.hpas import HpaState, state_of
+from adapter.fleet.verdict import Verdict, count_gpus, count_pods, verdict
+
+ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
+LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
+_HPAS: Final = "/apis/autoscaling/v2"
+_STEP: Final = 200
+"""HPAs after which keys are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which objects are read."""
+
+    namespace: str = ""
+    """Of pods, workloads and HPAs; empty for all namespaces."""
+    labels: str = ""
+    """A label selector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The lists as they were last read. A list that fails keeps its last rows."""
+
+    tables: Mapping[ListName, Table] = field(default_factory=dict)
+    """Those of the view API."""
+    hpas: Sequence[HpaState] | None = None
+    problems: Mapping[ListName, ClientError] = field(default_factory=dict)
+    """Why the last look at a list failed."""
+    at: float = 0.0
+    """Epoch seconds of the last look."""
+    took: float = 0.0
+    """Seconds that it took."""
+
+    def has(self, name: ListName) -> bool:
+        """Return whether a list has been read."""
+        return self.hpas is not None if name == "hpas" else name in self.tables
+
+    @property
+    def texts(self) -> list[str]:
+        """The problems, each once."""
+        return list(dict.fromkeys(str(error) for error in self.problems.values()))
+
+    def verdict(self) -> Verdict:
+        """Return the verdict about what has been read."""
+        pods, gpus = self.tables.get("gpupods"), self.tables.get("gpus")
+        return verdict(
+            self.hpas,
+            None if pods is None else count_pods(_some(pods, "Why-Not", "Node")),
+            None if gpus is None else count_gpus(_some(gpus, "Util", "Pods", "Idle-Since")),
+        )
+
+
+def _some(table: Table, *names: str) -> Iterator[Mapping[str, Cell]]:
+    """Yield the cells of some columns."""
+    by = Columns(table)
+    for cells in zip(*(by.cells(name) for name in names), strict=True):
+        yield dict(zip(names, cells, strict=True))
+
+
+async def look(api: Api, scope: Scope, names: Sequence[ListName], past: Facts) -> Facts:
+    """Read lists at the same time. A failure is kept beside the rows of an earlier look."""
+    started = time.monotonic()
+    found = await asyncio.gather(*(_read(api, name, scope) for name in names))
+    tables, problems = dict(past.tables), dict(past.problems)
+    hpas = past.hpas
+    for name, result in zip(names, found, strict=True):
+        problems.pop(name, None)
+        if isinstance(result, ClientError):
+            problems[name] = result
+        elif isinstance(result, Table):
+            tables[name] = result
+        else:
+            hpas = result
+    return replace(
+        past,
+        tables=tables,
+        hpas=hpas,
+        problems=problems,
+        at=time.time(),
+        took=time.monotonic() - started,
+    )
+
+
+async def _read(api: Api, name: ListName, scope: Scope) -> Any:
+    """Return the rows of a list, or the failure."""
+    reads: Callable[[Api, ListName, Scope], Awaitable[Any]] = _hpas if name == "hpas" else _table
+    try:
+        with odd_answers():
+            return await reads(api, name, scope)
+    except ClientError as error:
+        return error
+
+
+async def _table(api: Api, name: ListName, scope: Scope) -> Table:
+    within = "" if name == "gpus" else _within(scope)
+    found = await api.table(f"{VIEW}{within}/{name}", labels=scope.labels)
+    if lost := EXPECTED[name] - set(found.columns):
+        raise LookupError(f"{name} has no column {', '.join(sorted(lost))}")
+    return found
+
+
+async def _hpas(api: Api, _: ListName, scope: Scope) -> list[HpaState]:
+    path = f"{_HPAS}{_within(scope)}/horizontalpodautoscalers"
+    found = []
+    for at, row in enumerate(await api.list(path, labels=scope.labels), 1):
+        found.append(state_of(row))
+        if not at % _STEP:
+            await asyncio.sleep(0)
+    return found
+
+
+def _within(scope: Scope) -> str:
+    return f"/namespaces/{quote(scope.namespace, safe='')}" if scope.namespace else ""
+
+
+EXPECTED: Final[Mapping[ListName, frozenset[str]]] = {
+    "gpus": frozenset(("Name", "Node", "Model", "Util", "Pods", "Idle-Since")),
+    "gpupods": frozenset(("Name", "Util", "Node", "Why-Not")),
+    "gpuworkloads": frozenset(("Name", "Util", "HPA")),
+}
+"""Columns that are read by name."""

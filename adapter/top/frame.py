@@ -1,0 +1,349 @@
+"""The picture: lines of styled text for a state, what was read, and the size of the terminal.
+
+Pure. Only the rows that fit are formatted, so the cost does not grow with the cluster; the order
+of the rows is kept until the facts, the sort or the filter change.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal, NamedTuple
+
+from rich.cells import cell_len
+
+from adapter.client.output import Screen
+from adapter.top.facts import Facts
+from adapter.top.layout import PlacedColumn, fit, natural_widths, place
+from adapter.top.order import NameOrder, Sort, filtered, ordered
+from adapter.top.state import Mode, Shown, TopState
+from adapter.top.summaries import tables_of
+from adapter.top.tables import DASH, RowKey, TopRow, TopTable, ViewName
+
+Style = Literal["", "bold", "dim", "reverse", "good", "warning", "bad", "bar"]
+Span = tuple[str, Style]
+Line = list[Span]
+
+_TABS: Final[tuple[tuple[str, ViewName], ...]] = (
+    ("0", "overview"),
+    ("1", "gpus"),
+    ("2", "pods"),
+    ("3", "workloads"),
+    ("4", "hpas"),
+    ("5", "nodes"),
+)
+_HINT: Final = "0-5 views  s r sort  / filter  enter explain  ? help  q quit"
+_TALL: Final = 20
+"""Lines from which on a verdict may take two."""
+_PROBLEMS: Final = 2
+"""Lines about lists that could not be read."""
+_VERDICTS: Final[dict[str, Style]] = {"good": "good", "warning": "warning", "bad": "bad"}
+HELP: Final = """\
+Views      0 o overview   1 g gpus   2 p pods   3 w workloads   4 h hpas   5 n nodes
+Move       arrows, j k, PgUp PgDn, Home End, G
+Enter      explains the selected row: a GPU by its node, a workload by its HPA
+s          sorts by the next column that is shown
+r          reverses the order
+/          filters: words that a row must have; !word leaves rows out
+a          switches between all namespaces and one
+space      pauses, and continues
+e          shows in full why a list could not be read, with the command that grants the right
+Ctrl-L     reads the cluster now
+q Esc      goes back; without a filter it quits
+
+A dash is a value that is missing; WHY-NOT is its reason (docs/reasons.md). It is never 0.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything beside the keys' state that a picture shows."""
+
+    facts: Facts
+    namespace: str = ""
+    """The namespace that is read if not all are."""
+    origin: str = ""
+    """The server."""
+    interval: float = 5.0
+    text: Sequence[str] = ()
+    """Lines of the explanation or the help in front."""
+
+
+class Section(NamedTuple):
+    """A table with its rows in order."""
+
+    table: TopTable
+    rows: Sequence[TopRow]
+    widths: Sequence[int]
+    sort: Sort
+
+
+_Key = tuple[Facts, ViewName, bool, Sort | None]
+"""What the order of the rows depends on, without the filter."""
+
+
+def _same(one: _Key, other: _Key) -> bool:
+    # Facts are compared by identity: a comparison of their rows would cost more than their order.
+    return one[0] is other[0] and one[1:] == other[1:]
+
+
+class Picture(NamedTuple):
+    """What is drawn, and what the next key refers to."""
+
+    lines: list[Line]
+    shown: Shown
+    offset: int
+    """First line of the body that is visible."""
+
+
+class Painter:
+    """Draws pictures, and keeps the order of the rows between them."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._cut = "…" if screen.unicode else "~"
+        self._known: tuple[_Key | None, list[Section]] = (None, [])
+        self._filtered: tuple[str, list[Section]] = ("", [])
+        self._names: dict[ViewName, NameOrder] = {}
+        self._counted: tuple[Facts | None, Span] = (None, ("", ""))
+        self._offset = 0
+        self._rows: list[TopRow] = []
+
+    def about(self, at: int) -> RowKey | None:
+        """Return what explains a row of the last picture; None if nothing does."""
+        return self._rows[at].about if at < len(self._rows) else None
+
+    def paint(self, state: TopState, scene: Scene, width: int, height: int) -> Picture:
+        """Return a picture of exactly ``height`` lines."""
+        width, height = max(1, width), max(1, height)
+        sections = self._sections(state, scene)
+        head = self._head(state, scene, width, height)
+        foot = 1 if height >= 8 else 0
+        head = head[: max(0, height - foot - 5)] if height < 12 else head
+        room = height - len(head) - foot
+        if state.mode is Mode.TEXT:
+            body, shown = self._text(state, scene, width, room)
+        else:
+            body, shown = self._body(state, scene, sections, width, room)
+        lines = [*head, *body, *([self._foot(state, shown, width)] if foot else [])]
+        return Picture(lines[:height], shown, self._offset)
+
+    def _sections(self, state: TopState, scene: Scene) -> list[Section]:
+        key = (scene.facts, state.view, state.everywhere, state.sorts.get(state.view))
+        if self._known[0] is None or not _same(self._known[0], key):
+            found = tables_of(state.view, scene.facts, everywhere=state.everywhere)
+            sort = state.sorts.get(state.view)
+            self._known = (key, [self._section(state.view, table, sort) for table in found])
+            self._filtered = ("", self._known[1])
+        if self._filtered[0] != state.filter:
+            some = [
+                each._replace(rows=filtered(each.rows, state.filter)) for each in self._known[1]
+            ]
+            self._filtered = (state.filter, some)
+        return self._filtered[1]
+
+    def _section(self, view: ViewName, table: TopTable, sort: Sort | None) -> Section:
+        if sort is None or sort.column not in {column.name for column in table.columns}:
+            sort = Sort(table.sort)
+        # The parts of the overview have their order already.
+        names = self._names.setdefault(view, NameOrder())
+        rows = table.rows if table.title else ordered(table, sort, names)
+        return Section(table, rows, natural_widths(table, rows), sort)
+
+    def _head(self, state: TopState, scene: Scene, width: int, height: int) -> list[Line]:
+        facts = scene.facts
+        at = datetime.fromtimestamp(facts.at, UTC).strftime("%H:%M:%S UTC")
+        place = "all namespaces" if state.everywhere else f"namespace {scene.namespace}"
+        pace = f"every {max(scene.interval, 10 * facts.took):.0f} s"
+        parts: Line = [("PAUSED", "reverse"), ("  ", "")] if state.paused else []
+        parts += [(f"{at}  {place}  {pace}", "")]
+        parts += [(f"  filter {state.filter}", "bold")] if state.filter else []
+        parts += [(f"  {scene.origin}", "dim")]
+        if facts is not self._counted[0]:
+            verdict = facts.verdict()
+            self._counted = (facts, (verdict.text, _VERDICTS.get(verdict.level, "")))
+        sentence, style = self._counted[1]
+        verdict_lines = _wrapped(sentence, width, 2 if height >= _TALL else 1)
+        lines: list[Line] = [parts, *([(line, style)] for line in verdict_lines)]
+        lines.append(self._tabs(state, facts))
+        texts = facts.texts
+        lines += [[(f"! {text}", "warning")] for text in texts[:_PROBLEMS]]
+        if len(texts) > _PROBLEMS:
+            lines.append([(f"! and {len(texts) - _PROBLEMS} more: press e", "warning")])
+        return [self._cropped(line, width) for line in lines]
+
+    def _tabs(self, state: TopState, facts: Facts) -> Line:
+        counts = {
+            "gpus": len(facts.tables["gpus"].rows) if facts.has("gpus") else None,
+            "pods": len(facts.tables["gpupods"].rows) if facts.has("gpupods") else None,
+            "workloads": len(facts.tables["gpuworkloads"].rows)
+            if facts.has("gpuworkloads")
+            else None,
+            "hpas": len(facts.hpas) if facts.hpas is not None else None,
+        }
+        line: Line = []
+        for key, view in _TABS:
+            count = "" if counts.get(view) is None else f" {counts[view]}"
+            line += [(f"{key} {view}{count}", "reverse" if view == state.view else ""), ("  ", "")]
+        return line
+
+    def _body(
+        self, state: TopState, scene: Scene, sections: Sequence[Section], width: int, room: int
+    ) -> tuple[list[Line], Shown]:
+        self._rows = [row for section in sections for row in section.rows]
+        keys = [row.key for row in self._rows]
+        cursor = state.at(keys)
+        if len(sections) == 1 and not sections[0].table.title:
+            return self._single(sections[0], keys, cursor, width, room)
+        lines: list[Line] = []
+        chosen, count = 0, 0
+        for section in sections:
+            placed = place(section.table, section.widths, max(1, width - 2))
+            lines.append([(section.table.title, "bold")])
+            if section.rows:
+                lines.append([("  ", ""), *self._columns(section, placed)])
+            else:
+                lines.append([(f"  {_none(section.table)}", "dim")])
+            for row in section.rows:
+                if count == cursor:
+                    chosen = len(lines)
+                lines.append(self._row(section.table, row, placed, selected=count == cursor))
+                count += 1
+            lines.append([])
+        if not sections:
+            lines = [[("Not read: press e" if scene.facts.problems else "Reading ...", "warning")]]
+        shown = Shown(keys, max(1, room))
+        top = 0 if cursor == 0 else chosen
+        self._scroll(top, chosen, len(lines), room)
+        return self._filled(lines[self._offset :], width, room), shown
+
+    def _single(
+        self, section: Section, keys: Sequence[RowKey], cursor: int, width: int, room: int
+    ) -> tuple[list[Line], Shown]:
+        placed = place(section.table, section.widths, max(1, width - 2))
+        head = [[("  ", ""), *self._columns(section, placed)]] if room > 1 else []
+        room_rows = max(1, room - len(head))
+        self._scroll(cursor, cursor, len(keys), room_rows)
+        visible = section.rows[self._offset : self._offset + room_rows]
+        lines = head + [
+            self._row(section.table, row, placed, selected=at == cursor)
+            for at, row in enumerate(visible, self._offset)
+        ]
+        if not section.rows:
+            lines.append([(f"  {_none(section.table)}", "dim")])
+        sortable = [section.table.columns[column.at].name for column in placed]
+        shown = Shown(keys, room_rows, sortable, section.sort)
+        return self._filled(lines, width, room), shown
+
+    def _scroll(self, top: int, cursor: int, count: int, room: int) -> None:
+        """Move the first visible line as little as possible so that the cursor is visible."""
+        last = max(0, count - room)
+        self._offset = (
+            min(self._offset, top, last) if top < self._offset else min(self._offset, last)
+        )
+        if cursor >= self._offset + room:
+            self._offset = cursor - room + 1
+
+    def _columns(self, section: Section, placed: Sequence[PlacedColumn]) -> Line:
+        line: Line = []
+        up, down = ("▲", "▼") if self._screen.unicode else ("^", "v")
+        for each in placed:
+            column = section.table.columns[each.at]
+            sign = ""
+            if column.name == section.sort.column:
+                sign = down if (column.measure is not None) != section.sort.reverse else up
+            wide = each.width + (each.bar + 1 if each.bar else 0)
+            line += [(fit(f"{column.name}{sign}", wide, ""), "bold"), ("  ", "")]
+        return line
+
+    def _row(
+        self, table: TopTable, row: TopRow, placed: Sequence[PlacedColumn], *, selected: bool
+    ) -> Line:
+        base: Style = "reverse" if selected else "dim" if row.emphasis == "dim" else ""
+        line: Line = [("> " if selected else "  ", base)]
+        for each in placed:
+            cell, column = row.cells[each.at], table.columns[each.at]
+            style = base
+            # Colour is for what needs attention; a busy GPU does not.
+            attention = column.name in ("DECISION", "WHY-NOT") or (cell is None and not column.rank)
+            if attention and row.emphasis in ("warning", "bad") and not selected:
+                style = row.emphasis
+            if each.bar:
+                line.append(
+                    (
+                        self._bar(column.measure(cell) if column.measure else None, each.bar),
+                        style or "bar",
+                    )
+                )
+                line.append((" ", base))
+            text = self._screen.line(DASH if cell is None else cell)
+            line += [(fit(text, each.width, self._cut), style), ("  ", base)]
+        return line
+
+    def _bar(self, value: float | None, width: int) -> str:
+        """Draw a percentage; a missing value has no bar, and anything above 0 is visible."""
+        if value is None:
+            return " " * width
+        full, empty = ("█", "░") if self._screen.unicode else ("#", ".")
+        filled = min(width, round(width * value / 100))
+        filled = max(1, filled) if value > 0 else 0
+        return full * filled + empty * (width - filled)
+
+    def _text(
+        self, state: TopState, scene: Scene, width: int, room: int
+    ) -> tuple[list[Line], Shown]:
+        lines = [part for line in scene.text for part in _folded(self._screen.line(line), width)]
+        start = min(state.scroll, max(0, len(lines) - room))
+        visible: list[Line] = [[(line, "")] for line in lines[start : start + room]]
+        return self._filled(visible, width, room), Shown(height=max(1, room), lines=len(lines))
+
+    def _foot(self, state: TopState, shown: Shown, width: int) -> Line:
+        if state.mode is Mode.FILTER:
+            return self._cropped(
+                [(f"/{state.filter}", "bold"), ("_   enter keeps it, esc removes it", "dim")], width
+            )
+        if state.mode is Mode.TEXT:
+            last = min(shown.lines, state.scroll + shown.height)
+            text = (
+                f"{min(state.scroll + 1, last)}-{last} of {shown.lines}   esc back   arrows scroll"
+            )
+            return self._cropped([(text, "dim")], width)
+        at = min(state.at(shown.rows) + 1, len(shown.rows))
+        return self._cropped([(f"{at} of {len(shown.rows)}   ", ""), (_HINT, "dim")], width)
+
+    def _filled(self, lines: Sequence[Line], width: int, room: int) -> list[Line]:
+        found = [self._cropped(line, width) for line in lines[:room]]
+        return found + [[] for _ in range(room - len(found))]
+
+    def _cropped(self, line: Line, width: int) -> Line:
+        """Return a line in at most ``width`` cells, without control characters."""
+        found: Line = []
+        for text, style in line:
+            clean = self._screen.line(text)
+            need = cell_len(clean)
+            if need > width:
+                found.append((fit(clean, width, self._cut), style))
+                break
+            found.append((clean, style))
+            width -= need
+        return found
+
+
+def _wrapped(text: str, width: int, most: int) -> list[str]:
+    """Break a sentence between words; the last line has the rest, which is cut later."""
+    lines = textwrap.wrap(text, width, break_long_words=False)
+    return [*lines[: most - 1], " ".join(lines[most - 1 :])]
+
+
+def _none(table: TopTable) -> str:
+    """Return what stands in place of rows."""
+    return "No row has these words." if table.rows else table.none
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """Break a line at the edge, so that a long command can be read."""
+    if len(line) <= width:
+        return [line]
+    return [line[at : at + width] for at in range(0, len(line), width)]

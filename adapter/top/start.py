@@ -1,0 +1,64 @@
+"""The start of the live picture: the first look, before the terminal is taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import click
+
+from adapter.client.access import Api, cluster
+from adapter.client.command import UNSEEN, complain
+from adapter.client.errors import ClientError
+from adapter.client.options import ClientOptions
+from adapter.top.facts import LISTS, Facts, Scope, look
+from adapter.top.live import LiveTop
+from adapter.top.order import Sort
+from adapter.top.plain import PlainOptions, column_of
+from adapter.top.state import TopState
+from adapter.top.summaries import tables_of
+
+_INTERRUPTED = 130
+
+
+def start(options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api], Scope]) -> int:
+    """Draw until the user ends it; return the exit status."""
+    try:
+        return asyncio.run(_run(options, plain, scope_of))
+    except ClientError as error:
+        complain(error)
+        return UNSEEN
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+async def _run(
+    options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api], Scope]
+) -> int:
+    async with cluster(options.kubeconfig, options.context, options.namespace) as api:
+        scope = scope_of(api)
+        click.echo(f"reading {api.origin} ...", err=True)
+        facts = await look(api, scope, LISTS, Facts())
+        if not any(facts.has(name) for name in LISTS):
+            raise next(iter(facts.problems.values()))
+        state = TopState(view=plain.view, everywhere=not scope.namespace)
+        return await LiveTop(
+            api, scope, _sorted(state, plain, facts), facts, options.interval
+        ).run()
+
+
+def _sorted(state: TopState, plain: PlainOptions, facts: Facts) -> TopState:
+    """Return the state with the sort of the command line.
+
+    Raises:
+        ClientError: the view has no such column.
+    """
+    tables = tables_of(state.view, facts, everywhere=state.everywhere)
+    if not tables or not (plain.sort_by or plain.reverse):
+        return state
+    column = column_of(tables[0], plain.sort_by) if plain.sort_by else tables[0].sort
+    return TopState(
+        view=state.view,
+        everywhere=state.everywhere,
+        sorts={state.view: Sort(column, plain.reverse)},
+    )

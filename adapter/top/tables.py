@@ -1,0 +1,253 @@
+"""The tables of ``top``: columns and rows, from what was read. Cells are kubectl's own texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from adapter.client.tables import Cell, Table, TableRow
+from adapter.figures import age
+from adapter.fleet.cells import memory, number, seconds
+from adapter.fleet.hpas import HpaState, MetricState
+from adapter.top.facts import Facts, ListName
+
+ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes"]
+RowKind = Literal["gpu", "pod", "workload", "hpa", "node", "note"]
+Emphasis = Literal["", "good", "warning", "bad", "dim"]
+Measure = Callable[[Cell], float | None]
+DASH: Final = "-"
+"""Shown for a missing value."""
+
+
+class RowKey(NamedTuple):
+    """What a row is about."""
+
+    kind: RowKind
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopColumn:
+    """A column.
+
+    Columns of a high rank are left out first on a narrow terminal, and ranks from 5 on are those
+    that ``kubectl get`` shows with ``-o wide`` only.
+    """
+
+    name: str
+    rank: int
+    measure: Measure | None = None
+    """The number by which a cell is sorted; None for a text."""
+    bar: bool = False
+    """The cell is a percentage that is drawn as a bar too."""
+
+
+class TopRow(NamedTuple):
+    """A row."""
+
+    key: RowKey
+    cells: tuple[str | None, ...]
+    """One for each column; None for a missing value."""
+    about: RowKey | None
+    """What explains it; None if nothing does."""
+    emphasis: Emphasis = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopTable:
+    """Rows with the same columns."""
+
+    columns: tuple[TopColumn, ...]
+    rows: Sequence[TopRow]
+    sort: str
+    """Column by which it is sorted at first."""
+    title: str = ""
+    none: str = ""
+    """Said in place of rows, if there are none."""
+
+    def index(self, column: str) -> int:
+        """Return the place of a column."""
+        return next(at for at, each in enumerate(self.columns) if each.name == column)
+
+
+NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
+    "overview": ("gpus", "gpupods", "hpas"),
+    "gpus": ("gpus",),
+    "pods": ("gpupods",),
+    "workloads": ("gpuworkloads",),
+    "hpas": ("hpas",),
+    "nodes": ("gpus",),
+}
+"""The lists that a view shows."""
+
+_NAMESPACE: Final = TopColumn("NAMESPACE", 0)
+_GPUS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("NODE", 2),
+    TopColumn("GPU", 4),
+    TopColumn("MODEL", 3),
+    TopColumn("UTIL", 0, number, bar=True),
+    TopColumn("MEM", 1, memory),
+    TopColumn("PODS", 1),
+    TopColumn("SHARING", 4),
+    TopColumn("AGE", 4, seconds),
+    TopColumn("UUID", 8),
+    TopColumn("POWER", 6, number),
+    TopColumn("TEMP", 6, number),
+    TopColumn("XID", 6, number),
+    TopColumn("IDLE-SINCE", 5, seconds),
+    TopColumn("EXPORTER", 7),
+)
+_PODS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("UTIL", 0, number, bar=True),
+    TopColumn("MEM", 2, memory),
+    TopColumn("WAITING", 2, number),
+    TopColumn("RUNNING", 2, number),
+    TopColumn("DEVICES", 3, number),
+    TopColumn("HOW", 4),
+    TopColumn("AGE", 4, seconds),
+    TopColumn("WHY-NOT", 1),
+    TopColumn("NODE", 5),
+    TopColumn("DEVICE-IDS", 8),
+    TopColumn("SERIES", 7),
+    TopColumn("WINDOW", 6, seconds),
+)
+_WORKLOADS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("PODS", 1, number),
+    TopColumn("MEASURED", 1, number),
+    TopColumn("UTIL", 0, number, bar=True),
+    TopColumn("MAX", 2, number),
+    TopColumn("HPA", 3),
+    TopColumn("TARGET", 2),
+    TopColumn("WANTS", 3, number),
+    TopColumn("IDLE", 4, seconds),
+    TopColumn("GPUS", 6, number),
+    TopColumn("REPLICAS", 6),
+    TopColumn("WHY-NOT", 5),
+)
+_STATES: Final = ("keeps", "disabled", "waiting", "scales", "at maximum", "stuck")
+
+
+def _state(cell: Cell) -> float | None:
+    """Return how much a decision needs attention."""
+    text = str(cell)
+    return float(next((at for at, word in enumerate(_STATES) if text.startswith(word)), -1))
+
+
+_HPAS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("REFERENCE", 3),
+    TopColumn("TARGETS", 4),
+    TopColumn("MINPODS", 2, number),
+    TopColumn("MAXPODS", 2, number),
+    TopColumn("REPLICAS", 1, number),
+    TopColumn("SINCE", 2, seconds),
+    TopColumn("DECISION", 0, _state),
+)
+
+
+def gpus(facts: Facts) -> TopTable:
+    """Return the devices, the busiest first."""
+    rows = _picked(facts.tables["gpus"], _GPUS, _gpu)
+    return TopTable(_GPUS, rows, "UTIL", none="No exporter reports a GPU.")
+
+
+def pods(facts: Facts, *, everywhere: bool) -> TopTable:
+    """Return the GPU pods, the busiest first."""
+    columns, table = _named(_PODS, everywhere), facts.tables["gpupods"]
+    rows = _picked(table, columns, _pod)
+    return TopTable(columns, rows, "UTIL", none="No pod holds a GPU.")
+
+
+def workloads(facts: Facts, *, everywhere: bool) -> TopTable:
+    """Return the workloads, the busiest first."""
+    columns, table = _named(_WORKLOADS, everywhere), facts.tables["gpuworkloads"]
+    rows = _picked(table, columns, _workload)
+    return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
+
+
+def hpas(facts: Facts, *, everywhere: bool) -> TopTable:
+    """Return the HPAs, those that need attention first."""
+    columns = _named(_HPAS, everywhere)
+    rows = [_hpa(state, facts.at, everywhere=everywhere) for state in facts.hpas or ()]
+    return TopTable(columns, rows, "DECISION", none="There is no HPA.")
+
+
+def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn, ...]:
+    return (_NAMESPACE, *columns) if everywhere else columns
+
+
+_About = Callable[[TableRow, Mapping[str, int]], tuple[RowKey, RowKey | None, Emphasis]]
+
+
+def _picked(table: Table, columns: tuple[TopColumn, ...], about: _About) -> list[TopRow]:
+    """Return the rows with the cells of our columns; a column that the server lacks is empty."""
+    at = {name.upper(): place for place, name in enumerate(table.columns)}
+    places = [at.get(column.name, -1) for column in columns]
+    if columns[0] is _NAMESPACE:
+        places = places[1:]
+    found = []
+    for row in table.rows:
+        cells = row.cells
+        texts = [None if p < 0 or (c := cells[p]) is None else str(c) for p in places]
+        if columns[0] is _NAMESPACE:
+            texts.insert(0, row.namespace)
+        key, target, emphasis = about(row, at)
+        found.append(TopRow(key, tuple(texts), target, emphasis))
+    return found
+
+
+def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
+    node = row.cells[at["NODE"]]
+    target = None if node is None else RowKey("node", "", str(node))
+    emphasis: Emphasis = "warning" if row.cells[at["UTIL"]] is None else ""
+    return RowKey("gpu", "", row.name), target, emphasis
+
+
+def _pod(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
+    key = RowKey("pod", row.namespace, row.name)
+    return key, key, "" if row.cells[at["WHY-NOT"]] is None else "warning"
+
+
+def _workload(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
+    hpa, missing = row.cells[at["HPA"]], row.cells[at["UTIL"]] is None
+    # With several HPAs, the cell is the first one's name and how many more there are.
+    target = None if hpa is None else RowKey("hpa", row.namespace, str(hpa).partition(" +")[0])
+    return RowKey("workload", row.namespace, row.name), target, "warning" if missing else ""
+
+
+_EMPHASES: Final[Mapping[str, Emphasis]] = {
+    "good": "",
+    "warning": "warning",
+    "bad": "bad",
+    "off": "dim",
+}
+
+
+def _hpa(state: HpaState, now: float, *, everywhere: bool) -> TopRow:
+    key = RowKey("hpa", state.namespace, state.name)
+    cells = (
+        state.name,
+        state.target,
+        targets(state),
+        str(state.low),
+        str(state.high),
+        None if state.current is None else str(state.current),
+        None if state.since is None else age(now - state.since),
+        state.text,
+    )
+    named = (state.namespace, *cells) if everywhere else cells
+    return TopRow(key, named, key, _EMPHASES[state.level])
+
+
+def targets(state: HpaState) -> str | None:
+    """Return the metric that leads, with value and target: ``gpu_utilization 54/60 +1``."""
+    leading: MetricState | None = state.leading
+    if leading is None:
+        return None
+    more = f" +{len(state.metrics) - 1}" if len(state.metrics) > 1 else ""
+    return f"{leading.name} {leading.value_text or DASH}/{leading.goal_text or DASH}{more}"
