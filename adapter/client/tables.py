@@ -100,7 +100,3 @@ def _cell(cell: Any) -> Cell:
         return None if cell == _MISSING else cell
     # A cell of another type is not one of this project's: its text cannot be known.
     return cell if isinstance(cell, int | float) and not isinstance(cell, bool) else None
-
-
-Table = ObjectTable
-"""The former name; it goes with its last user."""

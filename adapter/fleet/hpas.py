@@ -51,7 +51,7 @@ class MetricState(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HpaState:
+class HpaSummary:
     """One HPA, as its status states it."""
 
     namespace: str
@@ -105,7 +105,7 @@ class _Judged(NamedTuple):
     """Type of the condition that decides; empty for the last scaling."""
 
 
-def state_of(hpa: Json) -> HpaState:
+def state_of(hpa: Json) -> HpaSummary:
     """Return what an ``autoscaling/v2`` HPA does now.
 
     Raises:
@@ -118,7 +118,7 @@ def state_of(hpa: Json) -> HpaState:
     metrics = tuple(_metric(metric) for metric in shown.metrics)
     judged = _judge(shown, metrics)
     target = hpa["spec"]["scaleTargetRef"]
-    return HpaState(
+    return HpaSummary(
         shown.namespace,
         shown.name,
         f"{target['kind']}/{target['name']}",

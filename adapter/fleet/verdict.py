@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 from adapter.client.tables import Cell
 from adapter.figures import count
 from adapter.fleet.cells import seconds
-from adapter.fleet.hpas import HpaState
+from adapter.fleet.hpas import HpaSummary
 
 Json = dict[str, Any]
 VerdictLevel = Literal["good", "warning", "bad", "empty", "waiting"]
@@ -59,7 +59,7 @@ class IdlePrice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClusterVerdict:
     """The sentence, and the numbers behind it. What could not be read is None."""
 
     level: VerdictLevel
@@ -90,7 +90,7 @@ def _renamed(row: HpaCounts | IdlePrice, **names: str) -> Json:
     return {names.get(key, key): value for key, value in row._asdict().items()}
 
 
-def count_hpas(states: Iterable[HpaState]) -> HpaCounts:
+def count_hpas(states: Iterable[HpaSummary]) -> HpaCounts:
     """Count HPAs by decision."""
     found = Counter(state.decision for state in states)
     scaling = found["scales out"] + found["scales in"]
@@ -127,17 +127,17 @@ def count_gpus(rows: Iterable[Mapping[str, Cell]]) -> GpuCounts:
 
 
 def verdict(
-    hpas: Sequence[HpaState] | None,
+    hpas: Sequence[HpaSummary] | None,
     pods: PodCounts | None,
     gpus: GpuCounts | None,
     price: IdlePrice | None = None,
-) -> Verdict:
+) -> ClusterVerdict:
     """Return the verdict; None stands for what could not be read."""
     counts = None if hpas is None else count_hpas(hpas)
     if counts is None and pods is None and gpus is None:
-        return Verdict("waiting", "Nothing has been read yet.", price=price)
+        return ClusterVerdict("waiting", "Nothing has been read yet.", price=price)
     if not any(found.total for found in (counts, pods, gpus) if found is not None):
-        return Verdict("empty", _nothing(counts, pods, gpus), counts, pods, gpus, price)
+        return ClusterVerdict("empty", _nothing(counts, pods, gpus), counts, pods, gpus, price)
     bad, warnings, notes = [], [], []
     if counts is not None:
         bad += _some(counts.stuck, counts.total, "HPA", "is stuck", "are stuck")
@@ -153,7 +153,7 @@ def verdict(
     level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
     parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
     text = ", ".join(parts) or f"{count(gpus.total if gpus else 0, 'GPU')} measured"
-    return Verdict(level, f"{text[0].upper()}{text[1:]}.", counts, pods, gpus, price)
+    return ClusterVerdict(level, f"{text[0].upper()}{text[1:]}.", counts, pods, gpus, price)
 
 
 def _some(amount: int, of: int, noun: str, one: str, more: str) -> list[str]:

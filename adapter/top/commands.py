@@ -13,7 +13,7 @@ from adapter.client.options import CONTEXT, KUBECONFIG, ClientOptions, joined
 
 if TYPE_CHECKING:
     from adapter.client.access import Api
-    from adapter.top.facts import Scope
+    from adapter.top.facts import ReadScope
     from adapter.top.plain import PlainOptions, PlainReport
     from adapter.top.tables import ViewName
 
@@ -80,7 +80,7 @@ def top(
       gpu-metrics-adapter top pods -A --sort-by mem
       gpu-metrics-adapter top gpus --once --no-headers | head
     """
-    from adapter.top.facts import Scope  # noqa: PLC0415 - --help needs none of it
+    from adapter.top.facts import ReadScope  # noqa: PLC0415 - --help needs none of it
     from adapter.top.plain import PlainOptions  # noqa: PLC0415 - the same
 
     if all_namespaces and given["namespace"]:
@@ -91,7 +91,7 @@ def top(
         )
     chosen: ViewName = view or "overview"
     whole = all_namespaces or chosen not in _NAMESPACED
-    scope = Scope(given["namespace"], selector)
+    scope = ReadScope(given["namespace"], selector)
     wide = given["output"] == "wide"
     plain = PlainOptions(chosen, sort_by, reverse, headers=not no_headers, wide=wide)
     options = ClientOptions(
@@ -111,7 +111,7 @@ def _terminal() -> bool:
     return all(each.isatty() for each in streams) and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _print(options: ClientOptions, plain: PlainOptions, scope: Scope, *, whole: bool) -> None:
+def _print(options: ClientOptions, plain: PlainOptions, scope: ReadScope, *, whole: bool) -> None:
     from adapter.client.command import run  # noqa: PLC0415 - --help needs none of it
     from adapter.top.plain import report  # noqa: PLC0415 - the same
 
@@ -121,12 +121,12 @@ def _print(options: ClientOptions, plain: PlainOptions, scope: Scope, *, whole: 
     run(options, look)
 
 
-def _scope(api: Api, scope: Scope, *, whole: bool) -> Scope:
+def _scope(api: Api, scope: ReadScope, *, whole: bool) -> ReadScope:
     """Return the scope with the context's namespace, unless all are read."""
     return scope if whole or scope.namespace else replace(scope, namespace=api.namespace)
 
 
-def _live(options: ClientOptions, plain: PlainOptions, scope: Scope, *, whole: bool) -> None:
+def _live(options: ClientOptions, plain: PlainOptions, scope: ReadScope, *, whole: bool) -> None:
     try:
         from adapter.top.start import start  # noqa: PLC0415 - rich and termios may be missing
     except ModuleNotFoundError as error:

@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 from adapter.client.access import Api
 from adapter.client.errors import VIEW, ClientError, odd_answers
-from adapter.client.tables import Cell, Table
+from adapter.client.tables import Cell, ObjectTable
 from adapter.fleet.columns import Columns
-from adapter.fleet.hpas import HpaState, state_of
-from adapter.fleet.verdict import Verdict, count_gpus, count_pods, verdict
+from adapter.fleet.hpas import HpaSummary, state_of
+from adapter.fleet.verdict import ClusterVerdict, count_gpus, count_pods, verdict
 
 ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
 LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
@@ -24,7 +24,7 @@ _STEP: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ReadScope:
     """Which objects are read."""
 
     namespace: str = ""
@@ -34,12 +34,12 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ClusterLists:
     """The lists as they were last read. A list that fails keeps its last rows."""
 
-    tables: Mapping[ListName, Table] = field(default_factory=dict)
+    tables: Mapping[ListName, ObjectTable] = field(default_factory=dict)
     """Those of the view API."""
-    hpas: Sequence[HpaState] | None = None
+    hpas: Sequence[HpaSummary] | None = None
     problems: Mapping[ListName, ClientError] = field(default_factory=dict)
     """Why the last look at a list failed."""
     at: float = 0.0
@@ -56,7 +56,7 @@ class Facts:
         """The problems, each once."""
         return list(dict.fromkeys(str(error) for error in self.problems.values()))
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClusterVerdict:
         """Return the verdict about what has been read."""
         pods, gpus = self.tables.get("gpupods"), self.tables.get("gpus")
         return verdict(
@@ -66,14 +66,16 @@ class Facts:
         )
 
 
-def _some(table: Table, *names: str) -> Iterator[Mapping[str, Cell]]:
+def _some(table: ObjectTable, *names: str) -> Iterator[Mapping[str, Cell]]:
     """Yield the cells of some columns."""
     by = Columns(table)
     for cells in zip(*(by.cells(name) for name in names), strict=True):
         yield dict(zip(names, cells, strict=True))
 
 
-async def look(api: Api, scope: Scope, names: Sequence[ListName], past: Facts) -> Facts:
+async def look(
+    api: Api, scope: ReadScope, names: Sequence[ListName], past: ClusterLists
+) -> ClusterLists:
     """Read lists at the same time. A failure is kept beside the rows of an earlier look."""
     started = time.monotonic()
     found = await asyncio.gather(*(_read(api, name, scope) for name in names))
@@ -83,7 +85,7 @@ async def look(api: Api, scope: Scope, names: Sequence[ListName], past: Facts) -
         problems.pop(name, None)
         if isinstance(result, ClientError):
             problems[name] = result
-        elif isinstance(result, Table):
+        elif isinstance(result, ObjectTable):
             tables[name] = result
         else:
             hpas = result
@@ -97,9 +99,11 @@ async def look(api: Api, scope: Scope, names: Sequence[ListName], past: Facts) -
     )
 
 
-async def _read(api: Api, name: ListName, scope: Scope) -> Any:
+async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
     """Return the rows of a list, or the failure."""
-    reads: Callable[[Api, ListName, Scope], Awaitable[Any]] = _hpas if name == "hpas" else _table
+    reads: Callable[[Api, ListName, ReadScope], Awaitable[Any]] = (
+        _hpas if name == "hpas" else _table
+    )
     try:
         with odd_answers():
             return await reads(api, name, scope)
@@ -107,7 +111,7 @@ async def _read(api: Api, name: ListName, scope: Scope) -> Any:
         return error
 
 
-async def _table(api: Api, name: ListName, scope: Scope) -> Table:
+async def _table(api: Api, name: ListName, scope: ReadScope) -> ObjectTable:
     within = "" if name == "gpus" else _within(scope)
     found = await api.table(f"{VIEW}{within}/{name}", labels=scope.labels)
     if lost := EXPECTED[name] - set(found.columns):
@@ -115,7 +119,7 @@ async def _table(api: Api, name: ListName, scope: Scope) -> Table:
     return found
 
 
-async def _hpas(api: Api, _: ListName, scope: Scope) -> list[HpaState]:
+async def _hpas(api: Api, _: ListName, scope: ReadScope) -> list[HpaSummary]:
     path = f"{_HPAS}{_within(scope)}/horizontalpodautoscalers"
     found = []
     for at, row in enumerate(await api.list(path, labels=scope.labels), 1):
@@ -125,7 +129,7 @@ async def _hpas(api: Api, _: ListName, scope: Scope) -> list[HpaState]:
     return found
 
 
-def _within(scope: Scope) -> str:
+def _within(scope: ReadScope) -> str:
     return f"/namespaces/{quote(scope.namespace, safe='')}" if scope.namespace else ""
 
 

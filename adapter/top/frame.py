@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 from rich.cells import cell_len
 
 from adapter.client.output import Screen
-from adapter.top.facts import Facts
+from adapter.top.facts import ClusterLists
 from adapter.top.layout import PlacedColumn, fit, natural_widths, place
 from adapter.top.order import NameOrder, Sort, filtered, ordered
 from adapter.top.state import Mode, Shown, TopState
@@ -61,7 +61,7 @@ A dash is a value that is missing; WHY-NOT is its reason (docs/reasons.md). It i
 class Scene:
     """Everything beside the keys' state that a picture shows."""
 
-    facts: Facts
+    facts: ClusterLists
     namespace: str = ""
     """The namespace that is read if not all are."""
     origin: str = ""
@@ -71,7 +71,7 @@ class Scene:
     """Lines of the explanation or the help in front."""
 
 
-class Section(NamedTuple):
+class OrderedTable(NamedTuple):
     """A table with its rows in order."""
 
     table: TopTable
@@ -80,12 +80,12 @@ class Section(NamedTuple):
     sort: Sort
 
 
-_Key = tuple[Facts, ViewName, bool, Sort | None]
+_Key = tuple[ClusterLists, ViewName, bool, Sort | None]
 """What the order of the rows depends on, without the filter."""
 
 
 def _same(one: _Key, other: _Key) -> bool:
-    # Facts are compared by identity: a comparison of their rows would cost more than their order.
+    # By identity: a comparison of the rows would cost more than their order.
     return one[0] is other[0] and one[1:] == other[1:]
 
 
@@ -104,10 +104,10 @@ class Painter:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._cut = "…" if screen.unicode else "~"
-        self._known: tuple[_Key | None, list[Section]] = (None, [])
-        self._filtered: tuple[str, list[Section]] = ("", [])
+        self._known: tuple[_Key | None, list[OrderedTable]] = (None, [])
+        self._filtered: tuple[str, list[OrderedTable]] = ("", [])
         self._names: dict[ViewName, NameOrder] = {}
-        self._counted: tuple[Facts | None, Span] = (None, ("", ""))
+        self._counted: tuple[ClusterLists | None, Span] = (None, ("", ""))
         self._offset = 0
         self._rows: list[TopRow] = []
 
@@ -130,7 +130,7 @@ class Painter:
         lines = [*head, *body, *([self._foot(state, shown, width)] if foot else [])]
         return Picture(lines[:height], shown, self._offset)
 
-    def _sections(self, state: TopState, scene: Scene) -> list[Section]:
+    def _sections(self, state: TopState, scene: Scene) -> list[OrderedTable]:
         key = (scene.facts, state.view, state.everywhere, state.sorts.get(state.view))
         if self._known[0] is None or not _same(self._known[0], key):
             found = tables_of(state.view, scene.facts, everywhere=state.everywhere)
@@ -144,13 +144,13 @@ class Painter:
             self._filtered = (state.filter, some)
         return self._filtered[1]
 
-    def _section(self, view: ViewName, table: TopTable, sort: Sort | None) -> Section:
+    def _section(self, view: ViewName, table: TopTable, sort: Sort | None) -> OrderedTable:
         if sort is None or sort.column not in {column.name for column in table.columns}:
             sort = Sort(table.sort)
         # The parts of the overview have their order already.
         names = self._names.setdefault(view, NameOrder())
         rows = table.rows if table.title else ordered(table, sort, names)
-        return Section(table, rows, natural_widths(table, rows), sort)
+        return OrderedTable(table, rows, natural_widths(table, rows), sort)
 
     def _head(self, state: TopState, scene: Scene, width: int, height: int) -> list[Line]:
         facts = scene.facts
@@ -174,7 +174,7 @@ class Painter:
             lines.append([(f"! and {len(texts) - _PROBLEMS} more: press e", "warning")])
         return [self._cropped(line, width) for line in lines]
 
-    def _tabs(self, state: TopState, facts: Facts) -> Line:
+    def _tabs(self, state: TopState, facts: ClusterLists) -> Line:
         counts = {
             "gpus": len(facts.tables["gpus"].rows) if facts.has("gpus") else None,
             "pods": len(facts.tables["gpupods"].rows) if facts.has("gpupods") else None,
@@ -190,7 +190,7 @@ class Painter:
         return line
 
     def _body(
-        self, state: TopState, scene: Scene, sections: Sequence[Section], width: int, room: int
+        self, state: TopState, scene: Scene, sections: Sequence[OrderedTable], width: int, room: int
     ) -> tuple[list[Line], Shown]:
         self._rows = [row for section in sections for row in section.rows]
         keys = [row.key for row in self._rows]
@@ -220,7 +220,7 @@ class Painter:
         return self._filled(lines[self._offset :], width, room), shown
 
     def _single(
-        self, section: Section, keys: Sequence[RowKey], cursor: int, width: int, room: int
+        self, section: OrderedTable, keys: Sequence[RowKey], cursor: int, width: int, room: int
     ) -> tuple[list[Line], Shown]:
         placed = place(section.table, section.widths, max(1, width - 2))
         head = [[("  ", ""), *self._columns(section, placed)]] if room > 1 else []
@@ -246,7 +246,7 @@ class Painter:
         if cursor >= self._offset + room:
             self._offset = cursor - room + 1
 
-    def _columns(self, section: Section, placed: Sequence[PlacedColumn]) -> Line:
+    def _columns(self, section: OrderedTable, placed: Sequence[PlacedColumn]) -> Line:
         line: Line = []
         up, down = ("▲", "▼") if self._screen.unicode else ("^", "v")
         for each in placed:
@@ -334,7 +334,7 @@ class Painter:
 def _wrapped(text: str, width: int, most: int) -> list[str]:
     """Break a sentence between words; the last line has the rest, which is cut later."""
     lines = textwrap.wrap(text, width, break_long_words=False)
-    return [*lines[: most - 1], " ".join(lines[most - 1 :])]
+    return lines if len(lines) <= most else [*lines[: most - 1], " ".join(lines[most - 1 :])]
 
 
 def _none(table: TopTable) -> str:

@@ -20,9 +20,9 @@ from rich.style import Style as RichStyle
 
 from adapter.client.access import Api
 from adapter.client.output import Screen, screen_of
-from adapter.client.tables import Table
+from adapter.client.tables import ObjectTable
 from adapter.top.explanations import UNEXPLAINED, explanation
-from adapter.top.facts import LISTS, Facts, ListName, Scope, look
+from adapter.top.facts import LISTS, ClusterLists, ListName, ReadScope, look
 from adapter.top.frame import HELP, Line, Painter, Scene
 from adapter.top.keys import KeyReader
 from adapter.top.state import Effect, Mode, Shown, TopState, press
@@ -72,7 +72,7 @@ class LiveTop:
     """
 
     def __init__(
-        self, api: Api, scope: Scope, state: TopState, facts: Facts, interval: float
+        self, api: Api, scope: ReadScope, state: TopState, facts: ClusterLists, interval: float
     ) -> None:
         self._api = api
         self._scope = scope
@@ -213,7 +213,7 @@ class LiveTop:
             # What was read of other namespaces is no longer what the picture says.
             kept = {name: t for name, t in self._scene.facts.tables.items() if name == "gpus"}
             facts = replace(self._scene.facts, hpas=None, problems={})
-            facts = replace(facts, tables=cast("dict[ListName, Table]", kept))
+            facts = replace(facts, tables=cast("dict[ListName, ObjectTable]", kept))
             self._scene = replace(self._scene, facts=facts)
         self._read_now.set()
 

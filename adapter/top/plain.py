@@ -10,7 +10,7 @@ from adapter.client.access import Api, Json
 from adapter.client.command import complain
 from adapter.client.errors import ClientError
 from adapter.client.output import Colour, Screen, table
-from adapter.top.facts import Facts, Scope, look
+from adapter.top.facts import ClusterLists, ReadScope, look
 from adapter.top.order import Sort, ordered
 from adapter.top.summaries import tables_of
 from adapter.top.tables import DASH, NEEDS, TopRow, TopTable, ViewName
@@ -35,8 +35,8 @@ class PlainOptions:
 class PlainReport:
     """Implements :class:`adapter.client.command.ToolReport`."""
 
-    facts: Facts
-    scope: Scope
+    facts: ClusterLists
+    scope: ReadScope
     options: PlainOptions
 
     @property
@@ -124,14 +124,14 @@ def column_of(shown: TopTable, name: str) -> str:
     return name.upper()
 
 
-async def report(api: Api, scope: Scope, options: PlainOptions) -> PlainReport:
+async def report(api: Api, scope: ReadScope, options: PlainOptions) -> PlainReport:
     """Read what a view needs.
 
     Raises:
         ClientError: none of it could be read, or the view has no column of ``--sort-by``.
     """
     names = NEEDS[options.view]
-    facts = await look(api, scope, names, Facts())
+    facts = await look(api, scope, names, ClusterLists())
     if not any(facts.has(name) for name in names):
         raise facts.problems[names[0]]
     found = PlainReport(facts, scope, options)

@@ -11,7 +11,7 @@ from adapter.client.access import Api, cluster
 from adapter.client.command import UNSEEN, complain
 from adapter.client.errors import ClientError
 from adapter.client.options import ClientOptions
-from adapter.top.facts import LISTS, Facts, Scope, look
+from adapter.top.facts import LISTS, ClusterLists, ReadScope, look
 from adapter.top.live import LiveTop
 from adapter.top.order import Sort
 from adapter.top.plain import PlainOptions, column_of
@@ -21,7 +21,7 @@ from adapter.top.summaries import tables_of
 _INTERRUPTED = 130
 
 
-def start(options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api], Scope]) -> int:
+def start(options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api], ReadScope]) -> int:
     """Draw until the user ends it; return the exit status."""
     try:
         return asyncio.run(_run(options, plain, scope_of))
@@ -33,12 +33,12 @@ def start(options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api],
 
 
 async def _run(
-    options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api], Scope]
+    options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api], ReadScope]
 ) -> int:
     async with cluster(options.kubeconfig, options.context, options.namespace) as api:
         scope = scope_of(api)
         click.echo(f"reading {api.origin} ...", err=True)
-        facts = await look(api, scope, LISTS, Facts())
+        facts = await look(api, scope, LISTS, ClusterLists())
         if not any(facts.has(name) for name in LISTS):
             raise next(iter(facts.problems.values()))
         state = TopState(view=plain.view, everywhere=not scope.namespace)
@@ -47,7 +47,7 @@ async def _run(
         ).run()
 
 
-def _sorted(state: TopState, plain: PlainOptions, facts: Facts) -> TopState:
+def _sorted(state: TopState, plain: PlainOptions, facts: ClusterLists) -> TopState:
     """Return the state with the sort of the command line.
 
     Raises:

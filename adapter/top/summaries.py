@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from adapter.client.tables import Cell, Table
+from adapter.client.tables import Cell, ObjectTable
 from adapter.figures import percent
 from adapter.fleet.cells import number, seconds
 from adapter.fleet.columns import Columns, pool
 from adapter.fleet.verdict import IDLE
 from adapter.top import tables
-from adapter.top.facts import Facts
+from adapter.top.facts import ClusterLists
 from adapter.top.order import Sort, ordered
 from adapter.top.tables import RowKey, TopColumn, TopRow, TopTable, ViewName
 
@@ -92,14 +92,14 @@ class _Node:
         return TopRow(key, cells, key, "warning" if without else "")
 
 
-def nodes(facts: Facts) -> TopTable:
+def nodes(facts: ClusterLists) -> TopTable:
     """Return the nodes whose GPUs an exporter reports, the busiest first."""
     return TopTable(
         _NODES, _node_rows(facts.tables["gpus"]), "UTIL", none="No exporter reports a GPU."
     )
 
 
-def _node_rows(table: Table) -> list[TopRow]:
+def _node_rows(table: ObjectTable) -> list[TopRow]:
     found: dict[str, _Node] = {}
     by = Columns(table)
     columns = (by.cells(name) for name in ("Node", "Model", "Util", "Pods", "Idle-Since"))
@@ -110,7 +110,7 @@ def _node_rows(table: Table) -> list[TopRow]:
     return [node.row(name) for name, node in found.items()]
 
 
-def overview(facts: Facts) -> list[TopTable]:
+def overview(facts: ClusterLists) -> list[TopTable]:
     """Return what needs attention, and the busiest and the idle GPUs."""
     parts: list[TopTable] = []
     if facts.hpas is not None:
@@ -122,7 +122,7 @@ def overview(facts: Facts) -> list[TopTable]:
     return parts
 
 
-def _attention(facts: Facts) -> TopTable:
+def _attention(facts: ClusterLists) -> TopTable:
     found = tables.hpas(facts, everywhere=True)
     rows = [row for row in found.rows if row.emphasis in ("warning", "bad")]
     return _cut(
@@ -130,7 +130,7 @@ def _attention(facts: Facts) -> TopTable:
     )
 
 
-def _reasons(table: Table) -> TopTable:
+def _reasons(table: ObjectTable) -> TopTable:
     """Group the pods without a value by reason."""
     at = table.columns.index("Why-Not")
     found: dict[str, list[RowKey]] = {}
@@ -150,14 +150,14 @@ def _reasons(table: Table) -> TopTable:
     return _cut(TopTable(_REASONS, rows, "PODS"), rows, Sort("PODS"), "Pods without a value", none)
 
 
-def _busiest(facts: Facts) -> TopTable:
+def _busiest(facts: ClusterLists) -> TopTable:
     found = tables.gpus(facts)
     at = found.index("UTIL")
     rows = [row for row in found.rows if row.cells[at] is not None]
     return _cut(found, rows, Sort("UTIL"), "Busiest GPUs", "No GPU has a utilization.")
 
 
-def _idle(facts: Facts) -> TopTable:
+def _idle(facts: ClusterLists) -> TopTable:
     found = nodes(facts)
     at = found.index("IDLE")
     rows = [row for row in found.rows if row.cells[at] != "0"]
@@ -173,7 +173,7 @@ def _cut(table: TopTable, rows: Sequence[TopRow], sort: Sort, title: str, none: 
     return TopTable(table.columns, first, sort.column, f"{title}{more}", none)
 
 
-def tables_of(view: ViewName, facts: Facts, *, everywhere: bool) -> list[TopTable]:
+def tables_of(view: ViewName, facts: ClusterLists, *, everywhere: bool) -> list[TopTable]:
     """Return the tables of a view, as far as their lists have been read."""
     if view == "overview":
         return overview(facts)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from adapter.client.tables import Cell, Table, TableRow
+from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import age
 from adapter.fleet.cells import memory, number, seconds
-from adapter.fleet.hpas import HpaState, MetricState
-from adapter.top.facts import Facts, ListName
+from adapter.fleet.hpas import HpaSummary, MetricState
+from adapter.top.facts import ClusterLists, ListName
 
 ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes"]
 RowKind = Literal["gpu", "pod", "workload", "hpa", "node", "note"]
@@ -150,27 +150,27 @@ _HPAS: Final = (
 )
 
 
-def gpus(facts: Facts) -> TopTable:
+def gpus(facts: ClusterLists) -> TopTable:
     """Return the devices, the busiest first."""
     rows = _picked(facts.tables["gpus"], _GPUS, _gpu)
     return TopTable(_GPUS, rows, "UTIL", none="No exporter reports a GPU.")
 
 
-def pods(facts: Facts, *, everywhere: bool) -> TopTable:
+def pods(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the GPU pods, the busiest first."""
     columns, table = _named(_PODS, everywhere), facts.tables["gpupods"]
     rows = _picked(table, columns, _pod)
     return TopTable(columns, rows, "UTIL", none="No pod holds a GPU.")
 
 
-def workloads(facts: Facts, *, everywhere: bool) -> TopTable:
+def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the workloads, the busiest first."""
     columns, table = _named(_WORKLOADS, everywhere), facts.tables["gpuworkloads"]
     rows = _picked(table, columns, _workload)
     return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
 
 
-def hpas(facts: Facts, *, everywhere: bool) -> TopTable:
+def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the HPAs, those that need attention first."""
     columns = _named(_HPAS, everywhere)
     rows = [_hpa(state, facts.at, everywhere=everywhere) for state in facts.hpas or ()]
@@ -184,7 +184,7 @@ def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn,
 _About = Callable[[TableRow, Mapping[str, int]], tuple[RowKey, RowKey | None, Emphasis]]
 
 
-def _picked(table: Table, columns: tuple[TopColumn, ...], about: _About) -> list[TopRow]:
+def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: _About) -> list[TopRow]:
     """Return the rows with the cells of our columns; a column that the server lacks is empty."""
     at = {name.upper(): place for place, name in enumerate(table.columns)}
     places = [at.get(column.name, -1) for column in columns]
@@ -228,7 +228,7 @@ _EMPHASES: Final[Mapping[str, Emphasis]] = {
 }
 
 
-def _hpa(state: HpaState, now: float, *, everywhere: bool) -> TopRow:
+def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
     key = RowKey("hpa", state.namespace, state.name)
     cells = (
         state.name,
@@ -244,7 +244,7 @@ def _hpa(state: HpaState, now: float, *, everywhere: bool) -> TopRow:
     return TopRow(key, named, key, _EMPHASES[state.level])
 
 
-def targets(state: HpaState) -> str | None:
+def targets(state: HpaSummary) -> str | None:
     """Return the metric that leads, with value and target: ``gpu_utilization 54/60 +1``."""
     leading: MetricState | None = state.leading
     if leading is None:

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from adapter.fleet.hpas import HpaState
+from adapter.fleet.hpas import HpaSummary
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ class HpaHistory:
         self.left = 0
         """HPAs of the last look that are not kept, because there are too many."""
 
-    def add(self, states: Iterable[HpaState], time: float) -> None:
+    def add(self, states: Iterable[HpaSummary], time: float) -> None:
         """Add what the HPAs are now. The value is that of the first metric, so that it is of one
         metric over time."""
         seen = {(state.namespace, state.name): state for state in states}

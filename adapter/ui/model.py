@@ -10,8 +10,8 @@ import msgspec
 
 from adapter.client.tables import ObjectTable
 from adapter.fleet.columns import Columns
-from adapter.fleet.hpas import HpaState
-from adapter.fleet.verdict import Verdict, count_gpus, count_pods, verdict
+from adapter.fleet.hpas import HpaSummary
+from adapter.fleet.verdict import ClusterVerdict, count_gpus, count_pods, verdict
 from adapter.idle.prices import PriceList
 from adapter.ui.devicechanges import device_facts
 from adapter.ui.gpurows import DeviceParts, fleet
@@ -39,7 +39,7 @@ class PageFacts:
         return found
 
     @property
-    def hpas(self) -> list[HpaState] | None:
+    def hpas(self) -> list[HpaSummary] | None:
         """The HPAs."""
         found: HpaList | None = self.data.get(HPAS)
         return None if found is None else list(found.states)
@@ -89,7 +89,7 @@ class Model:
         if _fresh(seen, changed, EVENTS):
             timeline.events(seen.data[EVENTS])
 
-    def _verdict(self, seen: PageFacts) -> Verdict:
+    def _verdict(self, seen: PageFacts) -> ClusterVerdict:
         gpus, gpu_pods = _current(seen, GPUS), _current(seen, PODS)
         made = verdict(
             seen.hpas if _readable(seen, HPAS) else None,

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from adapter.client.tables import ObjectTable
 from adapter.figures import count
 from adapter.fleet.columns import Columns
-from adapter.fleet.hpas import HpaState
+from adapter.fleet.hpas import HpaSummary
 from adapter.ui.entries import About, Entry
 from adapter.ui.panels import PanelState
 
@@ -57,7 +57,7 @@ def pod_changes(
 
 
 def hpa_changes(
-    before: Mapping[PodKey, HpaState], after: Mapping[PodKey, HpaState], now: float
+    before: Mapping[PodKey, HpaSummary], after: Mapping[PodKey, HpaSummary], now: float
 ) -> Iterator[Entry]:
     """Yield which HPAs scale, cannot decide any more, or decide again."""
     for key, new in after.items():

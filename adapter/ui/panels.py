@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import GRANTED, VIEW, ClientError
-from adapter.fleet.hpas import HpaState, state_of
+from adapter.fleet.hpas import HpaSummary, state_of
 
 Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
 
@@ -72,7 +72,7 @@ def failed(before: PanelState, error: ClientError, took: float) -> PanelState:
 class HpaList(NamedTuple):
     """HPAs, and how many have a form that is not known."""
 
-    states: Sequence[HpaState]
+    states: Sequence[HpaSummary]
     odd: int = 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from adapter.fleet.hpas import HpaState
+from adapter.fleet.hpas import HpaSummary
 from adapter.ui.clusterevents import entry_of
 from adapter.ui.devicechanges import Devices, device_changes
 from adapter.ui.entries import Entry
@@ -28,7 +28,7 @@ class Timeline:
         self._events: dict[str, Entry] = {}
         self._devices: Devices | None = None
         self._pods: Mapping[PodKey, PodFact] | None = None
-        self._hpas: Mapping[PodKey, HpaState] | None = None
+        self._hpas: Mapping[PodKey, HpaSummary] | None = None
         self._panels: Mapping[str, PanelState] = {}
 
     def devices(self, now: float, after: Devices) -> None:
@@ -43,7 +43,7 @@ class Timeline:
             self._add(pod_changes(self._pods, after, now))
         self._pods = after
 
-    def hpas(self, now: float, states: Iterable[HpaState]) -> None:
+    def hpas(self, now: float, states: Iterable[HpaSummary]) -> None:
         """Take the HPAs."""
         after = {(state.namespace, state.name): state for state in states}
         if self._hpas is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from adapter.fleet.verdict import Verdict, VerdictLevel
+from adapter.fleet.verdict import ClusterVerdict, VerdictLevel
 from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, PanelState
 
 _NAMES: Final = {
@@ -20,7 +20,7 @@ _COUNTED: Final = (HPAS, PODS, GPUS)
 """Panels without which the verdict says less."""
 
 
-def with_trouble(verdict: Verdict, panels: Sequence[PanelState]) -> Verdict:
+def with_trouble(verdict: ClusterVerdict, panels: Sequence[PanelState]) -> ClusterVerdict:
     """Return a verdict that names the lists that cannot be read, and which are not good then."""
     wrong = [panel for panel in panels if panel.status not in ("ok", "waiting")]
     if not wrong:

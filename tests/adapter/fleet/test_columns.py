@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.client.tables import Table, TableRow
+from adapter.client.tables import ObjectTable, TableRow
 from adapter.fleet.columns import Columns, natural, pool
 
 ROWS = [TableRow("a", "", {}, ["a", 3]), TableRow("b", "", {}, ["b", None])]
-TABLE = Table(("Name", "Pods"), ROWS)
+TABLE = ObjectTable(("Name", "Pods"), ROWS)
 
 
 def test_a_column_that_the_server_does_not_have_is_empty() -> None:

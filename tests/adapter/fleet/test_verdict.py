@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adapter.fleet.cells import memory, number, seconds
-from adapter.fleet.hpas import HpaState, state_of
+from adapter.fleet.hpas import HpaSummary, state_of
 from adapter.fleet.verdict import (
     GpuCounts,
     IdlePrice,
@@ -24,7 +24,9 @@ GOOD = [state_of(hpa())]
 MIXED = [state_of(row) for row in (stuck(), at_maximum(), hpa(), hpa(desired=5))]
 PODS, GPUS = PodCounts(4, 4, 0, 0), GpuCounts(8, 8, 0)
 
-SENTENCES: dict[str, tuple[Sequence[HpaState] | None, PodCounts | None, GpuCounts | None, str]] = {
+SENTENCES: dict[
+    str, tuple[Sequence[HpaSummary] | None, PodCounts | None, GpuCounts | None, str]
+] = {
     "good: The HPA works, all 4 GPU pods have a value.": (GOOD, PODS, GPUS, ""),
     "good: The GPU pod has a value, 1 GPU is idle.": (
         [],

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapter.client.errors import VIEW
-from adapter.client.tables import Cell, Table, TableRow
+from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.fleet.hpas import state_of
-from adapter.top.facts import Facts
+from adapter.top.facts import ClusterLists
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
 from adapter.view.gpuworkloads import GPUWORKLOADS
@@ -31,8 +31,8 @@ def row(
     return TableRow(name, namespace, labels, [name, *(cells.get(key) for key in keys)])
 
 
-def table(resource: ViewResource, rows: Sequence[TableRow]) -> Table:
-    return Table(("Name", *(column.name for column in resource.columns)), rows)
+def table(resource: ViewResource, rows: Sequence[TableRow]) -> ObjectTable:
+    return ObjectTable(("Name", *(column.name for column in resource.columns)), rows)
 
 
 def gpu(name: str, util: str | None = None, pods: str | None = None, **cells: Cell) -> TableRow:
@@ -86,9 +86,9 @@ def facts(
     pods: Sequence[TableRow] = POD_ROWS,
     workloads: Sequence[TableRow] = WORKLOAD_ROWS,
     hpas: Sequence[Json] = HPA_ROWS,
-) -> Facts:
+) -> ClusterLists:
     """What a look found."""
-    return Facts(
+    return ClusterLists(
         {
             "gpus": table(GPUS, gpus),
             "gpupods": table(GPUPODS, pods),

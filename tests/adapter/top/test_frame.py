@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from adapter.client.errors import ClientError
 from adapter.client.output import Screen
-from adapter.top.facts import Facts, ListName
+from adapter.top.facts import ClusterLists, ListName
 from adapter.top.frame import HELP, Line, Painter, Scene
 from adapter.top.layout import fit, natural_widths, place
 from adapter.top.order import Sort
@@ -32,7 +32,7 @@ def picture(
     state: TopState,
     width: int = 100,
     height: int = 30,
-    found: Facts | None = None,
+    found: ClusterLists | None = None,
     screen: Screen | None = None,
     **scene: Any,
 ) -> list[str]:
@@ -48,7 +48,7 @@ def test_a_picture_has_exactly_the_size_of_the_terminal(
 ) -> None:
     width, height = size
     for mode in Mode:
-        for found in (facts(), Facts(), facts([], [], [], [])):
+        for found in (facts(), ClusterLists(), facts([], [], [], [])):
             painter, state = Painter(Screen()), TopState(view=view, mode=mode, filter="l")
             lines = painter.paint(state, Scene(found, text=["x" * 99]), width, height).lines
             assert len(lines) == height
@@ -136,11 +136,11 @@ def test_a_list_that_could_not_be_read_is_one_line_and_the_rest_goes_on() -> Non
 
 
 def test_a_list_that_was_never_read_leads_to_the_reason() -> None:
-    denied = Facts(problems={"hpas": ClientError("denied")}, at=1.0)
+    denied = ClusterLists(problems={"hpas": ClientError("denied")}, at=1.0)
     assert "Not read: press e" in picture(TopState(view="hpas"), found=denied)
-    assert "Reading ..." in picture(TopState(view="hpas"), found=Facts())
+    assert "Reading ..." in picture(TopState(view="hpas"), found=ClusterLists())
     many = {name: ClientError(f"failure {at}") for at, name in enumerate(facts().tables)}
-    lines = picture(TopState(view="hpas"), found=Facts(problems=many))
+    lines = picture(TopState(view="hpas"), found=ClusterLists(problems=many))
     assert "! and 1 more: press e" in lines
 
 
@@ -188,7 +188,7 @@ def test_a_sort_by_a_column_that_is_gone_is_the_usual_one() -> None:
 def test_the_order_is_computed_once_for_the_same_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
-    def counted(view: ViewName, found: Facts, *, everywhere: bool) -> list[TopTable]:
+    def counted(view: ViewName, found: ClusterLists, *, everywhere: bool) -> list[TopTable]:
         calls.append(view)
         return tables_of(view, found, everywhere=everywhere)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.fleet.columns import natural
-from adapter.top.facts import Facts
+from adapter.top.facts import ClusterLists
 from adapter.top.order import Sort, filtered, ordered
 from adapter.top.summaries import SHOWN, tables_of
 from adapter.top.tables import RowKey, TopTable, ViewName
@@ -60,7 +60,7 @@ def test_a_column_that_an_older_server_lacks_is_empty() -> None:
         row._replace(cells=[c for at, c in enumerate(row.cells) if at != place]) for row in old.rows
     ]
     less = old._replace(columns=[c for c in old.columns if c != "XID"], rows=rows)
-    (table,) = tables_of("gpus", Facts({**found.tables, "gpus": less}), everywhere=True)
+    (table,) = tables_of("gpus", ClusterLists({**found.tables, "gpus": less}), everywhere=True)
     assert set(column(table, "XID").values()) == {None}
     assert column(table, "UTIL")["n1.gpu0"] == "92%"
 
@@ -208,8 +208,8 @@ def test_an_overview_of_nothing_says_so() -> None:
         "No GPU has a utilization.",
         "No GPU that a pod holds has been idle for 10 minutes.",
     ]
-    assert tables_of("overview", Facts(), everywhere=True) == []
-    assert tables_of("pods", Facts(), everywhere=True) == []
+    assert tables_of("overview", ClusterLists(), everywhere=True) == []
+    assert tables_of("pods", ClusterLists(), everywhere=True) == []
 
 
 def test_the_order_of_names_is_that_of_the_page() -> None:
