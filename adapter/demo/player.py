@@ -18,6 +18,9 @@ from adapter.demo.world import World
 
 _TICK = 0.1
 """Real seconds between two checks of what is due."""
+_STATUS_PERIOD = 2.0
+"""Real seconds between two writes of the HPAs' status. ``serve`` reads a file that has not changed
+between two looks, half a second apart: a file that changes more often is never read."""
 
 
 class Player:
@@ -28,6 +31,7 @@ class Player:
         self.client = client
         self._pods_file = pods_file
         self._published: tuple[object, ...] = ()
+        self._written = 0.0
         self._due = PERIOD
         self._captions = list(story.CAPTIONS)
 
@@ -70,11 +74,11 @@ class Player:
         versions = (
             self.state.times.origin,
             *(each.world.fleet.version for each in clusters),
-            *(len(scaler.syncs) for each in clusters for scaler in each.autoscalers),
         )
-        if not changed and versions == self._published:
+        due = time.monotonic() - self._written >= _STATUS_PERIOD
+        if not changed and versions == self._published and not due:
             return
-        self._published = versions
+        self._published, self._written = versions, time.monotonic()
         manifests.write(self._pods_file, objects(self.state))
 
     async def _turn(self, now: float) -> None:

@@ -55,6 +55,7 @@ from adapter.ui.options import UiOptions
     metavar="URL",
     help="Prometheus with the metrics of kube-state-metrics, for the time before the start.",
 )
+@click.option("--demo", is_flag=True, hidden=True, help="The page says that it shows the demo.")
 def ui(**given: Any) -> None:
     """Show the cluster's GPUs, pods and HPAs on a page in the browser, live.
 

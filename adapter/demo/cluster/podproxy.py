@@ -43,8 +43,12 @@ async def forward(state: DemoState, parts: tuple[str, ...], send: Send) -> None:
             aiohttp.ClientSession(timeout=limits) as http,
             http.get(f"http://{HOST}:{listens}/metrics", allow_redirects=False) as answer,
         ):
-            body = await answer.content.read(MOST_BYTES)
             kind, status = answer.headers.get("Content-Type", "text/plain"), answer.status
+            body = b""
+            async for chunk in answer.content.iter_any():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    raise aiohttp.ClientPayloadError(f"more than {MOST_BYTES} bytes")
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         text = f"error trying to reach service: {error or type(error).__name__}"
         raise Unavailable(text) from None

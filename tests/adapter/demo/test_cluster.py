@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import httpx
 import pytest
 import yaml
 
 from adapter.demo.certificates import FrontProxy, make_front_proxy
+from adapter.demo.cluster import podproxy
 from adapter.demo.cluster.app import ClusterApi
 from adapter.demo.cluster.listener import Listener
 from adapter.demo.cluster.upstream import Upstream
@@ -256,6 +258,9 @@ async def test_requests_for_serve_carry_the_user_and_the_proxys_certificate(
                 "Accept": "application/yaml",
             }
             answer = await client.get(f"{path}?labelSelector=app%3Dc", headers=headers)
+            monkeypatch.setattr("adapter.demo.cluster.upstream.MOST_BYTES", 1000)
+            with pytest.raises(aiohttp.ClientPayloadError, match="larger than 1000 bytes"):
+                await client.get(path, headers=headers)
         await upstream.close()
     assert (answer.status_code, len(answer.content)) == (418, len(body))
     assert "set-cookie" not in answer.headers
@@ -289,7 +294,7 @@ async def test_the_listener_writes_a_private_kubeconfig_that_works(
 
 
 async def test_an_exporters_page_is_read_through_its_pod(
-    api: httpx.AsyncClient, state: DemoState
+    api: httpx.AsyncClient, state: DemoState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await state.exporters.match({"h100-1", "mig-1"})
     try:
@@ -298,5 +303,8 @@ async def test_an_exporters_page_is_read_through_its_pod(
         assert (page.status_code, page.text) == (200, "page of h100-1\n")
         dead = await api.get(path.format("mig-1"))
         assert (dead.status_code, dead.json()["reason"]) == (503, "ServiceUnavailable")
+        monkeypatch.setattr(podproxy, "MOST_BYTES", 8)
+        large = await api.get(path.format("h100-1"))
+        assert (large.status_code, "more than 8 bytes" in large.text) == (503, True)
     finally:
         await state.exporters.close()
