@@ -32,13 +32,25 @@ export function showPlace(about) {
   place.title = `${about.server ?? ""} version ${about.version ?? ""}`.trim();
 }
 
-/** Show the chosen filters, and what there is to choose. @param {Object<string, any>} parts */
-export function showFilters(parts) {
-  const { filters } = route();
+/** What there is to choose, and the parts that it is of. */
+let choices = { of: /** @type {any[]} */ ([]), seen: /** @type {any} */ ({}) };
+
+/** @param {Object<string, any>} parts */
+function choicesOf(parts) {
+  const of = [parts.pods, parts.hpas, parts.gpus];
+  if (of.every((part, i) => part === choices.of[i]) && choices.of.length) return choices.seen;
   const seen = { namespace: new Set(), pool: new Set(), model: new Set() };
   for (const pod of objects(parts.pods)) take(seen, pod);
   for (const hpa of parts.hpas ?? []) seen.namespace.add(hpa.namespace);
   for (const gpu of objects(parts.gpus)) take(seen, { pool: gpu.pool, model: gpu.model });
+  choices = { of, seen };
+  return seen;
+}
+
+/** Show the chosen filters, and what there is to choose. @param {Object<string, any>} parts */
+export function showFilters(parts) {
+  const { filters } = route();
+  const seen = choicesOf(parts);
   for (const key of /** @type {const} */ (["namespace", "pool", "model"])) options(get(`filter-${key}`), seen[key], filters[key] ?? "");
   const set = ["namespace", "pool", "model", "q"].filter((key) => filters[key]);
   get("filter-clear").hidden = !set.length;

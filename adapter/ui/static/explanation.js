@@ -21,7 +21,7 @@ function one(text, i, find) {
   if (fix) return h("div.fix", {}, h("span", {}, linked(text.trimStart(), find)), copyable(fix[2]));
   const plain = text.trim();
   if (COMMAND.test(plain)) return h("div.fix", {}, h("span", {}, plain), copyable(plain));
-  const level = /^\s*x\s/.test(text) ? "bad" : /^\s*!\s/.test(text) ? "warning" : /^\s*note\b/.test(text) ? "note" : i === 0 ? "first" : "plain";
+  const level = /^\s*[x×]\s/.test(text) ? "bad" : /^\s*[!‼]\s/.test(text) ? "warning" : /^\s*note\b/.test(text) ? "note" : i === 0 ? "first" : "plain";
   const line = h(`div.${level}`, {}, linked(text, find));
   line.style.setProperty("--in", String(text.length - text.trimStart().length));
   return line;

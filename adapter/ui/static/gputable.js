@@ -27,9 +27,9 @@ export function gpuTable() {
 
 /** Join the devices with their load. @param {any} gpus @param {any} load @param {number[]} kept */
 export function rows(gpus, load, kept) {
-  const all = objects({ columns: gpus.columns, rows: kept.map((i) => gpus.rows[i]) });
-  return all.map((gpu, k) => {
-    const i = kept[k];
+  const all = objects(gpus);
+  return kept.map((i) => {
+    const gpu = all[i];
     const of = (/** @type {string} */ key) => load?.[key]?.[i] ?? null;
     return { ...gpu, util: of("util"), utilText: of("utilText"), mem: of("mem"), memShare: of("memShare"), pods: of("pods"), idleSince: of("idleSince") };
   });

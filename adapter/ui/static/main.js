@@ -24,7 +24,8 @@ const LARGE = 1500;
 
 const parts = new Parts();
 const now = parts.now;
-const time = () => /** @type {[number, number]} */ ([range(now.about).since, Date.now() / 1000]);
+/** The time of the trends: not before the server began to look. */
+const time = () => /** @type {[number, number]} */ ([Math.max(range(now.about).since, now.about?.started ?? 0), Date.now() / 1000]);
 const history = new History(() => parts.touch("history"));
 const hpaList = new HpaList(history, time);
 const fleet = new Fleet();
@@ -34,8 +35,17 @@ const podList = podTable();
 const blindList = blindTable();
 const workloadList = workloadTable();
 const idleList = idleTable(() => now.idle?.currency ?? now.about?.currency ?? "");
+
+/** The names of the parts as they are now. */
+let known = { of: /** @type {any[]} */ ([]), names: new Names({}) };
+function names() {
+  const of = [now.pods, now.hpas, now.gpus, now.load, now.workloads];
+  if (of.some((part, i) => part !== known.of[i])) known = { of, names: new Names(now) };
+  return known.names;
+}
+
 const side = new Side(get("side"), {
-  names: () => new Names(now),
+  names,
   hpa: (namespace, name) => (now.hpas ?? []).find((/** @type {any} */ hpa) => hpa.namespace === namespace && hpa.name === name),
   history,
   span: time,
@@ -56,7 +66,7 @@ function tally(id, shown, all, noun, more = "") {
 }
 
 /** How many rows are left; a list that was not read has none to count. */
-const known = (part, some) => (part ? some.length.toLocaleString("en-US") : NONE);
+const sum = (part, some) => (part ? some.length.toLocaleString("en-US") : NONE);
 
 /** What stands in a panel without rows. */
 function nothing(list, all, title, text, ...commands) {
@@ -119,7 +129,7 @@ function showPods() {
   const fits = filter.search(filters.q);
   const workloads = objects(now.workloads).filter((one) => (!filters.namespace || one.namespace === filters.namespace) && fits(one.namespace, one.name, one.hpa));
   const view = filters.pods ?? (without.length ? "none" : "all");
-  segments(get("pods-tools"), [["none", `No value ${known(now.pods, without)}`], ["all", `All ${known(now.pods, fitting)}`], ["workloads", `Workloads ${known(now.workloads, workloads)}`]], view, (value) => choose("pods", value));
+  segments(get("pods-tools"), [["none", `No value ${sum(now.pods, without)}`], ["all", `All ${sum(now.pods, fitting)}`], ["workloads", `Workloads ${sum(now.workloads, workloads)}`]], view, (value) => choose("pods", value));
   const some = reasons(without).slice(0, 3).map(([reason, number]) => `${words(reason)} × ${number.toLocaleString("en-US")}`).join(", ");
   say(get("pods-count"), !now.pods ? "not known" : view === "none" ? some : count(all.length, "pod"));
   const table = { workloads: workloadList, none: blindList }[view] ?? podList;
@@ -154,7 +164,7 @@ function showFound() {
   const input = get("search");
   if (document.activeElement !== input && input.value !== (q ?? "")) input.value = q ?? "";
   if (!q) return say(get("found"), "");
-  const first = new Names(now).first(filter.search(q));
+  const first = names().first(filter.search(q));
   say(get("found"), first ? `Enter opens ${first.kind} ${first.namespace ? `${first.namespace}/` : ""}${first.name}` : "Nothing has this name.");
 }
 
@@ -197,13 +207,18 @@ get("skip").addEventListener("click", (/** @type {Event} */ event) => {
   event.preventDefault();
   get("main").focus();
 });
-get("search").addEventListener("input", () => choose("q", get("search").value.trim()));
+let typed = 0;
+get("search").addEventListener("input", () => {
+  // The letter is painted first.
+  clearTimeout(typed);
+  typed = setTimeout(() => choose("q", get("search").value.trim()), 80);
+});
 get("search").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
   if (event.key === "Escape") {
     get("search").value = "";
     choose("q", "");
   } else if (event.key === "Enter") {
-    const first = new Names(now).first(filter.search(get("search").value));
+    const first = names().first(filter.search(get("search").value));
     if (first && get("search").value.trim()) open(first);
   }
 });

@@ -64,11 +64,25 @@ export class Parts {
   }
 }
 
+/** @type {WeakMap<Table, any[]>} */
+const made = new WeakMap();
+
 /**
  * Rows of a table as objects with the columns as keys.
  * @param {Table|undefined} table @returns {any[]}
  */
 export function objects(table) {
   if (!table) return [];
-  return table.rows.map((row) => Object.fromEntries(table.columns.map((column, i) => [column, row[i]])));
+  let found = made.get(table);
+  if (!found) {
+    const { columns } = table;
+    found = table.rows.map((row) => {
+      /** @type {Object<string, any>} */
+      const one = {};
+      for (let i = 0; i < columns.length; i += 1) one[columns[i]] = row[i];
+      return one;
+    });
+    made.set(table, found);
+  }
+  return found;
 }

@@ -40,8 +40,8 @@ export class SortedTable {
     this.built = new Map();
     this.selected = "";
     this.height = 0;
-    this.before = pad(options.columns.length);
-    this.after = pad(options.columns.length);
+    this.before = pad();
+    this.after = pad();
     this.heads = options.columns.map((column) => this.head(column));
     this.body = h("tbody", { role: "rowgroup" }, this.before, this.after);
     this.table = h(`table.rows${options.class ? `.${options.class}` : ""}`, { role: "table", "aria-label": options.label },
@@ -86,7 +86,7 @@ export class SortedTable {
   show(rows) {
     this.rows = rows;
     const column = this.options.columns.find((one) => one.key === this.sort);
-    this.sorted = column?.value ? [...rows].sort(by(column.value, this.down)) : rows;
+    this.sorted = column?.value ? inSort(rows, column.value, this.down) : rows;
     this.heads.forEach((head, i) => {
       if (this.options.columns[i] === column) head.setAttribute("aria-sort", this.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
@@ -157,8 +157,8 @@ export function two(first, second) {
   return h("span.two", {}, h("span", {}, first), second ? h("span", {}, second) : null);
 }
 
-function pad(columns) {
-  return h("tr.pad", { "aria-hidden": "true", role: "presentation" }, h("td", { colspan: columns, role: "presentation" }));
+function pad() {
+  return h("tr.pad", { "aria-hidden": "true", role: "presentation" }, h("td", { role: "presentation" }));
 }
 
 function stretch(row, height) {
@@ -166,16 +166,16 @@ function stretch(row, height) {
   row.firstChild.style.height = `${height}px`;
 }
 
-/** @param {(row: any) => any} value @param {boolean} down @returns {(a: any, b: any) => number} */
-function by(value, down) {
+/** @param {any[]} rows @param {(row: any) => any} value @param {boolean} down @returns {any[]} */
+function inSort(rows, value, down) {
   const turn = down ? -1 : 1;
-  return (a, b) => {
-    const [one, other] = [value(a), value(b)];
-    const [no, none] = [one === null || one === undefined, other === null || other === undefined];
+  const keyed = rows.map((row) => ({ row, key: value(row) ?? null }));
+  keyed.sort(({ key: one }, { key: other }) => {
     // What is missing comes last in both directions.
-    if (no || none) return Number(no) - Number(none);
+    if (one === null || other === null) return Number(one === null) - Number(other === null);
     if (typeof one === "number" && typeof other === "number") return turn * (one - other);
     return turn * inOrder(String(one), String(other));
-  };
+  });
+  return keyed.map(({ row }) => row);
 }
 

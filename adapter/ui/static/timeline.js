@@ -32,6 +32,17 @@ export class Timeline {
 
 const keyOf = (event) => `${event.time} ${event.kind} ${event.about?.namespace}/${event.about?.name} ${event.text}`;
 
+/** The text with its name as a link; the name comes first if the text does not contain it. */
+function named(text, about, name) {
+  if (!name) return text;
+  const shown = text.includes(name) ? name : text.includes(about.name) ? about.name : "";
+  const address = link({ kind: about.kind, namespace: about.namespace ?? "", name: about.name });
+  const anchor = h("a", { href: address }, h("bdi", {}, shown || name));
+  if (!shown) return [anchor, " ", text];
+  const at = text.indexOf(shown);
+  return [text.slice(0, at), anchor, text.slice(at + shown.length)];
+}
+
 function entry(event, fresh) {
   const { about } = event;
   const name = about?.name ? [about.namespace ? `${about.namespace}/` : "", about.name].join("") : "";
@@ -41,7 +52,6 @@ function entry(event, fresh) {
     sign(event.level),
     h("div", {},
       h("p", {}, h("span.hidden", {}, { bad: "Problem: ", warning: "Warning: ", good: "Good: " }[event.level] ?? ""),
-        name ? [h("a", { href: link({ kind: about.kind, namespace: about.namespace ?? "", name: about.name }) }, h("bdi", {}, name)), " "] : null,
-        event.text),
+        named(event.text, about, name)),
       event.reason ? h("p.reason", {}, event.reason) : null));
 }
