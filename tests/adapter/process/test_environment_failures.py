@@ -34,6 +34,8 @@ CLIENTS: Final = {
     "explain node": ("explain", "node", "n1", "-o", "json"),
 }
 """Tools of users, which end with 2 if they could not look."""
+PAGE: Final = {"ui": ("ui", "--no-browser")}
+"""The tool that keeps running, and shows on its page what it could not read."""
 RUNNING: Final = {
     "serve": (("serve", "--port", "0", "--log-level", "debug"), 4),
     "nodepool": (("nodepool", "--log-level", "debug"), 2),
@@ -135,20 +137,33 @@ def test_a_tool_of_users_says_in_one_line_what_failed_where_and_how_to_fix_it(
     assert FIX[failure] in line
 
 
+def test_the_page_starts_with_an_api_server_that_fails(
+    broken: tuple[str, Failing],
+) -> None:
+    """Its panels show the failure; tests/adapter/ui looks at them."""
+    ended = run(PAGE["ui"], broken[1], until=lambda output: "Ctrl-C" in output)
+    assert ended.code == 0
+    address, key, end = (line for line in ended.output.splitlines() if line)
+    assert broken[1].server in address
+    assert "/?token=" in key
+    assert end == "Ctrl-C ends it."
+
+
 ALREADY_GONE: Final = {("maintain unregister", "404")}
 OF_THE_CHART: Final = {("maintain certificates", "404")}
 
 
 @pytest.mark.parametrize("failure", KUBECONFIGS)
-@pytest.mark.parametrize("command", [*ONE_SHOT, *CLIENTS, *RUNNING])
+@pytest.mark.parametrize("command", [*ONE_SHOT, *CLIENTS, *PAGE, *RUNNING])
 def test_a_kubeconfig_that_cannot_be_used_is_one_line_that_names_it(
     command: str, failure: str, environment: Path
 ) -> None:
     if command.startswith("demo") and failure == "no-context":
         pytest.skip("it names no context")
     with failing(failure, environment) as found:
-        ended = run(ONE_SHOT.get(command) or CLIENTS.get(command) or RUNNING[command][0], found)
-    assert ended.code == (2 if command in CLIENTS else 1)
+        once = {**ONE_SHOT, **CLIENTS, **PAGE}
+        ended = run(once.get(command) or RUNNING[command][0], found)
+    assert ended.code == (2 if command in {**CLIENTS, **PAGE} else 1)
     lines = [line for line in ended.output.splitlines() if not line.startswith("{")]
     (line,) = lines
     assert line.startswith("gpu-metrics-adapter: ")
