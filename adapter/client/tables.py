@@ -92,7 +92,7 @@ def _row(row: _Row, columns: int) -> TableRow:
     if len(row.cells) != columns:
         raise msgspec.ValidationError(f"a row has {len(row.cells)} cells for {columns} columns")
     meta = row.object.metadata
-    return TableRow(meta.name, meta.namespace, meta.labels or {}, list(map(_cell, row.cells)))
+    return TableRow(meta.name, meta.namespace, meta.labels or {}, tuple(map(_cell, row.cells)))
 
 
 def _cell(cell: Any) -> Cell:

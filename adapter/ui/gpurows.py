@@ -75,12 +75,12 @@ def _static(
     model: str | None,
     uuid: str | None,
     sharing: str | None,
-) -> list[Cell]:
+) -> tuple[Cell, ...]:
     labels = row.labels
-    return [
+    return (
         *(row.name, node, pool(labels), labels.get(ZONE), gpu, model),
         *(labels.get("mig-profile"), labels.get("vendor"), sharing, uuid),
-    ]
+    )
 
 
 def _load(by: Columns, now: float, idle: Mapping[str, float]) -> Json:

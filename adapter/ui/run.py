@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import sys
 import time
@@ -64,6 +65,8 @@ async def _serve(
     history = HpaHistory()
     idle = IdleWatch(connection, parts, prices, options.team_label)
     data = PageData(history, idle, options.prometheus)
+    # What exists now lives as long as the process: a collection that visits it only costs time.
+    gc.freeze()
     app = application(Streams(parts), explanations, page_files(), data)
 
     def stopping() -> None:

@@ -281,8 +281,8 @@ async def test_a_table_has_columns_cells_labels_and_none_for_a_missing_value(
         table = await api.table(PODS)
     assert table.columns == ("Name", "Util", "Age", "Pods")
     assert [tuple(row) for row in table.rows] == [
-        ("llm-0", "chat", {"app": "<b>"}, ["llm-0", "87%", None, 3]),
-        ("llm-1", "chat", {}, ["llm-1", None, "2s", 0]),
+        ("llm-0", "chat", {"app": "<b>"}, ("llm-0", "87%", None, 3)),
+        ("llm-1", "chat", {}, ("llm-1", None, "2s", 0)),
     ]
 
 

@@ -97,7 +97,7 @@ def table_of(resource: ViewResource, rows: Sequence[Json]) -> ObjectTable:
     found = []
     for row in rows:
         meta = row["object"]["metadata"]
-        cells = [None if cell == "<none>" else cell for cell in row["cells"]]
+        cells = tuple(None if cell == "<none>" else cell for cell in row["cells"])
         found.append(TableRow(meta["name"], meta["namespace"], meta["labels"], cells))
     return ObjectTable(columns(resource), found)
 
