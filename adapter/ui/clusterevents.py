@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from adapter.explain.history import event_time
 from adapter.explain.words import one_line
-from adapter.ui.entries import About, Entry
+from adapter.ui.entries import About, TimelineEntry
 
 Json = dict[str, Any]
 
@@ -19,7 +19,7 @@ _REPEATS: Final = ("FailedComputeMetricsReplicas",)
 _LONGEST: Final = 250
 
 
-def entry_of(event: Json, gpu_pods: Collection[tuple[str, str]]) -> Entry | None:
+def entry_of(event: Json, gpu_pods: Collection[tuple[str, str]]) -> TimelineEntry | None:
     """Return the entry of an event; None for one that the timeline does not show.
 
     Args:
@@ -40,17 +40,19 @@ def entry_of(event: Json, gpu_pods: Collection[tuple[str, str]]) -> Entry | None
         return None
     if reason == "FailedScheduling":
         text = f"pod {namespace}/{name} waits for a node"
-        return Entry(time, "pod", "warning", text, where, one_line(message, _LONGEST))
+        return TimelineEntry(time, "pod", "warning", text, where, one_line(message, _LONGEST))
     text = f"a node is ordered for pod {namespace}/{name}"
-    return Entry(time, "node", "info", text, where, one_line(message, _LONGEST))
+    return TimelineEntry(time, "node", "info", text, where, one_line(message, _LONGEST))
 
 
-def _of_hpa(time: float, about: About, event: Json, reason: str, message: str) -> Entry | None:
+def _of_hpa(
+    time: float, about: About, event: Json, reason: str, message: str
+) -> TimelineEntry | None:
     name = f"{about.namespace}/{about.name}"
     if found := _SIZE.search(message):
         why = one_line(found[2] or "", _LONGEST)
-        return Entry(time, "scale", "info", f"{name} scales to {found[1]}", about, why)
+        return TimelineEntry(time, "scale", "info", f"{name} scales to {found[1]}", about, why)
     if event.get("type") != "Warning":
         return None
     text = f"{name}: {one_line(reason, 60)}"
-    return Entry(time, "hpa", "warning", text, about, one_line(message, _LONGEST))
+    return TimelineEntry(time, "hpa", "warning", text, about, one_line(message, _LONGEST))

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from adapter.figures import count
-from adapter.ui.entries import About, Entry, EntryKind, EntryLevel
+from adapter.ui.entries import About, EntryKind, EntryLevel, TimelineEntry
 from adapter.ui.gpurows import DeviceParts
 
 MOST: Final = 20
@@ -39,7 +39,7 @@ def device_facts(parts: DeviceParts) -> Devices:
     }
 
 
-def device_changes(before: Devices, after: Devices, now: float) -> Iterator[Entry]:
+def device_changes(before: Devices, after: Devices, now: float) -> Iterator[TimelineEntry]:
     """Yield what happened, nodes first. What explains other changes stands for them."""
     old, new = _by_node(before), _by_node(after)
     yield from _nodes(old, new, now)
@@ -52,7 +52,7 @@ def device_changes(before: Devices, after: Devices, now: float) -> Iterator[Entr
     singles = list(_devices(before, after, frozenset(same), explained, now))
     yield from islice(singles, MOST)
     if len(singles) > MOST:
-        yield Entry(now, "gpu", "warning", f"{len(singles) - MOST} more GPUs changed")
+        yield TimelineEntry(now, "gpu", "warning", f"{len(singles) - MOST} more GPUs changed")
 
 
 def _by_node(devices: Devices) -> dict[str, dict[str, DeviceFact]]:
@@ -62,18 +62,20 @@ def _by_node(devices: Devices) -> dict[str, dict[str, DeviceFact]]:
     return found
 
 
-def _nodes(old: Mapping[str, Devices], new: Mapping[str, Devices], now: float) -> Iterator[Entry]:
+def _nodes(
+    old: Mapping[str, Devices], new: Mapping[str, Devices], now: float
+) -> Iterator[TimelineEntry]:
     for node in sorted(new.keys() - old.keys()):
         text = f"node {node} joined: {count(len(new[node]), 'GPU')}"
-        yield Entry(now, "node", "good", text, About("node", "", node))
+        yield TimelineEntry(now, "node", "good", text, About("node", "", node))
     for node in sorted(old.keys() - new.keys()):
         text = f"node {node} is gone: its {count(len(old[node]), 'GPU')} are no longer reported"
-        yield Entry(now, "node", "warning", text, About("node", "", node))
+        yield TimelineEntry(now, "node", "warning", text, About("node", "", node))
 
 
 def _exporters(
     node: str, old: Devices, new: Devices, now: float
-) -> Iterator[tuple[Entry, set[str]]]:
+) -> Iterator[tuple[TimelineEntry, set[str]]]:
     """Yield the exporters whose devices all lost or got their values, with these devices."""
     for exporter in sorted({fact.exporter for fact in old.values()}):
         names = {name for name, fact in old.items() if fact.exporter == exporter}
@@ -85,17 +87,19 @@ def _exporters(
         level: EntryLevel = "good" if has else "bad"
         said = "has values again of" if has else "has no values any more of"
         text = f"exporter of node {node} {said} {count(len(names), 'GPU')}"
-        yield Entry(now, "exporter", level, text, About("node", "", node), exporter), names
+        yield TimelineEntry(now, "exporter", level, text, About("node", "", node), exporter), names
 
 
 def _devices(
     before: Devices, after: Devices, nodes: frozenset[str], explained: set[str], now: float
-) -> Iterator[Entry]:
+) -> Iterator[TimelineEntry]:
     for name in sorted((before.keys() | after.keys()) - explained):
         old, new = before.get(name), after.get(name)
         if (new or old or _NONE).node in nodes and (found := _device(old, new)) is not None:
             kind: EntryKind = "gpu"
-            yield Entry(now, kind, found[0], f"GPU {name} {found[1]}", About("gpu", "", name))
+            yield TimelineEntry(
+                now, kind, found[0], f"GPU {name} {found[1]}", About("gpu", "", name)
+            )
 
 
 _NONE: Final = DeviceFact("", "", False, "")

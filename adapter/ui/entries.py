@@ -17,7 +17,7 @@ class About(NamedTuple):
     name: str
 
 
-class Entry(NamedTuple):
+class TimelineEntry(NamedTuple):
     """Something that happened."""
 
     time: float

@@ -10,7 +10,7 @@ from adapter.client.tables import ObjectTable
 from adapter.figures import count
 from adapter.fleet.columns import Columns
 from adapter.fleet.hpas import HpaSummary
-from adapter.ui.entries import About, Entry
+from adapter.ui.entries import About, TimelineEntry
 from adapter.ui.panels import PanelState
 
 _SINGLE: Final = 3
@@ -36,7 +36,7 @@ def pod_facts(table: ObjectTable) -> dict[PodKey, PodFact]:
 
 def pod_changes(
     before: Mapping[PodKey, PodFact], after: Mapping[PodKey, PodFact], now: float
-) -> Iterator[Entry]:
+) -> Iterator[TimelineEntry]:
     """Yield which pods lost or got their value."""
     changed: dict[tuple[str, str], list[PodKey]] = defaultdict(list)
     for key, new in after.items():
@@ -49,16 +49,18 @@ def pod_changes(
             for namespace, name in sorted(keys):
                 text = f"pod {namespace}/{name} {verb} its value"
                 about = About("pod", namespace, name)
-                yield Entry(now, "pod", "warning" if why else "good", text, about, why)
+                yield TimelineEntry(now, "pod", "warning" if why else "good", text, about, why)
             continue
         text = f"{count(len(keys), 'pod')} of node {node} {verb} their value"
         where = About("node", "", node) if node else None
-        yield Entry(now, "pod", "warning" if level == "warning" else "good", text, where, why)
+        yield TimelineEntry(
+            now, "pod", "warning" if level == "warning" else "good", text, where, why
+        )
 
 
 def hpa_changes(
     before: Mapping[PodKey, HpaSummary], after: Mapping[PodKey, HpaSummary], now: float
-) -> Iterator[Entry]:
+) -> Iterator[TimelineEntry]:
     """Yield which HPAs scale, cannot decide any more, or decide again."""
     for key, new in after.items():
         old = before.get(key)
@@ -67,26 +69,26 @@ def hpa_changes(
         about, name = About("hpa", *key), "/".join(key)
         if old.desired is not None and new.desired is not None and old.desired != new.desired:
             text = f"{name} scales {old.desired} → {new.desired}"
-            yield Entry(now, "scale", "info", text, about, new.text)
+            yield TimelineEntry(now, "scale", "info", text, about, new.text)
         if (old.level == "bad") != (new.level == "bad"):
             if new.level == "bad":
-                yield Entry(now, "hpa", "bad", f"{name} is stuck", about, new.text)
+                yield TimelineEntry(now, "hpa", "bad", f"{name} is stuck", about, new.text)
             else:
-                yield Entry(now, "hpa", "good", f"{name} decides again", about, new.text)
+                yield TimelineEntry(now, "hpa", "good", f"{name} decides again", about, new.text)
         elif old.decision != new.decision == "at maximum":
             text = f"{name} is at its maximum {new.high}"
-            yield Entry(now, "hpa", "warning", text, about, new.text)
+            yield TimelineEntry(now, "hpa", "warning", text, about, new.text)
 
 
 def panel_changes(
     before: Mapping[str, PanelState], after: Mapping[str, PanelState], now: float
-) -> Iterator[Entry]:
+) -> Iterator[TimelineEntry]:
     """Yield which lists cannot be read any more, or can be read again."""
     for name, new in after.items():
         old: Any = before.get(name)
         if old is None or new.status == "waiting" or (old.status, new.status) == ("waiting", "ok"):
             continue
         if new.status not in (old.status, "ok"):
-            yield Entry(now, "panel", "bad", f"{name} cannot be read", None, new.message)
+            yield TimelineEntry(now, "panel", "bad", f"{name} cannot be read", None, new.message)
         elif old.status not in ("ok", "waiting") and new.status == "ok":
-            yield Entry(now, "panel", "good", f"{name} can be read again")
+            yield TimelineEntry(now, "panel", "good", f"{name} can be read again")

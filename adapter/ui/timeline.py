@@ -8,7 +8,7 @@ from typing import Any, Final
 from adapter.fleet.hpas import HpaSummary
 from adapter.ui.clusterevents import entry_of
 from adapter.ui.devicechanges import Devices, device_changes
-from adapter.ui.entries import Entry
+from adapter.ui.entries import TimelineEntry
 from adapter.ui.objectchanges import PodFact, PodKey, hpa_changes, panel_changes, pod_changes
 from adapter.ui.panels import PanelState
 
@@ -24,8 +24,8 @@ class Timeline:
     """Compares each list with its last version. The first version of a list changes nothing."""
 
     def __init__(self) -> None:
-        self._seen: list[Entry] = []
-        self._events: dict[str, Entry] = {}
+        self._seen: list[TimelineEntry] = []
+        self._events: dict[str, TimelineEntry] = {}
         self._devices: Devices | None = None
         self._pods: Mapping[PodKey, PodFact] | None = None
         self._hpas: Mapping[PodKey, HpaSummary] | None = None
@@ -69,17 +69,17 @@ class Timeline:
             newest = sorted(self._events.items(), key=lambda item: -item[1].time)[:MOST]
             self._events = dict(newest)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[TimelineEntry]:
         """Return the entries, newest first. An event stands for the change that it explains."""
         scaled = [entry for entry in self._events.values() if entry.kind == "scale"]
         seen = [entry for entry in self._seen if not _explained(entry, scaled)]
         return sorted([*seen, *self._events.values()], key=lambda entry: -entry.time)[:MOST]
 
-    def _add(self, entries: Iterable[Entry]) -> None:
+    def _add(self, entries: Iterable[TimelineEntry]) -> None:
         self._seen = [*self._seen, *entries][-MOST:]
 
 
-def _explained(entry: Entry, events: Iterable[Entry]) -> bool:
+def _explained(entry: TimelineEntry, events: Iterable[TimelineEntry]) -> bool:
     if entry.kind != "scale":
         return False
     size = entry.text.rpartition(" ")[2]
