@@ -21,7 +21,7 @@ def test_a_lost_connection_is_named_with_the_age_and_comes_back_with_new_data(
     old.__exit__()
     page.wait("document.getElementById('connection-state').textContent === 'Connection lost'")
     page.wait(
-        "/, last data \\d+ s old/.test(document.getElementById('connection-age').textContent)"
+        "/· last data \\d+ s old/.test(document.getElementById('connection-age').textContent)"
     )
     assert page.text("#verdict-text") == old.state["verdict"]["text"], "what was seen stays"
     with Stand(states.demo(time.time()), port=port, token=token):

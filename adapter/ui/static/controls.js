@@ -137,5 +137,5 @@ export function showConnection(stream, parts) {
     fill(mark, sign(level));
   }
   say(get("connection-state"), words);
-  say(get("connection-age"), rest ? `${lost ? ", " : "· "}${rest}` : "");
+  say(get("connection-age"), rest ? `· ${rest}` : "");
 }
