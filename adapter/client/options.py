@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import click
 
@@ -36,6 +37,27 @@ def joined(*options: Callable[[F], F]) -> Callable[[F], F]:
 
     return apply
 
+
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])")
+_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Duration(click.ParamType[float]):
+    """``90s``, ``10m``, ``1h``, ``2d``, as seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the seconds."""
+        found = _DURATION.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r}: write a number and s, m, h or d, such as 10m", param, ctx)
+        return float(found[1]) * _SECONDS[found[2]]
+
+
+DURATION: Final = Duration()
 
 KUBECONFIG = click.option(
     "--kubeconfig",

@@ -15,6 +15,15 @@ NVIDIA: Final = "nvidia"
 AMD: Final = "amd"
 INTEL: Final = "intel"
 
+POOL_LABELS: Final = (
+    "karpenter.sh/nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+)
+"""Labels that name a node's pool: Karpenter, AKS (new and old), GKE, EKS."""
+
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _SHARED: Final = "-SHARED"
 _MODELS: Final = (

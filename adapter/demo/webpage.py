@@ -14,6 +14,8 @@ from adapter.demo.options import DemoOptions
 _ADDRESS: Final = re.compile(r"^\s*(http://\S+)\s*$", re.MULTILINE)
 _START_LIMIT: Final = 30.0
 """Real seconds that the page may take to listen."""
+_IDLE: Final = 600.0
+"""Simulated seconds after which a GPU counts as idle; the page counts in real seconds."""
 _INTERVAL: Final = 1.0
 """Real seconds between two looks at the cluster: the demo runs several times as fast."""
 
@@ -21,6 +23,7 @@ _INTERVAL: Final = 1.0
 def page(options: DemoOptions, folder: Path, kubeconfig: Path) -> Child:
     """Return the page; it is not started."""
     flags = ["--kubeconfig", str(kubeconfig), "--interval", f"{_INTERVAL:g}", "--demo"]
+    flags += ["--idle-after", f"{_IDLE / options.effective_speed:.1f}s"]
     if not options.browser:
         flags.append("--no-browser")
     return Child(folder, options.command, ("ui", *flags))

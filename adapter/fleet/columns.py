@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
-from adapter.nodepool.seen.nodes import POOL_LABELS
+from adapter.cluster.nodelabels import POOL_LABELS
 
 _NUMBER: Final = re.compile(r"(\d{1,18})")
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -36,7 +36,7 @@ class GpuCounts(NamedTuple):
     measured: int
     """With a utilization."""
     idle: int
-    """Held by a pod, and idle for 10 minutes."""
+    """Held by a pod, and idle for 10 minutes or as long as asked for."""
 
 
 class HpaCounts(NamedTuple):
@@ -116,13 +116,17 @@ def count_pods(rows: Iterable[Mapping[str, Cell]]) -> PodCounts:
     return PodCounts(total, measured, total - measured - waiting, waiting)
 
 
-def count_gpus(rows: Iterable[Mapping[str, Cell]]) -> GpuCounts:
-    """Count the rows of ``gpus``, cells by column."""
+def count_gpus(rows: Iterable[Mapping[str, Cell]], idle_after: float = IDLE) -> GpuCounts:
+    """Count the rows of ``gpus``, cells by column.
+
+    Args:
+        idle_after: seconds.
+    """
     total = measured = idle = 0
     for row in rows:
         total += 1
         measured += row["Util"] is not None
-        idle += row["Pods"] is not None and (seconds(row["Idle-Since"]) or 0.0) >= IDLE
+        idle += row["Pods"] is not None and (seconds(row["Idle-Since"]) or 0.0) >= idle_after
     return GpuCounts(total, measured, idle)
 
 

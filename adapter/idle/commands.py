@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from adapter.client.options import CONTEXT, INTERVAL, KUBECONFIG, WATCH, ClientOptions, joined
+from adapter.client.options import (
+    CONTEXT,
+    DURATION,
+    INTERVAL,
+    KUBECONFIG,
+    WATCH,
+    ClientOptions,
+    joined,
+)
 
 if TYPE_CHECKING:
     from adapter.client.access import Api
     from adapter.idle.report import IdleReport
-
-_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])")
-_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-class _Duration(click.ParamType[float]):
-    """``90s``, ``10m``, ``1h``, ``2d``, as seconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        found = _DURATION.fullmatch(str(value))
-        if found is None:
-            self.fail(f"{value!r}: write a number and s, m, h or d, such as 10m", param, ctx)
-        return float(found[1]) * _SECONDS[found[2]]
 
 
 @click.command()
@@ -53,7 +43,7 @@ class _Duration(click.ParamType[float]):
 @click.option(
     "--min",
     "minimum",
-    type=_Duration(),
+    type=DURATION,
     default="10m",
     show_default=True,
     metavar="TIME",

@@ -157,4 +157,6 @@ class PageCollector:
                 self._parts.publish(name, content, of=of)
         if seen.panels[PODS].status == "ok" and changed & {PODS, GPUS}:
             gpus = seen.table(GPUS) if seen.panels[GPUS].status in ("ok", "failed") else None
-            self._idle.want(await asyncio.to_thread(candidates, gpus, seen.table(PODS)))
+            self._idle.want(
+                await asyncio.to_thread(candidates, gpus, seen.table(PODS), self._idle.idle_after)
+            )

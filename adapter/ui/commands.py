@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adapter.client.options import CONTEXT, KUBECONFIG, joined
+from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, joined
 from adapter.ui.options import UiOptions
 
 
@@ -48,6 +48,14 @@ from adapter.ui.options import UiOptions
     show_default=True,
     metavar="KEY",
     help="Label of pods that names their team; without it, the namespace does.",
+)
+@click.option(
+    "--idle-after",
+    type=DURATION,
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="Count a GPU as idle after this time.",
 )
 @click.option(
     "--prometheus",

@@ -11,12 +11,13 @@ from adapter.idle.prices import PriceList
 _HOUR = 3600.0
 
 
-def idle_price(table: ObjectTable, prices: PriceList) -> IdlePrice:
-    """Return the price of the devices that pods hold and that are idle for 10 minutes.
+def idle_price(table: ObjectTable, prices: PriceList, idle_after: float = IDLE) -> IdlePrice:
+    """Return the price of the devices that pods hold and that are idle.
 
     Args:
         table: ``gpus``.
         prices: prices by model.
+        idle_after: seconds.
     """
     by = Columns(table)
     per_hour = so_far = 0.0
@@ -24,7 +25,7 @@ def idle_price(table: ObjectTable, prices: PriceList) -> IdlePrice:
     cells = (by.texts(name) for name in ("Pods", "Idle-Since", "Model"))
     for row, holder, idle, model in zip(by.rows, *cells, strict=True):
         ago = seconds(idle)
-        if holder is None or ago is None or ago < IDLE:
+        if holder is None or ago is None or ago < idle_after:
             continue
         price = prices.of(model or "", row.labels.get("mig-profile", ""))
         if price is None:

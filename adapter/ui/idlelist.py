@@ -36,10 +36,17 @@ class IdleCandidates(NamedTuple):
     """Devices that pods hold; None if the list of devices cannot be read."""
 
 
-def candidates(gpus: ObjectTable | None, pods: ObjectTable | None) -> IdleCandidates:
+def candidates(
+    gpus: ObjectTable | None, pods: ObjectTable | None, idle_after: float = IDLE
+) -> IdleCandidates:
     """Return the pods that are worth a look.
 
     Without the list of devices, these are the pods with a utilization of 0.
+
+    Args:
+        gpus: ``gpus``.
+        pods: ``gpupods``.
+        idle_after: seconds for which a device is idle.
     """
     if pods is None:
         return IdleCandidates()
@@ -49,10 +56,10 @@ def candidates(gpus: ObjectTable | None, pods: ObjectTable | None) -> IdleCandid
     cells = zip(by.rows, by.texts("Device-IDs"), by.texts("Util"), strict=True)
     for row, devices, util in cells:
         if idle is None:
-            ago = IDLE if number(util) == 0 else 0.0
+            ago = idle_after if number(util) == 0 else 0.0
         else:
             ago = max((idle.get(each, 0.0) for each in (devices or "").split(",")), default=0.0)
-        if ago >= IDLE:
+        if ago >= idle_after:
             found.append((-ago, row.namespace, row.name))
     found.sort()
     names = tuple((namespace, name) for _, namespace, name in found[:MOST_PODS])
@@ -68,7 +75,11 @@ def _idle(gpus: ObjectTable) -> tuple[Mapping[str, float], int]:
 
 
 async def read_idle(
-    api: Api, found: IdleCandidates, prices: PriceList, team_label: str
+    api: Api,
+    found: IdleCandidates,
+    prices: PriceList,
+    team_label: str,
+    idle_after: float = IDLE,
 ) -> IdleReport:
     """Read the pods and return the idle devices; raises ClientError."""
     slots = asyncio.Semaphore(_AT_ONCE)
@@ -87,6 +98,6 @@ async def read_idle(
     pods = await asyncio.gather(*(read(*pod) for pod in found.pods))
     with odd_answers():
         existing = [pod for pod in pods if pod is not None]
-        devices, held = idle_devices(existing, prices, team_label, now, IDLE)
+        devices, held = idle_devices(existing, prices, team_label, now, idle_after)
     held = held if found.held is None else max(found.held, len(devices))
-    return IdleReport(devices, now, held, prices.currency, prices.own, minimum=IDLE)
+    return IdleReport(devices, now, held, prices.currency, prices.own, minimum=idle_after)

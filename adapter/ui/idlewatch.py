@@ -29,15 +29,22 @@ class IdleWatch:
         parts: where it is published.
         prices: prices of GPUs.
         team_label: label of pods that names their team.
+        idle_after: seconds for which a device is idle.
     """
 
     def __init__(
-        self, connection: ClusterConnection, parts: PageParts, prices: PriceList, team_label: str
+        self,
+        connection: ClusterConnection,
+        parts: PageParts,
+        prices: PriceList,
+        team_label: str,
+        idle_after: float,
     ) -> None:
         self._connection = connection
         self._parts = parts
         self._prices = prices
         self._team_label = team_label
+        self.idle_after = idle_after
         self._wanted: IdleCandidates | None = None
         self._changed = asyncio.Event()
         self.report: IdleReport | None = None
@@ -64,7 +71,9 @@ class IdleWatch:
         api = self._connection.api
         error = ""
         try:
-            self.report = await read_idle(api, found, self._prices, self._team_label)
+            self.report = await read_idle(
+                api, found, self._prices, self._team_label, self.idle_after
+            )
         except ClientError as failure:
             error = str(failure)
         body = self.report.json() if self.report is not None else {"devices": []}

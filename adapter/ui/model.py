@@ -50,10 +50,12 @@ class Model:
 
     Args:
         prices: prices of GPUs.
+        idle_after: seconds for which a device is idle.
     """
 
-    def __init__(self, prices: PriceList) -> None:
+    def __init__(self, prices: PriceList, idle_after: float) -> None:
         self._prices = prices
+        self._idle_after = idle_after
         self._timeline = Timeline()
         self.fleet: DeviceParts | None = None
 
@@ -94,8 +96,8 @@ class Model:
         made = verdict(
             seen.hpas if _readable(seen, HPAS) else None,
             None if gpu_pods is None else count_pods(Columns(gpu_pods).dicts()),
-            None if gpus is None else count_gpus(Columns(gpus).dicts()),
-            None if gpus is None else idle_price(gpus, self._prices),
+            None if gpus is None else count_gpus(Columns(gpus).dicts(), self._idle_after),
+            None if gpus is None else idle_price(gpus, self._prices, self._idle_after),
         )
         return with_trouble(made, list(seen.panels.values()))
 

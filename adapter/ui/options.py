@@ -23,6 +23,8 @@ class UiOptions:
     """Seconds between two looks at the cluster."""
     prices: Path | None = None
     team_label: str = "team"
+    idle_after: float = 600.0
+    """Seconds for which a device is idle before it is listed."""
     prometheus: str = ""
     """URL of a query API; empty: none."""
     demo: bool = False

@@ -63,7 +63,7 @@ async def _serve(
     parts = PageParts()
     explanations = Explanations(connection, options.client_flags())
     history = HpaHistory()
-    idle = IdleWatch(connection, parts, prices, options.team_label)
+    idle = IdleWatch(connection, parts, prices, options.team_label, options.idle_after)
     data = PageData(history, idle, options.prometheus)
     # What exists now lives as long as the process: a collection that visits it only costs time.
     gc.freeze()
@@ -74,7 +74,13 @@ async def _serve(
         explanations.close()
 
     collector = PageCollector(
-        connection, Model(prices), parts, options.namespace, options.interval, history, idle
+        connection,
+        Model(prices, options.idle_after),
+        parts,
+        options.namespace,
+        options.interval,
+        history,
+        idle,
     )
     about = asyncio.create_task(_about(options, prices, connection, parts))
     reading = asyncio.create_task(collector.run())

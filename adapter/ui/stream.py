@@ -90,6 +90,9 @@ class EventStream(Response):
             await send(message)
             # The server waits for the client at the next message only.
             await send({**message, "body": b""})
+            # A send that does not wait lets nothing else run: not even the end of the connection,
+            # after which asyncio warns about each further write.
+            await asyncio.sleep(0)
 
 
 async def _left(receive: Receive) -> None:

@@ -11,7 +11,7 @@ from adapter.attribution.sharing import Share
 from adapter.catalog import amd, intel, nvidia
 from adapter.catalog.labelvalue import label_value
 from adapter.catalog.metric import Metric, Scope
-from adapter.cluster.nodelabels import AMD, INTEL, NVIDIA, NodeFacts
+from adapter.cluster.nodelabels import AMD, INTEL, NVIDIA, POOL_LABELS, NodeFacts
 from adapter.devices.device import Device
 from adapter.devices.series import DeviceSeries
 from adapter.store.snapshot import Snapshot
@@ -41,10 +41,7 @@ _BY_FIELD: Final[Mapping[str, str]] = {
 _NODE_LABELS: Final = (
     "topology.kubernetes.io/zone",
     "node.kubernetes.io/instance-type",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "karpenter.sh/nodepool",
-    "kubernetes.azure.com/agentpool",
+    *POOL_LABELS,
 )
 """Labels of a node that are repeated on its GPUs, so that a selector can use them."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from adapter.cluster.nodelabels import POOL_LABELS
 from adapter.cluster.table import Table
 from adapter.hpa import quantity
 from adapter.nodepool.model.capacity import Taint
@@ -14,15 +15,6 @@ from adapter.nodepool.model.shape import device_resource
 from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
 
 PATH = "/api/v1/nodes"
-
-POOL_LABELS: tuple[str, ...] = (
-    "karpenter.sh/nodepool",
-    "kubernetes.azure.com/agentpool",
-    "agentpool",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-)
-"""Labels that name a node's pool: Karpenter, AKS (new and old), GKE, EKS."""
 
 ACCELERATOR_LABELS: tuple[str, ...] = (
     "k8s.amazonaws.com/accelerator",

@@ -153,7 +153,7 @@ function showIdle() {
   if (!get("idle-tools").firstChild) get("idle-tools").append(h("a.button.small", { href: "/api/idle.csv", download: "idle.csv" }, "Download CSV"));
   get("idle-tools").hidden = !all.length;
   place(get("idle-body"), idleList.element, shown.length ? null : idle && !all.length && status(now.panels, "gpupods") === "ok"
-    ? empty("No held GPU is idle.", idle.held ? `${count(idle.held, "GPU")} held by pods, and all of them work.` : "A GPU that a pod holds and that does nothing for 10 minutes appears here, with its price.")
+    ? empty("No held GPU is idle.", idle.held ? `${count(idle.held, "GPU")} held by pods, and all of them work.` : "A GPU that a pod holds and that does nothing for the time of --idle-after (10 minutes by default) appears here, with its price.")
     : !all.length && !["ok", "waiting"].includes(status(now.panels, "gpupods")) ? empty("No data.", "Idle GPUs are found from the pods, and these could not be read.")
       : nothing("gpupods", all.length, "Nothing is known about idle GPUs yet.", "Idle devices are read less often than the rest."));
   if (shown.length) idleList.show(shown);

@@ -94,6 +94,7 @@ def test_a_gpu_is_idle_when_a_pod_holds_it_for_10_idle_minutes() -> None:
         {"Util": None, "Pods": "chat/llm", "Idle-Since": None},
     ]
     assert count_gpus(rows) == GpuCounts(4, 3, 1)
+    assert count_gpus(rows, idle_after=599.0) == GpuCounts(4, 3, 2)
 
 
 @pytest.mark.parametrize(

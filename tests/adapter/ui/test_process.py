@@ -51,7 +51,8 @@ def test_a_signal_ends_it_at_once_with_streams_open(
         stream = page.events()
         next(stream)
         page.process.send_signal(sign)
-        assert list(stream)  # the other parts, and then the end
+        for _ in stream:  # parts that were on their way, and then the end
+            pass
         assert page.process.wait(60) == 0
 
 

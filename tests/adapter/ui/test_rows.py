@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from adapter.client.errors import ClientError
 from adapter.fleet.hpas import state_of
 from adapter.idle.prices import PriceList
 from adapter.ui.gpurows import fleet, share
@@ -84,6 +85,8 @@ def test_only_held_devices_that_are_idle_for_ten_minutes_cost() -> None:
     ]
     assert idle_price(table_of(GPUS, rows), PRICES) == (4.0, 4.0, 1)
     assert idle_price(table_of(GPUS, rows[3:]), PRICES) == (None, None, 1)
+    assert idle_price(table_of(GPUS, rows), PRICES, idle_after=7200.0) == (None, None, 1)
+    assert idle_price(table_of(GPUS, rows), PRICES, idle_after=540.0) == (8.0, 4.6, 1)
 
 
 def test_idle_pods_are_found_by_their_devices() -> None:
@@ -102,6 +105,7 @@ def test_idle_pods_are_found_by_their_devices() -> None:
     assert (found.left, found.held) == (0, 3)
     assert candidates(None, held).pods == (("chat", "z"),)
     assert candidates(gpus, None).pods == ()
+    assert candidates(gpus, held, idle_after=7200.0).pods == (("chat", "y"),)
 
 
 def test_idle_pods_are_bounded() -> None:
@@ -141,8 +145,6 @@ def test_the_history_is_bounded_in_hpas() -> None:
 
 
 def test_an_hpa_of_another_form_is_counted() -> None:
-    from adapter.client.errors import ClientError  # noqa: PLC0415
-
     assert HpaList([], 2).odd == 2
     before = PanelState("hpas", "ok", updated=5.0)
     after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
