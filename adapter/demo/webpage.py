@@ -14,7 +14,7 @@ from adapter.demo.options import DemoOptions
 _ADDRESS: Final = re.compile(r"^\s*(http://\S+)\s*$", re.MULTILINE)
 _START_LIMIT: Final = 30.0
 """Real seconds that the page may take to listen."""
-_IDLE: Final = 600.0
+_IDLE: Final = 120.0
 """Simulated seconds after which a GPU counts as idle; the page counts in real seconds."""
 _INTERVAL: Final = 1.0
 """Real seconds between two looks at the cluster: the demo runs several times as fast."""

@@ -11,6 +11,7 @@ import msgspec
 from adapter.cluster.hpamanifest import HpaManifest, reduce
 from adapter.cluster.hpas import ShownCondition, ShownHpa, ShownMetric
 from adapter.explain.words import milli, one_line, to_milli
+from adapter.figures import decimal
 from apiservice.wire import instant
 
 Json = dict[str, Any]
@@ -19,6 +20,8 @@ Decision = Literal["keeps", "scales out", "scales in", "stuck", "at maximum", "d
 
 _MESSAGE: Final = 200
 """Characters of the controller's message."""
+_COMPUTING: Final = "the HPA was unable to compute the replica count: "
+"""Before each of the controller's reasons why metrics give no size."""
 
 
 class MetricState(NamedTuple):
@@ -168,7 +171,8 @@ def _at(shown: ShownHpa) -> str:
 
 
 def _why(row: ShownCondition) -> str:
-    return one_line(": ".join(part for part in (row.reason, row.message) if part), _MESSAGE)
+    message = row.message.removeprefix(_COMPUTING)
+    return one_line(": ".join(part for part in (row.reason, message) if part), _MESSAGE)
 
 
 def _reason(metrics: Sequence[MetricState]) -> str:
@@ -186,6 +190,8 @@ def _reason(metrics: Sequence[MetricState]) -> str:
 def _metric(shown: ShownMetric) -> MetricState:
     unit = "bytes" if shown.name == "memory" or shown.name.endswith("_bytes") else ""
     value, value_text = _amount(shown.current, unit)
+    if value is not None and value >= 1 and not unit and not value_text.endswith("%"):
+        value_text = decimal(value, 1)  # a mean over pods has three decimals
     goal, goal_text = _amount(shown.target, unit)
     return MetricState(shown.name, shown.type, value, value_text, goal, goal_text)
 

@@ -82,8 +82,9 @@ def test_kubectl_lists_what_the_demo_simulates(demo: RunningDemo) -> None:
     assert re.search(r"^h100-1\.gpu0 +h100-1 +0 +H100", demo.kubectl("get", "gpus"), re.MULTILINE)
     pods = demo.kubectl("get", "gpupods", "-A", "-o", "wide")
     assert re.search(r"^research +rerank-\w+ .* exporter_names_no_pod", pods, re.MULTILINE)
-    workloads = demo.kubectl("get", "gpuworkloads")
-    assert re.search(r"^deployment\.chat .* gpu_utilization \d", workloads, re.MULTILINE)
+    # `serve` reads the status of an HPA some seconds after the decision.
+    measured = re.compile(r"^deployment\.chat .* gpu_utilization \d", re.MULTILINE)
+    wait_until(lambda: measured.search(demo.kubectl("get", "gpuworkloads")), "a measured HPA", 60)
     assert "kind: Gpu" in demo.kubectl("get", "gpu", "h100-1.gpu0", "-o", "yaml")
     nodes = demo.kubectl("get", "nodes", "-l", "agentpool=h100")
     assert re.search(r"^h100-1 +Ready +<none> +\d+", nodes, re.MULTILINE)
@@ -143,11 +144,11 @@ def test_explain_agrees_with_the_demos_own_hpa(demo: RunningDemo) -> None:
 
 
 def test_idle_and_doctor_find_the_mistakes_of_the_story(demo: RunningDemo) -> None:
+    # Two MIG instances, and their price; a GPU of another service may be idle too.
+    priced = re.compile(r"Deployment/notebook .* 2\.19 ")
     wait_until(
-        lambda: "Deployment/notebook" in demo.explained("idle", "--min", "2s"), "idle GPUs", 60
+        lambda: len(priced.findall(demo.explained("idle", "--min", "2s"))) == 2, "idle GPUs", 60
     )
-    idle = demo.explained("idle", "--min", "2s")
-    assert "4.39 USD an hour" in idle
     report = json.loads(demo.explained("doctor", "-o", "json"))
     found = {row["id"]: row["status"] for row in report["checks"]}
     assert found["GMA121"] != "ok", "the exporter of lab-1 names no pods"

@@ -20,6 +20,12 @@ USED = {
     "resource": {"name": "cpu", "current": {"averageUtilization": 12, "averageValue": "100m"}},
 }
 NO_TARGET = condition("AbleToScale", "False", "FailedGetScale", "deployments llm not\nfound")
+COMPUTING = condition(
+    "ScalingActive",
+    "False",
+    "FailedGetPodsMetric",
+    "the HPA was unable to compute the replica count: no metrics returned",
+)
 PAUSED = condition("ScalingActive", "False", "ScalingDisabled", "replica count is zero")
 
 DECISIONS: dict[str, tuple[Json, str, str, str]] = {
@@ -49,6 +55,24 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
         "bad",
         "stuck",
         "stuck: FailedGetScale: deployments llm not found",
+    ),
+    "without a value, in the controller's words": (
+        hpa(values=(), conditions=(FINE[0], COMPUTING)),
+        "bad",
+        "stuck",
+        "stuck at 3: FailedGetPodsMetric: no metrics returned",
+    ),
+    "a mean with three decimals": (
+        hpa(values=(value(now="8958m"),)),
+        "good",
+        "keeps",
+        "keeps 3: gpu_utilization 9 of 60",
+    ),
+    "a value below 1": (
+        hpa(metrics=(metric(goal="250m"),), values=(value(now="125m"),)),
+        "good",
+        "keeps",
+        "keeps 3: gpu_utilization 0.125 of 0.25",
     ),
     "paused": (
         hpa(current=0, desired=0, values=(), conditions=(FINE[0], PAUSED)),
