@@ -142,17 +142,20 @@ class Site:
         ]
 
     def clear(self) -> None:
-        """Delete everything that a test has created, and wait until it is deleted."""
+        """Delete everything that a test has created, and wait until it is deleted.
+
+        Pods get a second to end: no client is left to drain for.
+        """
         rows = json.loads(self.helm("list", "--all-namespaces", "--all", "--output=json").stdout)
         for row in rows:
-            self.helm("uninstall", row["name"], f"--namespace={row['namespace']}", "--wait")
+            self.helm("uninstall", row["name"], f"--namespace={row['namespace']}")
         path = "/api/v1/namespaces"
         names = {row["metadata"]["name"] for row in self.admin.get(path)["items"]} - _KEPT
         for name in names:
             self.admin.delete(f"{path}/{name}")
         for kind in _MADE:
-            self._empty(kind)
-        wait_until(self._bare, f"{names} and all of our pods are gone", 300)
+            self._empty(kind, "default")
+        wait_until(self._bare, f"{names} and all of our pods are gone", 300, 0.5)
         for exporter in self.exporters.values():
             exporter.stop()
             exporter.start()
@@ -163,9 +166,9 @@ class Site:
         parts = [f"--- {log.stem}\n{log.read_text()[-4000:]}" for log in logs[-6:]]
         return "\n".join([self.plane.tails(), *parts])
 
-    def _empty(self, kind: str) -> None:
-        """Delete all objects of a kind in the default namespace, except the cluster's own."""
-        path = kind.format(ns="default")
+    def _empty(self, kind: str, namespace: str) -> None:
+        """Delete all objects of a kind in a namespace, except the cluster's own."""
+        path = kind.format(ns=namespace)
         options = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -179,8 +182,12 @@ class Site:
 
     def _bare(self) -> bool:
         left = {row["metadata"]["name"] for row in self.admin.get("/api/v1/namespaces")["items"]}
-        pods = [pod for pod in self.kubelet.running() if pod.namespace != _EXPORTERS]
-        return left <= _KEPT and not self.pods() and not pods
+        running = {pod.namespace for pod in self.kubelet.running()} - {_EXPORTERS}
+        # A ReplicaSet may create pods until the garbage collector deletes it.
+        ours = {pod.namespace for pod in self.pods()}
+        for namespace in running | ours:
+            self._empty(PODS, namespace)
+        return left <= _KEPT and not running and not ours
 
     def _furnish(self, node: str) -> None:
         """Make it a GPU node of AKS with a device plugin."""

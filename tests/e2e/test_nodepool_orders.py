@@ -67,9 +67,9 @@ def test_pods_that_the_hpa_creates_are_not_ordered_again(
     lab: LabStage, controller: Controller
 ) -> None:
     """The HPA doubles its pods in one sync, and is at its most replicas then."""
-    found = [jump(lab, f"twice-{number}") for number in range(3)]
-    print(f"nodes and headroom at most, in three jumps from 4 to 8 pods: {found}")
-    assert [nodes for nodes, _ in found] == [8, 8, 8]
+    found = [jump(lab, f"twice-{number}") for number in range(2)]
+    print(f"nodes and headroom at most, in two jumps from 4 to 8 pods: {found}")
+    assert [nodes for nodes, _ in found] == [8, 8]
 
 
 def test_pods_that_the_hpa_delays_are_ordered_ahead_once(
