@@ -22,7 +22,7 @@ SHIPPED := --extra aws --extra azure --extra google --extra prometheus
 .PHONY: help demo test fuzz e2e browser attack bench lint audit format lock docs proto clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@awk '/^##@ /{print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## /{name=$$0; sub(/:.*/, "", name); sub(/.*## /, ""); printf "  %-10s %s\n", name, $$0}' $(MAKEFILE_LIST)
 
 $(READY): requirements-dev.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it: make PYTHON=/path/to/python3"; exit 1; }
@@ -31,8 +31,12 @@ $(READY): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+##@ Try
+
 demo: $(READY) ## run the autoscaling loop on this machine, without a cluster (ARGS="--seconds 30")
 	$(BIN)/gpu-metrics-adapter demo $(ARGS)
+
+##@ Test
 
 test: $(READY) ## run the unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
 	$(BIN)/python -m pytest tests $(ELSEWHERE) -n $(WORKERS) --dist worksteal $(ARGS)
@@ -53,9 +57,13 @@ browser: $(READY) ## test the page of ui in headless Chromium (ARGS="-k name", A
 attack: $(READY) ## attack the real serve process, bounded in count and time (ARGS="-k name")
 	$(BIN)/python -m pytest tests/attack $(ARGS)
 
+##@ Measure
+
 bench: $(READY) ## run every benchmark and write the tables to load/README.md (ARGS="parse pipeline")
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m load $(ARGS)
+
+##@ Check
 
 lint: $(READY) ## run ruff, mypy, import-linter and the lints of prose and suppressions
 	$(BIN)/ruff check .
@@ -72,6 +80,8 @@ format: $(READY) ## format the sources with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+##@ Generate
+
 docs: $(READY) ## generate pages from the code, and the chart's schema and README
 	$(BIN)/python -m docs.generate
 
@@ -82,6 +92,8 @@ lock: ## update the lock files (needs uv)
 	uv pip compile $(LOCK) $(SHIPPED) -o requirements.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements-dev.lock --group pyproject.toml:image --python-version 3.11 -o requirements-image.lock
+
+##@ Tidy up
 
 clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, get_args
 
 import click
+from click.shell_completion import get_completion_class
 
 from adapter import __version__
 from adapter.doctor.command import doctor
@@ -18,10 +19,12 @@ from adapter.idle.commands import idle
 from adapter.maintain.commands import maintain
 from adapter.process.config import ConfigError, load, named
 from adapter.settings import Settings
+from adapter.settings.source import SourceSettings
 from adapter.top.commands import top
 from adapter.ui.commands import ui
 
 _DEFAULTS: Final = Settings()
+_PROGRAM: Final = "gpu-metrics-adapter"
 
 _CONFIG = click.option(
     "--config",
@@ -33,7 +36,7 @@ _CONFIG = click.option(
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="gpu-metrics-adapter")
+@click.version_option(__version__, prog_name=_PROGRAM)
 def main() -> None:
     """Scale Kubernetes workloads on the real load of their GPUs.
 
@@ -59,7 +62,7 @@ def main() -> None:
 )
 @click.option(
     "--source",
-    type=click.Choice(["scrape", "prometheus"]),
+    type=click.Choice(get_args(SourceSettings.model_fields["kind"].annotation)),
     help=f"Source of GPU values [{_DEFAULTS.source.kind}].",
 )
 @click.option("--prometheus-url", metavar="URL", help="Query API, with --source prometheus.")
@@ -73,7 +76,9 @@ def main() -> None:
     type=click.Choice(["auto", "console", "json"]),
     help=f"Log format [{_DEFAULTS.log.format}]; auto: console on a terminal, otherwise JSON.",
 )
-@click.option("--check", is_flag=True, help="Check the settings and exit.")
+@click.option(
+    "--check", is_flag=True, help="Check the settings and the files that they name, and exit."
+)
 def serve(config: Path | None, check: bool, **given: object) -> None:
     """Serve custom.metrics.k8s.io from the cluster's GPU exporters.
 
@@ -93,9 +98,17 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
     except ConfigError as error:
         _refuse(error)
     if check:
-        click.echo("settings are valid")
+        # Imported late: --help needs none of it.
+        from adapter.serve.check import unusable  # noqa: PLC0415
+
+        if problems := list(unusable(settings)):
+            _refuse(ConfigError(problems))
+        click.echo(
+            "settings are valid, and the files that they name can be used; "
+            "the API server and the source were not asked"
+        )
         return
-    # Imported late: --help and --check need none of it.
+    # Imported late: --help needs none of it.
     from adapter.process.logs import configure  # noqa: PLC0415
     from adapter.serve.run import StartError, run  # noqa: PLC0415
 
@@ -243,6 +256,29 @@ def _stand_in(node: str, port: int) -> None:
     except StandInError as error:
         click.echo(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(1)
+
+
+@main.command()
+def version() -> None:
+    """Show the version."""
+    click.echo(f"{_PROGRAM}, version {__version__}")
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    Complete commands and options in this shell:
+      source <(gpu-metrics-adapter completion bash)
+      source <(gpu-metrics-adapter completion zsh)
+      gpu-metrics-adapter completion fish | source
+    """
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(script(main, {}, _PROGRAM, "_GPU_METRICS_ADAPTER_COMPLETE").source())
 
 
 main.add_command(doctor)

@@ -22,6 +22,8 @@ settings.load_profile("every test")
 # Reading the system's certificate authorities takes 50 ms of CPU time for each TLS context, and no
 # test connects to a server that they signed. The processes that tests start inherit this setting.
 os.environ["SSL_CERT_FILE"] = os.devnull
+# No test leaves a certificate in the home directory.
+os.environ["XDG_STATE_HOME"] = os.devnull
 
 
 @pytest.hookimpl(trylast=True)  # Hypothesis ends its own initialization in this hook

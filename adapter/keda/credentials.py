@@ -78,7 +78,7 @@ class Credentials:
             certificate, key = self._files.certificate.read_bytes(), self._files.key.read_bytes()
         except OSError as error:
             raise CertificatePairError(f"{error.filename}: {error.strerror}") from error
-        return _Material(seen, certificate, key, _bundle(self._client_ca))
+        return _Material(seen, certificate, key, _client_ca(self._client_ca))
 
     def _stamp(self) -> Stamp:
         ca = (self._client_ca,) if self._client_ca else ()
@@ -91,9 +91,16 @@ def _configuration(material: _Material) -> grpc.ServerCertificateConfiguration:
     )
 
 
-def _bundle(path: Path | None) -> bytes | None:
-    if path is None:
-        return None
+def _client_ca(path: Path | None) -> bytes | None:
+    return None if path is None else read_client_ca(path)
+
+
+def read_client_ca(path: Path) -> bytes:
+    """Return the content of a file of CAs in PEM.
+
+    Raises:
+        CertificatePairError: it cannot be read, or holds no certificate.
+    """
     try:
         content = path.read_bytes()
         x509.load_pem_x509_certificates(content)

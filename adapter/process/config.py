@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError, create_model
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
 
 from adapter.process.configfile import ConfigFileError, read
@@ -19,6 +21,8 @@ from apiservice.runtime.nearest import nearest
 _SECRET = frozenset({"password", "headers", "params"})
 _PLAINER = {"tuple_type": "must be a list"}
 """Error type of pydantic -> message in YAML's terms."""
+_FLAG: Final = "flag"
+_QUOTED: Final = re.compile("'([^']*)'")
 
 
 class ConfigError(Exception):
@@ -91,7 +95,7 @@ def _settings(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        origins = ((from_flags, "flag"), (from_environ, "environment"), (from_file, file))
+        origins = ((from_flags, _FLAG), (from_environ, "environment"), (from_file, file))
         raise ConfigError(list(_explain(error, origins))) from None
 
 
@@ -179,6 +183,7 @@ def _explain(
     for problem in error.errors(include_url=False):
         path = problem["loc"]
         message = _PLAINER.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+        message += _did_you_mean(problem)
         if not path:  # a rule about several sections
             yield f"settings: {message}"
             continue
@@ -191,7 +196,28 @@ def _explain(
         )
         shown = "" if secret else f" (got {given!r})"
         key = ".".join(str(part) for part in path)
-        yield f"{origin}: {key}: {message}{shown}"
+        named_by = _flags(path, origins[0][0]) if origin == _FLAG else f"{origin}: {key}"
+        yield f"{named_by}: {message}{shown}"
+
+
+def _did_you_mean(problem: ErrorDetails) -> str:
+    """Return the nearest of the values that a choice has, as the end of a message."""
+    if problem["type"] not in ("literal_error", "enum"):
+        return ""
+    known = _QUOTED.findall(str(problem["ctx"]["expected"]))
+    close = nearest(str(problem["input"]), known, 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _flags(path: tuple[int | str, ...], given: Mapping[str, Any]) -> str:
+    """Return the flags that gave the value at ``path``, or the values below it."""
+    below = ".".join(map(str, path))
+    names = [
+        f"--{flag.replace('_', '-')}"
+        for flag, key in _PATHS.items()
+        if f"{key}.".startswith(f"{below}.") and _holds(given, tuple(key.split(".")))
+    ]
+    return ", ".join(names) or below
 
 
 def _holds(content: Any, path: tuple[int | str, ...]) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from adapter.serve.build import Loop
@@ -20,7 +22,7 @@ from apiservice.auth.tokens import ReviewedTokens, TokenReviewer
 from apiservice.documents.health import Check
 from apiservice.identity import PRIVILEGED_GROUP
 from apiservice.selfmetrics.durations import Durations
-from apiservice.tls.certificates import CertificateFiles
+from apiservice.tls.certificates import CertificateFiles, CertificatePairError
 from apiservice.tls.context import ServingTLS
 from apiservice.tls.selfsigned import SelfSigned
 
@@ -118,7 +120,27 @@ def _certificate(settings: Settings) -> CertificateFiles | SelfSigned:
     server = settings.server
     if server.cert_file is not None and server.key_file is not None:
         return CertificateFiles(server.cert_file, server.key_file)
-    return SelfSigned(server.cert_dir, server.cert_names)
+    return SelfSigned(server.cert_dir or _state_folder() / "certs", server.cert_names)
+
+
+def _state_folder() -> Path:
+    """Return this user's folder for state: the XDG Base Directory Specification.
+
+    No other user can write there, as they could in ``/tmp``.
+
+    Raises:
+        CertificatePairError: the user has no home directory.
+    """
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError:
+            raise CertificatePairError(
+                "a self-signed certificate needs a folder, and this user has no home directory: "
+                "set server.cert_dir, or give a certificate and key"
+            ) from None
+    return base / "gpu-metrics-adapter"
 
 
 def _reviews(settings: Settings, client: Any) -> Reviews | None:

@@ -35,8 +35,10 @@ class ServerSettings(Section):
     makes a self-signed certificate."""
     key_file: Path | None = None
     """Private key of ``cert_file``."""
-    cert_dir: Annotated[Path, ADVANCED] = Path("/tmp/gpu-metrics-adapter/certs")  # noqa: S108 - an emptyDir in the chart
-    """Directory of the self-signed certificate. Its ``ca.crt`` is the APIService's caBundle."""
+    cert_dir: Annotated[Path | None, ADVANCED] = None
+    """Directory of the self-signed certificate. Its ``ca.crt`` is the APIService's caBundle. If not
+    set, ``gpu-metrics-adapter/certs`` in ``XDG_STATE_HOME``, which is ``~/.local/state`` if the
+    variable is not set, and ``/tmp`` in the image."""
     cert_names: Annotated[tuple[Subject, ...], Field(min_length=1), ADVANCED] = (
         "gpu-metrics-adapter.gpu-metrics.svc",
         "localhost",

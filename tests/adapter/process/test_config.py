@@ -285,3 +285,13 @@ def test_a_refused_secret_is_not_repeated(text: str, said: str, tmp_path: Path) 
         load(write(tmp_path, text), environ={})
     assert said in str(refusal.value)
     assert "hunter2" not in str(refusal.value)
+
+
+def test_a_value_that_resembles_a_choice_gets_a_suggestion(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("source: {kind: prometeus}\nsharing: {policy: equaal}\n")
+    with pytest.raises(ConfigError) as raised:
+        load(file, environ={})
+    first, second = raised.value.problems
+    assert "; did you mean prometheus? (got 'prometeus')" in first
+    assert "; did you mean equal? (got 'equaal')" in second

@@ -114,8 +114,91 @@ def test_a_missing_secret_file_exits_2_and_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_check_says_whether_settings_are_valid() -> None:
-    assert invoke("serve", "--check") == (0, "settings are valid\n")
+def test_check_says_what_it_has_checked_and_what_not() -> None:
+    code, output = invoke("serve", "--check")
+    assert code == 0
+    assert output == (
+        "settings are valid, and the files that they name can be used; "
+        "the API server and the source were not asked\n"
+    )
+
+
+UNUSABLE: list[tuple[dict[str, Any], str]] = [
+    ({"server": {"cert_file": "/no/tls.crt", "key_file": "/no/tls.key"}}, "/no/tls.crt: No such"),
+    ({"authentication": {"client_ca_file": "/no/ca.crt"}}, "client CA file /no/ca.crt: No such"),
+    (
+        {"authentication": {"requestheader_ca_file": "/dev/null"}},
+        "request-header CA file /dev/null: ",
+    ),
+    ({"keda": {"tls": True, "client_ca_file": "/no/ca.crt"}}, "KEDA client CA /no/ca.crt: No such"),
+    (
+        {"keda": {"tls": True, "cert_file": "/no/k.crt", "key_file": "/no/k.key"}},
+        "/no/k.crt: No such",
+    ),
+    ({"cluster": {"pods_file": "/no/pods.yaml"}}, "/no/pods.yaml: No such file or directory"),
+    ({"cluster": {"kubeconfig": "/no/config"}}, "kubeconfig /no/config does not exist"),
+    ({"source": {"scrape": {"bearer_token_file": "/no/token"}}}, "bearer_token_file: /no/token"),
+    ({"metrics": [{"name": "a", "query": "up"}]}, "metrics.0.query: needs source.kind"),
+]
+
+
+@pytest.mark.parametrize(("config", "said"), UNUSABLE, ids=[said for _, said in UNUSABLE])
+def test_check_names_every_file_that_cannot_be_used(
+    config: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(config))
+    code, output = invoke("serve", "--check", "--config", str(file))
+    assert code == 2
+    assert output.startswith("gpu-metrics-adapter: ")
+    assert said in output
+    assert output.count("\n") == 1
+
+
+def test_check_names_all_reasons_at_once_and_writes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    config: dict[str, Any] = {"server": {"cert_dir": str(tmp_path / "certificates")}}
+    for row, _ in UNUSABLE[:3]:
+        for section, keys in row.items():
+            config[section] = config.get(section, {}) | keys
+    file.write_text(yaml.safe_dump(config))
+    code, output = invoke("serve", "--check", "--config", str(file))
+    assert code == 2
+    assert output.count("\n") == 3
+    assert [each.name for each in tmp_path.iterdir()] == ["config.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--port", "99999"), "--port: Input should be less than or equal to 65535 (got 99999)"),
+        (("--source", "prometheus"), "--source: kind prometheus needs prometheus.url"),
+        (("--prometheus-url", "http://e"), "--prometheus-url: prometheus.url is set, but kind is"),
+        (("--prometheus-url", "e"), "--prometheus-url: "),
+    ],
+)
+def test_an_error_names_the_flag(arguments: tuple[str, ...], said: str) -> None:
+    code, output = invoke("serve", "--check", *arguments)
+    assert code == 2
+    assert output.startswith(f"gpu-metrics-adapter: {said}")
+
+
+def test_a_certificate_of_its_own_is_kept_where_only_its_user_writes(tmp_path: Path) -> None:
+    arguments = ("serve", "--pods-file", no_pods(tmp_path), "--port", "0")
+    ended = invoke(
+        *arguments,
+        until=lambda written: "serving certificate issued" in written,
+        XDG_STATE_HOME=str(tmp_path / "state"),
+    )
+    assert ended.code == 0
+    folder = tmp_path / "state" / "gpu-metrics-adapter" / "certs"
+    assert sorted(each.name for each in folder.iterdir()) == [
+        "ca.crt",
+        "ca.key",
+        "tls.crt",
+        "tls.key",
+    ]
+    assert folder.stat().st_mode & 0o077 == 0
 
 
 REFUSALS = {

@@ -1,0 +1,88 @@
+"""Check settings as ``serve`` would use them, without a network: ``serve --check``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from adapter.catalog import Catalog
+from adapter.cluster.index import PodIndex
+from adapter.cluster.lookup import ObjectLookup
+from adapter.cluster.nodes import Nodes
+from adapter.cluster.podsfile import PodsFileError
+from adapter.cluster.services import Services
+from adapter.process.config import ConfigError
+from adapter.serve.build import cluster_loops
+from adapter.serve.pipeline import PipelineSwitcher
+from adapter.settings import Settings
+from apiservice.auth.authfiles import FileTrust, TrustFileError
+from apiservice.auth.clientauth import ClientAuth
+from apiservice.tls.certificates import CertificateFiles, CertificatePairError, read_pair
+
+
+def unusable(settings: Settings) -> Iterator[str]:
+    """Yield why ``serve`` would not start with these settings, one line for each reason.
+
+    It reads every file that the settings name, and writes none. It does not ask the API server,
+    and not the store.
+    """
+    objects = ObjectLookup(PodIndex(), Services(), Nodes(), None)
+    try:
+        PipelineSwitcher(Catalog(), objects).use(settings)
+    except ConfigError as error:
+        yield from error.problems
+    yield from _certificate(settings.server.cert_file, settings.server.key_file)
+    chosen = settings.authentication
+    for proxy, clients in (
+        (chosen.requestheader_ca_file, None),
+        (None, chosen.client_ca_file),
+    ):
+        try:
+            FileTrust(ClientAuth(), proxy_ca_file=proxy, client_ca_file=clients)
+        except TrustFileError as error:
+            yield str(error)
+    keda = settings.keda
+    if keda.enabled:
+        yield from _certificate(keda.cert_file, keda.key_file)
+        if keda.client_ca_file is not None:
+            yield from _client_ca(keda.client_ca_file)
+    yield from asyncio.run(_cluster(settings, objects))
+
+
+def _certificate(certificate: Path | None, key: Path | None) -> Iterator[str]:
+    if certificate is not None and key is not None:
+        try:
+            read_pair(CertificateFiles(certificate, key), time.time())
+        except CertificatePairError as error:
+            yield str(error)
+
+
+def _client_ca(file: Path) -> Iterator[str]:
+    from adapter.keda.credentials import read_client_ca  # noqa: PLC0415 - gRPC needs 30 MB
+
+    try:
+        read_client_ca(file)
+    except CertificatePairError as error:
+        yield str(error)
+
+
+async def _cluster(settings: Settings, objects: ObjectLookup) -> list[str]:
+    chosen = settings.cluster
+    if chosen.pods_file is not None:
+        try:
+            await cluster_loops(chosen, None, objects)
+        except PodsFileError as error:
+            return [str(error)]
+    elif chosen.kubeconfig is not None or chosen.context is not None:
+        from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
+
+        try:
+            client = await connect(chosen.kubeconfig, chosen.context)
+        except ClusterError as error:
+            return [str(error)]
+        with suppress(Exception):
+            await client.close()
+    return []
