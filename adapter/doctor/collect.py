@@ -69,7 +69,7 @@ class Collector:
         # The first request decides whether there is a cluster to look at.
         version = await self.api.get("/version")
         facts = Facts(offline=False, now=time.time())
-        facts.version = Fact(_version(version))
+        facts.version = await self.fact(partial(_version, version))
         reads: dict[str, Awaitable[Fact[Any]]] = {
             "groups": self.fact(self._groups),
             "clocks": self.fact(self._clocks),
@@ -246,6 +246,10 @@ class Collector:
         return {str(key): str(value) for key, value in data.items()}
 
 
-def _version(answer: Json) -> tuple[int, int]:
-    match = _VERSION.match(str(answer.get("gitVersion") or ""))
-    return (int(match[1]), int(match[2])) if match else (0, 0)
+async def _version(answer: Json) -> tuple[int, int]:
+    text = answer.get("gitVersion")
+    match = _VERSION.match(str(text or ""))
+    if match is None:
+        shown = "no gitVersion" if not text else f"gitVersion {str(text)[:100]!r}"
+        raise UnreadError(f"/version of the API server has {shown}", "kubectl get --raw /version")
+    return int(match[1]), int(match[2])

@@ -99,8 +99,10 @@ class Hpa(NamedTuple):
     kind: str
     """Of the scale target."""
     target: str
-    low: int
-    high: int
+    low: int | None
+    """``minReplicas``, or its default; None if it is not a number."""
+    high: int | None
+    """``maxReplicas``; None if a manifest has none, or it is not a number."""
     metrics: tuple[HpaMetric, ...]
     behavior: Mapping[str, Any]
     conditions: tuple[SeenCondition, ...]

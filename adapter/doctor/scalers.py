@@ -29,8 +29,8 @@ def read_hpa(manifest: Mapping[str, Any], origin: str = "") -> Hpa:
         name=str(meta.get("name") or ""),
         kind=str(target.get("kind") or ""),
         target=str(target.get("name") or ""),
-        low=_count(spec.get("minReplicas"), 1),
-        high=_count(spec.get("maxReplicas"), 1),
+        low=1 if spec.get("minReplicas") is None else _count(spec.get("minReplicas")),
+        high=_count(spec.get("maxReplicas")),
         metrics=tuple(_metric(row, f"spec.metrics[{i}]") for i, row in enumerate(rows)),
         behavior=_mapping(spec.get("behavior")),
         conditions=tuple(msgspec.convert(status.get("conditions") or [], list[SeenCondition])),
@@ -77,8 +77,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _count(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _quantity(value: Any) -> Decimal | None:

@@ -64,6 +64,7 @@ async def ask(settings: Settings, fetcher: Fetcher, direct: DirectFetcher) -> St
         series = await query(selector)
         found = frozenset(row.metric.get("__name__", "") for row in series)
         counts = await query(_counts(found & set(_UTIL), prometheus.matchers)) if found else []
+        intervals = _intervals(counts)
     except _FailedError as error:
         return StoreAnswer(shown, str(error))
     return StoreAnswer(
@@ -71,7 +72,7 @@ async def ask(settings: Settings, fetcher: Fetcher, direct: DirectFetcher) -> St
         "",
         [row.metric for row in series],
         found,
-        _intervals(counts),
+        intervals,
     )
 
 
@@ -94,7 +95,11 @@ def _intervals(counts: list[_Result]) -> Mapping[str, float]:
     """Return the mean interval of each instance."""
     found = {}
     for row in counts:
-        number = float(row.value[1]) if len(row.value) == 2 else 0.0
+        try:
+            number = float(row.value[1])
+        except (IndexError, TypeError, ValueError):
+            text = f"answers with a sample that is not a time and a number: {str(row.value)[:100]}"
+            raise _FailedError(text) from None
         if number >= 1:
             found[row.metric.get("instance", "")] = _WINDOW / number
     return found

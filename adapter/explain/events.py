@@ -30,21 +30,27 @@ class RecentEvents(NamedTuple):
                 not well.
         """
         newest: list[Json] = []
+        # An event without a time sorts as the oldest, and its age is not known.
         for row in sorted(self.rows, key=lambda row: event_time(row) or 0.0, reverse=True):
-            old = well_since is not None and (event_time(row) or 0.0) < well_since
+            at = event_time(row)
+            old = well_since is not None and at is not None and at < well_since
             if old and row.get("type") == "Warning":
                 continue
             if not any(_repeats(row, newer) for newer in newest):
                 newest.append(row)
         return [
             {
-                "age": age(now - (event_time(row) or now)),
+                "age": _age(event_time(row), now),
                 "type": str(row.get("type") or "Normal"),
                 "reason": str(row.get("reason") or ""),
                 "message": one_line(row.get("message") or ""),
             }
             for row in newest[:_SHOWN]
         ]
+
+
+def _age(at: float | None, now: float) -> str | None:
+    return None if at is None else age(now - at)
 
 
 def _repeats(row: Json, newer: Json) -> bool:

@@ -117,8 +117,9 @@ class PodView:
         names = [str(row.get("gpu") or row.get("device")) for row in devices]
         parts = ["+".join(names[:2]) + (f" +{len(names) - 2}" if len(names) > 2 else "")]
         parts.append("+".join(sorted({str(row.get("attribution") or "") for row in devices})))
-        if (at := instant.read(value.get("time"))) is not None:
-            parts.append(f"{age(now - at)} old")
+        at = instant.read(value.get("time"))
+        parts.append("of unknown age" if value and at is None else "")
+        parts.append("" if at is None else f"{age(now - at)} old")
         if value.get("windowSeconds"):
             parts.append(f"mean of {value['windowSeconds']} s")
         if value.get("partial"):

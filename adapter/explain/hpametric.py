@@ -149,14 +149,16 @@ def _pod(
 ) -> PodLine:
     values, gpu = milli_of(found.values), facts.gpu.pods.get(pod.name)
     how: tuple[str, ...] = ()
+    node = gpu.node if gpu is not None else ""
     if pod.name in values:
-        how = tuple(gpu.how(metric.name, facts.now)) if gpu is not None else ()
+        if gpu is not None and (how := tuple(gpu.how(metric.name, facts.now))):
+            node = ""  # the devices name it
         how = how or _sampled(found, pod.name, facts.now)
     return PodLine(
         pod.name,
         state,
         value=write(values[pod.name]) if pod.name in values else "",
-        node=gpu.node if gpu is not None and not how else "",
+        node=node,
         how=how,
         why=gpu.why(metric.name) if gpu is not None and state == "missing" else None,
         note=_note(metric, pod, state, facts),
@@ -165,10 +167,12 @@ def _pod(
 
 def _sampled(found: ReadValues, name: str, now: float) -> tuple[str, ...]:
     sampled = found.sampled.get(name)
-    if sampled is None or sampled.time is None:
+    if sampled is None:
         return ()
-    window = (f"mean of {sampled.window} s",) if sampled.window else ()
-    return (f"{figures.age(now - sampled.time)} old", *window)
+    old = "of unknown age"
+    if sampled.time is not None:
+        old = f"{figures.age(now - sampled.time)} old"
+    return (old, *((f"mean of {sampled.window} s",) if sampled.window else ()))
 
 
 def _note(metric: MetricSpec, pod: PodState, state: str, facts: HpaFacts) -> str:
@@ -196,9 +200,10 @@ def _arithmetic(
     working, target = proposal.working, write(metric.target.milli)
     if working.values is None:
         return _of_value(working, proposal.replicas, target, write)
-    usage = write(proposal.usage or 0)
+    if proposal.usage is None:
+        return ""
     ratio = figures.number(working.ratio)
-    first = f"{usage} / {target} = {ratio}"
+    first = f"{write(proposal.usage)} / {target} = {ratio}"
     if working.cautious is None:
         return f"{first}; {_conclusion(working, working.ratio, proposal.replicas)}"
     filled = _filled(metric, working, write)

@@ -99,7 +99,8 @@ def events(rows: Sequence[Json], screen: Screen, *, brief: bool = False) -> list
     """
     found = ["  last events:"] if rows else []
     for row in rows:
-        text = f"  {row['age']} ago   {row['reason']}   {row['message']}"
+        when = "time unknown" if row["age"] is None else f"{row['age']} ago"
+        text = f"  {when}   {row['reason']}   {row['message']}"
         lines = screen.wrap(text, "  ", "        ")
         if brief and len(lines) > 1:
             first = lines[0]

@@ -10,14 +10,14 @@ from urllib.parse import quote, urlencode
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
 from adapter.cluster.workload import plural
-from adapter.explain.words import to_milli
+from adapter.explain.podrequests import requests_of
+from adapter.explain.words import seconds, to_milli
 from adapter.hpa import (
     MetricKind,
     MetricSpec,
     Missing,
     ResourceSample,
     ResourceUsage,
-    TargetKind,
     Values,
 )
 from apiservice.labels.manifest import selector_text
@@ -27,14 +27,21 @@ CUSTOM: Final = "/apis/custom.metrics.k8s.io"
 EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"
 RESOURCE: Final = "/apis/metrics.k8s.io/v1beta1"
 _UNREADABLE: Final = (401, 403)
+_NO_TIME: Final = -62135596800.0
+"""The epoch seconds of Go's zero time: what the controller decodes without a timestamp."""
 
 
 class Sampled(NamedTuple):
     """When a value was measured."""
 
     time: float | None
+    """Epoch seconds; None if the answer does not say."""
     window: int | None
-    """Seconds of its window; None for a newest value."""
+    """Seconds of its window; None for a newest value, and if the answer does not say."""
+
+
+class _UnreadableError(Exception):
+    """The controller cannot decode a field of the answer, so it rejects the whole answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +71,15 @@ async def read(
     try:
         if metric.kind.of_resources:
             return await _resource(api, metric, selector, pods, namespace)
-        rows = await _rows(api, metric, selector, namespace)
+        return _parsed(metric, await _rows(api, metric, selector, namespace))
     except ClientError as error:
         if error.status in _UNREADABLE or error.status == 0:
             return ReadValues(None, error)
         return ReadValues(Missing(error.answer), error)
+    except _UnreadableError as error:
+        return ReadValues(Missing(f"the answer of the metrics API is not valid: {error}"))
     except (KeyError, ValueError) as error:
         return ReadValues(Missing(f"the selector of the metric is not valid: {error}"))
-    return _parsed(metric, rows)
 
 
 async def _rows(api: Api, metric: MetricSpec, selector: str, namespace: str) -> list[Json]:
@@ -111,14 +119,11 @@ def _parsed(metric: MetricSpec, rows: Sequence[Json]) -> ReadValues:
     found: list[tuple[str, int]] = []
     sampled = {}
     for row in rows:
-        value = to_milli(row.get("value"))
-        if value is None:
-            continue
         name = str((row.get("describedObject") or {}).get("name") or "")
-        found.append((name, value))
+        found.append((name, _quantity(row.get("value"), name or metric.name)))
         window = row.get("windowSeconds", row.get("window"))
-        seconds = int(window) if isinstance(window, int) else None
-        sampled[name] = Sampled(instant.read(row.get("timestamp")), seconds)
+        length = int(window) if isinstance(window, int) else None
+        sampled[name] = Sampled(_time(row, name or metric.name), length)
     if metric.kind is MetricKind.PODS:
         return ReadValues(dict(found), sampled=sampled)
     if metric.kind is MetricKind.EXTERNAL:
@@ -137,52 +142,48 @@ async def _resource(
         nothing = "no metrics returned from resource metrics API"
         return ReadValues(Missing(nothing, answered=True))
     samples: dict[str, ResourceSample] = {}
+    sampled: dict[str, Sampled] = {}
     for row in rows:
         name = str(row["metadata"]["name"])
+        time, window = _time(row, name), _window(row, name)
         containers = row.get("containers") or []
         if metric.container:
             # A pod without the container has no value, as the controller of 1.36 has it.
             containers = [each for each in containers if each.get("name") == metric.container]
-        used = [to_milli((each.get("usage") or {}).get(metric.name)) for each in containers]
-        known = [value for value in used if value is not None]
-        if known and len(known) == len(used):
-            at, window = instant.read(row.get("timestamp")) or 0.0, _seconds(row.get("window"))
-            samples[name] = ResourceSample(sum(known), at, window)
-    requests, problem = _requests(pods, metric)
-    sampled = {name: Sampled(each.time, int(each.window)) for name, each in samples.items()}
+        usages = [each.get("usage") or {} for each in containers]
+        if usages and all(metric.name in usage for usage in usages):
+            used = sum(_quantity(usage[metric.name], name) for usage in usages)
+            at = _NO_TIME if time is None else time
+            samples[name] = ResourceSample(used, at, 0.0 if window is None else window)
+            sampled[name] = Sampled(time, None if window is None else int(window))
+    requests, problem = requests_of(pods, metric)
     return ReadValues(ResourceUsage(samples, requests, problem), sampled=sampled)
 
 
-def _requests(pods: Sequence[Json], metric: MetricSpec) -> tuple[dict[str, int], str]:
-    """calculateRequests: what each pod requests, and the first request that is missing."""
-    if metric.target.kind is not TargetKind.UTILIZATION:
-        return {}, ""
-    requests: dict[str, int] = {}
-    for pod in pods:
-        name, spec = str(pod["metadata"]["name"]), pod.get("spec") or {}
-        whole = ((spec.get("resources") or {}).get("requests") or {}).get(metric.name)
-        if whole is not None and not metric.container:
-            requests[name] = to_milli(whole) or 0
-            continue
-        total = 0
-        for container in _counted(spec, metric.container):
-            wanted = ((container.get("resources") or {}).get("requests") or {}).get(metric.name)
-            if wanted is None:
-                text = (
-                    f"missing request for {metric.name} in container {container.get('name')} "
-                    f"of Pod {name}"
-                )
-                return {}, text
-            total += to_milli(wanted) or 0
-        requests[name] = total
-    return requests, ""
+def _quantity(value: object, name: str) -> int:
+    found = to_milli(value)
+    if found is None:
+        raise _UnreadableError(f"the value of {name}, {value!r}, is not a quantity")
+    return found
 
 
-def _counted(spec: Json, only: str) -> list[Json]:
-    """Return the containers and sidecars whose requests count."""
-    sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
-    rows = [*(spec.get("containers") or ()), *sidecars]
-    return [row for row in rows if not only or row.get("name") == only]
+def _time(row: Json, name: str) -> float | None:
+    """Return the timestamp of a row; None without one."""
+    stamp = row.get("timestamp")
+    found = instant.read(stamp)
+    if stamp is not None and found is None:
+        raise _UnreadableError(f"the timestamp of {name}, {stamp!r}, is not a time")
+    return found
+
+
+def _window(row: Json, name: str) -> float | None:
+    """Return the seconds of a row's window; None without one, which the controller takes as 0."""
+    if "window" not in row:
+        return None
+    found = seconds(row["window"])
+    if found is None:
+        raise _UnreadableError(f"the window of {name}, {row['window']!r}, is not a duration")
+    return found
 
 
 def _items(answer: Json) -> list[Json]:
@@ -192,17 +193,3 @@ def _items(answer: Json) -> list[Json]:
 
 def _with(path: str, query: Mapping[str, Any]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
-
-
-def _seconds(window: object) -> float:
-    """Return the seconds of a Go duration of minutes and seconds; a minute if it is none."""
-    if not isinstance(window, str):
-        return 60.0
-    total, digits = 0.0, ""
-    for character in window:
-        if character.isdigit() or character == ".":
-            digits += character
-        elif digits:
-            factor = {"h": 3600.0, "m": 60.0, "s": 1.0}.get(character, 0.0)
-            total, digits = total + float(digits) * factor, ""
-    return total or 60.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from adapter.figures import memory, number
@@ -24,6 +25,22 @@ def to_milli(value: object) -> int | None:
         return quantity.to_milli(quantity.parse(value))
     except ValueError:
         return None
+
+
+_DURATION: Final = re.compile(
+    r"[-+]?(?:0|(?:(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[nuµμm]?s|m|h))+)"
+)
+_PART: Final = re.compile(r"([\d.]+)([nuµμm]?s|m|h)")
+_SMALL: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3}
+_UNITS: Final = {**_SMALL, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(text: object) -> float | None:
+    """Return the seconds of a Go duration such as ``1m30s``; None if it is not one."""
+    if not isinstance(text, str) or len(text) > 64 or not _DURATION.fullmatch(text):
+        return None
+    total = sum(float(amount) * _UNITS[unit] for amount, unit in _PART.findall(text))
+    return -total if text.startswith("-") else total
 
 
 def one_line(text: object, longest: int = 300) -> str:

@@ -1,4 +1,8 @@
-"""Numbers of the texts that kubectl prints; None for a cell without one."""
+"""Numbers of the texts that kubectl prints; None for a cell without one.
+
+The numbers are as exact as the texts. They are for order, colour, bars and rounded means; a value
+is shown by its text.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +17,23 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MEMORY: Final = re.compile(
     r"(?P<less><?)(?P<used>\d{1,15}(?:\.\d+)?)(?:/(?:<?\d[\d.]*))?(?P<unit>[KMGTP]i)?"
 )
+_BELOW: Final = 4
+"""``adapter.figures`` writes ``<0.1`` for a value below 0.05, of which 0.025 is the middle."""
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
 def number(cell: Cell) -> float | None:
-    """Return the number that a text begins with: ``87%``, ``350W``, ``<0.1``."""
+    """Return the number that a text begins with: ``87%``, ``350W``.
+
+    ``<0.1`` stands for all values below 0.05 but 0, and counts as their middle: it sorts above 0,
+    and a mean of such values is written as ``<0.1`` again.
+    """
     if isinstance(cell, (int, float)):
         return float(cell)
     found = _AMOUNT.match(cell) if cell else None
     if found is None:
         return None
-    return float(found[2]) / (2 if found[1] else 1)
+    return float(found[2]) / (_BELOW if found[1] else 1)
 
 
 def seconds(cell: Cell) -> float | None:
@@ -35,9 +45,12 @@ def seconds(cell: Cell) -> float | None:
 
 
 def memory(cell: Cell) -> float | None:
-    """Return the used bytes of an amount of memory: ``31.2Gi``, ``31.2/80Gi``."""
+    """Return the used bytes of an amount of memory: ``31.2Gi``, ``31.2/80Gi``.
+
+    ``<0.1Gi`` counts as :func:`number` has it.
+    """
     found = _MEMORY.fullmatch(cell) if isinstance(cell, str) else None
     if found is None:
         return None
     amount = float(found["used"]) * 1024.0 ** _UNITS.index(found["unit"] or "")
-    return amount / 2 if found["less"] else amount
+    return amount / _BELOW if found["less"] else amount

@@ -131,6 +131,8 @@ def at_maximum(facts: Facts) -> Iterator[Finding]:
     if limited and not right:
         raise NotApplicableError("the target of every HPA at its maximum is in another unit")
     for hpa in right:
+        if hpa.high is None:
+            continue
         yield Finding(
             hpa.subject,
             f"wants more than its maxReplicas of {hpa.high}",

@@ -73,7 +73,7 @@ def no_room(facts: Facts) -> Iterator[Finding]:
     Raise `maxReplicas`, or delete the HPA.
     """
     for hpa in facts.hpas.read():
-        if hpa.low == hpa.high and asks_ours(facts, hpa):
+        if hpa.high is not None and hpa.low == hpa.high and asks_ours(facts, hpa):
             yield Finding(
                 hpa.subject,
                 f"minReplicas and maxReplicas are both {hpa.low}: it never scales",
@@ -165,9 +165,11 @@ def invalid(facts: Facts) -> Iterator[Finding]:
         kept = [row for row in rows if row.get("type") in OURS]
         if rows and not kept:
             continue
-        low = hpa.low or 1
+        spec = {**spec, "metrics": kept}
+        if hpa.low == 0:  # GMA408 judges this
+            spec["minReplicas"] = 1
         try:
-            from_manifest({**hpa.manifest, "spec": {**spec, "metrics": kept, "minReplicas": low}})
+            from_manifest({**hpa.manifest, "spec": spec})
         except ManifestError as error:
             yield Finding(hpa.subject, str(error), "correct this key of the manifest")
 

@@ -110,8 +110,8 @@ def quota(facts: Facts) -> Iterator[Finding]:
         hard = each.status.hard or each.spec.hard
         for name, most in hard.items():
             counted = name in ("pods", "count/pods") or name.startswith("requests.nvidia.com/")
-            used = each.status.used.get(name, 0)
-            if counted and quantity.parse(used) >= quantity.parse(most):
+            used = each.status.used.get(name)  # None until the quota controller has counted
+            if counted and used is not None and quantity.parse(used) >= quantity.parse(most):
                 yield Finding(
                     f"resourcequota {namespace}/{each.metadata.name}",
                     f"{name} is used up: {used} of {most}",

@@ -11,6 +11,7 @@ import pytest
 from adapter.client.output import Screen
 from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import CheckSection, Severity, registered
+from adapter.doctor.objects import ResourceQuota, read
 from adapter.doctor.runner import DoctorReport, Outcome, run
 from adapter.doctor.withoutvalue import WithoutValue
 from tests.adapter.doctor.clean import (
@@ -118,6 +119,17 @@ def test_a_missing_right_ends_only_the_checks_that_need_it() -> None:
     unknown_ids = [key for key, each in results.items() if each.outcome is Outcome.UNKNOWN]
     assert f"{len(unknown_ids)} checks" in line
     assert all(text.count(key) == 1 for key in unknown_ids)
+
+
+def test_a_quota_that_is_not_counted_yet_is_not_used_up() -> None:
+    facts = clean()
+    given = {
+        "metadata": {"name": "new", "namespace": "gpu-metrics"},
+        "spec": {"hard": {"pods": "0"}},
+    }
+    facts.quotas = Fact([read(given, ResourceQuota)])
+    (result,) = run(facts, ("GMA604",))
+    assert result.outcome is Outcome.FINE
 
 
 def test_a_target_in_another_unit_silences_the_advice_to_raise_the_maximum() -> None:

@@ -68,6 +68,20 @@ def test_before_the_installation_the_cluster_is_checked(tmp_path: Path) -> None:
     assert {row["id"] for row in found["checks"] if row["status"] == "unknown"} == set()
 
 
+@pytest.mark.parametrize("answer", [{}, {"gitVersion": None}, {"gitVersion": "main"}])
+def test_a_version_that_cannot_be_read_is_not_a_version(
+    tmp_path: Path, answer: dict[str, Any]
+) -> None:
+    with api_server(tmp_path) as (server, kubeconfig):
+        small(server)
+        server.answers["/version"] = answer
+        found = look(kubeconfig)
+    (row,) = [row for row in found["checks"] if row["id"] == "GMA001"]
+    assert row["status"] == "unknown"
+    assert "gitVersion" in row["reason"]
+    assert row["command"] == "kubectl get --raw /version"
+
+
 def test_a_missing_right_is_named_with_its_grant_and_the_others_go_on(tmp_path: Path) -> None:
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)

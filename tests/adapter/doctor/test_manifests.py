@@ -46,6 +46,31 @@ def test_good_manifests_end_with_0_and_bad_ones_with_1(tmp_path: Path) -> None:
     assert "kubectl" not in output, "a file is fixed by an edit"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [("maxReplicas: 8", "behavior: {}"), ("maxReplicas: 8", "maxReplicas: many")],
+    ids=["none", "text"],
+)
+def test_a_maximum_that_is_missing_is_not_taken_as_1(
+    tmp_path: Path, change: tuple[str, str]
+) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD.replace(*change))
+    code, output = doctor("-f", tmp_path)
+    assert code == 1
+    assert "GMA409" in output
+    assert "maxReplicas" in output
+    assert "it never scales" not in output
+
+
+def test_a_minimum_that_is_not_a_number_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        GOOD.replace("maxReplicas: 8", "maxReplicas: 8\n  minReplicas: some")
+    )
+    code, output = doctor("-f", tmp_path)
+    assert code == 1
+    assert "spec.minReplicas" in output
+
+
 def test_json_has_every_finding_and_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(yaml.safe_load(BAD)))
     code, output = doctor("-f", tmp_path / "a.json", "-o", "json")

@@ -144,6 +144,14 @@ class World:
             self.usage.append(row)
         return self
 
+    def measured(self, name: str, **fields: Any) -> World:
+        """Other fields of a pod's usage in metrics.k8s.io; None removes a field."""
+        row = next(row for row in self.usage if row["metadata"]["name"] == name)
+        for key, value in fields.items():
+            row.pop(key)
+            row |= {} if value is None else {key: value}
+        return self
+
     def event(
         self, reason: str, message: str, seconds: float, name: str = "llm", kind: str = "Normal"
     ) -> World:

@@ -169,6 +169,35 @@ SITUATIONS: Final[dict[str, Situation]] = {
     "cpu-without-a-request": Situation(
         World(1).hpa(cpu_metric()).pod("web-1", cpu="450m", gpu=False, request=""), 1
     ),
+    "cpu-without-time-and-window": Situation(
+        World(2)
+        .hpa(cpu_metric())
+        .pod("web-1", cpu="450m", gpu=False)
+        .pod("web-2", cpu="400m", gpu=False)
+        .measured("web-1", timestamp=None)
+        .measured("web-2", window=None)
+    ),
+    "cpu-with-a-malformed-window": Situation(
+        World(2)
+        .hpa(cpu_metric())
+        .pod("web-1", cpu="450m", gpu=False)
+        .pod("web-2", cpu="400m", gpu=False)
+        .measured("web-2", window="soon"),
+        1,
+    ),
+    "cpu-with-a-malformed-time": Situation(
+        World(1)
+        .hpa(cpu_metric())
+        .pod("web-1", cpu="450m", gpu=False)
+        .measured("web-1", timestamp="today"),
+        1,
+    ),
+    "cpu-with-a-malformed-usage": Situation(
+        World(1).hpa(cpu_metric()).pod("web-1", cpu="much", gpu=False), 1
+    ),
+    "cpu-with-a-malformed-request": Situation(
+        World(1).hpa(cpu_metric()).pod("web-1", cpu="450m", gpu=False, request="half"), 1
+    ),
     "cpu-without-metrics-server": Situation(
         World(1).hpa(cpu_metric()).pod("web-1", gpu=False).answer(RESOURCES, (404, NOT_SERVED)),
         1,

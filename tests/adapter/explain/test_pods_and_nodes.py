@@ -258,3 +258,16 @@ def test_the_api_version_of_an_hpa_does_not_choose_another_path(
     server, _ = lab
     others = [path for path in server.asked if f"/namespaces/{NS}/" not in path]
     assert others in ([], [f"GET /api/{version}"])
+
+
+def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    world = World().pod("llm-7f9", "92").event("Pulled", "image is there", 30)
+    del world.events[0]["lastTimestamp"]
+    world.events[0]["involvedObject"] = {"kind": "Pod", "name": "llm-7f9"}
+    world.serve(server)
+    ended = invoke("explain", "pod", "llm-7f9", "-n", NS, "--kubeconfig", str(file))
+    assert "time unknown   Pulled" in ended.output
+    assert "0s ago" not in ended.output
+    found = invoke("explain", "pod", "llm-7f9", "-n", NS, "-o", "json", "--kubeconfig", str(file))
+    assert json.loads(found.output)["events"][0]["age"] is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from adapter.figures import percent
 from adapter.fleet.cells import memory, number, seconds
 from adapter.fleet.hpas import HpaSummary, state_of
 from adapter.fleet.verdict import (
@@ -102,7 +103,7 @@ def test_a_gpu_is_idle_when_a_pod_holds_it_for_10_idle_minutes() -> None:
     [
         ("87%", 87.0),
         ("0.4%", 0.4),
-        ("<0.1", 0.05),
+        ("<0.1", 0.025),
         ("350W", 350.0),
         (3, 3.0),
         (None, None),
@@ -111,6 +112,13 @@ def test_a_gpu_is_idle_when_a_pod_holds_it_for_10_idle_minutes() -> None:
 )
 def test_a_cell_begins_with_its_number(cell: Any, found: float | None) -> None:
     assert number(cell) == found
+
+
+def test_a_mean_of_values_below_what_is_written_is_written_as_they_are() -> None:
+    cell = percent(0.01)
+    assert cell == "<0.1%"
+    assert percent(float(number(cell) or 0)) == cell
+    assert 0 < float(number(cell) or 0) < float(number(percent(0.1)) or 0)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +134,7 @@ def test_an_age_has_seconds(cell: Any, found: float | None) -> None:
     [
         ("32Gi", 32.0 * 2**30),
         ("31.5/80Gi", 31.5 * 2**30),
-        ("<0.1/80Gi", 0.05 * 2**30),
+        ("<0.1/80Gi", 0.025 * 2**30),
         ("512", 512.0),
         ("0/80Gi", 0.0),
         (None, None),
