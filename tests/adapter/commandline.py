@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from unittest import mock
+
+import structlog
 
 from adapter.__main__ import main
 
@@ -52,6 +55,7 @@ def invoke(*arguments: str, until: Callable[[str], bool] | None = None, **enviro
     thread = threading.Thread(target=stop, args=(until,)) if until else None
     code: object = 0
     with (
+        _own_log(),
         mock.patch.dict(os.environ, {**clean_environ(), **environ}, clear=True),
         contextlib.redirect_stdout(written),
         contextlib.redirect_stderr(written),
@@ -67,6 +71,19 @@ def invoke(*arguments: str, until: Callable[[str], bool] | None = None, **enviro
             if thread:
                 thread.join()
     return Ended(code, written.getvalue())
+
+
+@contextlib.contextmanager
+def _own_log() -> Iterator[None]:
+    """Let a command configure the log, and restore it for the tests that follow."""
+    root, configured = logging.getLogger(), structlog.get_config()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        structlog.configure(**configured)
 
 
 def clean_environ() -> dict[str, str]:

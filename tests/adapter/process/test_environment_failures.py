@@ -84,8 +84,7 @@ def run(
         "GMA_SERVER__CERT_DIR": str(folder / "certificates"),
         "GMA_SERVER__DRAIN": "0",
         "GMA_SERVER__PROBE_PORT": "0",
-        "GMA_KEDA__HOST": "127.0.0.1",
-        "GMA_KEDA__PORT": "0",
+        "GMA_KEDA__ENABLED": "false",  # gRPC's threads would stay in this process
         "GMA_NODEPOOL__PORT": "0",
         "GMA_NODEPOOL__HOST": "127.0.0.1",
     }
