@@ -25,6 +25,7 @@ from load.peer import peer
 from load.pipeline import pipeline
 from load.serving import serving
 from load.table import Run, Table
+from load.ui import ui
 from load.view import view
 from tests.e2e import programs
 
@@ -53,6 +54,7 @@ SCENARIOS: dict[str, Scenario] = {
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP meanwhile", keda),
     "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
     "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
+    "ui": Scenario("the page at 10,000 GPUs: memory over 10 minutes, times", ui, named_only=True),
     "peer": Scenario("compared with prometheus-adapter on a real API server", peer),
 }
 
@@ -62,7 +64,7 @@ _LISTED = "\n".join(f"  {name:<10} {item.description}" for name, item in SCENARI
 
 
 @click.command(
-    help=f"Run benchmarks; without a name, all except churn:\n\n\b\n{_LISTED}",
+    help=f"Run benchmarks; without a name, all except churn and ui:\n\n\b\n{_LISTED}",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.argument("scenario", nargs=-1, type=click.Choice(list(SCENARIOS)))

@@ -15,8 +15,8 @@ _MISSING: Final = "<none>"
 Cell = str | int | float | None
 
 
-class TableRow(NamedTuple):
-    """One object."""
+class TableRow(msgspec.Struct, frozen=True, gc=False):
+    """One object. The garbage collector does not visit it: a large cluster has many."""
 
     name: str
     namespace: str
@@ -43,21 +43,21 @@ class TablePage(NamedTuple):
     """Leads to the next page; empty on the last one."""
 
 
-class _Column(msgspec.Struct):
+class _Column(msgspec.Struct, gc=False):
     name: str
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, gc=False):
     name: str = ""
     namespace: str = ""
     labels: dict[str, str] | None = None
 
 
-class _Object(msgspec.Struct):
+class _Object(msgspec.Struct, gc=False):
     metadata: _Meta
 
 
-class _Row(msgspec.Struct):
+class _Row(msgspec.Struct, gc=False):
     cells: list[Any]
     object: _Object
 

@@ -30,7 +30,10 @@ class Columns:
 
     def texts(self, name: str) -> list[str | None]:
         """Return the cells of a column as texts."""
-        return [None if cell is None else str(cell) for cell in self.cells(name)]
+        return [
+            cell if cell is None or isinstance(cell, str) else str(cell)
+            for cell in self.cells(name)
+        ]
 
     def dicts(self) -> list[dict[str, Cell]]:
         """Return each row by column; a column that the server does not have is missing."""

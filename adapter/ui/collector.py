@@ -22,7 +22,7 @@ from adapter.ui.parts import PageParts
 
 _SHARE: Final = 10.0
 """A list that takes long is read so seldom that the server works on it a tenth of the time."""
-_LONGEST: Final = 120.0
+LONGEST: Final = 120.0
 """Seconds for one list, with all of its pages."""
 _SLOWER: Final = 30.0
 """Seconds after which a list that cannot be read is tried again, at most."""
@@ -43,6 +43,7 @@ class PageCollector:
         interval: seconds between the beginnings of two readings of a list.
         history: keeps what HPAs were.
         idle: looks at the pods that seem idle.
+        longest: seconds for one list, with all of its pages.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class PageCollector:
         interval: float,
         history: HpaHistory,
         idle: IdleWatch,
+        longest: float = LONGEST,
     ) -> None:
         self._connection = connection
         self._model = model
@@ -61,6 +63,7 @@ class PageCollector:
         self._interval = interval
         self._history = history
         self._idle = idle
+        self._longest = longest
         self._readers = readers(namespace)
         self._panels = {name: PanelState(name) for name in self._readers}
         self._data: dict[str, Any] = {}
@@ -101,12 +104,12 @@ class PageCollector:
         api = self._connection.api
         try:
             with odd_answers():
-                async with asyncio.timeout(_LONGEST):
+                async with asyncio.timeout(self._longest):
                     return await read(api)
         except TimeoutError:
             raise ClientError(
-                f"the list was not complete after {_LONGEST:g} s: name a namespace with -n, or "
-                f"see the API server's own log; server: {api.origin}"
+                f"the list was not complete after {self._longest:g} s: name a namespace with -n, "
+                f"or see the API server's own log; server: {api.origin}"
             ) from None
         except ClientError as error:
             if error.status == 401:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from adapter.figures import count
 from adapter.ui.entries import About, EntryKind, EntryLevel, TimelineEntry
@@ -15,7 +17,7 @@ MOST: Final = 20
 """Entries about single GPUs of one look; the others are counted."""
 
 
-class DeviceFact(NamedTuple):
+class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     """What a change of a device is recognised by."""
 
     node: str

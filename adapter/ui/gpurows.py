@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
@@ -53,7 +53,9 @@ def fleet(table: ObjectTable, now: float, idle_before: Mapping[str, float]) -> D
     ]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     by = Columns(table, [table.rows[i] for i in order])
-    static = [_static(row, *more) for row, *more in _zipped(by, "Node", "GPU", "Model", "UUID")]
+    names = ("Node", "GPU", "Model", "UUID", "Sharing")
+    columns = zip(by.rows, (pools[i] for i in order), *map(by.texts, names), strict=True)
+    static = [_static(*row) for row in columns]
     idle = _idle(by, now, idle_before)
     return DeviceParts(
         {"columns": COLUMNS, "rows": static},
@@ -64,12 +66,9 @@ def fleet(table: ObjectTable, now: float, idle_before: Mapping[str, float]) -> D
     )
 
 
-def _zipped(by: Columns, *names: str) -> Sequence[tuple[Any, ...]]:
-    return list(zip(by.rows, *(by.texts(name) for name in names), by.texts("Sharing"), strict=True))
-
-
 def _static(
     row: TableRow,
+    node_pool: str | None,
     node: str | None,
     gpu: str | None,
     model: str | None,
@@ -78,7 +77,7 @@ def _static(
 ) -> tuple[Cell, ...]:
     labels = row.labels
     return (
-        *(row.name, node, pool(labels), labels.get(ZONE), gpu, model),
+        *(row.name, node, node_pool, labels.get(ZONE), gpu, model),
         *(labels.get("mig-profile"), labels.get("vendor"), sharing, uuid),
     )
 

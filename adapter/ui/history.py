@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 from adapter.fleet.hpas import HpaSummary
@@ -17,26 +17,13 @@ MOST_HPAS: Final = 2000
 _COLUMNS: Final = ("time", "value", "goal", "current", "desired")
 
 
-class _Series:
-    """The points of one HPA; NaN is a missing value."""
-
-    __slots__ = ("columns",)
-
-    def __init__(self) -> None:
-        self.columns = {name: array("d") for name in _COLUMNS}
-
-    def add(self, row: Sequence[float | None]) -> None:
-        for column, value in zip(self.columns.values(), row, strict=True):
-            column.append(math.nan if value is None else value)
-            if len(column) > POINTS:
-                del column[0]
-
-
 class HpaHistory:
     """Bounded in points and in HPAs."""
 
     def __init__(self) -> None:
-        self._series: dict[tuple[str, str], _Series] = {}
+        # One array for each HPA, point after point; NaN is a missing value. The garbage collector
+        # visits each array, and a large cluster has many HPAs.
+        self._series: dict[tuple[str, str], array[float]] = {}
         self.left = 0
         """HPAs of the last look that are not kept, because there are too many."""
 
@@ -55,7 +42,10 @@ class HpaHistory:
             metric = state.metrics[0] if state.metrics else None
             value, goal = (metric.value, metric.goal) if metric else (None, None)
             row = (time, value, goal, state.current, state.desired)
-            self._series.setdefault(key, _Series()).add(row)
+            series = self._series.setdefault(key, array("d"))
+            series.extend([math.nan if each is None else each for each in row])
+            if len(series) > POINTS * len(_COLUMNS):
+                del series[: len(_COLUMNS)]
 
     def copy(self, names: Iterable[str]) -> dict[str, dict[str, array[float]]]:
         """Return the points of HPAs by ``NAMESPACE/NAME``; unknown ones are left out."""
@@ -63,7 +53,8 @@ class HpaHistory:
         for name in names:
             namespace, _, hpa = name.partition("/")
             if (series := self._series.get((namespace, hpa))) is not None:
-                found[name] = {key: column[:] for key, column in series.columns.items()}
+                width = len(_COLUMNS)
+                found[name] = {key: series[at::width] for at, key in enumerate(_COLUMNS)}
         return found
 
 

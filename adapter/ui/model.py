@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from adapter.client.tables import ObjectTable
 from adapter.fleet.columns import Columns
 from adapter.fleet.hpas import HpaSummary
-from adapter.fleet.verdict import ClusterVerdict, count_gpus, count_pods, verdict
+from adapter.fleet.verdict import (
+    ClusterVerdict,
+    GpuCounts,
+    IdlePrice,
+    count_gpus,
+    count_pods,
+    verdict,
+)
 from adapter.idle.prices import PriceList
 from adapter.ui.devicechanges import device_facts
 from adapter.ui.gpurows import DeviceParts, fleet
@@ -20,8 +27,9 @@ from adapter.ui.objectchanges import pod_facts
 from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, HpaList, PanelState
 from adapter.ui.podrows import pods, workloads
 from adapter.ui.timeline import Timeline
-from adapter.ui.trouble import with_trouble
+from adapter.ui.trouble import outage, panel_rows, with_trouble
 
+T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -58,16 +66,18 @@ class Model:
         self._idle_after = idle_after
         self._timeline = Timeline()
         self.fleet: DeviceParts | None = None
+        self._counts: dict[str, tuple[ObjectTable, Any]] = {}
 
     def parts(self, seen: PageFacts, changed: Collection[str], now: float) -> dict[str, bytes]:
         """Return the parts, by name, in the order in which they are sent."""
-        found: dict[str, Any] = {"panels": [state.json() for state in seen.panels.values()]}
+        found: dict[str, Any] = {"panels": panel_rows(list(seen.panels.values()))}
         gpus, gpu_pods, owners = seen.table(GPUS), seen.table(PODS), seen.table(WORKLOADS)
         if GPUS in changed and gpus is not None:
             at = seen.panels[GPUS].updated or now
             self.fleet = fleet(gpus, at, self.fleet.idle_since if self.fleet else {})
             found |= {"gpus": self.fleet.static, "load": self.fleet.load}
-        found["verdict"] = self._verdict(seen).json()
+        whole = outage(list(seen.panels.values()))
+        found["verdict"] = self._verdict(seen).json() | {"detail": whole.detail if whole else ""}
         if HPAS in changed and seen.hpas is not None:
             found["hpas"] = [state.json() for state in seen.hpas]
         if (GPUS in changed or PODS in changed) and gpu_pods is not None:
@@ -95,11 +105,29 @@ class Model:
         gpus, gpu_pods = _current(seen, GPUS), _current(seen, PODS)
         made = verdict(
             seen.hpas if _readable(seen, HPAS) else None,
-            None if gpu_pods is None else count_pods(Columns(gpu_pods).dicts()),
-            None if gpus is None else count_gpus(Columns(gpus).dicts(), self._idle_after),
-            None if gpus is None else idle_price(gpus, self._prices, self._idle_after),
+            self._once("pods", gpu_pods, lambda table: count_pods(Columns(table).dicts())),
+            self._once("gpus", gpus, self._count_gpus),
+            self._once("idle", gpus, self._idle_price),
         )
         return with_trouble(made, list(seen.panels.values()))
+
+    def _count_gpus(self, table: ObjectTable) -> GpuCounts:
+        return count_gpus(Columns(table).dicts(), self._idle_after)
+
+    def _idle_price(self, table: ObjectTable) -> IdlePrice:
+        return idle_price(table, self._prices, self._idle_after)
+
+    def _once(
+        self, name: str, table: ObjectTable | None, make: Callable[[ObjectTable], T]
+    ) -> T | None:
+        """Return what is made of a table; the same table is counted once."""
+        if table is None:
+            return None
+        known = self._counts.get(name)
+        if known is None or known[0] is not table:
+            known = self._counts[name] = (table, make(table))
+        found: T = known[1]
+        return found
 
 
 def _fresh(seen: PageFacts, changed: Collection[str], panel: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from adapter.client.tables import ObjectTable
 from adapter.figures import count
@@ -12,6 +14,7 @@ from adapter.fleet.columns import Columns
 from adapter.fleet.hpas import HpaSummary
 from adapter.ui.entries import About, TimelineEntry
 from adapter.ui.panels import PanelState
+from adapter.ui.trouble import cause, listed
 
 _SINGLE: Final = 3
 """Pods of one node that changed for one reason, and are listed each; more are counted."""
@@ -19,7 +22,7 @@ _SINGLE: Final = 3
 PodKey = tuple[str, str]
 
 
-class PodFact(NamedTuple):
+class PodFact(msgspec.Struct, frozen=True, gc=False):
     """What a change of a pod is recognised by."""
 
     why: str
@@ -84,11 +87,17 @@ def panel_changes(
     before: Mapping[str, PanelState], after: Mapping[str, PanelState], now: float
 ) -> Iterator[TimelineEntry]:
     """Yield which lists cannot be read any more, or can be read again."""
+    lost: dict[str, list[str]] = defaultdict(list)
+    back: list[str] = []
     for name, new in after.items():
-        old: Any = before.get(name)
+        old = before.get(name)
         if old is None or new.status == "waiting" or (old.status, new.status) == ("waiting", "ok"):
             continue
         if new.status not in (old.status, "ok"):
-            yield TimelineEntry(now, "panel", "bad", f"{name} cannot be read", None, new.message)
+            lost[cause(new)].append(name)
         elif old.status not in ("ok", "waiting") and new.status == "ok":
-            yield TimelineEntry(now, "panel", "good", f"{name} can be read again")
+            back.append(name)
+    for why, names in lost.items():
+        yield TimelineEntry(now, "panel", "bad", f"{listed(names)} cannot be read", None, why)
+    if back:
+        yield TimelineEntry(now, "panel", "good", f"{listed(back)} can be read again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
@@ -24,8 +25,8 @@ _EVENTS_OF: Final = (
     "reason=FailedScheduling",
     "reason=TriggeredScaleUp",
 )
-_STEP: Final = 200
-"""HPAs that are looked at before other tasks continue."""
+_SLICE: Final = 0.005
+"""Seconds for which HPAs are looked at before other tasks continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,13 @@ def readers(namespace: str) -> dict[str, Reader]:
     within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
 
     async def hpas(api: Api) -> HpaList:
-        rows = await api.list(f"/apis/autoscaling/v2{within}/horizontalpodautoscalers")
-        return await _states(rows)
+        states: list[HpaSummary] = []
+        odd = 0
+        # Page by page: the garbage collector would visit each object of a long list.
+        async for rows in api.pages(f"/apis/autoscaling/v2{within}/horizontalpodautoscalers"):
+            odd += await _add_states(rows, states)
+        states.sort(key=lambda state: (state.namespace, state.name))
+        return HpaList(states, odd)
 
     async def events(api: Api) -> list[Json]:
         found = []
@@ -106,14 +112,16 @@ def readers(namespace: str) -> dict[str, Reader]:
     }
 
 
-async def _states(rows: Sequence[Json]) -> HpaList:
-    states, odd = [], 0
-    for at, row in enumerate(rows):
+async def _add_states(rows: Sequence[Any], states: list[HpaSummary]) -> int:
+    """Add what HPAs do now; return the number of those with an unknown form."""
+    odd = 0
+    began = time.perf_counter()
+    for row in rows:
         try:
             states.append(state_of(row))
         except (ValueError, TypeError, LookupError, AttributeError):
             odd += 1
-        if at % _STEP == _STEP - 1:
+        if time.perf_counter() - began > _SLICE:
             await asyncio.sleep(0)
-    states.sort(key=lambda state: (state.namespace, state.name))
-    return HpaList(states, odd)
+            began = time.perf_counter()
+    return odd

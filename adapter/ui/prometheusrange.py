@@ -12,7 +12,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from adapter.client.errors import ClientError, odd_answers
+from adapter.client.errors import ClientError
 
 Json = dict[str, Any]
 
@@ -71,8 +71,7 @@ async def read_range(url: str, namespace: str, name: str, seconds: int) -> Json:
                 for metric in _QUERIES.values()
             )
         )
-    with odd_answers():
-        columns = dict(zip(_QUERIES, map(_first, found), strict=True))
+    columns = dict(zip(_QUERIES, (_first(url, series) for series in found), strict=True))
     times = sorted({at for points in columns.values() for at in points})
     if not times:
         raise ClientError(
@@ -90,32 +89,54 @@ async def _query(session: aiohttp.ClientSession, url: str, query: Json) -> list[
     where = f"{url.rstrip('/')}/api/v1/query_range"
     try:
         async with session.get(where, params=query, allow_redirects=False) as response:
-            body = await response.content.read(_MOST + 1)
+            status, body = response.status, await response.content.read(_MOST + 1)
             while len(body) <= _MOST and (more := await response.content.read(1 << 16)):
                 body += more
         if len(body) > _MOST:
-            raise ClientError(f"Prometheus at {url}: the answer is longer than {_MOST} bytes")
-        answer = _decode(body)
+            raise ClientError(
+                f"the answer of Prometheus at {url} is longer than {_MOST >> 20} MiB: ask for a "
+                "shorter time"
+            )
     except TimeoutError:
-        raise ClientError(f"Prometheus at {url}: no answer in {_LONGEST:g} s", 504) from None
+        raise ClientError(
+            f"Prometheus at {url} did not answer in {_LONGEST:g} s: ask for a shorter time, or "
+            "check that this machine reaches it",
+            504,
+        ) from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
         why = " ".join(str(error).split())[:200]
         raise ClientError(
             f"Prometheus at {url} cannot be read: {why}; check --prometheus"
         ) from None
+    try:
+        answer = _decode(body)
+    except msgspec.MsgspecError as error:
+        raise _garbled(url, f"status {status}, {error}") from None
     if answer.status != "success" or answer.data is None:
-        raise ClientError(f"Prometheus at {url}: {answer.error[:200] or answer.status}")
+        why = " ".join((answer.error or answer.status).split())[:200]
+        raise ClientError(f"Prometheus at {url} rejects the query: {why}; see its log")
     return answer.data.result
 
 
-def _first(series: list[_Series]) -> _Points:
+def _first(url: str, series: list[_Series]) -> _Points:
     """Return the points of the metric that comes first by name."""
     if not series:
         return {}
     chosen = min(series, key=lambda each: sorted(each.metric.items()))
     points = {}
     for at, text in chosen.values:
-        number = float(text)
+        try:
+            number = float(text)
+        except ValueError:
+            raise _garbled(url, f"a value is {text[:40]!r}") from None
         if math.isfinite(number):
             points[at] = number
     return points
+
+
+def _garbled(url: str, why: str) -> ClientError:
+    why = " ".join(why.split())[:200]
+    return ClientError(
+        f"the answer of {url} is not one of Prometheus' query API ({why}): check that "
+        "--prometheus names a Prometheus, with the prefix of its paths if it has one"
+    )

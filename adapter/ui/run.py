@@ -7,7 +7,7 @@ import gc
 import socket
 import sys
 import time
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 import msgspec
@@ -32,12 +32,17 @@ from adapter.ui.security import Access, Guard
 from adapter.ui.server import PageServer, listen
 from adapter.ui.stream import Streams
 
+SWITCH: Final = 0.001
+"""Seconds for which the thread that makes the parts may keep the interpreter while the event loop
+waits for it. Each wait of the loop takes this long, and a request has several."""
+
 
 def run(options: UiOptions) -> NoReturn:
     """Serve the page and exit: 0 after a signal, 2 if it could not start."""
     try:
         prices = load(options.prices)
-        asyncio.run(_run(options, prices))
+        sys.setswitchinterval(SWITCH)
+        asyncio.run(serve_page(options, prices))
     except ClientError as error:
         complain(error)
         sys.exit(UNSEEN)
@@ -46,7 +51,8 @@ def run(options: UiOptions) -> NoReturn:
     sys.exit(FINE)
 
 
-async def _run(options: UiOptions, prices: PriceList) -> None:
+async def serve_page(options: UiOptions, prices: PriceList) -> None:
+    """Serve until a signal; raises ClientError if the cluster or the port cannot be used."""
     connection = ClusterConnection(options)
     await connection.open()
     try:

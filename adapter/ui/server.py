@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from adapter.client.errors import ClientError
 
 LOOPBACK: Final = "127.0.0.1"
-_CONNECTIONS: Final = 96
+CONNECTIONS: Final = 96
 """Connections at once; uvicorn answers more of them 503."""
 _GRACE: Final = 2
 """Seconds for requests in progress when the process stops."""
@@ -49,9 +49,12 @@ class PageServer(uvicorn.Server):
     Args:
         app: what answers.
         stopping: ends what would not end alone.
+        connections: that are served at once.
     """
 
-    def __init__(self, app: ASGIApp, stopping: Callable[[], None]) -> None:
+    def __init__(
+        self, app: ASGIApp, stopping: Callable[[], None], connections: int = CONNECTIONS
+    ) -> None:
         # uvicorn logs a traceback for each client that breaks off: the app reports its mistakes.
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
         super().__init__(
@@ -63,7 +66,8 @@ class PageServer(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=_CONNECTIONS,
+                # uvicorn counts the connection that it rejects.
+                limit_concurrency=connections + 1,
                 timeout_graceful_shutdown=_GRACE,
             )
         )

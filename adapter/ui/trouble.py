@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from adapter.fleet.verdict import ClusterVerdict, VerdictLevel
 from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, PanelState
@@ -18,6 +19,42 @@ _NAMES: Final = {
 }
 _COUNTED: Final = (HPAS, PODS, GPUS)
 """Panels without which the verdict says less."""
+_REQUEST: Final = re.compile(r"(?:GET|POST) /\S*: ")
+
+
+class SharedCause(NamedTuple):
+    """The one cause for which no list can be read."""
+
+    cause: str
+    detail: str
+    """The server, and the next step."""
+
+
+def outage(panels: Sequence[PanelState]) -> SharedCause | None:
+    """Return why no list can be read, if the cause is the same for all lists."""
+    causes = {cause(panel) for panel in panels}
+    if len(panels) < 2 or len(causes) != 1 or any(panel.status != "failed" for panel in panels):
+        return None
+    short, _, detail = causes.pop().partition("; ")
+    return SharedCause(short, detail)
+
+
+def cause(panel: PanelState) -> str:
+    """Return why a list cannot be read, without the request."""
+    return _REQUEST.sub("", panel.message, count=1)
+
+
+def panel_rows(panels: Sequence[PanelState]) -> list[dict[str, Any]]:
+    """Return the part ``panels``. What the verdict says about all lists is not repeated."""
+    rows = [panel.json() for panel in panels]
+    if outage(panels) is not None:
+        rows = [row | {"message": "not available, see above"} for row in rows]
+    return rows
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a text: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else [*names])
 
 
 def with_trouble(verdict: ClusterVerdict, panels: Sequence[PanelState]) -> ClusterVerdict:
@@ -26,16 +63,14 @@ def with_trouble(verdict: ClusterVerdict, panels: Sequence[PanelState]) -> Clust
     if not wrong:
         return verdict
     if len(wrong) == len(panels):
-        lead = wrong[0]
+        lead, whole = wrong[0], outage(panels)
+        why = lead.message if whole is None else whole.cause
         old = "" if lead.updated is None else " The page shows what was read before."
-        return replace(
-            verdict, level="bad", text=f"The cluster cannot be read: {lead.message}.{old}"
-        )
-    names = [_NAMES[panel.panel] for panel in wrong if panel.panel in _COUNTED]
+        return replace(verdict, level="bad", text=f"The cluster cannot be read: {why}.{old}")
+    names = listed([_NAMES[panel.panel] for panel in wrong if panel.panel in _COUNTED])
     if not names:
         return verdict
-    listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
     level: VerdictLevel = "bad" if verdict.level == "bad" else "warning"
-    text = f"{listed[0].upper()}{listed[1:]} cannot be read."
+    text = f"{names[0].upper()}{names[1:]} cannot be read."
     said = verdict.text if verdict.level not in ("waiting", "empty") else ""
     return replace(verdict, level=level, text=f"{said} {text}".strip())

@@ -17,6 +17,9 @@ export function showVerdict(verdict, about, idle) {
     fill(mark, sign(level), h("span.hidden", {}, `${{ good: "Good", warning: "Warning", bad: "Problem", info: "Note" }[level]}: `));
   }
   say(/** @type {HTMLElement} */ (document.getElementById("verdict-text")), verdict.text);
+  const detail = /** @type {HTMLElement} */ (document.getElementById("verdict-detail"));
+  say(detail, verdict.detail ?? "");
+  detail.hidden = !verdict.detail;
   document.title = title(verdict);
   const element = /** @type {HTMLElement} */ (document.getElementById("figures"));
   const version = JSON.stringify([verdict, about?.currency, about?.pricesOf, idle?.left]);

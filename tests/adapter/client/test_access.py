@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from adapter.client.access import Api, cluster
@@ -280,7 +281,7 @@ async def test_a_table_has_columns_cells_labels_and_none_for_a_missing_value(
     async with cluster(file) as api:
         table = await api.table(PODS)
     assert table.columns == ("Name", "Util", "Age", "Pods")
-    assert [tuple(row) for row in table.rows] == [
+    assert [msgspec.structs.astuple(row) for row in table.rows] == [
         ("llm-0", "chat", {"app": "<b>"}, ("llm-0", "87%", None, 3)),
         ("llm-1", "chat", {}, ("llm-1", None, "2s", 0)),
     ]

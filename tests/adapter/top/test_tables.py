@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from adapter.fleet.columns import natural
 from adapter.top.facts import ClusterLists
@@ -57,7 +58,7 @@ def test_a_column_that_an_older_server_lacks_is_empty() -> None:
     old = found.tables["gpus"]
     place = list(old.columns).index("XID")
     rows = [
-        row._replace(cells=[c for at, c in enumerate(row.cells) if at != place]) for row in old.rows
+        replace(row, cells=[c for at, c in enumerate(row.cells) if at != place]) for row in old.rows
     ]
     less = old._replace(columns=[c for c in old.columns if c != "XID"], rows=rows)
     (table,) = tables_of("gpus", ClusterLists({**found.tables, "gpus": less}), everywhere=True)

@@ -25,7 +25,7 @@ from adapter.ui.files import page_files
 from adapter.ui.options import UiOptions
 from adapter.ui.parts import PageParts
 from adapter.ui.security import Access, Guard
-from adapter.ui.server import PageServer, listen
+from adapter.ui.server import CONNECTIONS, PageServer, listen
 from adapter.ui.stream import Streams
 from tests.adapter.commandline import clean_environ
 
@@ -178,7 +178,11 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def serving(
-    kubeconfig: Path | None = None, *, alive: float = 15.0, stalled: float = 60.0
+    kubeconfig: Path | None = None,
+    *,
+    alive: float = 15.0,
+    stalled: float = 60.0,
+    connections: int = CONNECTIONS,
 ) -> AsyncIterator[Served]:
     """Serve while the block runs."""
     connection = ClusterConnection(UiOptions(kubeconfig))
@@ -190,7 +194,7 @@ async def serving(
     with listen(0) as found:
         access = Access(found.getsockname()[1])
         app = Guard(application(streams, explanations, page_files()), access)
-        server = PageServer(app, parts.close)
+        server = PageServer(app, parts.close, connections)
         task = asyncio.create_task(server.serve([found]))
         try:
             yield Served(

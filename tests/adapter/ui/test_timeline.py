@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from adapter.fleet.hpas import state_of
+from adapter.fleet.verdict import verdict
 from adapter.ui.devicechanges import MOST, device_facts
 from adapter.ui.gpurows import fleet
 from adapter.ui.objectchanges import pod_facts
 from adapter.ui.panels import PanelState
 from adapter.ui.timeline import Timeline
+from adapter.ui.trouble import SharedCause, outage, panel_rows, with_trouble
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
 from tests.adapter.ui.cluster import gpu, hpa, pod, stuck, table_of
@@ -172,6 +176,42 @@ def test_lists_that_fail_and_come_back() -> None:
         ("good", "gpus can be read again", ""),
         ("bad", "gpus cannot be read", "no answer"),
     ]
+
+
+def failing(panel: str, why: str) -> PanelState:
+    return PanelState(panel, "failed", f"GET /apis/{panel}?limit=500: {why}; server: s; do this")
+
+
+def test_lists_that_fail_for_one_cause_are_one_entry() -> None:
+    timeline = Timeline()
+    names = ("gpus", "hpas", "events")
+    timeline.panels(NOW, {name: PanelState(name, "ok") for name in names})
+    timeline.panels(NOW + 1, {name: failing(name, "refused") for name in names})
+    timeline.panels(NOW + 2, {name: PanelState(name, "ok") for name in names})
+    assert [(entry.level, entry.text, entry.reason) for entry in timeline.entries()] == [
+        ("good", "gpus, hpas and events can be read again", ""),
+        ("bad", "gpus, hpas and events cannot be read", "refused; server: s; do this"),
+    ]
+
+
+def test_one_cause_of_all_lists_is_in_the_verdict_and_not_in_each_panel() -> None:
+    panels = [failing("gpus", "refused"), failing("hpas", "refused")]
+    assert outage(panels) == SharedCause("refused", "server: s; do this")
+    said = {row["message"] for row in panel_rows(panels)}
+    assert said == {"not available, see above"}
+    assert with_trouble(verdict(None, None, None), panels).text == (
+        "The cluster cannot be read: refused."
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [failing("hpas", "500 no leader"), PanelState("hpas", "ok"), PanelState("hpas", "forbidden")],
+)
+def test_lists_with_different_causes_keep_their_messages(other: PanelState) -> None:
+    panels = [failing("gpus", "refused"), other]
+    assert outage(panels) is None
+    assert [row["message"] for row in panel_rows(panels)] == [each.message for each in panels]
 
 
 def test_the_timeline_is_bounded() -> None:

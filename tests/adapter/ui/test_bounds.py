@@ -1,0 +1,144 @@
+"""Each bound of the page, driven over its edge."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+import msgspec
+
+from adapter.client.tables import ObjectTable
+from adapter.idle.prices import load
+from adapter.ui.collector import PageCollector
+from adapter.ui.connection import ClusterConnection
+from adapter.ui.explanations import AT_ONCE, WAITING, Explanations
+from adapter.ui.history import HpaHistory
+from adapter.ui.idlewatch import IdleWatch
+from adapter.ui.model import Model
+from adapter.ui.parts import PageParts
+from tests.adapter.ui.page import eventually, serving
+
+
+class SlowCluster:
+    """A cluster whose answers wait for the test."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.asked = 0
+        self.now = 0
+        self.most = 0
+        """Requests in progress at once, at most."""
+        self.origin = "https://slow"
+
+    @property
+    def api(self) -> SlowCluster:
+        return self
+
+    def within(self, _: str) -> SlowCluster:
+        return self
+
+    async def get(self, path: str) -> dict[str, Any]:
+        await self._wait()
+        return {"metadata": {"name": path.rpartition("/")[2]}}
+
+    async def table(self, _: str) -> ObjectTable:
+        await self._wait()
+        return ObjectTable(("Name",), ())
+
+    async def list(self, _: str, *, fields: str = "") -> list[Any]:
+        return []
+
+    async def pages(self, _: str) -> Any:
+        yield []
+
+    async def _wait(self) -> None:
+        self.asked += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await self.go.wait()
+        finally:
+            self.now -= 1
+
+
+def connection(cluster: SlowCluster) -> ClusterConnection:
+    return cast("ClusterConnection", cluster)
+
+
+async def test_four_explanations_run_sixteen_wait_and_a_further_one_is_rejected() -> None:
+    cluster = SlowCluster()
+    explanations = Explanations(connection(cluster), longest=60)
+    accepted = [
+        asyncio.create_task(explanations.of("gpu", f"g{n}")) for n in range(AT_ONCE + WAITING)
+    ]
+    await eventually(lambda: cluster.asked == AT_ONCE)
+    rejected = await explanations.of("gpu", "further")
+    assert (rejected.status, rejected.body) == (
+        503,
+        {"error": "too many explanations are requested at once: try again"},
+    )
+    cluster.go.set()
+    answers = await asyncio.gather(*accepted)
+    assert [answer.status for answer in answers] == [200] * (AT_ONCE + WAITING)
+    assert cluster.most == AT_ONCE == 4
+    assert (await explanations.of("gpu", "later")).status == 200
+
+
+async def test_an_explanation_ends_after_its_time_and_frees_its_place() -> None:
+    cluster = SlowCluster()
+    explanations = Explanations(connection(cluster), longest=0.05)
+    late = await asyncio.gather(*(explanations.of("gpu", f"g{n}") for n in range(AT_ONCE + 1)))
+    assert {answer.status for answer in late} == {504}
+    assert late[0].body == {"error": "the cluster gave no answer within 0.05 s"}
+    assert cluster.now == 0
+    cluster.go.set()
+    assert (await explanations.of("gpu", "g0")).status == 200
+
+
+async def test_a_list_that_is_not_complete_in_time_fails_alone_and_is_read_again() -> None:
+    cluster, parts = SlowCluster(), PageParts()
+    prices, history = load(None), HpaHistory()
+    idle = IdleWatch(connection(cluster), parts, prices, "team", 600)
+    collector = PageCollector(
+        *(connection(cluster), Model(prices, 600), parts, "", 0.05, history, idle), longest=0.1
+    )
+
+    def panels() -> dict[str, Any]:
+        rows = msgspec.json.decode(parts.get("panels") or b"[]")
+        return {row["panel"]: row for row in rows}
+
+    def have(status: str) -> bool:
+        found = panels()
+        return bool(found) and all(
+            found[name]["status"] == status for name in ("gpus", "gpupods", "gpuworkloads")
+        )
+
+    task = asyncio.create_task(collector.run())
+    try:
+        await eventually(lambda: have("failed") and panels()["hpas"]["status"] == "ok")
+        assert panels()["gpus"]["message"] == (
+            "the list was not complete after 0.1 s: name a namespace with -n, or see the API "
+            "server's own log; server: https://slow"
+        )
+        cluster.go.set()
+        await eventually(lambda: have("ok"))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_connection_beyond_the_bound_gets_503_and_those_within_it_are_served() -> None:
+    async with serving(connections=3) as page, AsyncExitStack() as stack:
+        page.parts.publish("a", b"1")
+        clients = [await stack.enter_async_context(page.client()) for _ in range(4)]
+        for client in clients[:3]:
+            answer = await stack.enter_async_context(client.stream("GET", "/api/events"))
+            assert answer.status_code == 200
+        assert (await clients[3].get("/")).status_code == 503
+        await clients[0].aclose()
+        await eventually(lambda: page.streams.open == 2)
+        await clients[3].aclose()
+        async with page.client() as later:
+            await eventually(lambda: len(page.server.server_state.connections) < 3)
+            assert (await later.get("/")).status_code == 200

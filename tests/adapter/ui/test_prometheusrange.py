@@ -1,0 +1,176 @@
+"""``/api/range``: the time before the page was started, from Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from adapter.client.errors import ClientError
+from adapter.ui import prometheusrange
+from adapter.ui.data import PageData
+from adapter.ui.explanations import Explained
+from adapter.ui.history import HpaHistory
+from adapter.ui.idlewatch import IdleWatch
+from tests.adapter.pageserver import PageServer
+from tests.adapter.sources.prometheus.engines import Pages, engine, scrape_config, serving
+
+HPA = "kube_horizontalpodautoscaler"
+LLM = 'namespace="chat",horizontalpodautoscaler="llm"'
+OTHER = 'namespace="chat",horizontalpodautoscaler="other"'
+METRIC = 'metric_name="gpu_utilization",metric_target_type="average"'
+PAGE = f"""\
+{HPA}_status_current_replicas{{{LLM}}} 3
+{HPA}_status_desired_replicas{{{LLM}}} 4
+{HPA}_status_target_metric{{{LLM},{METRIC}}} 92
+{HPA}_spec_target_metric{{{LLM},{METRIC}}} 70
+{HPA}_status_current_replicas{{{OTHER}}} 9
+"""
+
+
+@contextmanager
+def answering(body: bytes, status: int = 200, wait: float = 0.0) -> Iterator[str]:
+    """The URL of a server that answers each request so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            time.sleep(wait)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = PageServer(Handler)
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.close()
+
+
+def matrix(*values: Any, metric: Any = None) -> bytes:
+    series = {"metric": metric or {}, "values": list(values)}
+    data = {"resultType": "matrix", "result": [series]}
+    return json.dumps({"status": "success", "data": data}).encode()
+
+
+async def asked(url: str) -> Explained:
+    data = PageData(HpaHistory(), cast("IdleWatch", None), url)
+    return await data.range("chat/llm", "60")
+
+
+async def test_points_of_one_time_are_one_row_and_what_is_not_finite_is_missing() -> None:
+    with answering(matrix([100, "1.5"], [115, "NaN"], [130, "+Inf"])) as url:
+        found = await asked(url)
+    points = {"time": [100.0]} | {key: [1.5] for key in ("value", "goal", "current", "desired")}
+    assert (found.status, found.body) == (200, {"chat/llm": points})
+
+
+BAD = {
+    "a value that is not a number": (matrix([1, "many"]), "a value is 'many'"),
+    "a value of another type": (matrix([1, {"a": 1}]), "Expected `str`"),
+    "a time that is not a number": (matrix(["noon", "1"]), "Expected `float`"),
+    "a result of another form": (
+        b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}',
+        "Expected `object`",
+    ),
+    "a page of another server": (b"<html>login</html>", "JSON is malformed"),
+    "an answer that is cut": (matrix([1, "1"])[:-9], "Input data was truncated"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_an_answer_of_another_form_names_prometheus_and_the_fix(name: str) -> None:
+    body, why = BAD[name]
+    with answering(body) as url:
+        found = await asked(url)
+    assert found.status == 502
+    text = str(found.body["error"])
+    assert text.startswith(f"the answer of {url} is not one of Prometheus' query API (")
+    assert why in text
+    assert text.endswith(
+        "check that --prometheus names a Prometheus, with the prefix of its paths if it has one"
+    )
+    assert "\n" not in text
+    assert "cluster" not in text
+
+
+async def test_what_prometheus_says_about_its_failure_is_shown_in_one_line() -> None:
+    body = b'{"status":"error","error":"query processing would load\\ntoo many samples"}'
+    with answering(body, status=422) as url:
+        found = await asked(url)
+    assert found.body == {
+        "error": f"Prometheus at {url} rejects the query: query processing would load too many "
+        "samples; see its log"
+    }
+
+
+async def test_a_prometheus_without_the_hpa_is_404_and_names_kube_state_metrics() -> None:
+    with answering(b'{"status":"success","data":{"resultType":"matrix","result":[]}}') as url:
+        found = await asked(url)
+    assert found.status == 404
+    assert str(found.body["error"]).endswith("check that it scrapes kube-state-metrics")
+
+
+async def test_a_prometheus_that_is_not_reached_names_the_option() -> None:
+    found = await asked("http://127.0.0.1:1")
+    assert found.status == 502
+    assert str(found.body["error"]).startswith("Prometheus at http://127.0.0.1:1 cannot be read:")
+    assert str(found.body["error"]).endswith("check --prometheus")
+
+
+async def test_an_answer_beyond_its_bytes_and_its_time_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prometheusrange, "_MOST", 1 << 20)
+    with answering(b" " * ((1 << 20) + 1)) as url:
+        found = await asked(url)
+    assert "is longer than 1 MiB: ask for a shorter time" in str(found.body["error"])
+    monkeypatch.setattr(prometheusrange, "_LONGEST", 0.1)
+    with answering(b"", wait=1.0) as url:
+        found = await asked(url)
+    assert found.status == 504
+    assert f"Prometheus at {url} did not answer in 0.1 s" in str(found.body["error"])
+
+
+@pytest.mark.parametrize(
+    ("hpa", "minutes", "status"),
+    [("llm", "60", 400), ("/llm", "60", 400), ("chat/llm", "0", 400), ("chat/llm", "x", 400)],
+)
+async def test_a_request_without_a_name_or_a_time_is_400(
+    hpa: str, minutes: str, status: int
+) -> None:
+    data = PageData(HpaHistory(), cast("IdleWatch", None), "http://127.0.0.1:1")
+    assert (await data.range(hpa, minutes)).status == status
+
+
+async def test_a_real_prometheus_gives_value_target_and_replicas(tmp_path: Path) -> None:
+    with serving(Pages({"/metrics": PAGE})) as pages:
+        jobs = [{"job_name": "ksm", "honor_labels": True}]
+        with engine("prometheus", tmp_path, scrape_config(pages.port, jobs)) as url:
+            found = await _eventually(url)
+            missing = PageData(HpaHistory(), cast("IdleWatch", None), url)
+            unknown = await missing.range("chat/none", "60")
+    assert [found[key][-1] for key in ("value", "goal", "current", "desired")] == [92, 70, 3, 4]
+    assert abs(found["time"][-1] - time.time()) < 120
+    assert unknown.status == 404
+
+
+async def _eventually(url: str) -> Any:
+    """The points of the HPA, once Prometheus has scraped them."""
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                return await prometheusrange.read_range(url, "chat", "llm", 600)
+            except ClientError as error:
+                if error.status != 404:
+                    raise
+                await asyncio.sleep(0.2)
