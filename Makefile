@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHIPPED := --extra aws --extra azure --extra google --extra prometheus
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz e2e browser attack bench lint audit format lock docs proto clean
+.PHONY: help demo test fuzz e2e browser attack bench lint audit format lock docs proto pictures clean
 
 help: ## list the targets
 	@awk '/^##@ /{print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## /{name=$$0; sub(/:.*/, "", name); sub(/.*## /, ""); printf "  %-10s %s\n", name, $$0}' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ format: $(READY) ## format the sources with ruff
 
 docs: $(READY) ## generate pages from the code, and the chart's schema and README
 	$(BIN)/python -m docs.generate
+
+pictures: $(READY) ## take the picture and the recording of the README again, from real runs of the demo
+	$(BIN)/python -m tests.browser.picture
+	$(BIN)/python -m docs.recording
 
 proto: $(READY) ## compile KEDA's protocol
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. adapter/keda/externalscaler.proto

@@ -26,6 +26,8 @@ from adapter.hpa import (
 )
 from adapter.hpa.podreplicas import Tolerances
 
+_COARSE = 10_000
+"""Thousandths from which a target is compared with one decimal."""
 PERIOD = 15.0
 """Seconds of the simulation between two syncs (the controller's default)."""
 
@@ -48,7 +50,7 @@ class Sync:
 
     @property
     def value(self) -> float | None:
-        """The value that the HPA compares with its target; None without a valid value."""
+        """The value that the first metric has; None without a valid value."""
         usage = next((proposal.usage for proposal in self.decision.proposals), None)
         return None if usage is None else usage / 1000
 
@@ -60,7 +62,7 @@ class Sync:
 
 
 class DemoAutoscaler:
-    """An autoscaling/v2 HPA with one Pods metric, on the service of the same name."""
+    """An autoscaling/v2 HPA with Pods metrics, on the service of the same name."""
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         self.manifest = manifest
@@ -75,12 +77,12 @@ class DemoAutoscaler:
 
     @property
     def metric(self) -> str:
-        """The metric's name."""
+        """The first metric's name."""
         return self.spec.metrics[0].name
 
     @property
     def target(self) -> float:
-        """The target's average value, in the metric's unit."""
+        """The first metric's target: an average value, in the metric's unit."""
         return self.spec.metrics[0].target.milli / 1000
 
     @property
@@ -90,20 +92,25 @@ class DemoAutoscaler:
 
     async def sync(self, world: World, client: MetricsReader) -> Sync:
         """Read, decide, scale."""
-        values = await client.pods(self.spec.namespace, self.metric, f"app={self.service}")
-        sync = self._decide(world, values)
+        namespace, selector = self.spec.namespace, f"app={self.service}"
+        names = [metric.name for metric in self.spec.metrics]
+        values = [await client.pods(namespace, name, selector) for name in names]
+        sync = self._decide(world, tuple(values))
         self.syncs.append(sync)
         if sync.decision.rescale:
             world.scale(self.service, sync.decision.desired)
         return sync
 
-    def _decide(self, world: World, values: Answer) -> Sync:
+    def _decide(self, world: World, values: tuple[Answer, ...]) -> Sync:
         pods = [pod_state(pod) for pod in world.fleet.pods.values() if pod.service == self.service]
-        seen = Observation(world.wanted[self.service], pods, (values,))
+        seen = Observation(world.wanted[self.service], pods, values)
         decision, self._state = decide(self.spec, self._state, seen, world.now)
-        known = {} if isinstance(values, Missing) else values
+        known = [{} if isinstance(each, Missing) else each for each in values]
         missing = sum(
-            pod.phase == "Running" and not pod.deleting and pod.name not in known for pod in pods
+            pod.phase == "Running"
+            and not pod.deleting
+            and any(pod.name not in each for each in known)
+            for pod in pods
         )
         return Sync(
             at=world.now,
@@ -116,7 +123,7 @@ class DemoAutoscaler:
 
 
 def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
-    """Return why the number of replicas changes, or does not.
+    """Return why the number of replicas changes, or does not, by the metric that asks for most.
 
     Args:
         spec: the HPA.
@@ -127,15 +134,22 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
     active = rows.get("ScalingActive")
     if active and not active.status:
         return f"no value: keeps {decision.current} (ScalingActive=False, {active.reason})"
-    proposal = next(iter(decision.proposals), None)
-    if proposal is None or proposal.usage is None or proposal.replicas is None:
+    valid = [
+        (proposal.replicas, proposal.usage, metric)
+        for metric, proposal in zip(spec.metrics, decision.proposals, strict=False)
+        if proposal.usage is not None and proposal.replicas is not None
+    ]
+    if not valid:
         return decision.reason or "nothing to decide"
-    goal, asked = spec.metrics[0].target.milli, proposal.replicas
+    asked, usage, metric = max(valid, key=lambda row: row[0])
+    goal = metric.target.milli
     tolerances = Tolerances.of(spec.behavior, ControllerOptions().tolerance)
-    words = _compare(proposal.usage, goal)
+    words = _compare(usage, goal)
+    if len(spec.metrics) > 1:
+        words = f"{metric.name} {words}"
     if missing:
         words += f" ({missing} without a value)"
-    elif proposal.usage != goal and tolerances.within(proposal.usage / goal):
+    elif usage != goal and tolerances.within(usage / goal):
         words += " within the tolerance"
     if asked == decision.current == decision.desired:
         return f"{words}: stays at {asked}"
@@ -146,7 +160,8 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
 
 
 def _compare(usage: int, goal: int) -> str:
-    value, target = decimal(usage / 1000, 1), decimal(goal / 1000, 1)
+    digits = 1 if goal >= _COARSE else 2
+    value, target = decimal(usage / 1000, digits), decimal(goal / 1000, digits)
     if usage > goal:
         return f"{value} is over the target of {target}"
     if usage < goal:

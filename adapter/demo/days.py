@@ -1,7 +1,7 @@
 """Simulated time without display: the days before, and the minutes before the first picture.
 
 The days have the same load profile with other seeds. ``serve`` does not run; the HPAs read the
-devices directly. From these days nodepool has its history when the story starts.
+devices and servers directly. From these days nodepool has its history when the story starts.
 """
 
 from __future__ import annotations
@@ -33,30 +33,37 @@ class Days:
     seeds: tuple[int, ...]
 
 
-class DeviceReader:
-    """Answers as ``serve`` would: each ready pod's percentage, averaged over its window."""
+class DirectReader:
+    """Answers as ``serve`` would: the values of each ready pod, averaged over their window."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._busy: dict[str, deque[float]] = {}
+        self._samples: dict[str, deque[Mapping[str, float]]] = {}
 
     def scrape(self) -> None:
         """Take the sample that a scrape would return now."""
-        samples: dict[str, deque[float]] = {}
+        samples: dict[str, deque[Mapping[str, float]]] = {}
         for pod in self._world.fleet.pods.values():
             if pod.stage is Stage.READY and pod.device is not None:
-                kept = self._busy.get(pod.name, deque(maxlen=round(WINDOW / SCRAPE)))
-                kept.append(100 * pod.device.busy)
+                kept = self._samples.get(pod.name, deque(maxlen=round(WINDOW / SCRAPE)))
+                running, waiting = self._world.services[pod.service].held(pod.name)
+                kept.append(
+                    {
+                        "gpu_utilization": 100 * pod.device.busy,
+                        story.RUNNING: running,
+                        story.WAITING: waiting,
+                    }
+                )
                 samples[pod.name] = kept
-        self._busy = samples
+        self._samples = samples
 
     async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
-        """Return the service's pods; ``namespace`` and ``metric`` are not used."""
+        """Return the service's pods; ``namespace`` is not used."""
         service = label_selector.removeprefix("app=")
         values = {
-            pod.name: round(1000 * sum(seen) / len(seen))
+            pod.name: round(1000 * sum(each[metric] for each in seen) / len(seen))
             for pod in self._world.fleet.of(service)
-            if (seen := self._busy.get(pod.name))
+            if (seen := self._samples.get(pod.name))
         }
         return values or Missing("no pod has a value")
 
@@ -88,7 +95,7 @@ async def play(
     world: World, hpas: Sequence[Mapping[str, Any]], nodepool: DemoNodepool | None, until: float
 ) -> None:
     """Continue to ``until`` with separate HPAs for the services whose pools can grow."""
-    reader = DeviceReader(world)
+    reader = DirectReader(world)
     scalers = [
         scaler
         for scaler in map(DemoAutoscaler, hpas)

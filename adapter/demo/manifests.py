@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from adapter.cluster.optin import PREFIX
 from adapter.demo.fleet import DemoPod, Stage
 from adapter.demo.hardware import DemoNode
 from adapter.demo.wallclock import WallClock
@@ -60,7 +61,11 @@ def pod_state(pod: DemoPod) -> PodState:
 
 
 def pods(
-    world: World, namespace: str, exporter_ports: Mapping[str, int], times: WallClock
+    world: World,
+    namespace: str,
+    exporter_ports: Mapping[str, int],
+    times: WallClock,
+    server_ports: Mapping[str, int] | None = None,
 ) -> Sequence[dict[str, Any]]:
     """Return every pod of the cluster, the nodes' exporters included.
 
@@ -69,14 +74,24 @@ def pods(
         namespace: the services' namespace.
         exporter_ports: node -> TCP port on loopback of its exporter.
         times: the time of day of the simulation.
+        server_ports: ``namespace/pod`` -> TCP port on loopback of its server page.
     """
-    replicas = [_pod(pod, namespace, times) for pod in world.fleet.pods.values()]
+    ports = server_ports or {}
+    replicas = [
+        _pod(pod, namespace, times, ports.get(server_name(namespace, pod.name)))
+        for pod in world.fleet.pods.values()
+    ]
     exporters = [
         _exporter(node, exporter_ports[node.name], times)
         for node in world.fleet.nodes
         if node.name in exporter_ports
     ]
     return replicas + exporters
+
+
+def server_name(namespace: str, pod: str) -> str:
+    """Return the name under which a pod's server page listens."""
+    return f"{namespace}/{pod}"
 
 
 def pod_spec(resource: str) -> dict[str, Any]:
@@ -96,15 +111,17 @@ def write(path: Path, items: Sequence[Mapping[str, Any]]) -> None:
     beside.replace(path)
 
 
-def _pod(pod: DemoPod, namespace: str, times: WallClock) -> dict[str, Any]:
+def _pod(pod: DemoPod, namespace: str, times: WallClock, port: int | None) -> dict[str, Any]:
     state = pod_state(pod)
-    metadata = {
+    metadata: dict[str, Any] = {
         "name": pod.name,
         "namespace": namespace,
         "uid": pod_uid(pod, namespace),
         "creationTimestamp": times.text(pod.created),
         "labels": labels(pod.service),
     }
+    if port is not None:
+        metadata["annotations"] = {f"{PREFIX}scrape": "true", f"{PREFIX}port": str(port)}
     if pod.deleted is not None:
         metadata["deletionTimestamp"] = times.text(pod.deleted)
     spec = pod_spec(pod.resource)

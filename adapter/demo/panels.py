@@ -71,10 +71,11 @@ def service_title(state: DemoState, scaler: DemoAutoscaler) -> str:
 def service_body(
     state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs, width: int
 ) -> RenderableType:
-    """Return four lines: load, pods, the HPA's value, and the reason of its decision."""
+    """Return the lines: load, pods, the HPA's value, and the reason of its decision."""
     grid = _labelled(5)
     grid.add_row("load", _load(state, scaler, glyphs, max(8, width - 50)))
     grid.add_row("pods", _pods(state, scaler, glyphs))
+    _add_counterpart(state, scaler, glyphs, grid)
     latest = scaler.latest
     if latest is None:
         grid.add_row("HPA", Text("no sync yet", style="dim"))
@@ -194,6 +195,19 @@ def _pods(state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs) -> Text:
     if stages[Stage.PENDING]:
         text.append(f", {stages[Stage.PENDING]} without a GPU", style="red")
     return text
+
+
+def _add_counterpart(state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs, grid: Table) -> None:
+    """Add a line about the same service in the cluster whose HPA reads the queue, if it exists."""
+    world, name = state.queued.world, scaler.service
+    if name not in world.services:
+        return
+    text = Text("scaled on its queue: ").append_text(_signs(world, name, glyphs))
+    text.append(f"  {world.wanted[name]} wanted, queue {world.services[name].queue}")
+    slowest = world.services[name].latency
+    if slowest is not None:
+        text.append(f", 95 % within {slowest:.1f} s")
+    grid.add_row("same", text)
 
 
 def _value(scaler: DemoAutoscaler, latest: Sync, glyphs: Glyphs, width: int) -> Text:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from adapter.demo import manifests, story
 from adapter.demo.autoscaler import PERIOD, DemoAutoscaler, Sync
+from adapter.demo.captions import CAPTIONS
 from adapter.demo.client import MetricsClient
 from adapter.demo.cluster.snapshot import objects
+from adapter.demo.fleet import Stage
 from adapter.demo.screen import DemoScreen
 from adapter.demo.server import AGE_LIMIT
 from adapter.demo.state import DemoState, OutagePlayed
@@ -33,7 +35,7 @@ class Player:
         self._published: tuple[object, ...] = ()
         self._written = 0.0
         self._due = PERIOD
-        self._captions = list(story.CAPTIONS)
+        self._captions = list(CAPTIONS)
 
     async def play(
         self, seconds: float, ended: asyncio.Task[None], stop: asyncio.Event, screen: DemoScreen
@@ -70,7 +72,14 @@ class Player:
             for node in each.world.fleet.nodes
             if node.ready(each.world.now)
         }
-        changed = await exporters.match(nodes)
+        servers = {
+            manifests.server_name(each.namespace, pod.name)
+            for each in clusters
+            if each.server_pages
+            for pod in each.world.fleet.pods.values()
+            if pod.stage is Stage.READY
+        }
+        changed = await exporters.match(nodes) | await self.state.servers.match(servers)
         versions = (
             self.state.times.origin,
             *(each.world.fleet.version for each in clusters),
@@ -100,12 +109,15 @@ class Player:
         self._collect_events()
 
     def _collect_events(self) -> None:
-        """Collect the events; of the cluster without nodepool, only those of its nodes."""
+        """Collect the events; of the compared clusters, only what differs from the shown one."""
         self.state.events.extend(self.state.world.take_events())
         self.state.events.extend(self.state.research.world.take_events())
         for event in self.state.reactive.world.take_events():
             if event.about.startswith("node "):
                 self.state.events.append(event._replace(about=f"without nodepool: {event.about}"))
+        for event in self.state.queued.world.take_events():
+            if event.about.startswith("HPA "):
+                self.state.events.append(event._replace(about=f"on its queue: {event.about}"))
 
     async def _sync(self, world: World, scaler: DemoAutoscaler) -> None:
         before = scaler.latest
@@ -115,14 +127,15 @@ class Player:
         if decision.rescale:
             world.report(name, f"{decision.current} -> {decision.desired}: {sync.why}")
         elif sync.active != (before is None or before.active):
-            world.report(name, f"has values again; {sync.why}" if sync.active else _held(sync))
+            text = f"has values again; {sync.why}" if sync.active else _held(sync)
+            world.report(name, text, caption=not sync.active and _differs(sync))
 
     def _caption(self) -> None:
         """Show the sentences that are due, once."""
         world = self.state.world
         while self._captions and world.now >= self._captions[0].at:
             caption = self._captions.pop(0)
-            world.report(caption.about, caption.text)
+            world.report(caption.about, caption.say(self.state), caption=True)
 
     def _break_exporters(self) -> None:
         world, exporters = self.state.world, self.state.exporters
@@ -131,8 +144,10 @@ class Player:
             if outage.covers(world.now) and outage.node not in exporters.dead:
                 exporters.dead.add(outage.node)
                 self.state.outages.append(OutagePlayed(outage.node, world.now))
-                text = f"dead; its last values are served for {AGE_LIMIT:g} s"
-                world.report(name, text)
+                text = (
+                    f"dead; its last values are served for {AGE_LIMIT:g} s, then they are missing"
+                )
+                world.report(name, text, caption=True)
             elif not outage.covers(world.now) and outage.node in exporters.dead:
                 exporters.dead.remove(outage.node)
                 self.state.outages[-1].end = world.now
@@ -141,7 +156,12 @@ class Player:
 
 def _held(sync: Sync) -> str:
     """Return why an HPA without a value does nothing, and what it would do with a made-up 0."""
-    current, lowest = sync.decision.current, sync.lowest
-    if lowest == current:
+    if not _differs(sync):
         return sync.why
-    return f"{sync.why}; a made-up 0 would scale in {current} -> {lowest}"
+    change = f"{sync.decision.current} -> {sync.lowest}"
+    return f"{sync.why}. Missing means hold; a made-up 0 would scale in {change}"
+
+
+def _differs(sync: Sync) -> bool:
+    """Return whether a made-up 0 would change the number of replicas."""
+    return sync.lowest != sync.decision.current

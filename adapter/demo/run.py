@@ -13,13 +13,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from adapter.demo import days, page, story, webpage
+from adapter.demo import days, page, serverpage, story, webpage
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
 from adapter.demo.child import Child, DemoError
 from adapter.demo.client import USER, MetricsClient, metric_path
 from adapter.demo.cluster import upstream
 from adapter.demo.cluster.start import start_cluster
+from adapter.demo.commandline import adapter_command
 from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool
 from adapter.demo.options import DemoOptions
@@ -84,18 +85,24 @@ async def _prepare(
     nodepool = DemoNodepool(story.LIMITS, story.BEGIN, earlier.past)
     shown = await _cluster(story.WITH_NODEPOOL, options.seed, nodepool)
     reactive = await _cluster(story.REACTIVE, options.seed, None)
+    learned = DemoNodepool(story.LIMITS, story.BEGIN, earlier.past)
+    queued = await _cluster(story.ON_QUEUE, options.seed, learned)
     research = await _cluster(story.RESEARCH, options.seed, None)
 
     def render(name: str) -> bytes:
-        for cluster in (shown, reactive, research):
+        for cluster in (shown, reactive, queued, research):
             world = cluster.world
             for node in world.fleet.nodes:
                 if node.name == name:
                     return page.render(node, world.fleet.pods, world.workloads, cluster.namespace)
         raise KeyError(name)
 
-    exporters = Exporters(render)
+    def render_server(name: str) -> bytes:
+        return serverpage.render(queued.world, name.partition("/")[2])
+
+    exporters, servers = Exporters(render), Exporters(render_server)
     stack.push_async_callback(exporters.close)
+    stack.push_async_callback(servers.close)
     pods_file = folder / "pods.json"
     settings = configuration(
         folder=folder,
@@ -114,9 +121,11 @@ async def _prepare(
     state = DemoState(
         shown=shown,
         reactive=reactive,
+        queued=queued,
         research=research,
         days=earlier,
         exporters=exporters,
+        servers=servers,
         tally=client.tally,
         curl=f"curl -K {curl_file}",
         speed=speed,
@@ -124,6 +133,7 @@ async def _prepare(
         seed=options.seed,
         times=WallClock(speed),
         kubeconfig=folder / "kubeconfig",
+        adapter=adapter_command(),
     )
     await start_cluster(state, base, proxy, ca, stack)
     player = Player(state, client, pods_file)
@@ -173,7 +183,8 @@ async def _cluster(
     world = World(setup.pools, setup.workloads, seed, start=-story.BEFORE)
     await days.play(world, setup.hpas, nodepool, 0.0)
     world.take_events()
-    return DemoCluster(setup.namespace, world, list(map(DemoAutoscaler, setup.hpas)), nodepool)
+    scalers = list(map(DemoAutoscaler, setup.hpas))
+    return DemoCluster(setup.namespace, world, scalers, nodepool, setup.server_pages)
 
 
 async def _until_ready(

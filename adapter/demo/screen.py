@@ -90,6 +90,7 @@ class Lines:
         self._next = self._state.world.now + STATUS_PERIOD
         for scaler in self._state.autoscalers:
             write_line(self._console, status_line(self._state, scaler))
+        write_line(self._console, queue_line(self._state))
         write_line(self._console, nodepool_line(self._state))
 
     def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
@@ -114,6 +115,17 @@ def status_line(state: DemoState, scaler: DemoAutoscaler) -> str:
         f"{stages[Stage.READY]} ready, {stages[Stage.STARTING]} loading, "
         f"{stages[Stage.PENDING]} without a GPU; {scaler.metric} {value}, target {scaler.target:g}"
     )
+
+
+def queue_line(state: DemoState) -> str:
+    """Format the current state of the service whose HPA reads the queue."""
+    world = state.queued.world
+    parts = [
+        f"{name}, same requests, scaled on its queue: queue {service.queue}, "
+        f"{world.wanted[name]} wanted, {world.stages(name)[Stage.READY]} ready"
+        for name, service in world.services.items()
+    ]
+    return f"{clock(world.now)}  {'; '.join(parts)}"
 
 
 def nodepool_line(state: DemoState) -> str:
@@ -147,15 +159,18 @@ def write_opening(state: DemoState, console: Console, folder: object) -> None:
         "gpu-metrics-adapter demo",
         "Simulated: GPU nodes, pods and load. Real: the exporters' HTTP, serve, TLS, the HPA's",
         "algorithm and the plan of nodepool. nodepool orders nodes before pods wait, from what it",
-        f"learned on {days} earlier days of the same load. A second cluster runs without nodepool.",
+        f"learned on {days} earlier days of the same load. The same load also runs on a cluster",
+        "without nodepool, and on one whose HPA reads the queue instead of GPU utilization.",
         f"Time runs {state.speed:.3g} times as fast, also in serve. In simulated time it scrapes",
         f"every {SCRAPE:g} s, averages over {WINDOW:g} s and drops values after {AGE_LIMIT:g} s.",
         f"Its configuration, certificates and log are in {folder} while the demo runs.",
         "Query the API while the demo runs:",
         state.curl,
-        "Or use it as a cluster, from a second terminal, also as `gpu-metrics-adapter doctor`:",
+        "Or use it as a cluster, from a second terminal:",
         f"export KUBECONFIG={state.kubeconfig}",
-        "kubectl get gpus; gpu-metrics-adapter explain hpa chat",
+        f"{state.adapter} top",
+        f"{state.adapter} explain hpa chat",
+        "kubectl get gpus",
         "",
     ):
         write_line(console, line)

@@ -37,6 +37,13 @@ class Totals:
     arrived: int = 0
     served: int = 0
     peak_queue: int = 0
+    seconds: float = 0.0
+    """Sum of the times from arrival to answer of the served requests."""
+
+    @property
+    def mean_seconds(self) -> float | None:
+        """Mean time from arrival to answer, or None."""
+        return self.seconds / self.served if self.served else None
 
 
 class DemoService:
@@ -60,6 +67,12 @@ class DemoService:
         """Seconds within which 95 % of the latest requests were served, or None."""
         latencies = sorted(self.latencies)
         return latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None
+
+    def held(self, replica: str) -> tuple[int, int]:
+        """Return the requests of a replica: in progress, and waiting in its own queue."""
+        found = self._replicas.get(replica)
+        count = len(found.requests) if found else 0
+        return min(1, count), max(0, count - 1)
 
     def join(self, replica: str) -> None:
         """Add a ready replica."""
@@ -121,4 +134,5 @@ class DemoService:
             replica.requests.popleft()
             self.totals.served += 1
             self.latencies.append(clock - request.arrived)
+            self.totals.seconds += clock - request.arrived
         return min(busy, seconds)

@@ -19,14 +19,16 @@ from adapter.demo.world import DemoEvent, World
 
 @dataclass(frozen=True, slots=True)
 class DemoCluster:
-    """One of the two simulated clusters, which get the same load: its world and its HPAs."""
+    """One of the simulated clusters: its world and its HPAs."""
 
     namespace: str
-    """The namespace of its services, by which ``serve`` distinguishes the two clusters."""
+    """The namespace of its services, by which ``serve`` distinguishes the clusters."""
     world: World
     autoscalers: Sequence[DemoAutoscaler]
     nodepool: DemoNodepool | None = None
     """None: its node autoscaler adds nodes only when pods wait."""
+    server_pages: bool = False
+    """Whether its pods have pages about their requests."""
 
 
 @dataclass(slots=True)
@@ -47,11 +49,15 @@ class DemoState:
     """The cluster with nodepool, which the picture shows."""
     reactive: DemoCluster
     """The cluster with the same load without nodepool."""
+    queued: DemoCluster
+    """The cluster with the same load whose HPA reads the queue, with nodepool."""
     research: DemoCluster
     """Another team's services, which are not in the picture."""
     days: Days
     """What nodepool learned before the start."""
     exporters: Exporters
+    servers: Exporters
+    """The pages of the pods that have one."""
     tally: Tally
     curl: str
     """The command with which to query the API: all options are in a file."""
@@ -64,6 +70,8 @@ class DemoState:
     """The time of day of the simulation."""
     kubeconfig: Path
     """With it, kubectl and the user commands read the demo as a cluster."""
+    adapter: str = "gpu-metrics-adapter"
+    """The command that runs the adapter in the user's shell."""
     page: str = ""
     """Address of the page; empty without one."""
     events: deque[DemoEvent] = field(default_factory=lambda: deque(maxlen=100))
@@ -81,13 +89,13 @@ class DemoState:
 
     @property
     def clusters(self) -> Iterable[DemoCluster]:
-        """The two clusters that are compared."""
+        """The clusters with nodepool and without, which are compared."""
         return (self.shown, self.reactive)
 
     @property
     def everything(self) -> Iterable[DemoCluster]:
         """All that ``serve`` and the API server show as one cluster."""
-        return (self.shown, self.reactive, self.research)
+        return (self.shown, self.reactive, self.queued, self.research)
 
 
 def clock(seconds: float) -> str:
@@ -96,11 +104,15 @@ def clock(seconds: float) -> str:
     return f"{minutes:02d}:{rest:02d}"
 
 
-def usage(state: DemoState) -> str:
+def usage(state: DemoState, width: int) -> str:
     """Return where the page is, or how to look at the demo from another terminal."""
     if state.page:
         return f"the page: {state.page}"
-    return f"second terminal: export KUBECONFIG={state.kubeconfig}; kubectl get gpus"
+    begin = f"second terminal: export KUBECONFIG={state.kubeconfig}"
+    for command in (f"; {state.adapter} top", "; kubectl get gpus"):
+        if len(begin + command) <= width:
+            return begin + command
+    return begin
 
 
 def curl_options(url: str, proxy: FrontProxy, ca: Path) -> str:

@@ -1,11 +1,13 @@
 """The demo's scenario: fifteen minutes that show every important behaviour once.
 
 A chat service on whole GPUs gets a burst that exceeds its node, calms down and gets a smaller one.
-It runs on two clusters at once. On one the ``nodepool`` controller orders nodes ahead; on the other
-they come when pods wait for them. An embedding service on MIG slices is busy, then idle *while the
-exporter of its node is dead*: its values expire, and the HPA must not scale in because of that.
-Beside them, another team holds two MIG instances that do nothing, and its HPA has no value, because
-the exporter of its second node names no pods.
+It runs on three clusters at once. On the first the ``nodepool`` controller orders nodes ahead. On
+the second they come when pods wait for them. The third differs from the first in its HPA, which
+reads the queue of the servers, as docs/inference.md advises, instead of GPU utilization. An
+embedding service on MIG slices is busy, then idle *while the exporter of its node is dead*: its
+values expire, and the HPA must not scale in because of that. Beside them, another team holds two
+MIG instances that do nothing, and its HPA has no value, because the exporter of its second node
+names no pods.
 """
 
 from __future__ import annotations
@@ -108,8 +110,12 @@ class Outage:
 OUTAGES = (Outage(node="mig-1", start=420, end=620),)
 
 
+RUNNING, WAITING = "inference_requests_running", "inference_requests_waiting"
+"""Metrics of the servers' own pages."""
+
+
 def _hpa(
-    namespace: str, service: str, least: int, most: int, target: str, window: int
+    namespace: str, service: str, least: int, most: int, targets: Mapping[str, str], window: int
 ) -> dict[str, Any]:
     return {
         "apiVersion": "autoscaling/v2",
@@ -123,47 +129,23 @@ def _hpa(
                 {
                     "type": "Pods",
                     "pods": {
-                        "metric": {"name": "gpu_utilization"},
+                        "metric": {"name": metric},
                         "target": {"type": "AverageValue", "averageValue": target},
                     },
                 }
+                for metric, target in targets.items()
             ],
             "behavior": {"scaleDown": {"stabilizationWindowSeconds": window}},
         },
     }
 
 
-HPAS = (_hpa(NAMESPACE, "chat", 2, 12, "70", 90), _hpa(NAMESPACE, "embed", 1, 7, "60", 60))
+HPAS = (
+    _hpa(NAMESPACE, "chat", 2, 12, {"gpu_utilization": "70"}, 90),
+    _hpa(NAMESPACE, "embed", 1, 7, {"gpu_utilization": "60"}, 60),
+)
 """autoscaling/v2 manifests. The scale-down windows are shorter than the default 300 s, so that
 scaling in is visible within the story."""
-
-
-class Caption(NamedTuple):
-    """A sentence that the story shows at its time."""
-
-    at: float
-    """Seconds of the story."""
-    about: str
-    text: str
-
-
-CAPTIONS = (
-    Caption(
-        3,
-        "headroom",
-        "free GPUs that nodepool orders ahead; a node pool is a group of nodes that can grow",
-    ),
-    Caption(
-        18,
-        "notebook",
-        "holds 2 MIG instances of dev-1 and does nothing: gpu-metrics-adapter idle --min 10s",
-    ),
-    Caption(
-        33,
-        "rerank",
-        "has no value, and its HPA is stuck: gpu-metrics-adapter explain hpa rerank -n research",
-    ),
-)
 
 
 class ClusterSetup(NamedTuple):
@@ -173,6 +155,8 @@ class ClusterSetup(NamedTuple):
     pools: tuple[DemoPool, ...]
     workloads: tuple[DemoWorkload, ...]
     hpas: tuple[Mapping[str, Any], ...]
+    server_pages: bool = False
+    """Whether its pods have a page about their requests, as vLLM does, and opt in to its scrape."""
 
 
 WITH_NODEPOOL = ClusterSetup(NAMESPACE, POOLS, WORKLOADS, HPAS)
@@ -180,10 +164,20 @@ REACTIVE = ClusterSetup(
     namespace="inference-reactive",
     pools=(replace(POOLS[0], name="reactive"),),
     workloads=WORKLOADS[:1],
-    hpas=(_hpa("inference-reactive", "chat", 2, 12, "70", 90),),
+    hpas=(_hpa("inference-reactive", "chat", 2, 12, {"gpu_utilization": "70"}, 90),),
 )
 """The cluster without nodepool, with only the services whose pools grow. Its pool has a name of
 its own, so that its nodes, exporters and GPUs differ from the other cluster's."""
+
+ON_QUEUE = ClusterSetup(
+    namespace="inference-queue",
+    pools=(replace(POOLS[0], name="queue"),),
+    workloads=WORKLOADS[:1],
+    hpas=(_hpa("inference-queue", "chat", 2, 12, {RUNNING: "700m", WAITING: "1"}, 90),),
+    server_pages=True,
+)
+"""The same chat service with nodepool, scaled on its queue. A server works on one request after the
+other, so 700m requests in progress are as much work as 70 % utilization."""
 
 RESEARCH = ClusterSetup(
     namespace="research",
@@ -231,6 +225,6 @@ RESEARCH = ClusterSetup(
             replicas=1,
         ),
     ),
-    hpas=(_hpa("research", "rerank", 1, 4, "60", 60),),
+    hpas=(_hpa("research", "rerank", 1, 4, {"gpu_utilization": "60"}, 60),),
 )
 """Another team in the same cluster, with the two mistakes that are most frequent."""

@@ -17,7 +17,8 @@ from rich.text import Text
 from adapter.demo import story
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.fleet import DemoPod
-from adapter.demo.state import DemoCluster, DemoState, OutagePlayed, clock
+from adapter.demo.outcomes import outcomes, paid
+from adapter.demo.state import DemoCluster, DemoState, clock
 from adapter.hpa import ControllerOptions
 
 
@@ -25,20 +26,31 @@ def summary(state: DemoState) -> RenderableType:
     """Return the table and the sentences below it."""
     world = state.world
     heading = (
-        f"{clock(world.now)} simulated (after a warm-up of {clock(-world.start)}), "
-        f"{state.speed:.3g}x real time, seed {state.seed}"
+        f"{clock(world.now)} simulated (after a warm-up of {clock(-world.start)}, which totals "
+        f"include), {state.speed:.3g}x real time, seed {state.seed}"
     )
     return Group(
         Text(heading),
+        _numbered(outcomes(state)),
+        Text(),
+        Text("Each service of the cluster in the picture:"),
         _services(state),
-        *(Text(_outage(state, outage)) for outage in state.outages),
         Text(_reads(state)),
         Text(),
         Text("The same load on two clusters whose nodes take time to boot:"),
         comparison(state),
         Text(learned(state)),
         Text("These minutes contain only bursts; load/README.md has whole days of recorded load."),
+        Text(),
+        Text.assemble(("Next, on your own cluster: ", "bold"), f"{state.adapter} doctor"),
     )
+
+
+def _numbered(sentences: Sequence[str]) -> Table:
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for number, sentence in enumerate(sentences, 1):
+        grid.add_row(f"{number}.", Text(sentence))
+    return grid
 
 
 def _services(state: DemoState) -> Table:
@@ -82,23 +94,6 @@ def _always(state: DemoState, scaler: DemoAutoscaler) -> str:
         return "-"
     saved = 1 - state.world.gpu_seconds[scaler.service] / peak
     return f"{peak / 60:.0f} ({saved:.0%} saved)"
-
-
-def _outage(state: DemoState, outage: OutagePlayed) -> str:
-    """How the HPAs behaved whose pods the dead exporter reported."""
-    end = state.world.now if outage.end is None else outage.end
-    text = f"The exporter of {outage.node} was dead from {clock(outage.start)} to {clock(end)}"
-    for scaler in state.autoscalers:
-        pool = next((p for p in state.world.fleet.pools if outage.node.startswith(p.name)), None)
-        if pool is None or state.world.workloads[scaler.service].resource != pool.resource:
-            continue
-        syncs = [sync for sync in scaler.syncs if outage.start <= sync.at < end]
-        blind = [sync for sync in syncs if not sync.active]
-        inward = sum(sync.decision.desired < sync.decision.current for sync in blind)
-        text += f": {scaler.service} had no value at {len(blind)} of {len(syncs)} syncs"
-        if blind:
-            text += f" (ScalingActive=False) and was scaled in {inward} times in these"
-    return f"{text}."
 
 
 def _reads(state: DemoState) -> str:
@@ -173,7 +168,7 @@ def _rows(state: DemoState, names: list[str]) -> dict[str, list[str]]:
         if burst.start < state.world.now:
             label, cells = _burst(state, burst)
             rows[label] = cells
-    hours = [_paid(each, names) / 3600 for each in state.clusters]
+    hours = [paid(each, names) / 3600 for each in state.clusters]
     rows["GPU-hours of the nodes, counted from the order"] = [
         f"{hours[0]:.2f} ({hours[0] / hours[1] - 1:+.0%})" if hours[1] else f"{hours[0]:.2f}",
         f"{hours[1]:.2f}",
@@ -212,13 +207,6 @@ def running_after(pods: Sequence[DemoPod], count: int, start: float, end: float)
         if at < end and sum(pod.holds(at) for pod in pods) >= count:
             return at - start
     return None
-
-
-def _paid(cluster: DemoCluster, names: list[str]) -> float:
-    world = cluster.world
-    resources = {world.workloads[name].resource for name in names}
-    pools = [pool for pool in world.fleet.pools if pool.resource in resources]
-    return sum(world.paid_seconds[pool.name] for pool in pools)
 
 
 def _over(cluster: DemoCluster, names: list[str]) -> str:

@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from adapter.demo.captions import PINNED
 from adapter.demo.panels import (
     ASCII,
     UNICODE,
@@ -22,7 +23,10 @@ from adapter.demo.panels import (
     service_title,
 )
 from adapter.demo.state import DemoState, clock, usage
+from adapter.demo.world import DemoEvent
 
+_MEASURE = Console(width=80)
+"""Folds lines."""
 _FRAMED_ROWS = 30
 _NODEPOOL_ROWS = 24
 """With fewer rows, only the summary shows the cluster without nodepool."""
@@ -45,14 +49,14 @@ class View:
         if height >= _NODEPOOL_ROWS:
             body = nodepool_body(self._state, glyphs)
             parts.append(_framed(nodepool_title(self._state), body, framed=framed))
-        use = Text(usage(self._state), style="dim", overflow="fold")
+        use = Text(usage(self._state, width), style="dim", overflow="fold")
         natural = options.update(height=None)
         left = height - len(console.render_lines(Group(*parts), natural))
         rows = left - len(console.render_lines(use, natural))
         if rows < _FEWEST_EVENTS:
-            yield Group(*parts, _events(self._state, left))
+            yield Group(*parts, _events(self._state, left, width))
             return
-        yield Group(*parts, _events(self._state, rows), use)
+        yield Group(*parts, _events(self._state, rows, width), use)
 
 
 def _header(state: DemoState) -> RenderableType:
@@ -92,14 +96,36 @@ def _framed(title: str, body: RenderableType, *, framed: bool) -> RenderableType
     return Group(line, body)
 
 
-def _events(state: DemoState, rows: int) -> RenderableType:
-    """Return the latest events, newest last, padded to ``rows`` lines."""
-    lines = [
-        Text.assemble((clock(event.at), "dim"), " ", (event.about, "bold"), f" {event.text}")
-        for event in list(state.events)[-rows:]
-        if rows > 0
-    ]
-    lines += [Text("")] * max(0, rows - len(lines))
+def _events(state: DemoState, rows: int, width: int) -> RenderableType:
+    """Return the latest events, newest last, padded to ``rows`` lines.
+
+    The current caption follows them, as many lines long as it needs.
+    """
+    pinned = _caption(state)
+    below = [] if pinned is None else _folded(_event(pinned, "bold cyan"), width, rows)
+    room = rows - len(below)
+    events = [event for event in state.events if event is not pinned]
+    lines = [_event(event) for event in events[-room:] if room > 0]
+    lines += [Text("")] * max(0, room - len(lines))
     for line in lines:
         line.no_wrap, line.overflow = True, "ellipsis"
-    return Group(*lines)
+    return Group(*lines, *below)
+
+
+def _caption(state: DemoState) -> DemoEvent | None:
+    """Return the newest caption, if it is recent."""
+    now = state.world.now
+    found = (event for event in reversed(state.events) if event.caption)
+    newest = next(found, None)
+    return newest if newest is not None and now - newest.at < PINNED else None
+
+
+def _event(event: DemoEvent, style: str = "") -> Text:
+    return Text.assemble(
+        (clock(event.at), "dim"), " ", (event.about, "bold"), (f" {event.text}", style)
+    )
+
+
+def _folded(text: Text, width: int, most: int) -> list[Text]:
+    """Return a text as lines of at most ``width`` columns."""
+    return list(text.wrap(_MEASURE, width))[: max(0, most)]

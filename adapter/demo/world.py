@@ -50,6 +50,8 @@ class DemoEvent(NamedTuple):
     """Seconds of the simulation."""
     about: str
     text: str
+    caption: bool = False
+    """Whether it explains the story."""
 
 
 class Change(NamedTuple):
@@ -141,9 +143,9 @@ class World:
         events, self._events = self._events, []
         return events
 
-    def report(self, about: str, text: str) -> None:
+    def report(self, about: str, text: str, *, caption: bool = False) -> None:
         """Add an event from outside the simulation."""
-        self._events.append(DemoEvent(self.now, about, text))
+        self._events.append(DemoEvent(self.now, about, text, caption))
 
     def _step(self) -> None:
         self._apply(self.fleet.step(self.now))

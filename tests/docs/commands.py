@@ -113,7 +113,7 @@ def _split(
         yield from _split(block, line, inner, "", known)
     text = _INNER.sub("ANSWER", text)
     for name in _VARIABLE.findall(re.sub(r"'[^']*'", "", text)):
-        if name not in known and name != "HOME":
+        if name not in known and name not in ("HOME", "PATH", "PWD"):
             raise ValueError(f"{place}: ${name} is set by no line before")
     words: list[str] = []
     rest = _words(text)

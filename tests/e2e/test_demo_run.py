@@ -44,14 +44,16 @@ def played(options: DemoOptions) -> tuple[int, str]:
 
 
 def test_it_plays_reads_real_values_sums_up_and_leaves_nothing(temporary: Path) -> None:
-    code, text = played(DemoOptions(seconds=5, speed=30))
+    code, text = played(DemoOptions(seconds=8, speed=30))
     assert code == 0
     assert "HPA embed: 2 -> 3" in text or "HPA embed: 2 -> 4" in text
+    assert "two signals: chat scaled on its queue took" in " ".join(text.split())
     reads = re.search(
         r"made (\d+) requests over HTTPS, (\d+) of them returned", " ".join(text.split())
     )
     assert reads
     assert int(reads[2]) > 0
+    assert re.search(r"on its queue: HPA chat: \d -> \d+: inference_requests_", text)
     both = re.search(r"syncs above the target and its tolerance +\d+% +\d+%", text)
     assert both, "the HPAs of both clusters read values"
     assert list(temporary.iterdir()) == []

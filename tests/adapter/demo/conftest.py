@@ -44,6 +44,7 @@ async def state(world: World) -> DemoState:
     exporters = Exporters(lambda node: f"page of {node}\n".encode())
     exporters.dead.add("mig-1")
     reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed=7, start=-30.0)
+    queued = World(story.ON_QUEUE.pools, story.ON_QUEUE.workloads, seed=7, start=-30.0)
     research = World(story.RESEARCH.pools, story.RESEARCH.workloads, seed=7, start=-30.0)
     team = [DemoAutoscaler(manifest) for manifest in story.RESEARCH.hpas]
     nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
@@ -52,9 +53,17 @@ async def state(world: World) -> DemoState:
     state = DemoState(
         shown=DemoCluster(story.NAMESPACE, world, scalers, nodepool),
         reactive=DemoCluster(story.REACTIVE.namespace, reactive, others),
+        queued=DemoCluster(
+            story.ON_QUEUE.namespace,
+            queued,
+            [DemoAutoscaler(manifest) for manifest in story.ON_QUEUE.hpas],
+            DemoNodepool(Limits(), story.BEGIN, Past()),
+            server_pages=True,
+        ),
         research=DemoCluster(story.RESEARCH.namespace, research, team),
         days=Days(Past(), ({"chat": 12}, {"chat": 14}), (9, 8)),
         exporters=exporters,
+        servers=Exporters(lambda pod: f"page of {pod}\n".encode()),
         tally=Tally(requests=8, answered=4, seconds=[0.002] * 7 + [0.005]),
         curl="the API: curl -K /tmp/gma-demo-x/curl.conf",
         speed=15,

@@ -8,7 +8,7 @@ from adapter.demo import story
 from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
 from adapter.demo.cluster.events import events
 from adapter.demo.cluster.hpas import hpas
-from adapter.demo.days import DeviceReader
+from adapter.demo.days import DirectReader
 from adapter.demo.manifests import pods
 from adapter.demo.server import SCRAPE
 from adapter.demo.state import DemoCluster, DemoState
@@ -51,7 +51,7 @@ async def test_every_decision_of_the_story_is_explained_as_it_is_made(state: Dem
     scalers = [DemoAutoscaler(manifest) for manifest in story.HPAS]
     shown = DemoCluster(story.NAMESPACE, world, scalers)
     state = dataclasses.replace(state, shown=shown, times=WallClock(1, origin=1e9))
-    reader = DeviceReader(world)
+    reader = DirectReader(world)
     explained = differing = 0
     while world.now < story.LENGTH:
         world.advance(world.now + SCRAPE)

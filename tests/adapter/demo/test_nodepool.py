@@ -10,7 +10,7 @@ import pytest
 from adapter.demo import days, story
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.client import Answer
-from adapter.demo.days import DeviceReader
+from adapter.demo.days import DirectReader
 from adapter.demo.nodepool import DemoNodepool, Past, grows
 from adapter.demo.world import World
 from adapter.hpa import Missing
@@ -99,15 +99,15 @@ async def test_a_change_of_headroom_is_reported_with_its_reason(world: World) ->
 
 async def test_a_reader_averages_what_the_devices_did_and_knows_no_loading_pod() -> None:
     world = World(story.POOLS, story.WORKLOADS, seed=3)
-    reader = DeviceReader(world)
-    assert isinstance(await reader.pods("n", "m", "app=chat"), Missing)
+    reader = DirectReader(world)
+    assert isinstance(await reader.pods("n", "gpu_utilization", "app=chat"), Missing)
     shares = []
     for _ in range(2):
         world.advance(world.now + 5)
         reader.scrape()
         shares.append(device_busy(world))
     world.scale("chat", 3)
-    values = await reader.pods("n", "m", "app=chat")
+    values = await reader.pods("n", "gpu_utilization", "app=chat")
     first, second, _ = (pod.name for pod in world.fleet.of("chat"))
     assert isinstance(values, dict)
     assert set(values) == {first, second}

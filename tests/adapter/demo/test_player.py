@@ -34,3 +34,4 @@ async def test_the_objects_for_serve_change_seldom_enough_to_be_read(
         assert len(written) == 3, "a pod that comes or goes is written at once"
     finally:
         await state.exporters.close()
+        await state.servers.close()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
 
+from adapter.demo.captions import PINNED
+from adapter.demo.outcomes import outcomes
 from adapter.demo.panels import ASCII, UNICODE
-from adapter.demo.screen import event_line, nodepool_line, status_line
+from adapter.demo.screen import event_line, nodepool_line, queue_line, status_line
 from adapter.demo.state import DemoState, clock
 from adapter.demo.summary import summary
 from adapter.demo.view import View
@@ -48,7 +51,9 @@ async def test_the_picture_says_what_matters(state: DemoState, size: tuple[int, 
         "booting, ready in 90 s",
         "nodepool: 2 pods of headroom, 0 ready: the minimum headroom is 2 pods",
         "without chat ●●●●○○  1 node, 1 booting; waited for a GPU: 105 pod-seconds",
-        "second terminal: export KUBECONFIG=/tmp/gma-demo-x/kubeconfig; kubectl get gpus",
+        "same  scaled on its queue: ●●●",
+        "second terminal: export KUBECONFIG=/tmp/gma-demo-x/kubeconfig; "
+        + ("gpu-metrics-adapter top" if size[0] > 100 else "kubectl get gpus"),
     ):
         assert part in text
 
@@ -61,11 +66,22 @@ async def test_the_summary_counts_what_happened(state: DemoState) -> None:
     file = io.StringIO()
     Console(file=file, width=120, color_system=None).print(summary(state))
     text = " ".join(file.getvalue().split())
-    assert "01:30 simulated (after a warm-up of 00:30), 15x real time, seed 7" in text
+    assert (
+        "01:30 simulated (after a warm-up of 00:30, which totals include), 15x real time, seed 7"
+    ) in text
     assert "replicas, minimum to maximum 2 to 6 2 to 2" in text
+    assert re.search(
+        r"seed 7 1\. The same requests, two signals: chat scaled on its queue took [\d.]+ s a "
+        r"request, had up to \d+ waiting and held \d+ GPU-minutes; chat scaled on GPU utilization "
+        r"took [\d.]+ s a request, .* 2\. The exporter of mig-1 .* 3\. Pods of chat waited for a "
+        r"GPU 105 pod-seconds with nodepool and 105 without",
+        text,
+    ), "the outcomes come first"
+    assert text.endswith("Next, on your own cluster: gpu-metrics-adapter doctor")
     assert (
         "The exporter of mig-1 was dead from 00:00 to 01:30: embed had no value at 5 of 5 syncs "
-        "(ScalingActive=False) and was scaled in 0 times in these."
+        "(ScalingActive=False) and was scaled in 0 times in these. A made-up 0 would have scaled "
+        "in 2 -> 1."
     ) in text
     assert "The HPAs made 8 requests over HTTPS, 4 of them returned values: median 2.0 ms, " in text
     assert "99 % within 5.0 ms." in text
@@ -84,11 +100,35 @@ async def test_the_summary_counts_what_happened(state: DemoState) -> None:
     ) in text
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_current_caption_is_shown_to_its_last_word(
+    state: DemoState, size: tuple[int, int]
+) -> None:
+    said = (
+        "no value: keeps 5 (ScalingActive=False, FailedGetPodsMetric). Missing means hold; "
+        "a made-up 0 would scale in 5 -> 1"
+    )
+    state.events.append(DemoEvent(60.0, "HPA embed", said, caption=True))
+    state.events.extend(DemoEvent(80.0 + i, "node a", "ready") for i in range(9))
+    assert said in " ".join(" ".join(drawn(state, *size)).split())
+    state.world.now += PINNED
+    assert said not in " ".join(" ".join(drawn(state, *size)).split()), "it makes room later"
+
+
+async def test_the_summary_of_a_run_without_an_outage_says_so(state: DemoState) -> None:
+    state.outages.clear()
+    assert outcomes(state)[1] == "No exporter died in the part of the story that was played."
+
+
 async def test_lines_stand_for_themselves(state: DemoState) -> None:
     assert event_line(DemoEvent(61.0, "node a", "ready")) == "01:01  node a: ready"
     assert nodepool_line(state) == (
         "01:30  nodepool: 2 pods of headroom; waited for a GPU so far: 105 pod-seconds with it, "
         "105 without"
+    )
+    assert re.fullmatch(
+        r"01:00  chat, same requests, scaled on its queue: queue \d+, 12 wanted, 4 ready",
+        queue_line(state),
     )
     assert status_line(state, state.autoscalers[1]) == (
         f"01:30  embed: 9.5 req/s, queue {state.world.services['embed'].queue}, 2 wanted, 2 ready, "

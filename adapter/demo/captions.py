@@ -1,0 +1,81 @@
+"""Sentences that explain the story while it plays.
+
+A sentence that compares the clusters is made from their state at its time, so that it is true for
+any seed and speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from adapter.demo import story
+from adapter.demo.state import DemoCluster, DemoState
+
+PINNED: Final = 60.0
+"""Seconds of the simulation for which the picture keeps a caption."""
+
+
+class Caption(NamedTuple):
+    """A sentence that is shown at its time."""
+
+    at: float
+    """Seconds of the story."""
+    about: str
+    say: Callable[[DemoState], str]
+
+
+def _headroom(state: DemoState) -> str:
+    return (
+        "free GPUs that nodepool orders before pods need them. "
+        "A node pool is a group of nodes that can grow"
+    )
+
+
+def _burst(state: DemoState) -> str:
+    service = story.BURSTS[0].service
+    rates = [point.rate for point in state.world.workloads[service].profile.points]
+    return (
+        f"its requests rise from {rates[0]:g} to {max(rates):g} a second. One {service} is scaled "
+        "on utilization, a second one with the same requests on its queue"
+    )
+
+
+def _signals(state: DemoState) -> str:
+    return (
+        f"scaled on utilization: {_now(state.shown)}; scaled on its queue: {_now(state.queued)}. "
+        "Utilization ends at 100; a queue shows the overload"
+    )
+
+
+def _now(cluster: DemoCluster) -> str:
+    service = story.BURSTS[0].service
+    pods, waiting = cluster.world.wanted[service], cluster.world.services[service].queue
+    return f"{pods} pods, {waiting} requests wait"
+
+
+def _waited(state: DemoState) -> str:
+    service = story.BURSTS[0].service
+    ahead, late = (each.world.waited(service) for each in state.clusters)
+    return (
+        f"pods of {service} waited for a GPU so far: {ahead:.0f} pod-seconds with nodepool, "
+        f"{late:.0f} without"
+    )
+
+
+def _notebook(state: DemoState) -> str:
+    return f"holds 2 MIG instances of dev-1 and does nothing: {state.adapter} idle --min 10s"
+
+
+def _rerank(state: DemoState) -> str:
+    return f"its HPA is stuck without a value: {state.adapter} explain hpa rerank -n research"
+
+
+CAPTIONS: Final = (
+    Caption(0, "headroom", _headroom),
+    Caption(story.BURSTS[0].start, story.BURSTS[0].service, _burst),
+    Caption(130, "rerank", _rerank),
+    Caption(200, story.BURSTS[0].service, _signals),
+    Caption(270, "notebook", _notebook),
+    Caption(340, "nodepool", _waited),
+)
