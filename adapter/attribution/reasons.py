@@ -17,6 +17,7 @@ from adapter.cluster.workload import workloads
 
 PAGE: Final = "docs/reasons.md"
 _POD: Final = "kubectl -n {namespace} describe pod {pod}"
+_DOCTOR: Final = "gpu-metrics-adapter doctor"
 _ON_NODE: Final = "kubectl get pods -A -o wide --field-selector spec.nodeName={node}"
 _LOGS: Final = "kubectl -n {exporter_namespace} logs {exporter} --tail=20"
 _OPT_IN: Final = (
@@ -65,10 +66,10 @@ REASONS: Final[Mapping[str, Cause]] = {
     # No sample names the pod.
     "no_exporter_on_node": Cause(
         "No exporter reports devices of the node.",
-        "Run the exporter's DaemonSet on the node: check its node selector and tolerations. With "
-        "Prometheus as the source, check that the target is up and its series show their node.",
-        _ON_NODE,
-        "gpu-metrics-adapter doctor",
+        "Run the exporter's DaemonSet on the node: check its node selector and tolerations (GMA101 "
+        "of doctor names what is missing). With Prometheus as the source, check that the target is "
+        "up and its series show their node.",
+        _DOCTOR,
     ),
     "exporter_down": Cause(
         "The exporter of the node does not answer, or its samples are too old.",
@@ -108,7 +109,9 @@ REASONS: Final[Mapping[str, Cause]] = {
     "server_unscrapable": Cause(
         "The pod opts in to have its server page scraped, and the adapter cannot scrape it.",
         "Correct the annotations gpu-metrics-adapter.io/port, /path and /scheme. Two pods with "
-        "one address, or a pod without an address, cannot be scraped either.",
+        "one address, or a pod without an address, cannot be scraped either. GMA502 and GMA505 of "
+        "doctor name the pod and the cause.",
+        _DOCTOR,
     ),
     "server_down": Cause(
         "The pod's server page does not answer.",

@@ -95,7 +95,7 @@ def unnamed_server(pod: Pod, pages: ReadPages, now: float) -> Absence:
 def unreported_node(node: str, read: Sequence[PageState], now: float) -> Absence:
     """Return why no exporter reports devices of a node."""
     if not read:
-        return Absence(NO_EXPORTER, f"node {node}")
+        return Absence(NO_EXPORTER, node)
     failing = next((page for page in read if page.error or not page.last_success), None)
     if failing is not None:
         return Absence(EXPORTER_DOWN, _page_failure(failing, now), exporter=failing.pod)

@@ -123,10 +123,21 @@ def grant(right: MissingRight) -> str:
     if right.group in _BY_METRIC:
         return _apply(right, role, _name(f"{role}-{right.user}"))
     resource = shlex.quote(_with_subresource(right))
-    return (
-        f"kubectl create {kind} {role}{scope} --verb={verbs} --resource={resource} && "
-        f"kubectl create {binding} {_name(f'{role}-{right.user}')}{scope} --{kind}={role} {subject}"
+    bound = _name(f"{role}-{right.user}")
+    return create_again(
+        f"{kind} {role}{scope} --verb={verbs} --resource={resource}",
+        f"{binding} {bound}{scope} --{kind}={role} {subject}",
     )
+
+
+def create_again(*objects: str) -> str:
+    """Return the commands that create objects, and that succeed if some of them exist.
+
+    Args:
+        objects: what follows ``kubectl create``.
+    """
+    applied = "--dry-run=client -o yaml | kubectl apply -f -"
+    return " && ".join(f"kubectl create {each} {applied}" for each in objects)
 
 
 def _apply(right: MissingRight, role: str, binding: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from adapter.catalog.metric import Unit
+from adapter.client.errors import create_again
 from adapter.figures import decimal
 
 CONTROLLER: Final = "kube-system:horizontal-pod-autoscaler"
@@ -38,10 +39,9 @@ def pointer(path: str) -> str:
 def grant_controller(group: str = "custom.metrics.k8s.io") -> str:
     """Return the commands that let the HPA controller read every metric of an API group."""
     role = f"hpa-reads-{group.partition('.')[0]}-metrics"
-    return (
-        f"kubectl create clusterrole {role} --verb=get,list --resource={shlex.quote(f'*.{group}')}"
-        f" && kubectl create clusterrolebinding {role} --clusterrole={role}"
-        f" --serviceaccount={CONTROLLER}"
+    return create_again(
+        f"clusterrole {role} --verb=get,list --resource={shlex.quote(f'*.{group}')}",
+        f"clusterrolebinding {role} --clusterrole={role} --serviceaccount={CONTROLLER}",
     )
 
 

@@ -25,7 +25,12 @@ from adapter.client.options import CONTEXT, KUBECONFIG, OUTPUT
     metavar="FILE",
     help="Also write a support file: the report and the facts behind it, without secrets.",
 )
-@click.option("--explain", "identity", metavar="ID", help="Print the documentation of a check.")
+@click.option(
+    "--explain",
+    "identity",
+    metavar="ID",
+    help="Print the documentation of a check, or of a reason such as exporter_down.",
+)
 @click.option("--list", "listed", is_flag=True, help="List all checks.")
 @KUBECONFIG
 @CONTEXT

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope, Unit
 from adapter.settings import Settings
-from apiservice.runtime.nearest import nearest
 
 CATALOG: Final = Catalog()
 
@@ -34,21 +33,3 @@ def metrics(settings: Settings) -> Mapping[str, KnownMetric]:
 _BUILT_IN: Final = {
     name: KnownMetric(each.unit, each.scope) for name, each in CATALOG.metrics.items()
 }
-
-
-def nearest_metric(name: str, settings: Settings) -> str:
-    """Return the metric's name that resembles a name most; empty if none does."""
-    own = [row.name for row in settings.metrics]
-    for names in ((*own, *_NEUTRAL), tuple(CATALOG.principal)):
-        folded = {_folded(each): each for each in names}
-        close = nearest(_folded(name), folded, 1, cutoff=0.7)
-        if close:
-            return folded[close[0]]
-    return ""
-
-
-_NEUTRAL: Final = tuple(metric.name for metric in CATALOG.neutral)
-
-
-def _folded(name: str) -> str:
-    return name.lower().replace("-", "_").replace("utilisation", "utilization")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from adapter.attribution.reasons import REASONS
 from adapter.client.access import Api, cluster
 from adapter.client.command import UNSEEN, complain, print_json
 from adapter.client.errors import ClientError, odd_answers
@@ -73,13 +74,18 @@ async def look(api: Api, *, inside: bool = False) -> tuple[Facts, DoctorReport]:
 
 
 def explain(identity: str) -> None:
-    """Print the documentation of a check."""
+    """Print the documentation of a check, or of a reason why a pod has no value."""
     checks = {each.id: each for each in registered()}
     found = checks.get(identity.upper())
+    if found is None and (cause := REASONS.get(identity.lower())) is not None:
+        screen = screen_of()
+        parts = [identity.lower(), *screen.wrap(cause.cause), "", *screen.wrap(cause.fix)]
+        click.echo("\n".join(screen.line(line) for line in parts))
+        return
     if found is None:
-        near = nearest(identity.upper(), checks)
+        near = nearest(identity.upper(), checks) or nearest(identity.lower(), REASONS)
         hint = f"did you mean {' or '.join(near)}?" if near else "see doctor --list"
-        complain(ClientError(f"no check {identity!r}: {hint}"))
+        complain(ClientError(f"no check or reason {identity!r}: {hint}"))
         sys.exit(UNSEEN)
     screen = screen_of()
     click.echo("\n".join(screen.line(line) for line in text.explanation(found, screen)))

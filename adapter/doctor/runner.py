@@ -87,6 +87,19 @@ class DoctorReport:
         checked = {Outcome.FINE, Outcome.FOUND}
         return FINE if any(each.outcome in checked for each in self.results) else UNSEEN
 
+    @property
+    def advice(self) -> str:
+        """Which findings to fix before the others; empty if the order does not matter."""
+        found = [each.check.id for each in self.results if each.severity is not None]
+        first = [each for each in found if each in _RUNAWAY]
+        silent = [each for each in found if each in _SILENT]
+        if not first or not silent:
+            return ""
+        return (
+            f"Fix {' and '.join(first)} first: HPAs get values again when {', '.join(silent)} "
+            f"{'is' if len(silent) == 1 else 'are'} fixed, and these then go to their maximum."
+        )
+
     def lines(self, screen: Screen) -> list[str]:
         """The report as text."""
         return text.report(self, screen)
@@ -97,6 +110,7 @@ class DoctorReport:
             "source": self.source,
             "status": self.status,
             "summary": self.counts(),
+            **({"advice": self.advice} if self.advice else {}),
             "checks": [_row(each) for each in self.results],
             "notes": list(self.notes),
         }
@@ -112,6 +126,15 @@ class DoctorReport:
         }
 
 
+_RUNAWAY: Final = frozenset({"GMA404"})
+"""Checks whose fault makes an HPA scale to its maximum once it gets values."""
+_SILENT: Final = frozenset(
+    (
+        *("GMA002", "GMA004", "GMA005", "GMA006", "GMA007", "GMA008", "GMA009", "GMA010"),
+        *("GMA101", "GMA102", "GMA103", "GMA104", "GMA105", "GMA121", "GMA301", "GMA706"),
+    )
+)
+"""Checks whose fault keeps values from HPAs."""
 _STATUS: Final = {
     Outcome.FINE: "fine",
     Outcome.UNKNOWN: "unknown",

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _SHOWN: Final = 5
 """Findings of one check that are printed; JSON has all."""
 _INDENT: Final = "    "
-_PREFIXES: Final[Mapping[str, str]] = {"found": "not true: ", "could not check": "not checked: "}
+_PREFIXES: Final[Mapping[str, str]] = {"found": "expected: ", "could not check": "not checked: "}
 """A title says what is true of a cluster without the fault."""
 _WORDS: Final = re.compile(r"""(?:[^\s'"]|'[^']*'|"(?:\\.|[^"\\])*")+""")
 
 
 def report(report: DoctorReport, screen: Screen) -> list[str]:
     """Return the lines of a report."""
-    lines: list[str] = []
+    lines = screen.wrap(report.advice) if report.advice else []
     section = None
     seen: dict[str, str] = {}
     shared = _shared(report.results)

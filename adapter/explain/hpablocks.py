@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from adapter.catalog import Catalog
+from adapter.catalog.nearest import nearest_metric
 from adapter.client.access import Json
 from adapter.client.errors import MissingRight
 from adapter.client.hpacommands import grant_controller, other_unit, patch_hpa
@@ -16,7 +17,7 @@ from adapter.explain.hpafacts import HpaFacts
 from adapter.explain.hpareport import Block, MetricLines, PodLine
 from adapter.explain.words import one_line
 from adapter.figures import count
-from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Select
+from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Missing, Select
 
 CATALOG: Final = Catalog()
 _STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", "ScalingDisabled")
@@ -29,6 +30,9 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
         for row in decision.conditions
         if row.reason in _STOPS
     ]
+    if facts.spec is not None:
+        # First: with a wrong target, the HPA runs away as soon as it may read its metrics.
+        found += _of_manifest(facts, facts.spec)
     if facts.denied is not None:
         found.append(_denied(facts.denied))
         found += _silent(facts)
@@ -40,8 +44,9 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
 
 
 def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
-    """Return what the HPA's own status says that blocks."""
-    return [
+    """Return what the HPA's own status says that blocks, and the faults of its manifest."""
+    found = [] if facts.spec is None else list(_of_manifest(facts, facts.spec))
+    return found + [
         _denied(facts.denied)
         if facts.denied is not None and row["type"] == "ScalingActive"
         else Block(
@@ -78,9 +83,6 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
     invalid = lines.asks is None and bool(lines.error)
     if denied:
         reasons.pop("", None)
-        if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
-            text = f"{lines.name}: the metrics API has no such metric"
-            yield Block(text, hpafixes.of_failure(facts, metric, ""))
     elif invalid and not any(reasons):
         yield Block(f"{lines.name}: {lines.error}", hpafixes.of_failure(facts, metric, lines.error))
         return
@@ -112,8 +114,7 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
             hpafixes.raise_max(facts, spec.max_replicas + 1),
         )
     elif asked is not None and reasons.get("ScalingLimited") == "TooManyReplicas":
-        if wrong := list(_wrong_units(facts, spec)):
-            yield from wrong
+        if any(_wrong_units(facts, spec)):
             return
         text = f"maxReplicas {spec.max_replicas} holds it; the metrics ask for {asked}"
         yield Block(text, hpafixes.raise_max(facts, asked))
@@ -153,6 +154,24 @@ def _unschedulable(facts: HpaFacts) -> Iterator[Block]:
             f"{count(len(waiting), 'pod')} without a node ({name}): {why}",
             f"kubectl -n {namespace} describe pod {shlex.quote(name)}",
         )
+
+
+def _of_manifest(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
+    """Yield the faults of the manifest, which hold whether or not a value can be read."""
+    for metric, found in zip(spec.metrics, facts.values, strict=False):
+        if metric.kind is MetricKind.PODS and isinstance(found.values, Missing):
+            yield from _unknown(facts, metric)
+    yield from _wrong_units(facts, spec)
+
+
+def _unknown(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block]:
+    """Yield that a metric does not exist, where the controller's own failure hides it."""
+    fix = hpafixes.of_unknown(facts, metric)
+    if facts.known:
+        if metric.name not in facts.known and concerns(facts.denied, metric.kind):
+            yield Block(f"the metrics API has no metric {metric.name}", fix)
+    elif metric.name not in CATALOG.metrics and nearest_metric(metric.name, CATALOG.metrics):
+        yield Block(f"{metric.name} is not a metric of the adapter", fix)
 
 
 def _wrong_units(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:

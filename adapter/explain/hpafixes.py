@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from typing import Final
 
+from adapter.catalog import Catalog
+from adapter.catalog.nearest import nearest_metric
 from adapter.client.access import Json
 from adapter.client.hpacommands import one_hpa, patch_hpa, scaled_object
 from adapter.explain.hpafacts import HpaFacts
 from adapter.hpa import MetricKind, MetricSpec
 from adapter.hpa.spec import source_key
-from apiservice.runtime.nearest import nearest
+
+_CATALOG: Final = Catalog()
 
 
 def stopped(facts: HpaFacts, reason: str) -> str:
@@ -59,7 +63,7 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     """Return the fix for a metric that has no proposal."""
     namespace = shlex.quote(facts.namespace)
     if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
-        return _of_unknown(facts, metric)
+        return of_unknown(facts, metric)
     if "missing request for" in error:
         return f"set requests.{metric.name} of every container in the pod template"
     if metric.kind.of_resources:
@@ -72,12 +76,13 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     return "gpu-metrics-adapter doctor"
 
 
-def _of_unknown(facts: HpaFacts, metric: MetricSpec) -> str:
-    near = nearest(metric.name, facts.known, parts=True)
+def of_unknown(facts: HpaFacts, metric: MetricSpec) -> str:
+    """Return the fix for a metric that does not exist."""
+    near = nearest_metric(metric.name, facts.known or _CATALOG.metrics)
     if near and not facts.scaled_object:
         at = field(facts, metric, "metric.name")
-        return patch_hpa(facts.namespace, facts.name, at, near[0])
-    return f"did you mean {' or '.join(near)}?" if near else "name a metric that the API lists"
+        return patch_hpa(facts.namespace, facts.name, at, near)
+    return f"did you mean {near}?" if near else "name a metric that the API lists"
 
 
 def field(facts: HpaFacts, metric: MetricSpec, path: str) -> str:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from adapter.api.aggregate import Aggregate
+from adapter.catalog.nearest import nearest_metric
 from adapter.hpa import quantity
 from adapter.keda.errors import BadTrigger
 from apiservice.labels.selector import EVERYTHING, Selector, SelectorError, parse
@@ -88,7 +89,7 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
         )
     for key in metadata:
         if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):
-            raise BadTrigger(f"{_shown(key)}: no such key; {_nearest(key, OWN)}")
+            raise BadTrigger(f"{_shown(key)}: no such key; {_keys(key)}")
     return Trigger(
         metric=_metric(metadata, known),
         target=_number(metadata, "target", _SMALLEST),
@@ -106,7 +107,7 @@ def _metric(metadata: Mapping[str, str], known: Collection[str]) -> str:
     if not name:
         raise BadTrigger("metric: is missing; name a metric, e.g. gpu_utilization")
     if name not in known:
-        raise BadTrigger(f"metric: no metric is named {_quoted(name)}; {_nearest(name, known)}")
+        raise BadTrigger(f"metric: no metric is named {_quoted(name)}; {_metrics(name, known)}")
     return name
 
 
@@ -166,8 +167,13 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
-    folded = {other.lower(): other for other in known}
-    if close := nearest(name.lower(), folded, 1):
+def _metrics(name: str, known: Collection[str]) -> str:
+    near = nearest_metric(name, known)
+    return f"did you mean {near}?" if near else "docs/metrics.md lists them all"
+
+
+def _keys(key: str) -> str:
+    folded = {other.lower(): other for other in OWN}
+    if close := nearest(key.lower(), folded, 1):
         return f"did you mean {folded[close[0]]}?"
-    return f"known keys: {', '.join(OWN)}" if known is OWN else "docs/metrics.md lists them all"
+    return f"known keys: {', '.join(OWN)}"

@@ -37,7 +37,7 @@ def test_every_output_is_shown() -> None:
 
 def test_the_lines_about_a_check_end_with_the_next_check_or_section() -> None:
     text = outputs.doctor("GMA008")
-    assert text.splitlines()[0].endswith("GMA008 not true: the API server reaches the metrics APIs")
+    assert text.splitlines()[0].endswith("GMA008 expected: the API server reaches the metrics APIs")
     assert text.count("GMA0") == 1
     assert "$ kubectl -n gpu-metrics" in text
 

@@ -68,6 +68,7 @@ class ControlPlane:
         manager: further flags of kube-controller-manager.
         gates: feature gates of both Kubernetes programs, such as ``HPAScaleToZero=true``.
         listener: where kube-apiserver listens.
+        aggregation: whether kube-apiserver has the flags of the aggregation layer.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ControlPlane:
         manager: Sequence[str] = (),
         gates: str = "",
         listener: Listener | None = None,
+        aggregation: bool = True,
     ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +96,8 @@ class ControlPlane:
         self.audit = folder / "audit.log"
         gate = [f"--feature-gates={gates}"] if gates else []
         self.etcd, etcd_url = self._etcd()
-        self.apiserver = self._apiserver(etcd_url, listener, gate)
+        layer = self._aggregation() if aggregation else []
+        self.apiserver = self._apiserver(etcd_url, listener, [*layer, *gate])
         self.manager = self._manager(controllers, [*manager, *gate])
         self.admin = Cluster(self.url, str(self.ca.cert), pair=self.admin_pair)
         self.kubeconfig = self.write_kubeconfig("admin", pair=self.admin_pair)
@@ -201,7 +204,6 @@ class ControlPlane:
             dns=("kubernetes.default.svc", "kubernetes.default"),
             address=listener.address,
         )
-        front, proxy = self.front_proxy, self.proxy_client
         return Process(
             [
                 programs.find(programs.KUBE_APISERVER),
@@ -215,13 +217,6 @@ class ControlPlane:
                 f"--tls-cert-file={serving.cert}",
                 f"--tls-private-key-file={serving.key}",
                 f"--client-ca-file={self.ca.cert}",
-                f"--requestheader-client-ca-file={front.cert}",
-                "--requestheader-allowed-names=front-proxy-client",
-                "--requestheader-username-headers=X-Remote-User",
-                "--requestheader-group-headers=X-Remote-Group",
-                "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-                f"--proxy-client-cert-file={proxy.cert}",
-                f"--proxy-client-key-file={proxy.key}",
                 "--service-account-issuer=https://kubernetes.default.svc",
                 f"--service-account-key-file={self._account_public}",
                 f"--service-account-signing-key-file={self._account_key}",
@@ -233,6 +228,17 @@ class ControlPlane:
             ],
             self.folder / "kube-apiserver.log",
         )
+
+    def _aggregation(self) -> list[str]:
+        return [
+            f"--requestheader-client-ca-file={self.front_proxy.cert}",
+            "--requestheader-allowed-names=front-proxy-client",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={self.proxy_client.cert}",
+            f"--proxy-client-key-file={self.proxy_client.key}",
+        ]
 
     def _audit_policy(self) -> Path:
         rules = [{"level": "Metadata", "userGroups": [AUDITED]}, {"level": "None"}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,13 +19,18 @@ from tests.e2e.site import Site
 
 @contextlib.contextmanager
 def listening(
-    address: str, port: int, body: bytes, status: int = 200, pair: KeyPair | None = None
+    address: str,
+    port: int,
+    body: bytes,
+    status: int = 200,
+    pair: KeyPair | None = None,
+    rejected: Collection[str] = (),
 ) -> Iterator[None]:
-    """Serve a body at every path of an address."""
+    """Serve a body at every path of an address. Clients at ``rejected`` addresses get 403."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(status)
+            self.send_response(403 if self.client_address[0] in rejected else status)
             self.send_header("Content-Type", "text/plain")
             self.send_header("Content-Length", str(len(body)))
             with contextlib.suppress(OSError):
@@ -65,12 +70,15 @@ def stand(
     body: bytes | None = b"",
     status: int = 200,
     pair: KeyPair | None = None,
+    rejected: Collection[str] = (),
 ) -> Iterator[None]:
     """Run a pod whose port answers; nothing listens if there is no body."""
     meta = pod["metadata"]
     address = site.kubelet.reserve(meta["namespace"], meta["name"])
     host_address(address)
-    answering = listening(address, port, body, status, pair) if body is not None else None
+    answering = None
+    if body is not None:
+        answering = listening(address, port, body, status, pair, rejected)
     with answering or contextlib.nullcontext(), made(site, pod):
         path = f"{PODS.format(ns=meta['namespace'])}/{meta['name']}"
         site.admin.wait(path, lambda obj: obj["status"].get("podIP") == address, "it runs")

@@ -57,9 +57,11 @@ def aggregation_off(facts: Facts) -> Iterator[Finding]:
 def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     """The adapter authenticates the API server with the CA in ConfigMap
     `kube-system/extension-apiserver-authentication`. After the CA has expired, the adapter
-    rejects every forwarded request with 401.
+    rejects every forwarded request with 401, and every HPA loses its metrics.
 
-    Renew the front-proxy CA of the cluster, for example with `kubeadm certs renew`.
+    Replace the front-proxy CA of the cluster. `kubeadm certs renew` renews certificates, and not
+    CAs: see "Manual Rotation of CA Certificates" in the Kubernetes documentation. The provider of a
+    managed cluster replaces it.
     """
     text = facts.authentication.read().get("requestheader-client-ca-file", "")
     try:
@@ -76,15 +78,16 @@ def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     elif ends < facts.now + _SOON:
         days = int((ends - facts.now) // 86400)
         left = "in less than a day" if days < 1 else f"in {days} day{'s' if days > 1 else ''}"
-        yield _front_proxy(f"expires {left}, on {day}", Severity.WARNING)
+        text = f"expires {left}, on {day}: then every HPA loses its metrics"
+        yield _front_proxy(text, Severity.WARNING)
 
 
 def _front_proxy(text: str, severity: Severity) -> Finding:
     return Finding(
         "requestheader-client-ca-file",
         text,
-        "renew the front-proxy CA of the cluster",
-        "kubeadm certs check-expiration",
+        "replace the front-proxy CA on the control plane; or ask the provider of the cluster",
+        "kubeadm certs check-expiration # on a control plane node",
         severity,
     )
 

@@ -23,8 +23,12 @@ _VIRTUAL: Final = "KUBERNETES_VIRTUAL_GPUS"
 _INTERVAL: Final = "DCGM_EXPORTER_INTERVAL"
 
 
-def interval_of(each: SeenPod) -> float:
-    """Return the seconds between two readings of a dcgm-exporter; its default is 30."""
+_DEFAULT: Final = 30.0
+"""Seconds between two readings of a dcgm-exporter without an interval of its own."""
+
+
+def interval_of(each: SeenPod) -> float | None:
+    """Return the seconds between two readings of a dcgm-exporter; None if nothing sets them."""
     for container in each.spec.containers:
         for word, after in pairwise([*container.command, *container.args, ""]):
             name, _, value = word.partition("=")
@@ -33,11 +37,19 @@ def interval_of(each: SeenPod) -> float:
         said = container.variable(_INTERVAL)
         if said:
             return _milliseconds(said)
-    return 30.0
+    return None
 
 
-def _milliseconds(text: str) -> float:
-    return int(text) / 1000 if text.isascii() and text.isdigit() else 30.0
+def _milliseconds(text: str) -> float | None:
+    return int(text) / 1000 if text.isascii() and text.isdigit() else None
+
+
+def _template(facts: Facts, each: SeenPod) -> SeenPod | None:
+    """Return the pod that the DaemonSet of a pod makes now; None if it is not known."""
+    rows = facts.daemonsets.value if facts.daemonsets.known else ()
+    named = owner(each)
+    mine = (row for row in rows or () if row.namespace == each.pod.ref.namespace)
+    return next((row.pod for row in mine if f"daemonset/{row.name}" == named), None)
 
 
 @check(
@@ -52,24 +64,43 @@ def slow(facts: Facts) -> Iterator[Finding]:
 
     Set the interval to 5 to 10 s, and `values.collect_interval` to the same.
     """
-    found: dict[tuple[str, str, float], list[SeenPod]] = {}
+    found: dict[tuple[str, str, float | None], list[SeenPod]] = {}
     for each, rule in exporters(facts):
         seconds = interval_of(each)
-        if rule.family in DCGM and seconds > SYNC:
+        if rule.family in DCGM and (_DEFAULT if seconds is None else seconds) > SYNC:
             # Pods without a workload have one fix too.
             named = owner(each) if each.pod.owner is not None else "pods without a workload"
             found.setdefault((each.pod.ref.namespace, named, seconds), []).append(each)
     for (namespace, named, seconds), pods in found.items():
-        count = f"{len(pods)} pods" if len(pods) > 1 else f"pod {pods[0].pod.ref.name}"
-        yield Finding(
-            f"{named} in {namespace} ({count})",
-            f"reads its GPUs every {seconds:g} s, and HPAs decide every {SYNC:g} s",
-            *set_env(
-                pods[0],
-                "set the interval to 10 s, and values.collect_interval to 10s",
-                f"{_INTERVAL}=10000",
-            ),
+        yield _slow(facts, namespace, named, seconds, pods)
+
+
+def _slow(
+    facts: Facts, namespace: str, named: str, seconds: float | None, pods: list[SeenPod]
+) -> Finding:
+    count = f"{len(pods)} pods" if len(pods) > 1 else f"pod {pods[0].pod.ref.name}"
+    subject = f"{named} in {namespace} ({count})"
+    says = f"{seconds:g} s" if seconds is not None else "30 s, the default (no interval is set)"
+    message = f"reads its GPUs every {says}, and HPAs decide every {SYNC:g} s"
+    template = _template(facts, pods[0])
+    wanted = interval_of(template) if template is not None else None
+    if wanted is not None and wanted <= SYNC:
+        return Finding(
+            subject,
+            f"{message}; its template says {wanted:g} s, which these pods do not have yet",
+            "wait until the pods are replaced, or replace them",
+            f"kubectl -n {namespace} rollout restart {named}",
         )
+    return Finding(
+        subject,
+        message,
+        *set_env(
+            pods[0],
+            "set the interval to 10 s, and config.values.collect_interval in the values of the "
+            "adapter's chart to 10s",
+            f"{_INTERVAL}=10000",
+        ),
+    )
 
 
 def version_of(each: SeenPod) -> tuple[int, int, int] | None:

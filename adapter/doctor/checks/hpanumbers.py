@@ -111,10 +111,15 @@ def wrong_unit(facts: Facts) -> Iterator[Finding]:
         at = f"{metric.at}.{metric.key}.target.{field}"
         yield Finding(
             hpa.subject,
-            f"the target of {metric.name} means {said}",
+            f"the target of {metric.name} means {said}: the HPA goes to {_goal(hpa)} as soon as it "
+            "gets a value",
             f'set {at} to "{better}"',
             patch(hpa, at, better),
         )
+
+
+def _goal(hpa: Hpa) -> str:
+    return "its maximum" if hpa.high is None else f"maxReplicas {hpa.high}"
 
 
 @check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
 from adapter.client.hpacommands import grant_controller, patch_hpa
 from adapter.doctor import known
@@ -53,7 +54,7 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
         for metric in hpa.metrics:
             if metric.type not in ("Pods", "Object") or metric.name in names:
                 continue
-            near = known.nearest_metric(metric.name, facts.settings)
+            near = nearest_metric(metric.name, names)
             if not (near or installed or _LIKE_OURS.search(metric.name)):
                 continue
             guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
@@ -77,7 +78,8 @@ def no_room(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 hpa.subject,
                 f"minReplicas and maxReplicas are both {hpa.low}: it never scales",
-                "raise spec.maxReplicas, or delete the HPA",
+                f"raise spec.maxReplicas to the replicas that you can afford (the command says "
+                f"{hpa.high + 1}), or delete the HPA",
                 patch(hpa, "spec.maxReplicas", hpa.high + 1),
             )
 

@@ -145,7 +145,7 @@ def _twice(hpas: Sequence[Hpa]) -> Finding:
     return Finding(
         first.subject,
         f"{names} {scale} {first.kind} {first.target} too",
-        f"keep hpa {first.name} with the metrics of all, and delete {names}",
+        f"move the metrics of {names} into hpa {first.name}, and delete {names}",
         "" if any(hpa.origin for hpa in hpas) else one_hpa(first.namespace, manifests),
     )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from adapter.attribution.unnamed import NO_EXPORTER
+from adapter.attribution.reasons import REASONS
+from adapter.attribution.unnamed import NO_EXPORTER, SERVER_UNSCRAPABLE
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.withoutvalue import WithoutValue
@@ -176,6 +178,13 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
         )
 
 
+_ELSEWHERE: Final = {
+    NO_EXPORTER: "GMA101 says why no exporter runs on the node, and has the command",
+    SERVER_UNSCRAPABLE: "GMA502 or GMA505 says why its page cannot be scraped",
+}
+"""Reasons for which another check has the fix."""
+
+
 def _for_a_reason(pods: Sequence[WithoutValue]) -> Finding:
     """Return the finding for the pods without a value for one reason, with an example's fix."""
     first = pods[0]
@@ -183,10 +192,16 @@ def _for_a_reason(pods: Sequence[WithoutValue]) -> Finding:
     others = f", and {len(pods) - 1} more for this reason" if len(pods) > 1 else ""
     runs = first.hint.startswith("kubectl ")
     fix = "run this command for its exporter or pod"
-    if first.reason == NO_EXPORTER:
-        fix = "GMA101 says why no exporter runs on the node; see its pods"
-    elif first.then:
+    if first.then:
         fix += f"; if it shows no cause, run `{first.then}`"
+    if first.reason in _ELSEWHERE or first.hint.startswith("gpu-metrics-adapter doctor"):
+        known = REASONS.get(first.reason)
+        return Finding(
+            f"pod {first.key}",
+            f"has no value{others}: {first.reason}: {first.message}",
+            _ELSEWHERE.get(first.reason) or (known.fix if known is not None else "see its values"),
+            f"gpu-metrics-adapter explain pod {name} -n {namespace}",
+        )
     return Finding(
         f"pod {first.key}",
         f"has no value{others}: {first.reason}: {first.message}",

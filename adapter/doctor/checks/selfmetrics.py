@@ -102,7 +102,7 @@ def certificate(facts: Facts) -> Iterator[Finding]:
                 f"pod {page.pod}",
                 f"its serving certificate {said}",
                 "renew it: run the certificates CronJob of the chart",
-                f"kubectl -n {meta.namespace} create job renew-now"
+                f"kubectl -n {meta.namespace} create job renew-$(date +%s)"
                 f" --from=cronjob/{meta.name[:39]}-certificates",
                 Severity.WARNING if days > 0 else Severity.ERROR,
             )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
 from adapter.catalog import servers as catalog
-from adapter.cluster.optin import PREFIX, words_under
+from adapter.cluster.optin import PREFIX, opted_in, words_under
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.page import ExporterPage, Trouble
@@ -205,15 +205,16 @@ def no_queue(facts: Facts) -> Iterator[Finding]:
 def disabled(facts: Facts) -> Iterator[Finding]:
     """A pod opts in with `gpu-metrics-adapter.io/scrape: "true"`, and the settings do not allow it:
     `source.scrape.inference.enabled` is false, `source.scrape.inference.namespaces` leaves its
-    namespace out, or the source is Prometheus.
+    namespace out, or the source is Prometheus. Or the page of the pod has the address of another
+    pod's page, as with `hostNetwork`: the adapter scrapes one of them.
 
-    Change the setting, or remove the annotation.
+    Change the setting, give each pod its own port, or remove the annotation.
     """
     settings = facts.settings
     inference = settings.source.scrape.inference
-    for each in facts.pods.read():
-        if words_under(each.pod, PREFIX).get("scrape", "").lower() != "true" or not each.runs:
-            continue
+    asking = [each for each in facts.pods.read() if each.runs and opted_in(each.pod)]
+    yield from _one_address(facts, asking)
+    for each in asking:
         namespaces = inference.namespaces
         if settings.source.kind != "scrape":
             why = f"source.kind is {settings.source.kind}"
@@ -229,3 +230,21 @@ def disabled(facts: Facts) -> Iterator[Finding]:
             "change the setting, or remove the annotation",
             f"kubectl -n {each.pod.ref.namespace} annotate pod {each.pod.ref.name} {PREFIX}scrape-",
         )
+
+
+def _one_address(facts: Facts, asking: Iterable[SeenPod]) -> Iterator[Finding]:
+    """Yield the pods whose page has the address of another pod's page."""
+    rules = discovery.server_pages(facts.settings)
+    by_url: dict[str, list[SeenPod]] = {}
+    for each in asking if rules else ():
+        found = rules.of(each.pod) if rules else None
+        if found is not None and not isinstance(found, Unscrapable):
+            by_url.setdefault(found.url, []).append(each)
+    for url, pods in by_url.items():
+        for each, other in zip(pods[1:], pods, strict=False):
+            yield Finding(
+                each.subject,
+                f"its page {url} is also that of pod {other.key}: one of them is not scraped",
+                f"give each pod its own port, and name it in the annotation {PREFIX}port",
+                f"kubectl -n {each.pod.ref.namespace} get pods -o wide",
+            )

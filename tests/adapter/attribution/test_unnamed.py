@@ -59,7 +59,7 @@ OTHERS = row("DCGM_FI_DEV_GPU_UTIL", 70, "other")
 FREE = row("DCGM_FI_DEV_GPU_UTIL", 0, uuid="GPU-1")
 
 CASES = {
-    "no exporter": (Pages(), "", "no_exporter_on_node", "node n1"),
+    "no exporter": (Pages(), "", "no_exporter_on_node", "n1"),
     "an exporter that was never read": (
         Pages(page(0.0)),
         "",

@@ -78,6 +78,9 @@ async def test_the_namespace_is_the_contexts_unless_one_is_named(
         assert api.namespace == "prod"
 
 
+APPLY = "--dry-run=client -o yaml | kubectl apply -f -"
+
+
 async def test_a_missing_right_names_the_right_the_user_and_the_grant(
     lab: tuple[ApiServer, Path],
 ) -> None:
@@ -89,9 +92,11 @@ async def test_a_missing_right_names_the_right_the_user_and_the_grant(
         "jane@example.com may not list gpupods.view.gpu-metrics-adapter.io in namespace chat; an "
         "administrator grants it with `kubectl create role "
         "get-list-gpupods.view.gpu-metrics-adapter.io -n chat --verb=get,list "
-        "--resource=gpupods.view.gpu-metrics-adapter.io && kubectl create rolebinding "
+        "--resource=gpupods.view.gpu-metrics-adapter.io --dry-run=client -o yaml | kubectl apply "
+        "-f - && kubectl create rolebinding "
         "get-list-gpupods.view.gpu-metrics-adapter.io-jane-example.com -n chat "
-        "--role=get-list-gpupods.view.gpu-metrics-adapter.io --user=jane@example.com`"
+        "--role=get-list-gpupods.view.gpu-metrics-adapter.io --user=jane@example.com "
+        "--dry-run=client -o yaml | kubectl apply -f -`"
     )
     assert str(error).endswith(f"; server: {server.url} (kubeconfig {file}, context lab)")
 
@@ -105,9 +110,10 @@ async def test_a_missing_right_names_the_right_the_user_and_the_grant(
             "",
             "",
             (
-                "kubectl create clusterrole get-list-nodes --verb=get,list --resource=nodes && "
-                "kubectl create clusterrolebinding get-list-nodes-system-serviceaccount-ops-tool "
-                "--clusterrole=get-list-nodes --serviceaccount=ops:tool"
+                "kubectl create clusterrole get-list-nodes --verb=get,list --resource=nodes "
+                f"{APPLY} && kubectl create clusterrolebinding "
+                "get-list-nodes-system-serviceaccount-ops-tool --clusterrole=get-list-nodes "
+                f"--serviceaccount=ops:tool {APPLY}"
             ),
         ),
         (
@@ -116,9 +122,9 @@ async def test_a_missing_right_names_the_right_the_user_and_the_grant(
             "",
             "chat",
             (
-                "kubectl create role get-list-events -n chat --verb=get,list --resource=events && "
-                "kubectl create rolebinding get-list-events-jane-s-rm--rf -n chat "
-                "--role=get-list-events --user='jane'\"'\"'s; rm -rf /'"
+                "kubectl create role get-list-events -n chat --verb=get,list --resource=events "
+                f"{APPLY} && kubectl create rolebinding get-list-events-jane-s-rm--rf -n chat "
+                f"--role=get-list-events --user='jane'\"'\"'s; rm -rf /' {APPLY}"
             ),
         ),
     ],

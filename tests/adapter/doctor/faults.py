@@ -564,6 +564,18 @@ def turned_off(facts: Facts) -> None:
     facts.release = Fact(own_workload(config))
 
 
+@fault("GMA505")
+def one_address(facts: Facts) -> None:
+    one = server_pod(VLLM, scrape="true")
+    twin = pod(
+        "vllm-2",
+        containers=[container(VLLM, ports=[{"name": "http", "containerPort": 8000}])],
+        annotations={"gpu-metrics-adapter.io/scrape": "true"},
+        status={"podIP": one.pod.ip, "podIPs": [{"ip": one.pod.ip}]},
+    )
+    facts.pods = Fact([*facts.pods.read(), one, twin])
+
+
 @fault("GMA601")
 def no_autoscaler(facts: Facts) -> None:
     facts.autoscaler = Fact("")

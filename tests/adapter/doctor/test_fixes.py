@@ -9,6 +9,7 @@ from typing import Any
 
 from adapter.client.hpacommands import grant_controller, one_hpa
 from adapter.client.output import Screen
+from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Fact, Facts, SeenScaledObject, UnreadError
 from adapter.doctor.model import Finding
 from adapter.doctor.objects import ApiService, read
@@ -195,6 +196,41 @@ def test_pods_without_an_exporter_lead_to_the_check_of_nodes() -> None:
     assert finding.fix.startswith("GMA101 says why no exporter runs on the node")
 
 
+def test_a_server_that_cannot_be_scraped_leads_to_the_checks_of_servers() -> None:
+    facts = clean()
+    hint = "gpu-metrics-adapter doctor"
+    facts.without_value = Fact([WithoutValue("chat/llm-1", "server_unscrapable", "no", hint, "x")])
+    (finding,) = findings(facts, "GMA706")
+    assert finding.fix == "GMA502 or GMA505 says why its page cannot be scraped"
+    assert finding.command == "gpu-metrics-adapter explain pod llm-1 -n chat"
+
+
+def test_pods_that_do_not_have_the_interval_of_their_template_are_replaced() -> None:
+    facts = clean()
+    replace_b(facts, container={"env": []})
+    (before,) = findings(facts, "GMA107")
+    assert "30 s, the default (no interval is set)" in before.message
+    assert " set env daemonset/dcgm-exporter DCGM_EXPORTER_INTERVAL=10000" in before.command
+    row = {"name": "main", "env": [{"name": "DCGM_EXPORTER_INTERVAL", "value": "10000"}]}
+    template = {"spec": {"containers": [row]}}
+    meta = {"name": "dcgm-exporter", "namespace": "gpu-operator"}
+    facts.daemonsets = Fact([read_daemonset({"metadata": meta, "spec": {"template": template}})])
+    (after,) = findings(facts, "GMA107")
+    assert "its template says 10 s, which these pods do not have yet" in after.message
+    assert after.command == "kubectl -n gpu-operator rollout restart daemonset/dcgm-exporter"
+
+
+def test_a_target_that_runs_away_is_fixed_before_the_values_come_back() -> None:
+    facts = clean()
+    facts.hpas = Fact([hpa(metric(average="700m"))])
+    assert DoctorReport(run(facts), "server").advice == ""
+    facts.hpa_rights = Fact([review("system:serviceaccount:kube-system:hpa", "x", allowed=False)])
+    report = DoctorReport(run(facts), "server")
+    assert report.advice.startswith("Fix GMA404 first: HPAs get values again when GMA009 is fixed")
+    assert report.lines(Screen())[0].startswith("Fix GMA404 first")
+    assert report.json()["advice"] == report.advice
+
+
 def test_the_second_command_of_a_hint_is_part_of_the_fix() -> None:
     facts = clean()
     logs, restart = "kubectl -n gpu logs dcgm-1", "kubectl -n gpu delete pod dcgm-1"
@@ -213,5 +249,5 @@ def test_the_title_of_a_failed_check_says_that_it_is_what_was_expected() -> None
     heads = [line for line in lines if re.match(r". GMA\d{3} ", line)]
     assert heads == [
         "√ GMA001 Kubernetes is 1.27 or newer",
-        "\N{MULTIPLICATION SIGN} GMA008 not true: the API server reaches the metrics APIs",
+        "\N{MULTIPLICATION SIGN} GMA008 expected: the API server reaches the metrics APIs",
     ]

@@ -153,6 +153,15 @@ def test_a_large_file_and_many_files_are_bounded(
     assert "only the first 2 of 4 files were read" in said
 
 
+def test_a_reason_is_explained_too() -> None:
+    code, output = doctor("--explain", "server_unscrapable")
+    assert code == 0
+    assert "cannot scrape it" in " ".join(output.split())
+    assert "annotations" in output
+    code, output = doctor("--explain", "server_unscrapeable")
+    assert (code, "did you mean server_unscrapable" in output) == (2, True)
+
+
 def test_explain_and_list() -> None:
     code, output = doctor("--explain", "gma401")
     assert code == 0

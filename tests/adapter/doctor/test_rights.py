@@ -23,8 +23,9 @@ def test_the_hint_creates_a_role_with_the_rule_and_binds_it(tmp_path: Path) -> N
         (review,) = asyncio.run(look())
     assert review.command == (
         "kubectl create clusterrole hpa-reads-custom-metrics --verb=get,list "
-        "--resource='*.custom.metrics.k8s.io' && "
+        "--resource='*.custom.metrics.k8s.io' --dry-run=client -o yaml | kubectl apply -f - && "
         "kubectl create clusterrolebinding hpa-reads-custom-metrics "
         "--clusterrole=hpa-reads-custom-metrics "
-        "--serviceaccount=kube-system:horizontal-pod-autoscaler"
+        "--serviceaccount=kube-system:horizontal-pod-autoscaler --dry-run=client -o yaml "
+        "| kubectl apply -f -"
     )

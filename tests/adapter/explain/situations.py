@@ -287,6 +287,23 @@ SITUATIONS: Final[dict[str, Situation]] = {
         ),
         1,
     ),
+    "a-target-in-another-unit-behind-a-missing-right": Situation(
+        World(1).hpa(gpu_metric("700m"), conditions=DENIED).pod("llm-7f9", "92"), 1
+    ),
+    "an-unknown-metric-of-an-api-that-is-down": Situation(
+        World(1)
+        .hpa(gpu_metric(name="gpu_utilisation"), conditions=FAILED)
+        .pod("llm-7f9", "92")
+        .answer(
+            f"{CUSTOM}/gpu_utilisation",
+            (503, status_of(503, "service unavailable", "ServiceUnavailable")),
+        )
+        .answer(
+            "/apis/custom.metrics.k8s.io/v1beta2",
+            (503, status_of(503, "service unavailable", "ServiceUnavailable")),
+        ),
+        1,
+    ),
     "events-before-the-hpa-was-well": Situation(_recovered()),
     "events-of-a-failure": Situation(_failing(), 1),
     "a-hint-with-a-second-command": Situation(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import pytest
 from kubernetes.aio.client import ApiClient
 
+from adapter.__main__ import main
 from apiservice.kube import client
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.failingapi import ANSWERS, KUBECONFIGS, UNREACHED, WELL, Failing, failing
@@ -26,9 +29,11 @@ ONE_SHOT: Final = {
 CLIENTS: Final = {
     "doctor": ("doctor",),
     "doctor -o json": ("doctor", "-o", "json"),
+    "doctor --bundle": ("doctor", "--bundle", "/nonexistent/support.json"),
     "idle": ("idle",),
     "top": ("top", "--once"),
     "top pods": ("top", "pods", "-o", "json"),
+    "idle -o csv": ("idle", "--by", "team", "-o", "csv"),
     "explain hpa": ("explain", "hpa", "llm"),
     "explain pod": ("explain", "pod", "llm-0"),
     "explain node": ("explain", "node", "n1", "-o", "json"),
@@ -54,6 +59,36 @@ FIX: Final = {
     "expired": "renew the API server's certificate",
     "untrusted": "set certificate-authority",
 }
+
+
+ALONE: Final = {"completion", "version"}
+"""They read nothing outside of the process."""
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The commands that a command line can end with, from the parser itself."""
+    if not isinstance(command, click.Group):
+        yield path
+        return
+    for name, each in command.commands.items():
+        yield from leaves(each, (*path, name))
+
+
+def test_every_command_is_in_one_of_the_tables() -> None:
+    tables = (ONE_SHOT, CLIENTS, PAGE, {key: row[0] for key, row in RUNNING.items()})
+    given = [arguments for table in tables for arguments in table.values()]
+    left = {
+        " ".join(path)
+        for path in leaves(main)
+        if not any(arguments[: len(path)] == path for arguments in given)
+    }
+    assert left == ALONE
+
+
+def test_every_program_is_the_same_command_line() -> None:
+    """kubectl finds kubectl-gpu, so that `kubectl gpu` is covered too."""
+    scripts = {each.name: each.load() for each in entry_points(group="console_scripts")}
+    assert scripts["kubectl-gpu"] is scripts["gpu-metrics-adapter"] is main
 
 
 @pytest.fixture

@@ -1,0 +1,43 @@
+"""The metric that an unknown name probably means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from adapter.catalog.table import Catalog
+from apiservice.runtime.nearest import nearest
+
+_CATALOG: Final = Catalog()
+_NEUTRAL: Final = frozenset(metric.name for metric in _CATALOG.neutral)
+_PRINCIPAL: Final = frozenset(_CATALOG.principal)
+_CUTOFF: Final = 0.7
+"""The least likeness. Below it, doctor would take metrics of other programs for ours."""
+_SHORTEST: Final = 6
+"""Characters of a name that counts as the beginning of another one: ``gpu_util``."""
+
+
+def nearest_metric(name: str, served: Iterable[str]) -> str:
+    """Return the served metric whose name resembles a name most; empty if none does.
+
+    Neutral metrics and a user's own ones go before the fields of exporters, whose other spellings
+    are never returned.
+
+    Args:
+        name: the unknown name.
+        served: the metrics that exist.
+    """
+    names = sorted(served)
+    own = [each for each in names if each in _NEUTRAL or each not in _CATALOG.metrics]
+    wanted = _folded(name)
+    if len(wanted) >= _SHORTEST and (longer := [each for each in own if each.startswith(wanted)]):
+        return min(longer, key=len)
+    for some in (own, [each for each in names if each in _PRINCIPAL]):
+        folded = {_folded(each): each for each in some}
+        if close := nearest(wanted, folded, 1, cutoff=_CUTOFF):
+            return folded[close[0]]
+    return ""
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_").replace("utilisation", "utilization")
