@@ -11,12 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from load.nodepoolsweep import OURS, SHARE, STATIC, Cost, Result
+from load.nodepoolsweep import OURS, SHARE, STATIC, TRIAL, Cost, Result
 
 _STYLES: Final = {
     STATIC: ("static, so many GPUs", "#9a9a9a", "s"),
     SHARE: ("static, a share of the pods", "#d08a2e", "^"),
     OURS: ("ours, by quantile", "#1f6fb4", "o"),
+    TRIAL: ("trial, by quantile", "#7b4fa3", "v"),
 }
 _COLUMNS: Final = 3
 _COLOURS: Final = 64
@@ -35,7 +36,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
     for panel in panels[len(results) :]:
         panel.set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
     figure.supxlabel("GPU-hours, percent of the reactive autoscaler's", fontsize=10)
     figure.supylabel("pending pod-seconds, percent of the reactive autoscaler's", fontsize=10)
     picture = BytesIO()

@@ -6,19 +6,26 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
+from statistics import fmean
 from typing import Final, NamedTuple
 
 from adapter.nodepool.plan.limits import Limits
 from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
-from load.nodepooltraces import STEP, Trace
-from load.nodepoolworld import Outcome, Physics, Policy, ceiling, simulate
+from load.nodepooltraces import STEP, Part, Trace
+from load.nodepooltrial import Trial
+from load.nodepoolworld import TICK, Outcome, Physics, Policy, ceiling, simulate
 
 REACTIVE: Final = "reactive"
 ORACLE: Final = "oracle"
 PEAK: Final = "always-on peak"
-SIZES: Final = (1, 2, 3, 4, 6, 8)
-SHARES: Final = (0.1, 0.2, 0.3, 0.5)
+SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20)
+SHARES: Final = (
+    *(0.02, 0.05, 0.07, 0.1, 0.12, 0.15, 0.17, 0.2, 0.23, 0.26, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8),
+)
 QUANTILES: Final = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+FINE_QUANTILES: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.98)
+CALIBRATED: Final = 0.8
+"""The quantile at which forecasts are checked."""
 NO_CAP: Final = 1000
 """Caps are for budgets; here each policy may spend what it likes, and is judged by it."""
 
@@ -29,6 +36,9 @@ class Cost(NamedTuple):
     pending: float
     """Pod-seconds."""
     gpu_hours: float
+    covered: float | None = None
+    """Fraction of the minutes after which the HPA asked, within a boot time, for no more than its
+    pods and the headroom; None for sums."""
 
     def beside(self, reactive: Cost) -> Cost:
         """In percent of the reactive autoscaler's."""
@@ -63,10 +73,16 @@ def _planned(quantile: float, trace: Trace) -> Policy:
 STATIC: Final = "static"
 SHARE: Final = "share"
 OURS: Final = "ours"
+TRIAL: Final = "trial"
 FAMILIES: Final[Mapping[str, _Family]] = {
     STATIC: _Family(SIZES, lambda size: f"static {size:.0f}", lambda v, _: Static(round(v))),
     SHARE: _Family(SHARES, lambda share: f"static {share:.0%}", lambda v, _: Share(v)),
     OURS: _Family(QUANTILES, lambda quantile: f"ours, quantile {quantile:g}", _planned),
+    TRIAL: _Family(
+        FINE_QUANTILES,
+        lambda quantile: f"trial, quantile {quantile:g}",
+        lambda quantile, trace: Trial(quantile, len(trace.work)),
+    ),
 }
 
 
@@ -82,25 +98,30 @@ class Result(NamedTuple):
 
 
 def sweep(traces: Sequence[Trace], families: Iterable[str] = tuple(FAMILIES)) -> list[Result]:
-    """Simulate all, on as many cores as there are; the same traces, the same results."""
-    wanted = tuple(families)
+    """Simulate all, on as many cores as there are; the same traces, the same results.
+
+    Each part of a trace has a result of its own.
+    """
+    jobs = [
+        (trace, Setting(family, value))
+        for trace in traces
+        for family in families
+        for value in FAMILIES[family].values
+    ]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        jobs = [
-            (trace, Setting(family, value))
-            for trace in traces
-            for family in wanted
-            for value in FAMILIES[family].values
-        ]
         bounds = pool.map(_bounds, traces)
-        costs = dict(zip(jobs, pool.map(_run, *zip(*jobs, strict=True), chunksize=4), strict=True))
+        costs = list(zip(jobs, pool.map(_run, *zip(*jobs, strict=True), chunksize=4), strict=True))
         return [
             Result(
-                trace.name,
-                trace.tuned_on,
-                *bound,
-                {setting: cost for (of, setting), cost in costs.items() if of is trace},
+                part.name,
+                part.tuned_on,
+                reactive[index],
+                oracle[index],
+                peak[index],
+                {setting: costs_of[index] for (of, setting), costs_of in costs if of is trace},
             )
-            for trace, bound in zip(traces, bounds, strict=True)
+            for trace, (reactive, oracle, peak) in zip(traces, bounds, strict=True)
+            for index, part in enumerate(trace.parts)
         ]
 
 
@@ -157,26 +178,48 @@ def _best(result: Result, family: str) -> list[Cost]:
     return best
 
 
-def _run(trace: Trace, setting: Setting) -> Cost:
+def _run(trace: Trace, setting: Setting) -> list[Cost]:
+    """One cost for each part."""
     policy = FAMILIES[setting.family].policy(setting.value, trace)
-    return _cost(simulate(trace.work, trace.begin, policy))
+    return _costs(simulate(trace.work, trace.begin, policy), trace)
 
 
-def _bounds(trace: Trace) -> tuple[Cost, Cost, Cost]:
-    """Reactive, oracle and always-on peak."""
+def _bounds(trace: Trace) -> tuple[list[Cost], list[Cost], list[Cost]]:
+    """Reactive, oracle and always-on peak; one cost of each for each part."""
     reactive = simulate(trace.work, trace.begin, Reactive())
     ample = simulate(trace.work, trace.begin, Static(ceiling(trace.work)))
     oracle = Oracle(ample.replicas, trace.begin, Physics().boot)
-    hours = len(trace.work) * STEP / 3600
+    peak = max(ample.replicas) * STEP / 3600
     return (
-        _cost(reactive),
-        _cost(simulate(trace.work, trace.begin, oracle)),
-        Cost(0.0, max(ample.replicas) * hours),
+        _costs(reactive, trace),
+        _costs(simulate(trace.work, trace.begin, oracle), trace),
+        [Cost(0.0, peak * (part.end - part.first)) for part in trace.parts],
     )
 
 
-def _cost(outcome: Outcome) -> Cost:
-    return Cost(outcome.pending_pod_seconds, outcome.gpu_hours)
+def _costs(outcome: Outcome, trace: Trace) -> list[Cost]:
+    return [_cost(outcome, part) for part in trace.parts]
+
+
+def _cost(outcome: Outcome, part: Part) -> Cost:
+    minutes = slice(part.first, part.end)
+    return Cost(
+        sum(outcome.waits[minutes]),
+        sum(outcome.bills[minutes]) / 3600,
+        _covered(outcome, range(part.first, part.end)),
+    )
+
+
+def _covered(outcome: Outcome, minutes: range) -> float | None:
+    ticks, ahead = STEP // TICK, int(Physics().boot // TICK) + STEP // TICK
+    asked = outcome.replicas
+    held = [
+        max(asked[minute * ticks : minute * ticks + ahead])
+        <= asked[minute * ticks] + outcome.headroom[minute]
+        for minute in minutes
+        if minute * ticks + ahead <= len(asked)
+    ]
+    return fmean(held) if held else None
 
 
 def _sum(costs: Iterable[Cost]) -> Cost:

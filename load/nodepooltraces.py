@@ -8,9 +8,10 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -23,7 +24,29 @@ SERVICES: Final = 4
 """Into how many services the pods of one cluster are dealt."""
 WHOLE: Final = "genai"
 """The trace of all of them together."""
+DAYS: Final = "lora"
+"""The trace of more than a day."""
+BUSIER: Final = 10
+"""By how much the rate of its requests is multiplied: the record is of a small service."""
+FIT_DAYS: Final = range(4, 8)
+"""Its days, from the day on which the daily pattern begins, on which anything may be chosen."""
+JUDGE_DAYS: Final = range(8, 12)
+"""Its days that decide."""
+DAY: Final = 86400
+_QUARTER: Final = 900
+_SEED: Final = 20241115
 DEFAULT = Path(__file__).parents[1] / "../shared/data"
+
+
+class Part(NamedTuple):
+    """Minutes of a trace that are judged together."""
+
+    name: str
+    tuned_on: bool
+    """Something was chosen by its results."""
+    first: int
+    end: int
+    """Indexes of the first minute and of the one after the last."""
 
 
 class Trace(NamedTuple):
@@ -36,6 +59,13 @@ class Trace(NamedTuple):
     """The forecast was tuned on it; the others were held out."""
     begin: float
     """Epoch seconds of the first entry, as the trace has it."""
+    split: tuple[Part, ...] = ()
+    """Empty for a trace that is judged as a whole."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What is judged. Policies run through the whole trace in any case."""
+        return self.split or (Part(self.name, self.tuned_on, 0, len(self.work)),)
 
 
 class TracesMissingError(RuntimeError):
@@ -57,7 +87,8 @@ def load_traces(source: Path) -> tuple[Trace, ...]:
 
     The GenAI cluster's pods are taken together (``genai``) and dealt into services
     (``genai-1`` …). Requests have no unit of GPU work: those of the same cluster are scaled
-    to its GPUs' mean, and Azure's, which name no GPU at all, to the same.
+    to its GPUs' mean, and Azure's, which name no GPU at all, to the same. The requests of
+    ``lora`` keep a GPU busy for a recorded time, so only their rate is scaled.
     """
     begin, pods = _duty_cycles(source / "gentd26_pod_gpu_duty_cycle.csv.gz")
     whole = _total(pods)
@@ -72,6 +103,7 @@ def load_traces(source: Path) -> tuple[Trace, ...]:
     for kind in ("code", "conv"):
         start, requests = _arrivals(source / f"azure_llm_2023_{kind}.csv.gz")
         traces.append(Trace(f"azure-{kind}", _scaled(requests, mean), False, start))
+    traces.append(_many_days(source / "gentd26_lora_requests_11d.csv.gz"))
     return tuple(traces)
 
 
@@ -124,6 +156,48 @@ def _arrivals(path: Path) -> tuple[float, tuple[float, ...]]:
     for time in times:
         counts[int((time.timestamp() - begin) // STEP)] += 1
     return begin, tuple(counts[:-1])
+
+
+def _many_days(path: Path) -> Trace:
+    """A service with :data:`BUSIER` times the recorded rate of requests.
+
+    The rate is the mean of a quarter of an hour. Arrivals are drawn within the quarter, and each
+    keeps one GPU busy for the time of one of the quarter's recorded requests.
+    """
+    quarters: dict[int, list[float]] = defaultdict(list)
+    for row in _rows(path):
+        time = datetime.fromisoformat(row["gmt_create"]).replace(tzinfo=UTC).timestamp()
+        quarters[int(time) // _QUARTER].append(float(row["exec_time_seconds"]))
+    first, last = min(quarters), max(quarters)
+    begin = float(first * _QUARTER)
+    minutes = (last + 1 - first) * _QUARTER // STEP
+    draw = random.Random(_SEED)
+    work = [0.0] * minutes
+    for quarter, seconds in sorted(quarters.items()):
+        start = (quarter - first) * float(_QUARTER)
+        time = start + draw.expovariate(BUSIER * len(seconds) / _QUARTER)
+        while time < start + _QUARTER:
+            _busy(work, time, time + draw.choice(seconds))
+            time += draw.expovariate(BUSIER * len(seconds) / _QUARTER)
+    parts = [
+        _days(f"{DAYS} {name}", fit, days, begin, minutes)
+        for name, fit, days in (("fit", True, FIT_DAYS), ("judge", False, JUDGE_DAYS))
+    ]
+    return Trace(DAYS, tuple(work), False, begin, tuple(parts))
+
+
+def _busy(work: list[float], start: float, end: float) -> None:
+    """Add one GPU, fully busy, to the minutes of a request."""
+    for minute in range(int(start // STEP), min(len(work), int(end // STEP) + 1)):
+        seconds = min(end, (minute + 1) * STEP) - max(start, minute * STEP)
+        work[minute] += 100 * seconds / STEP
+
+
+def _days(name: str, tuned_on: bool, days: range, begin: float, minutes: int) -> Part:
+    """Days of a trace, counted from the one in which it begins."""
+    midnight = begin // DAY * DAY
+    first, end = (int(midnight + day * DAY - begin) // STEP for day in (days.start, days.stop))
+    return Part(name, tuned_on, min(first, minutes), min(end, minutes))
 
 
 def _total(pods: Sequence[Sequence[float]]) -> tuple[float, ...]:

@@ -1,6 +1,6 @@
 """One service on nodes of one GPU: its HPA, the node autoscaler, and the clock between them.
 
-Deterministic and pure. The HPA is :func:`adapter.hpa.decide`; the autoscaler behaves as the
+Deterministic and pure. The HPA decides as :func:`adapter.hpa.decide`; the autoscaler behaves as the
 Cluster Autoscaler does: it orders a node for a pod that has waited 30 s, or at once when
 headroom does not fit either, and removes a node that nothing has needed for ten minutes.
 """
@@ -9,24 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
-from adapter.hpa import (
-    HpaSpec,
-    HpaState,
-    MetricKind,
-    MetricSpec,
-    MetricTarget,
-    Missing,
-    Observation,
-    PodState,
-    TargetKind,
-    Values,
-    decide,
-)
+from load.nodepoolhpa import FastHpa, Hpa
 from load.nodepooltraces import STEP, TARGET
 
 TICK: Final = 15
@@ -69,15 +56,27 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a day came to."""
+    """What the days of a trace cost."""
 
-    pending_pod_seconds: float
-    gpu_hours: float
-    """From a node's order to its removal: a cloud bills a booting machine."""
+    waits: tuple[float, ...]
+    """By minute: pending pod-seconds."""
+    bills: tuple[float, ...]
+    """By minute: GPU-seconds, from a node's order to its removal, because a cloud bills a booting
+    machine."""
     replicas: tuple[int, ...]
     """By tick: what the HPA asked for."""
     headroom: tuple[int, ...]
     """By minute: what the policy asked for."""
+
+    @property
+    def pending_pod_seconds(self) -> float:
+        """Of the whole trace."""
+        return sum(self.waits)
+
+    @property
+    def gpu_hours(self) -> float:
+        """Of the whole trace."""
+        return sum(self.bills) / 3600
 
 
 def ceiling(work: Sequence[float]) -> int:
@@ -90,36 +89,28 @@ def simulate(
     begin: float,
     policy: Policy,
     physics: Physics = Physics(),  # noqa: B008 (immutable)
+    hpa: Callable[[int], Hpa] = FastHpa,
 ) -> Outcome:
     """Let a trace run.
 
     Args:
         work: percent of one GPU, one entry a minute.
         begin: epoch seconds of the first entry.
+        hpa: makes the HPA from its ``maxReplicas``.
     """
-    world = _World(work, physics, begin)
+    world = _World(work, physics, hpa)
     for minute, load in enumerate(work):
         world.minute(load, begin + minute * STEP, policy)
-    return Outcome(
-        world.pending_seconds, world.gpu_seconds / 3600, tuple(world.asked), tuple(world.kept)
-    )
+    return Outcome(tuple(world.waits), tuple(world.bills), tuple(world.asked), tuple(world.kept))
 
 
 class _World:
     """The state between two ticks."""
 
-    def __init__(self, work: Sequence[float], physics: Physics, begin: float) -> None:
+    def __init__(self, work: Sequence[float], physics: Physics, hpa: Callable[[int], Hpa]) -> None:
         first = max(1, math.ceil(work[0] / TARGET))
         self.physics = physics
-        self.spec = HpaSpec(
-            ceiling(work),
-            (
-                MetricSpec(
-                    MetricKind.PODS, "work", MetricTarget(TargetKind.AVERAGE_VALUE, TARGET * 1000)
-                ),
-            ),
-        )
-        self.state = HpaState()
+        self.hpa = hpa(ceiling(work))
         self.replicas = first
         self.ready = first
         self.booting: deque[float] = deque()
@@ -129,12 +120,13 @@ class _World:
         self.unneeded: list[float] = []
         """Since when nothing needs a node, one entry for each such node, oldest first."""
         self.headroom = 0
-        self.pending_seconds = 0.0
-        self.gpu_seconds = 0.0
+        self.waits: list[float] = []
+        self.bills: list[float] = []
         self.asked: list[int] = []
         self.kept: list[int] = []
 
     def minute(self, load: float, begin: float, policy: Policy) -> None:
+        pending = nodes = 0
         for tick in range(0, STEP, TICK):
             now = begin + tick
             self._arrive(now)
@@ -143,9 +135,11 @@ class _World:
                 self.headroom = policy.headroom(self._moment(load, now))
                 self.kept.append(self.headroom)
             self._autoscale(now)
-            self.pending_seconds += len(self.waiting) * TICK
-            self.gpu_seconds += (self.ready + len(self.booting)) * TICK
+            pending += len(self.waiting)
+            nodes += self.ready + len(self.booting)
             self.asked.append(self.replicas)
+        self.waits.append(float(pending * TICK))
+        self.bills.append(float(nodes * TICK))
 
     @property
     def bound(self) -> int:
@@ -172,14 +166,10 @@ class _World:
     def _scale(self, load: float, now: float) -> None:
         """The HPA. A ReplicaSet removes its pending pods first."""
         bound = self.bound
-        values: Values = Missing("no pod is running")
-        if bound:
-            values = dict.fromkeys(_names(bound), round(load / bound * 1000))
-        seen = Observation(self.replicas, _pods(bound, len(self.waiting)), (values,))
-        decision, self.state = decide(self.spec, self.state, seen, now)
+        desired = self.hpa.sync(bound, len(self.waiting), load, now)
         free = self.ready - bound
-        change = decision.desired - self.replicas
-        self.replicas = decision.desired
+        change = desired - self.replicas
+        self.replicas = desired
         if change > 0:
             self.waiting.extend([now] * max(0, change - free))
         for _ in range(min(-change, len(self.waiting))):
@@ -200,16 +190,3 @@ class _World:
         while self.unneeded and self.unneeded[0] <= now - self.physics.unneeded:
             del self.unneeded[0]
             self.ready -= 1
-
-
-@lru_cache(maxsize=1024)
-def _names(count: int) -> tuple[str, ...]:
-    return tuple(f"p{index}" for index in range(count))
-
-
-@lru_cache(maxsize=4096)
-def _pods(bound: int, pending: int) -> tuple[PodState, ...]:
-    running = tuple(PodState(name) for name in _names(bound))
-    return running + tuple(
-        PodState(f"q{index}", "Pending", ready=False) for index in range(pending)
-    )

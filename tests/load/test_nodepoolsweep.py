@@ -15,7 +15,7 @@ from load.nodepoolsweep import (
     sweep,
     total,
 )
-from load.nodepooltraces import Trace
+from load.nodepooltraces import Part, Trace
 
 SWEPT = {
     Setting(STATIC, 1): Cost(60, 12),
@@ -70,3 +70,27 @@ def test_each_trace_gets_each_setting() -> None:
     assert first.swept == second.swept
     assert {setting.family for setting in first.swept} == {STATIC}
     assert first.reactive.pending > 0
+
+
+def test_parts_of_a_trace_are_minutes_of_one_simulation() -> None:
+    work = (70.0, 280.0) * 20
+    halves = (Part("first", True, 0, 20), Part("second", False, 20, 40))
+    split, whole = (Trace("a", work, False, 0.0, parts) for parts in (halves, ()))
+    first, second, both = sweep([split, whole], [STATIC])
+    assert [first.trace, second.trace, both.trace] == ["first", "second", "a"]
+    assert first.tuned_on
+    assert not second.tuned_on
+    for setting, cost in both.swept.items():
+        parts = (first.swept[setting], second.swept[setting])
+        assert sum(part.pending for part in parts) == cost.pending
+        assert sum(part.gpu_hours for part in parts) == pytest.approx(cost.gpu_hours)
+
+
+def test_a_minute_is_covered_if_the_headroom_suffices_for_a_boot_time() -> None:
+    """One step of two pods: the five minutes before it need two spare GPUs."""
+    trace = Trace("a", (70.0,) * 20 + (210.0,) * 20, False, 0.0)
+    (result,) = sweep([trace], [STATIC])
+    minutes = 40 - 5
+    assert result.reactive.covered == pytest.approx(1 - 5 / minutes)
+    assert result.swept[Setting(STATIC, 1)].covered == pytest.approx(1 - 5 / minutes)
+    assert result.swept[Setting(STATIC, 2)].covered == 1

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from load.nodepooltraces import Trace, TracesMissingError, folder, load_traces
+from load.nodepooltraces import (
+    DAY,
+    STEP,
+    TARGET,
+    Part,
+    Trace,
+    TracesMissingError,
+    folder,
+    load_traces,
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +38,7 @@ def test_missing_traces_are_named_with_the_fix(
 
 def test_every_recorded_trace_exists(traces: dict[str, Trace]) -> None:
     whole = [f"genai-{number}" for number in range(1, 5)]
-    assert list(traces) == ["genai", *whole, "genai-qps", "azure-code", "azure-conv"]
+    assert list(traces) == ["genai", *whole, "genai-qps", "azure-code", "azure-conv", "lora"]
 
 
 def test_the_services_together_are_the_cluster(traces: dict[str, Trace]) -> None:
@@ -48,7 +57,9 @@ def test_constructed_data_becomes_minutes(tmp_path: Path) -> None:
     azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
         f"2023-11-16 18:{minute}.9799600,1,1\n" for minute in ("17:03", "17:30", "18:10", "19:04")
     )
+    lora = "gmt_create,exec_time_seconds\n2024-11-15 23:50:00,30.0\n2024-11-20 00:05:00,30.0\n"
     for name, text in {
+        "gentd26_lora_requests_11d": lora,
         "gentd26_pod_gpu_duty_cycle": duty,
         "gentd26_qps": qps,
         "azure_llm_2023_code": azure,
@@ -61,3 +72,30 @@ def test_constructed_data_becomes_minutes(tmp_path: Path) -> None:
     assert by_name["genai"].begin == 600
     assert by_name["genai-qps"].work == (30.0, 90.0)
     assert by_name["azure-code"].work == (80.0, 40.0)
+    days = by_name["lora"]
+    assert len(days.work) == 4 * 24 * 60 + 30
+    assert set(days.work[16:-15]) == {0.0}  # the last request may end in minute 15
+    assert [(part.name, part.first, part.end) for part in days.parts] == [
+        ("lora fit", 3 * 24 * 60 + 15, len(days.work)),
+        ("lora judge", len(days.work), len(days.work)),
+    ]
+
+
+def test_requests_of_many_days_keep_their_times_and_their_work(traces: dict[str, Trace]) -> None:
+    """The rate is scaled, not the work of a request: 10 times 9,930 requests of 26.2 s."""
+    days = traces["lora"]
+    assert sum(days.work) / 100 * STEP == pytest.approx(10 * 9930 * 26.24, rel=0.02)
+    assert 20 <= max(days.work) / TARGET <= 60
+    fit, judge = days.parts
+    assert (fit.tuned_on, judge.tuned_on) == (True, False)
+    assert fit.end == judge.first
+    assert (days.begin + judge.first * STEP) % DAY == 0
+
+
+def test_the_drawing_is_the_same_every_time(traces: dict[str, Trace]) -> None:
+    assert load_traces(folder())[-1] == traces["lora"]
+
+
+def test_a_trace_without_parts_is_judged_as_a_whole() -> None:
+    trace = Trace("a", (70.0,) * 3, True, 0.0)
+    assert trace.parts == (Part("a", True, 0, 3),)
