@@ -78,14 +78,21 @@ OUTPUT = click.option(
     help="Output format.",
 )
 WATCH = click.option("-w", "--watch", is_flag=True, help="Look again until interrupted.")
-INTERVAL = click.option(
-    "--interval",
-    type=click.FloatRange(1, 3600),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time between two looks with --watch.",
-)
+
+
+def interval_option(text: str) -> Callable[[F], F]:
+    """Return the option ``--interval``; this text says between which looks."""
+    return click.option(
+        "--interval",
+        type=click.FloatRange(1, 3600),
+        default=5.0,
+        show_default=True,
+        metavar="SECONDS",
+        help=text,
+    )
+
+
+INTERVAL = interval_option("Time between two looks with --watch.")
 
 client_options = joined(KUBECONFIG, CONTEXT, NAMESPACE, OUTPUT, WATCH, INTERVAL)
 """All of them; the names are the fields of :class:`ClientOptions`."""

@@ -17,6 +17,7 @@ from adapter.client.options import (
     ClientOptions,
     joined,
 )
+from adapter.idle.options import PRICES, TEAM_LABEL
 
 if TYPE_CHECKING:
     from adapter.client.access import Api
@@ -33,13 +34,7 @@ if TYPE_CHECKING:
     type=click.Choice(["team", "namespace", "node", "model"]),
     help="Sum up by this, the most expensive first.",
 )
-@click.option(
-    "--team-label",
-    default="team",
-    show_default=True,
-    metavar="KEY",
-    help="Label of pods that names their team; without it, the namespace does.",
-)
+@TEAM_LABEL
 @click.option(
     "--min",
     "minimum",
@@ -49,12 +44,7 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Leave out what is idle for less.",
 )
-@click.option(
-    "--prices",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML with your prices per hour [list prices].",
-)
+@PRICES
 @click.option(
     "-o",
     "--output",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from adapter.client.options import CONTEXT, KUBECONFIG, ClientOptions, joined
+from adapter.client.options import CONTEXT, KUBECONFIG, ClientOptions, interval_option, joined
 
 if TYPE_CHECKING:
     from adapter.client.access import Api
@@ -47,14 +47,7 @@ _NAMESPACED: Final = ("pods", "workloads", "hpas")
     show_default=True,
     help="Output format; wide and json print once.",
 )
-@click.option(
-    "--interval",
-    type=click.FloatRange(1, 3600),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time between two looks of the live picture.",
-)
+@interval_option("Time between two looks of the live picture.")
 def top(
     view: ViewName | None,
     all_namespaces: bool,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, joined
+from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, interval_option, joined
+from adapter.idle.options import PRICES, TEAM_LABEL
 from adapter.ui.options import UiOptions
 
 
@@ -28,27 +28,8 @@ from adapter.ui.options import UiOptions
     default=True,
     help="Open a browser if this machine has a display, or only print the address.",
 )
-@click.option(
-    "--interval",
-    type=click.FloatRange(1, 3600),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time between two looks at the cluster; longer for a large one.",
-)
-@click.option(
-    "--prices",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML with your prices per hour [list prices].",
-)
-@click.option(
-    "--team-label",
-    default="team",
-    show_default=True,
-    metavar="KEY",
-    help="Label of pods that names their team; without it, the namespace does.",
-)
+@interval_option("Time between two looks at the cluster; longer for a large one.")
+@joined(PRICES, TEAM_LABEL)
 @click.option(
     "--idle-after",
     type=DURATION,
