@@ -48,6 +48,7 @@ e2e: $(READY) ## test against a real control plane; installs and builds what is 
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m tests.e2e.modules
 	$(BIN)/python -m tests.e2e.imagebuild
+	$(BIN)/python -m tests.browser.axe
 	$(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python -m pytest tests/e2e $(ARGS)
 
 browser: $(READY) ## test the page of ui in headless Chromium (ARGS="-k name", ARGS="-s" prints times)

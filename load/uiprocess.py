@@ -57,7 +57,7 @@ def measure_steps(meter: Meter) -> None:
         if spent > 0.002:
             _keep(meter.steps, Step(spent, wall() - at, _name(self)))
 
-    events.Handle._run = measured  # type: ignore[method-assign]
+    events.Handle._run = measured  # type: ignore[method-assign] # asyncio has no hook
 
 
 def _name(handle: Any) -> str:

@@ -42,6 +42,25 @@ def test_each_hpa_has_its_decision_its_value_against_the_target_and_its_replicas
         assert size.endswith(f"{hpa['min']}–{hpa['max']}")
 
 
+def test_the_key_of_the_chart_has_the_colours_of_its_lines(serve: Opener) -> None:
+    page = serve("demo").open("#/hpa/chat/llm")
+    page.wait("document.querySelectorAll('.side .keys span').length === 4")
+    for theme in ("light", "dark"):
+        page.theme(theme)
+        page.settle()
+        keys = page.js(
+            "[...document.querySelectorAll('.side .keys span')].map("
+            "(e) => getComputedStyle(e, '::before').borderTopColor)"
+        )
+        inks = page.js(
+            "['--accent', '--warning', '--ink', '--soft'].map((name) => {"
+            " const e = document.createElement('i'); document.body.append(e);"
+            " e.style.color = `var(${name})`; const c = getComputedStyle(e).color;"
+            " e.remove(); return c; })"
+        )
+        assert keys == inks
+
+
 def test_what_blocks_stands_before_what_works(serve: Opener) -> None:
     page = serve("demo").open()
     decisions = [row[1].split("\n")[0] for row in page.rows("hpas")]
