@@ -52,6 +52,8 @@ async def _advice(api: Api, kind: str, everywhere: str, name: str, here: list[st
     others = sorted({row["metadata"]["namespace"] for row in rows if _name(row) == name})
     if others:
         return f"it exists in namespace {', '.join(others[:3])}; add -n {others[0]}"
+    if not here:
+        return f"the namespace has no {kind}, or it does not exist"
     return _did_you_mean(kind, name, here)
 
 

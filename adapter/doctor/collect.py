@@ -32,6 +32,7 @@ from adapter.doctor.rights import unread
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 from adapter.doctor.withoutvalue import read_without_value
 from adapter.doctor.workloads import SeenWorkload, read_pod, read_workload
+from adapter.figures import count
 
 T = TypeVar("T")
 
@@ -206,7 +207,7 @@ class Collector:
                 except (msgspec.ValidationError, ValueError, TypeError, AttributeError):
                     unreadable += 1
         if unreadable:
-            self.notes.append(f"{path}: {unreadable} objects could not be decoded")
+            self.notes.append(f"{path}: {count(unreadable, 'object')} could not be decoded")
         return items
 
     async def _workloads(self) -> Fact[Sequence[SeenWorkload]]:

@@ -20,6 +20,7 @@ from adapter.doctor.facts import Facts
 from adapter.doctor.manifests import read_files
 from adapter.doctor.model import registered
 from adapter.doctor.runner import DoctorReport, run
+from adapter.figures import count
 from apiservice.kube.client import in_cluster
 from apiservice.runtime.nearest import nearest
 
@@ -54,7 +55,7 @@ def check(
 
 def _offline(files: Sequence[Path]) -> tuple[Facts, DoctorReport]:
     found = read_files(files)
-    source = f"read {found.count} objects from {', '.join(map(str, files))}"
+    source = f"read {count(found.count, 'object')} from {', '.join(map(str, files))}"
     if found.foreign:
         source += f", and left out {found.foreign} of other kinds"
     facts = found.facts()

@@ -49,13 +49,19 @@ class NodeReport:
         verdict = f"{measured} of {count(len(self.pods), 'GPU pod')} measured"
         style = screen.style(verdict, "red" if self.status else "green")
         found = [f"node {self.name}   {has or 'no GPU resource'}   {style}"]
+        found += self._problems(screen)
         found += table([self._gpu(gpu) for gpu in self.gpus], _GPU if self.gpus else (), "  ")
+        for remark in self.remarks:
+            found += screen.wrap(f"note: {remark}", "  ", "      ")
+        return found
+
+    def _problems(self, screen: Screen) -> list[str]:
+        found: list[str] = []
         # The reason of a pod explains it better.
         if self.allocatable and not self.gpus and not any(pod.reason for pod in self.unmeasured):
             text = "no exporter reports a GPU of this node"
             found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
-            fields = f"--field-selector spec.nodeName={self.name}"
-            found.append(f"      fix: kubectl get pods -A -o wide {fields}")
+            found += fixes("gpu-metrics-adapter doctor")
         for why, pods in _by_reason(self.unmeasured):
             names = ", ".join(_full(pod) for pod in pods[:4]) + (", …" if len(pods) > 4 else "")
             reason = why.text if why is not None else "no reason is known"
@@ -63,8 +69,6 @@ class NodeReport:
             found += screen.wrap(text, "  ", "      ")
             if why is not None:
                 found += fixes(why.hint, why.then)
-        for remark in self.remarks:
-            found += screen.wrap(f"note: {remark}", "  ", "      ")
         return found
 
     def _gpu(self, gpu: Json) -> tuple[str, ...]:

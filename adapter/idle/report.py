@@ -85,7 +85,11 @@ class IdleReport:
     def lines(self, screen: Screen) -> list[str]:
         """Return the table, and the sum."""
         if not self.devices:
-            return [f"No GPU of {self.held} has been idle for {age(self.minimum)} or more."]
+            least = age(self.minimum)
+            if not self.held:
+                return ["No pod holds a GPU that an exporter reports."]
+            held = f"{self.held} GPU{'' if self.held == 1 else 's'}"
+            return [f"Of {held} that pods hold, none has been idle for {least} or more."]
         rows = self._groups() if self.by else self._rows()
         return [*rows, "", *self._summary(screen)]
 

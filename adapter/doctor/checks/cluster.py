@@ -86,7 +86,7 @@ def _front_proxy(text: str, severity: Severity) -> Finding:
     return Finding(
         "requestheader-client-ca-file",
         text,
-        "replace the front-proxy CA on the control plane; or ask the provider of the cluster",
+        "replace the front-proxy CA on the control plane, or ask the provider of the cluster",
         "kubeadm certs check-expiration # on a control plane node",
         severity,
     )

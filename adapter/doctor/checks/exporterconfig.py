@@ -62,7 +62,9 @@ def slow(facts: Facts) -> Iterator[Finding]:
     """dcgm-exporter reads its GPUs every 30 s by default, and an HPA decides every 15 s: it then
     decides twice on the same value, up to 30 s old.
 
-    Set the interval to 5 to 10 s, and `values.collect_interval` to the same.
+    Set the interval to 5 to 10 s, and `values.collect_interval` to the same. A DaemonSet then
+    replaces its pods one after the other, with a gap of some seconds on each node. The GPU Operator
+    reverts changes of its DaemonSet: set `dcgmExporter.env` in its ClusterPolicy instead.
     """
     found: dict[tuple[str, str, float | None], list[SeenPod]] = {}
     for each, rule in exporters(facts):

@@ -241,7 +241,12 @@ async def test_a_name_that_exists_is_returned(lab: tuple[ApiServer, Path]) -> No
     [
         ("lmm-1", 3, 0, "no HPA 'lmm-1' in namespace chat: did you mean llm-1 or llm-0 or llm-2?"),
         ("zzz", 7, 0, "known names are llm-0, llm-1, llm-2, llm-3, llm-4 and 2 more"),
-        ("zzz", 0, 0, "no HPA 'zzz' in namespace chat: there is no HPA at all"),
+        (
+            "zzz",
+            0,
+            0,
+            "no HPA 'zzz' in namespace chat: the namespace has no HPA, or it does not exist",
+        ),
         ("llm-1", 0, 2, "it exists in namespace prod; add -n prod"),
     ],
 )

@@ -117,7 +117,7 @@ def test_pages_are_read_up_to_their_bound_and_an_object_that_cannot_be_read_is_n
         server.answers[path] = (200, b"<html>Sign in</html>")
         found = look(kubeconfig)
     assert "only 1 of 2 exporters were read" in found["notes"]
-    assert f"{PODS}: 1 objects could not be decoded" in found["notes"]
+    assert f"{PODS}: 1 object could not be decoded" in found["notes"]
     (row,) = [row for row in found["checks"] if row["id"] == "GMA104"]
     assert [each["object"] for each in row["findings"]] == ["pod gpu/a"]
 

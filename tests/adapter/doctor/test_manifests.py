@@ -88,7 +88,7 @@ def test_a_list_and_objects_of_other_kinds(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text(yaml.safe_dump(whole))
     code, output = doctor("-f", tmp_path / "list.yaml")
     assert code == 0
-    assert "read 1 objects" in output
+    assert "read 1 object from" in output
     assert "left out 1 of other kinds" in " ".join(output.split())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,12 @@ def test_a_cell_of_the_csv_is_not_a_formula_and_has_no_control_characters() -> N
 def test_what_is_idle_for_less_is_left_out() -> None:
     assert [device.pods for device in report(minimum=3 * HOUR).devices] == [("llm-abc-x",)]
     nothing = report(minimum=11 * HOUR)
-    assert nothing.lines(Screen()) == ["No GPU of 3 has been idle for 11h or more."]
+    assert nothing.lines(Screen()) == [
+        "Of 3 GPUs that pods hold, none has been idle for 11h or more."
+    ]
     assert nothing.status == 0
+    unheld = replace(nothing, held=0).lines(Screen())
+    assert unheld == ["No pod holds a GPU that an exporter reports."]
 
 
 @pytest.mark.parametrize("by", GROUPS)
