@@ -148,7 +148,7 @@ def _y(row: int) -> str:
 
 
 def _line(line: Text) -> str:
-    """Return a line as elements; each run of one style has its width, whatever the font."""
+    """Return a line as elements; each run of one style has its width in any font."""
     parts, column = [], 0
     plain = line.plain
     ends = sorted({0, len(plain), *(end for span in line.spans for end in (span.start, span.end))})

@@ -178,9 +178,8 @@ class GpuMetricsProvider:
     def _serve(
         self, into: _Found, thing: PodRef | ObjectReference, metric: str, reading: Reading
     ) -> None:
-        # The object is cached with its reading, so that it is rendered once, and nothing is kept of
-        # a
-        # pod that no longer exists.
+        # The object is cached with its reading, so that it is rendered once, and nothing is kept
+        # of a pod that no longer exists.
         known = reading.served
         if known is not None and known[0] == thing and known[1] == metric:
             into.add(known[2], reading.expires)

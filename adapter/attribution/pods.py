@@ -1,4 +1,4 @@
-"""Compute a pod's or a node's value of a metric from device series; apply metric selectors.
+"""Compute a pod's or a node's value of a metric; leave out what is too old or not selected.
 
 The functions have no side effects. They return a reading, or an absence with its reason, and the
 devices that were left out.

@@ -1,4 +1,4 @@
-"""The sharing policy: what a pod gets of a device that several pods share."""
+"""The sharing policies, and the rules that choose one for a pod; `split` applies it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalise engine activity by the maximum that a MIG profile can reach.
+"""Normalise engine activity by the maximum of a MIG profile (``sharing.mig_normalization``).
 
 DCGM counts the active graphics engines of an instance. A process runs in one compute instance
 and keeps one engine busy. So the maximum is 0.5 for a ``2g`` profile and 0.33 for ``3g``, while

@@ -1,4 +1,4 @@
-"""Identify the device, or the part of an inference server, that a sample is about.
+"""Identify the device, with its MIG profile, or the part of a server that a sample is about.
 
 For dcgm-exporter the identity is (UUID, GPU_I_ID). If a page lacks one of them, other labels
 replace it.

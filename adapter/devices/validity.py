@@ -1,4 +1,4 @@
-"""Check whether a number on a page is valid for its field.
+"""Check whether a number is valid for its field: finite, no sentinel, in range.
 
 An invalid number is a missing value. It is never clamped: a false number scales a workload.
 """

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-import uvloop
 from prometheus_client import CollectorRegistry
 
 from adapter import __version__
@@ -50,6 +49,7 @@ from apiservice.documents.health import Check, HealthRegistry
 from apiservice.documents.probes import LIMITS, probe_server
 from apiservice.http.options import ServingOptions
 from apiservice.http.server import ListenError, Server
+from apiservice.runtime import eventloop
 from apiservice.runtime.background import Background, Kept
 from apiservice.selfmetrics.looplag import LoopLag
 from apiservice.tls.certificates import CertificatePairError
@@ -84,7 +84,7 @@ def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -
         StartError: a certificate, a file, the cluster or the port cannot be used.
         ConfigError: the settings are valid but cannot be used together.
     """
-    uvloop.run(_serve(settings, file, reload))
+    eventloop.run(_serve(settings, file, reload))
 
 
 async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:

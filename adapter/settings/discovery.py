@@ -1,4 +1,4 @@
-"""Which pods are scraped with these settings: the rules for exporters and for server pages."""
+"""The rules for exporters and for server pages, from the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lists of the page: how each is read, and how its last reading ended."""
+"""How each list of the page is read: tables, events, and HPAs with their decision."""
 
 from __future__ import annotations
 

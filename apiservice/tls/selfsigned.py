@@ -1,4 +1,4 @@
-"""The self-signed serving certificate: a CA, and a certificate that it issued, in a folder.
+"""The self-signed serving certificate and its CA in a folder; renewed before it expires.
 
 An APIService carries the CA's certificate as ``caBundle``. So the CA and its key are kept, and
 outlive the serving certificates: a renewed certificate needs no new bundle.

@@ -1,4 +1,4 @@
-"""Prepared answers: response messages that are rendered once per snapshot and reused."""
+"""Prepared answers: rendered once, and dropped when the data changes or a value gets too old."""
 
 from __future__ import annotations
 

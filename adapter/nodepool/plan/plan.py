@@ -1,4 +1,4 @@
-"""The plan: how much headroom each shape should have, and why. Pure.
+"""The plan: the headroom of each shape, after limits, budget and room of its pool. Pure.
 
 Each order is a total, decided in each round from the current state. Limits can only lower it below
 the demand: the maximum pods of a workload, the limit of the shape, the GPUs and the budget of its

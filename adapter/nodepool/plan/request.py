@@ -1,4 +1,4 @@
-"""How much headroom one shape in one namespace needs, before any limit. Pure.
+"""How much headroom one shape in one namespace needs, before `plan` limits it. Pure.
 
 Headroom grows immediately. After a hold, it shrinks by halves. The total of pods and headroom is
 held: pods created since the last order have consumed headroom, which is not requested again. Pods

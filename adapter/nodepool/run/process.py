@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-import uvloop
 
 from adapter import __version__
 from adapter.nodepool.learn.ledger import Ledger
@@ -34,6 +33,7 @@ from apiservice.http.server import ListenError
 from apiservice.kube.client import SERVICE_ACCOUNT, ClusterAnswerError, ClusterError, call, connect
 from apiservice.kube.failures import describe_failure
 from apiservice.kube.outages import Outages
+from apiservice.runtime import eventloop
 from apiservice.runtime.background import Background
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ def run(
         NodepoolError: the cluster or the port cannot be used.
     """
     try:
-        uvloop.run(_once(settings) if once else _serve(settings, file, reload))
+        eventloop.run(_once(settings) if once else _serve(settings, file, reload))
     except BaseExceptionGroup as group:
         # Unwrap the only failure of a group of tasks, so that its message is one line.
         if failure := group.subgroup(NodepoolError):

@@ -1,4 +1,4 @@
-"""Discover exporters' pods and the address of their page, with rules for the usual charts.
+"""Find pods that match an exporter's rule, and their page; `rivals` chooses among them.
 
 The pages of scraped pods are trusted for their own node, so labels alone do not decide which pods
 are scraped: see :mod:`adapter.sources.scrape.rivals`. If tenants may create pods freely, configure
