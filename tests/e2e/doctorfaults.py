@@ -531,6 +531,18 @@ def a_server_that_the_settings_leave_out(site: Site) -> Iterator[None]:
         yield
 
 
+@fault("GMA505")
+def two_servers_with_one_address(site: Site) -> Iterator[None]:
+    """As with ``hostNetwork``."""
+    with stand(site, server(scrape="true"), 8000, shared_page(VLLM).encode()):
+        address = site.admin.get(f"{PODS.format(ns=CHAT)}/vllm")["status"]["podIP"]
+        site.kubelet.reserve(CHAT, "twin", address)
+        with made(site, server("twin", scrape="true")):
+            path = f"{PODS.format(ns=CHAT)}/twin"
+            site.admin.wait(path, lambda obj: obj["status"].get("podIP") == address, "it runs")
+            yield
+
+
 @fault("GMA701")
 def a_key_that_does_not_exist(site: Site) -> Iterator[None]:
     with configured(site, "source: {knd: scrape}\n"):

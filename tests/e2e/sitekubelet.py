@@ -50,9 +50,9 @@ class SiteKubelet(Kubelet):
         with self._guard:
             return [runner for runner in self._runners.values() if not runner.ended]
 
-    def reserve(self, namespace: str, name: str) -> str:
-        """Return the address of the next pod."""
-        return self._reserved.setdefault((namespace, name), next_address())
+    def reserve(self, namespace: str, name: str, address: str = "") -> str:
+        """Return the address of the next pod: the given one, or one that no pod has used."""
+        return self._reserved.setdefault((namespace, name), address or next_address())
 
     def _address(self, pod: Object) -> str:
         meta = pod["metadata"]
