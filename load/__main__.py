@@ -25,6 +25,7 @@ from load.peer import peer
 from load.pipeline import pipeline
 from load.serving import serving
 from load.table import Run, Table
+from load.top import top
 from load.ui import ui
 from load.view import view
 from tests.e2e import programs
@@ -54,6 +55,7 @@ SCENARIOS: dict[str, Scenario] = {
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP meanwhile", keda),
     "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
     "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
+    "top": Scenario("pictures of top at 10,000 GPUs, with new values", top),
     "ui": Scenario("the page at 10,000 GPUs: memory over 10 minutes, times", ui, named_only=True),
     "peer": Scenario("compared with prometheus-adapter on a real API server", peer),
 }

@@ -7,6 +7,7 @@ is shown by its text.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from adapter.client.tables import Cell
@@ -19,9 +20,12 @@ _MEMORY: Final = re.compile(
 )
 _BELOW: Final = 4
 """``adapter.figures`` writes ``<0.1`` for a value below 0.05, of which 0.025 is the middle."""
+_KNOWN: Final = 8192
+"""Texts whose number is kept: those of a large cluster repeat."""
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
+@lru_cache(maxsize=_KNOWN)
 def number(cell: Cell) -> float | None:
     """Return the number that a text begins with: ``87%``, ``350W``.
 
@@ -36,6 +40,7 @@ def number(cell: Cell) -> float | None:
     return float(found[2]) / (_BELOW if found[1] else 1)
 
 
+@lru_cache(maxsize=_KNOWN)
 def seconds(cell: Cell) -> float | None:
     """Return the seconds of an age: ``12s``, ``3m20s``, ``5h``, ``2d``."""
     parts = _PART.findall(cell) if isinstance(cell, str) else []
@@ -44,6 +49,7 @@ def seconds(cell: Cell) -> float | None:
     return float(sum(int(amount) * _SECONDS[unit] for amount, unit in parts))
 
 
+@lru_cache(maxsize=_KNOWN)
 def memory(cell: Cell) -> float | None:
     """Return the used bytes of an amount of memory: ``31.2Gi``, ``31.2/80Gi``.
 

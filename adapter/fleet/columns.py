@@ -22,11 +22,17 @@ class Columns:
     def __init__(self, table: ObjectTable, rows: Sequence[TableRow] | None = None) -> None:
         self._at = {name: index for index, name in enumerate(table.columns)}
         self.rows = table.rows if rows is None else rows
+        self._columns: list[tuple[Cell, ...]] = []
 
     def cells(self, name: str) -> list[Cell]:
         """Return the cells of a column."""
         at = self._at.get(name)
-        return [None] * len(self.rows) if at is None else [row.cells[at] for row in self.rows]
+        if at is None or not self.rows:
+            return [None] * len(self.rows)
+        if not self._columns:
+            # One pass over the rows, which lie far apart in memory.
+            self._columns = list(zip(*[row.cells for row in self.rows], strict=True))
+        return list(self._columns[at])
 
     def texts(self, name: str) -> list[str | None]:
         """Return the cells of a column as texts."""

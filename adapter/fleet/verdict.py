@@ -106,13 +106,15 @@ def count_hpas(states: Iterable[HpaSummary]) -> HpaCounts:
 
 def count_pods(rows: Iterable[Mapping[str, Cell]]) -> PodCounts:
     """Count the rows of ``gpupods``, cells by column."""
-    total = measured = waiting = 0
-    for row in rows:
-        total += 1
-        if row["Why-Not"] is None:
-            measured += 1
-        elif row["Node"] is None:
-            waiting += 1
+    found = [(row["Why-Not"], row["Node"]) for row in rows]
+    return pod_counts([why for why, _ in found], [node for _, node in found])
+
+
+def pod_counts(why_not: Sequence[Cell], nodes: Sequence[Cell]) -> PodCounts:
+    """Count the rows of ``gpupods`` by the cells of two columns."""
+    total, measured = len(why_not), why_not.count(None)
+    pairs = zip(why_not, nodes, strict=True)
+    waiting = sum(why is not None and node is None for why, node in pairs)
     return PodCounts(total, measured, total - measured - waiting, waiting)
 
 
@@ -120,14 +122,31 @@ def count_gpus(rows: Iterable[Mapping[str, Cell]], idle_after: float = IDLE) -> 
     """Count the rows of ``gpus``, cells by column.
 
     Args:
+        rows: the rows.
         idle_after: seconds.
     """
-    total = measured = idle = 0
-    for row in rows:
-        total += 1
-        measured += row["Util"] is not None
-        idle += row["Pods"] is not None and (seconds(row["Idle-Since"]) or 0.0) >= idle_after
-    return GpuCounts(total, measured, idle)
+    found = [(row["Util"], row["Pods"], row["Idle-Since"]) for row in rows]
+    util, pods, idle = ([cells[at] for cells in found] for at in range(3))
+    return gpu_counts(util, pods, idle, idle_after)
+
+
+def gpu_counts(
+    util: Sequence[Cell], pods: Sequence[Cell], idle_since: Sequence[Cell], idle_after: float = IDLE
+) -> GpuCounts:
+    """Count the rows of ``gpus`` by the cells of three columns.
+
+    Args:
+        util: the column ``Util``.
+        pods: the column ``Pods``.
+        idle_since: the column ``Idle-Since``.
+        idle_after: seconds.
+    """
+    pairs = zip(pods, idle_since, strict=True)
+    idle = sum(
+        since is not None and pod is not None and (seconds(since) or 0.0) >= idle_after
+        for pod, since in pairs
+    )
+    return GpuCounts(len(util), len(util) - util.count(None), idle)
 
 
 def verdict(

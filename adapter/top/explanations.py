@@ -10,7 +10,7 @@ from adapter.explain.hpafacts import gather
 from adapter.explain.hpajudge import judge
 from adapter.explain.nodereport import explain_node
 from adapter.explain.podreport import explain_pod
-from adapter.top.tables import RowKey
+from adapter.top.rows import RowKey
 
 UNEXPLAINED = "No HPA scales it. The key p shows pods, and / finds those of this workload."
 

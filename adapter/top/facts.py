@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from adapter.client.access import Api
 from adapter.client.errors import VIEW, ClientError, odd_answers
-from adapter.client.tables import Cell, ObjectTable
+from adapter.client.tables import ObjectTable
 from adapter.fleet.columns import Columns
 from adapter.fleet.hpas import HpaSummary, state_of
-from adapter.fleet.verdict import ClusterVerdict, count_gpus, count_pods, verdict
+from adapter.fleet.verdict import (
+    ClusterVerdict,
+    GpuCounts,
+    PodCounts,
+    gpu_counts,
+    pod_counts,
+    verdict,
+)
 
 ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
 LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
@@ -61,16 +68,17 @@ class ClusterLists:
         pods, gpus = self.tables.get("gpupods"), self.tables.get("gpus")
         return verdict(
             self.hpas,
-            None if pods is None else count_pods(_some(pods, "Why-Not", "Node")),
-            None if gpus is None else count_gpus(_some(gpus, "Util", "Pods", "Idle-Since")),
+            None if pods is None else _pods(Columns(pods)),
+            None if gpus is None else _gpus(Columns(gpus)),
         )
 
 
-def _some(table: ObjectTable, *names: str) -> Iterator[Mapping[str, Cell]]:
-    """Yield the cells of some columns."""
-    by = Columns(table)
-    for cells in zip(*(by.cells(name) for name in names), strict=True):
-        yield dict(zip(names, cells, strict=True))
+def _pods(by: Columns) -> PodCounts:
+    return pod_counts(by.cells("Why-Not"), by.cells("Node"))
+
+
+def _gpus(by: Columns) -> GpuCounts:
+    return gpu_counts(by.cells("Util"), by.cells("Pods"), by.cells("Idle-Since"))
 
 
 async def look(

@@ -18,9 +18,10 @@ from adapter.client.output import Screen
 from adapter.top.facts import ClusterLists
 from adapter.top.layout import PlacedColumn, fit, natural_widths, place
 from adapter.top.order import NameOrder, Sort, filtered, ordered
+from adapter.top.rows import RowKey, RowKeys, TopRow
 from adapter.top.state import Mode, Shown, TopState
 from adapter.top.summaries import tables_of
-from adapter.top.tables import DASH, RowKey, TopRow, TopTable, ViewName
+from adapter.top.tables import DASH, TopTable, ViewName
 
 Style = Literal["", "bold", "dim", "reverse", "good", "warning", "bad", "bar"]
 Span = tuple[str, Style]
@@ -109,11 +110,11 @@ class Painter:
         self._names: dict[ViewName, NameOrder] = {}
         self._counted: tuple[ClusterLists | None, Span] = (None, ("", ""))
         self._offset = 0
-        self._rows: list[TopRow] = []
+        self._rows = RowKeys()
 
     def about(self, at: int) -> RowKey | None:
         """Return what explains a row of the last picture; None if nothing does."""
-        return self._rows[at].about if at < len(self._rows) else None
+        return self._rows.row(at).about if at < len(self._rows) else None
 
     def paint(self, state: TopState, scene: Scene, width: int, height: int) -> Picture:
         """Return a picture of exactly ``height`` lines."""
@@ -150,7 +151,7 @@ class Painter:
         # The parts of the overview have their order already.
         names = self._names.setdefault(view, NameOrder())
         rows = table.rows if table.title else ordered(table, sort, names)
-        return OrderedTable(table, rows, natural_widths(table, rows), sort)
+        return OrderedTable(table, rows, natural_widths(table, table.rows), sort)
 
     def _head(self, state: TopState, scene: Scene, width: int, height: int) -> list[Line]:
         facts = scene.facts
@@ -192,8 +193,7 @@ class Painter:
     def _body(
         self, state: TopState, scene: Scene, sections: Sequence[OrderedTable], width: int, room: int
     ) -> tuple[list[Line], Shown]:
-        self._rows = [row for section in sections for row in section.rows]
-        keys = [row.key for row in self._rows]
+        keys = self._rows = RowKeys([section.rows for section in sections])
         cursor = state.at(keys)
         if len(sections) == 1 and not sections[0].table.title:
             return self._single(sections[0], keys, cursor, width, room)

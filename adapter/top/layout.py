@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from adapter.top.tables import TopRow, TopTable
+from adapter.top.rows import TopRow, column
+from adapter.top.tables import TopTable
 
 GAP: Final = 2
 BAR: Final = 8
@@ -30,16 +31,14 @@ class PlacedColumn(NamedTuple):
 
 def natural_widths(table: TopTable, rows: Sequence[TopRow]) -> list[int]:
     """Return the cells that the longest text of each column needs; 0 if all are missing."""
-    found = [0] * len(table.columns)
-    for at in range(len(found)):
-        texts = {row.cells[at] for row in rows}
-        texts.discard(None)
-        found[at] = max((_cells(text) for text in texts if text), default=0)
-    return found
+    return [_longest(column(rows, at)) for at in range(len(table.columns))]
 
 
-def _cells(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
+def _longest(texts: Sequence[str | None]) -> int:
+    """Return the cells of the longest text."""
+    known = list(filter(None, texts))
+    measure = len if "".join(known).isascii() else cell_len
+    return max(map(measure, known), default=0)
 
 
 def place(table: TopTable, natural: Sequence[int], width: int) -> list[PlacedColumn]:

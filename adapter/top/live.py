@@ -25,8 +25,8 @@ from adapter.top.explanations import UNEXPLAINED, explanation
 from adapter.top.facts import LISTS, ClusterLists, ListName, ReadScope, look
 from adapter.top.frame import HELP, Line, Painter, Scene
 from adapter.top.keys import KeyReader
+from adapter.top.rows import RowKey
 from adapter.top.state import Effect, Mode, Shown, TopState, press
-from adapter.top.tables import RowKey
 
 _PATIENCE: Final = 10
 """Times of a round's duration between the beginnings of two rounds: a large cluster is asked

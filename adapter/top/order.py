@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
+from heapq import nlargest, nsmallest
 from typing import Any, NamedTuple
 
 from adapter.fleet.columns import natural
-from adapter.top.tables import RowKey, TopRow, TopTable
+from adapter.top.rows import TopRow, column, names, taken
+from adapter.top.tables import TopTable
 
 
 class Sort(NamedTuple):
@@ -21,40 +22,58 @@ class NameOrder:
     """The places of rows in the order of their names, kept while the names are the same."""
 
     def __init__(self) -> None:
-        self._keys: list[RowKey] = []
+        self._names: tuple[list[str], list[str]] = ([], [])
         self._places: list[int] = []
 
-    def of(self, rows: Sequence[TopRow]) -> list[TopRow]:
-        """Return the rows by namespace and name."""
-        keys = [row.key for row in rows]
-        if keys != self._keys:
-            by_name = [(key.namespace, natural(key.name)) for key in keys]
-            self._keys = keys
-            self._places = sorted(range(len(keys)), key=by_name.__getitem__)
-        return [rows[at] for at in self._places]
+    def places(self, rows: Sequence[TopRow]) -> list[int]:
+        """Return the places of the rows by namespace and name."""
+        found = names(rows)
+        if found != self._names:
+            by_name = list(zip(found[0], map(natural, found[1]), strict=True))
+            self._names = found
+            self._places = sorted(range(len(by_name)), key=by_name.__getitem__)
+        return self._places
 
 
-def ordered(table: TopTable, sort: Sort, names: NameOrder | None = None) -> list[TopRow]:
+def ordered(table: TopTable, sort: Sort, by_name: NameOrder | None = None) -> Sequence[TopRow]:
     """Return the rows in order: numbers from the highest, texts from the first.
 
     Rows without a value of the column come last, in either direction. Rows with the same value
     stay in the order of their names.
     """
+    values, descending = _values(table, sort)
+    places = (by_name or NameOrder()).places(table.rows)
+    known = [place for place in places if values[place] is not None]
+    # A reversed sort is stable too: rows with the same value keep the order of their names.
+    known.sort(key=values.__getitem__, reverse=descending)
+    if len(known) < len(places):
+        known += [place for place in places if values[place] is None]
+    return taken(table.rows, known)
+
+
+def first(table: TopTable, sort: Sort, most: int) -> Sequence[TopRow]:
+    """Return the first rows that have a value, in the order of :func:`ordered`."""
+    values, descending = _values(table, sort)
+    known = [place for place, value in enumerate(values) if value is not None]
+    choose = nlargest if descending else nsmallest
+    last = choose(most, (values[place] for place in known))[-1:]
+    near = [
+        place
+        for place in known
+        if last and (values[place] >= last[0] if descending else values[place] <= last[0])
+    ]
+    kept = TopTable(table.columns, taken(table.rows, near), table.sort)
+    return ordered(kept, sort)[:most]
+
+
+def _values(table: TopTable, sort: Sort) -> tuple[list[Any], bool]:
+    """Return what the rows are sorted by, and whether the largest is first."""
     at = table.index(sort.column)
     measure = table.columns[at].measure
-    known: list[tuple[Any, TopRow]] = []
-    missing = []
-    for row in (names or NameOrder()).of(table.rows):
-        cell = row.cells[at]
-        value = None if cell is None else natural(cell) if measure is None else measure(cell)
-        if value is None:
-            missing.append(row)
-        else:
-            known.append((value, row))
-    descending = (measure is not None) != sort.reverse
-    # A reversed sort is stable too: rows with the same value keep the order of their names.
-    known.sort(key=itemgetter(0), reverse=descending)
-    return [row for _, row in known] + missing
+    cells = column(table.rows, at)
+    convert = natural if measure is None else measure
+    values = [None if cell is None else convert(cell) for cell in cells]
+    return values, (measure is not None) != sort.reverse
 
 
 def matches(row: TopRow, words: Sequence[str]) -> bool:
@@ -66,7 +85,9 @@ def matches(row: TopRow, words: Sequence[str]) -> bool:
     )
 
 
-def filtered(rows: Sequence[TopRow], typed: str) -> list[TopRow]:
+def filtered(rows: Sequence[TopRow], typed: str) -> Sequence[TopRow]:
     """Return the rows that match what was typed, in the same order."""
     words = typed.lower().split()
-    return [row for row in rows if matches(row, words)] if words else list(rows)
+    if not words:
+        return rows
+    return taken(rows, [place for place, row in enumerate(rows) if matches(row, words)])

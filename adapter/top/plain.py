@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -12,8 +13,9 @@ from adapter.client.errors import ClientError
 from adapter.client.output import Colour, Screen, table
 from adapter.top.facts import ClusterLists, ReadScope, look
 from adapter.top.order import Sort, ordered
+from adapter.top.rows import TopRow
 from adapter.top.summaries import tables_of
-from adapter.top.tables import DASH, NEEDS, TopRow, TopTable, ViewName
+from adapter.top.tables import DASH, NEEDS, TopTable, ViewName
 
 _WIDE: Final = 5
 """Columns of this rank are those of ``-o wide``."""
@@ -77,9 +79,9 @@ class PlainReport:
         everywhere = not self.scope.namespace
         return tables_of(self.options.view, self.facts, everywhere=everywhere)
 
-    def _ordered(self, shown: TopTable) -> list[TopRow]:
+    def _ordered(self, shown: TopTable) -> Sequence[TopRow]:
         if shown.title:
-            return list(shown.rows)
+            return shown.rows
         options = self.options
         column = column_of(shown, options.sort_by) if options.sort_by else shown.sort
         return ordered(shown, Sort(column, options.reverse))

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from adapter.top.order import Sort
-from adapter.top.tables import RowKey, ViewName
+from adapter.top.rows import RowKey
+from adapter.top.tables import ViewName
 
 VIEWS: Final[Mapping[str, ViewName]] = {
     "0": "overview",

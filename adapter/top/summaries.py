@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
-from adapter.client.tables import Cell, ObjectTable
+from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import percent
 from adapter.fleet.cells import number, seconds
 from adapter.fleet.columns import Columns, pool
 from adapter.fleet.verdict import IDLE
 from adapter.top import tables
 from adapter.top.facts import ClusterLists
-from adapter.top.order import Sort, ordered
-from adapter.top.tables import RowKey, TopColumn, TopRow, TopTable, ViewName
+from adapter.top.order import Sort, first
+from adapter.top.rows import RowKey, TopRow, column
+from adapter.top.tables import TopColumn, TopTable, ViewName
 
 SHOWN: Final = 10
 """Rows of one part of the overview."""
@@ -34,53 +34,35 @@ _NODES: Final = (
 _REASONS: Final = (TopColumn("WHY-NOT", 0), TopColumn("PODS", 0, number), TopColumn("FIRST", 1))
 
 
-class _GpuCells(NamedTuple):
-    """The cells of a device that its node sums up."""
-
-    node: Cell
-    model: Cell
-    util: Cell
-    pods: Cell
-    idle: Cell
-
-
 @dataclass(slots=True)
 class _Node:
     """The devices of a node."""
 
-    pool: str = ""
-    models: Counter[str] = field(default_factory=Counter)
-    gpus: int = 0
+    rows: list[TableRow] = field(default_factory=list)
+    models: list[Cell] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
     idle: int = 0
     longest: tuple[float, str] = (0.0, "")
     """Seconds, and the text of them."""
     free: int = 0
 
-    def add(self, cells: _GpuCells, labels: Mapping[str, str]) -> None:
-        """Add a device."""
-        self.gpus += 1
-        self.pool = self.pool or pool(labels) or ""
-        self.models[str(cells.model or "")] += 1
-        busy = number(cells.util)
-        if busy is not None:
-            self.busy.append(busy)
-        if cells.pods is None:
-            self.free += 1
-        elif (idle := seconds(cells.idle) or 0.0) >= IDLE:
+    def add_idle(self, text: Cell) -> None:
+        """Count a device that does nothing, if it has done so for long enough."""
+        if (idle := seconds(text) or 0.0) >= IDLE:
             self.idle += 1
-            self.longest = max(self.longest, (idle, str(cells.idle)))
+            self.longest = max(self.longest, (idle, str(text)))
 
     def row(self, name: str) -> TopRow:
         """Return the row. A mean is over the devices that have a value."""
-        without = self.gpus - len(self.busy)
-        model = self.models.most_common(1)[0][0]
-        more = f" +{len(self.models) - 1}" if len(self.models) > 1 else ""
+        without = len(self.rows) - len(self.busy)
+        models = Counter(str(model or "") for model in self.models)
+        model = models.most_common(1)[0][0]
+        more = f" +{len(models) - 1}" if len(models) > 1 else ""
         cells = (
             name,
-            self.pool or None,
+            next(filter(None, (pool(row.labels) for row in self.rows)), None),
             f"{model}{more}" if model else None,
-            str(self.gpus),
+            str(len(self.rows)),
             percent(sum(self.busy) / len(self.busy)) if self.busy else None,
             percent(max(self.busy)) if self.busy else None,
             str(without),
@@ -103,10 +85,18 @@ def _node_rows(table: ObjectTable) -> list[TopRow]:
     found: dict[str, _Node] = {}
     by = Columns(table)
     columns = (by.cells(name) for name in ("Node", "Model", "Util", "Pods", "Idle-Since"))
-    for row, *cells in zip(table.rows, *columns, strict=True):
-        gpu = _GpuCells(*cells)
-        if gpu.node:
-            found.setdefault(str(gpu.node), _Node()).add(gpu, row.labels)
+    for row, name, model, util, pods, idle in zip(table.rows, *columns, strict=True):
+        if not name:
+            continue
+        node = found.get(str(name)) or found.setdefault(str(name), _Node())
+        node.rows.append(row)
+        node.models.append(model)
+        if (busy := number(util)) is not None:
+            node.busy.append(busy)
+        if pods is None:
+            node.free += 1
+        elif idle is not None:
+            node.add_idle(idle)
     return [node.row(name) for name, node in found.items()]
 
 
@@ -123,11 +113,8 @@ def overview(facts: ClusterLists) -> list[TopTable]:
 
 
 def _attention(facts: ClusterLists) -> TopTable:
-    found = tables.hpas(facts, everywhere=True)
-    rows = [row for row in found.rows if row.emphasis in ("warning", "bad")]
-    return _cut(
-        found, rows, Sort("DECISION"), "HPAs that need attention", "No HPA needs attention."
-    )
+    found = tables.hpas(facts, everywhere=True, attention=True)
+    return _cut(found, Sort("DECISION"), "HPAs that need attention", "No HPA needs attention.")
 
 
 def _reasons(table: ObjectTable) -> TopTable:
@@ -147,30 +134,29 @@ def _reasons(table: ObjectTable) -> TopTable:
         for reason, keys in found.items()
     ]
     none = "Every GPU pod has a value." if table.rows else "No pod holds a GPU."
-    return _cut(TopTable(_REASONS, rows, "PODS"), rows, Sort("PODS"), "Pods without a value", none)
+    return _cut(TopTable(_REASONS, rows, "PODS"), Sort("PODS"), "Pods without a value", none)
 
 
 def _busiest(facts: ClusterLists) -> TopTable:
-    found = tables.gpus(facts)
-    at = found.index("UTIL")
-    rows = [row for row in found.rows if row.cells[at] is not None]
-    return _cut(found, rows, Sort("UTIL"), "Busiest GPUs", "No GPU has a utilization.")
+    return _cut(tables.gpus(facts), Sort("UTIL"), "Busiest GPUs", "No GPU has a utilization.")
 
 
 def _idle(facts: ClusterLists) -> TopTable:
     found = nodes(facts)
     at = found.index("IDLE")
     rows = [row for row in found.rows if row.cells[at] != "0"]
+    idle = TopTable(found.columns, rows, found.sort)
     none = "No GPU that a pod holds has been idle for 10 minutes."
-    return _cut(found, rows, Sort("IDLE"), "Nodes with idle GPUs", none)
+    return _cut(idle, Sort("IDLE"), "Nodes with idle GPUs", none)
 
 
-def _cut(table: TopTable, rows: Sequence[TopRow], sort: Sort, title: str, none: str) -> TopTable:
-    """Return the first rows of an order, under a title that says how many there are."""
-    kept = TopTable(table.columns, rows, table.sort)
-    first = ordered(kept, sort)[:SHOWN]
-    more = f" ({len(first)} of {len(rows)})" if len(rows) > len(first) else ""
-    return TopTable(table.columns, first, sort.column, f"{title}{more}", none)
+def _cut(table: TopTable, sort: Sort, title: str, none: str) -> TopTable:
+    """Return the first rows of an order, under a title that says how many have a value."""
+    cells = column(table.rows, table.index(sort.column))
+    count = len(cells) - cells.count(None)
+    rows = first(table, sort, SHOWN)
+    more = f" ({len(rows)} of {count})" if count > len(rows) else ""
+    return TopTable(table.columns, rows, sort.column, f"{title}{more}", none)
 
 
 def tables_of(view: ViewName, facts: ClusterLists, *, everywhere: bool) -> list[TopTable]:

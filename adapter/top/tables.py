@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import age
 from adapter.fleet.cells import memory, number, seconds
 from adapter.fleet.hpas import HpaSummary, MetricState
 from adapter.top.facts import ClusterLists, ListName
+from adapter.top.rows import About, Emphasis, PickedRows, RowKey, TopRow
 
 ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes"]
-RowKind = Literal["gpu", "pod", "workload", "hpa", "node", "note"]
-Emphasis = Literal["", "good", "warning", "bad", "dim"]
 Measure = Callable[[Cell], float | None]
 DASH: Final = "-"
 """Shown for a missing value."""
-
-
-class RowKey(NamedTuple):
-    """What a row is about."""
-
-    kind: RowKind
-    namespace: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +33,6 @@ class TopColumn:
     """The number by which a cell is sorted; None for a text."""
     bar: bool = False
     """The cell is a percentage that is drawn as a bar too."""
-
-
-class TopRow(NamedTuple):
-    """A row."""
-
-    key: RowKey
-    cells: tuple[str | None, ...]
-    """One for each column; None for a missing value."""
-    about: RowKey | None
-    """What explains it; None if nothing does."""
-    emphasis: Emphasis = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +150,14 @@ def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
 
 
-def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
-    """Return the HPAs, those that need attention first."""
+def hpas(facts: ClusterLists, *, everywhere: bool, attention: bool = False) -> TopTable:
+    """Return the HPAs, those that need attention first; with ``attention``, only those."""
     columns = _named(_HPAS, everywhere)
-    rows = [_hpa(state, facts.at, everywhere=everywhere) for state in facts.hpas or ()]
+    rows = [
+        _hpa(state, facts.at, everywhere=everywhere)
+        for state in facts.hpas or ()
+        if not attention or _EMPHASES[state.level] in _ATTENTION
+    ]
     return TopTable(columns, rows, "DECISION", none="There is no HPA.")
 
 
@@ -181,24 +165,13 @@ def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn,
     return (_NAMESPACE, *columns) if everywhere else columns
 
 
-_About = Callable[[TableRow, Mapping[str, int]], tuple[RowKey, RowKey | None, Emphasis]]
-
-
-def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: _About) -> list[TopRow]:
+def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: About) -> PickedRows:
     """Return the rows with the cells of our columns; a column that the server lacks is empty."""
-    at = {name.upper(): place for place, name in enumerate(table.columns)}
-    places = [at.get(column.name, -1) for column in columns]
-    if columns[0] is _NAMESPACE:
-        places = places[1:]
-    found = []
-    for row in table.rows:
-        cells = row.cells
-        texts = [None if p < 0 or (c := cells[p]) is None else str(c) for p in places]
-        if columns[0] is _NAMESPACE:
-            texts.insert(0, row.namespace)
-        key, target, emphasis = about(row, at)
-        found.append(TopRow(key, tuple(texts), target, emphasis))
-    return found
+    names = [column.name for column in columns]
+    spaced = columns[0] is _NAMESPACE
+    if spaced:
+        names[0] = ""
+    return PickedRows(table, names, about, spaced=spaced)
 
 
 def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
@@ -226,6 +199,9 @@ _EMPHASES: Final[Mapping[str, Emphasis]] = {
     "bad": "bad",
     "off": "dim",
 }
+
+
+_ATTENTION: Final = frozenset(("warning", "bad"))
 
 
 def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.top.order import Sort
+from adapter.top.rows import RowKey
 from adapter.top.state import VIEWS, Effect, Mode, Shown, TopState, press
-from adapter.top.tables import RowKey
 
 ROWS = [RowKey("pod", "chat", f"p{at}") for at in range(20)]
 SHOWN = Shown(ROWS, 8, ("NAME", "UTIL", "MEM"), Sort("UTIL"))

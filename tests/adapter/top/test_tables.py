@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from adapter.fleet.columns import natural
 from adapter.top.facts import ClusterLists
 from adapter.top.order import Sort, filtered, ordered
+from adapter.top.rows import RowKey
 from adapter.top.summaries import SHOWN, tables_of
-from adapter.top.tables import RowKey, TopTable, ViewName
+from adapter.top.tables import TopTable, ViewName
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
 from adapter.view.gpuworkloads import GPUWORKLOADS
