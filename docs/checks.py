@@ -22,15 +22,18 @@ def page() -> str:
             `gpu-metrics-adapter doctor` runs these checks on the cluster of your kubeconfig, before
             and after the installation. With `-f PATH` it checks manifests in files instead, for CI.
             It only reads, and it prints one line for each check: a check mark if it is fine, `‼`
-            for a warning or if it could not check, a cross for an error. `-o json` prints the same
-            for programs, with every finding.
+            for a warning or if it could not check, a cross for an error. A finding begins with what
+            the check expects. `-o json` prints the same for programs, with every finding. The first
+            line says which findings to fix first, if the order matters: an HPA whose target is in
+            another unit goes to its maximum as soon as it gets values again.
 
             The exit status is 0 without errors, 1 with errors, and 2 if it could not check. A check
             that needs a right that you do not have names the right and the command that grants it;
-            the other checks go on. `doctor --explain GMA012` prints the text of one check.
+            the other checks go on. `doctor --explain GMA012` prints the text of one check, and
+            `doctor --explain exporter_down` that of a reason why a pod has no value.
             """
         ),
-        "| Id | CheckSection | Finding | Checks that |",
+        "| Id | Section | Finding | Checks that |",
         "|---|---|---|---|",
     ]
     for each in checks:
