@@ -19,7 +19,7 @@ from apiservice.tls.authority import new_authority
 
 CONTEXT: Final = "gpu-metrics-adapter-demo"
 AT_ONCE: Final = 256
-"""Connections and requests in progress; more are answered with 503."""
+"""Connections. While there are more, new requests are answered with 503."""
 _GRACE: Final = 2
 """Seconds that requests in progress may take when the demo ends."""
 
@@ -71,7 +71,8 @@ class Listener:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=AT_ONCE,
+                # uvicorn refuses from this number on.
+                limit_concurrency=AT_ONCE + 1,
                 timeout_graceful_shutdown=_GRACE,
             )
         )
